@@ -1,0 +1,110 @@
+# `make` alone lists the targets. Everything is made in this folder: .venv, .venv-sam, .venv-3.12, .aws-sam.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+python := .venv/bin/python
+pytest := $(python) -m pytest -q -n 2 --dist loadfile
+ready := .venv/.ready
+
+# A folder that was copied or moved brings environments that belong elsewhere: make those anew.
+.PHONY: $(shell for venv in .venv .venv-sam .venv-3.12 .venv-3.13; do \
+	[ ! -d $$venv ] || [ "$$(cat $$venv/.made-in 2>/dev/null)" = "$(CURDIR)" ] || echo $$venv/.requirements; done)
+
+.PHONY: help
+help:
+	@echo "make demo     see it work: a stand-in cluster, DynamoDB and Route 53 on this machine"
+	@echo "make test     all tests, the fast ones first"
+	@echo "make check    what CI runs: style, types, layers, tests, the other Python, sam build"
+	@echo "make bench    the figures of the design, measured on this machine"
+	@echo "make lock     compile the requirements anew"
+	@echo "make clean    remove all that was made here"
+
+.PHONY: demo
+demo: $(ready)
+	@.venv/bin/kubesync demo
+
+.PHONY: test
+test: $(ready)
+	@echo "· unit tests"
+	@$(pytest) tests/unit
+	@echo "· contract, integration and end-to-end tests"
+	@$(pytest) tests --ignore=tests/unit
+
+.PHONY: check
+check: static $(if $(SKIP_TESTS),,test) other-python sam
+	@echo "· all checks passed"
+
+.PHONY: static lint format types layering tree
+static: lint format types layering tree
+
+lint: $(ready)
+	@.venv/bin/ruff check --quiet .
+	@echo "· ruff check: ok"
+
+format: $(ready)
+	@.venv/bin/ruff format --quiet --check .
+	@echo "· ruff format --check: ok"
+
+types: $(ready)
+	@.venv/bin/mypy --no-error-summary
+	@echo "· mypy: ok"
+
+layering: $(ready)
+	@out=$$(.venv/bin/lint-imports 2>&1) || { echo "$$out"; exit 1; }
+	@echo "· lint-imports: ok"
+
+tree: $(ready)
+	@$(python) tools/check_tree.py
+	@echo "· tracked files: ok"
+
+# Lambda runs 3.13; 3.12 is what many people have. The unit suite runs on whichever of the two .venv is not.
+.PHONY: other-python
+other-python: $(ready)
+	@version=$$($(python) -c 'import sys; print("3.12" if sys.version_info >= (3, 13) else "3.13")'); \
+	if ! PYTHON= tools/find-python $$version >/dev/null 2>&1; then \
+		echo "· unit tests on Python $$version: not on this machine, skipped"; \
+	else \
+		$(MAKE) -s .venv-$$version/.requirements && echo "· unit tests on Python $$version" && \
+		.venv-$$version/bin/python -m pytest -q -n 2 --dist loadfile tests/unit; \
+	fi
+
+.PHONY: sam
+sam: .venv-sam/.requirements
+	@tools/sam-build
+
+.PHONY: bench
+bench: $(ready)
+	@$(python) -m bench
+
+.PHONY: lock
+lock: $(ready)
+	@tools/lock
+
+.PHONY: clean
+clean:
+	@rm -rf .venv .venv-sam .venv-3.12 .venv-3.13 .aws-sam build dist *.egg-info .kubesync
+	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache
+	@find . -name __pycache__ -prune -exec rm -rf {} +
+
+.PHONY: setup
+setup: $(ready)
+	@:
+
+$(ready): .venv/.requirements pyproject.toml
+	@$(python) -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/.requirements: requirements/dev.txt
+	@tools/make-venv .venv requirements/dev.txt 3.13 3.12
+	@touch $@
+
+.venv-sam/.requirements: requirements/sam.txt
+	@tools/make-venv .venv-sam requirements/sam.txt 3.13 3.12
+	@touch $@
+
+.venv-3.%/.requirements: requirements/dev.txt
+	@PYTHON= tools/make-venv .venv-3.$* requirements/dev.txt 3.$*
+	@touch $@

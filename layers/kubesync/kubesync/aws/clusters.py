@@ -1,0 +1,150 @@
+"""The registry: which clusters there are, and how each is to be synchronised.
+
+control table
+partition    sort          holds
+---------    ----          -----
+clusters     <name>        document, revision (+1 at each change), deleting, shard
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Annotated, Final, Self, cast
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+
+from kubesync.aws.state_codec import SCHEMA
+from kubesync.aws.store import CONTROL, Absent, Delete, Equals, Item, Key, Put, Store
+from kubesync.domain.errors import ConditionFailedError, UsageError
+from kubesync.domain.objects import Resource
+from kubesync.domain.plan import Policy
+
+_PARTITION: Final = "clusters"
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_LABELS = r"^[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?(\.[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?)*$"
+
+
+class OnDelete(StrEnum):
+    """What happens to a cluster's records and upstreams when it is removed."""
+
+    REMOVE = "remove"
+    RETAIN = "retain"
+
+
+class ZoneReference(BaseModel):
+    """A hosted zone as registered."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    id: Annotated[str, StringConstraints(pattern=r"^Z[A-Z0-9]{1,31}$")]
+    name: Annotated[str, StringConstraints(pattern=_LABELS)]
+    private: bool = False
+
+
+class ClusterConfig(BaseModel):
+    """One registered cluster. Holds references to secrets, never secrets (I8)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
+    server: str = ""
+    domain: Annotated[str, StringConstraints(pattern=_LABELS)]
+    zones: tuple[ZoneReference, ...] = Field(min_length=1)
+    token: str | None = None
+    ca_pem: str | None = None
+    insecure_skip_tls_verify: bool = False
+    eks: str | None = None
+    kubeconfig: str | None = None
+    context: str | None = None
+    namespace: str | None = None
+    endpoints_source: Resource = Resource.ENDPOINTSLICES
+    ttl: int = Field(default=30, ge=1, le=2147483647)
+    template: str = "{service}.{namespace}.svc.{domain}"
+    srv: bool = True
+    policy: Policy = Policy.SYNC
+    on_delete: OnDelete = OnDelete.REMOVE
+    load_balancer_cluster_ips: bool = False
+    load_balancer_alias: bool = False
+    shard: str = "0"
+    revision: int = 0
+    deleting: bool = False
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.server and not self.kubeconfig:
+            raise ValueError("give the API server's address (--server) or a kubeconfig (--kubeconfig)")
+        if self.server:
+            parts = urlsplit(self.server)
+            if parts.scheme not in ("http", "https") or not parts.hostname:
+                raise ValueError(f"server {self.server!r} is not a URL such as https://host:6443")
+            if parts.username or parts.password or parts.query or parts.fragment:
+                raise ValueError("the server's URL must hold no credentials, query or fragment")
+            if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
+                raise ValueError("http:// is allowed on loopback only: use https://")
+        if self.endpoints_source is Resource.SERVICES:
+            raise ValueError("endpoints_source is endpoints or endpointslices")
+        try:
+            self.template.format(service="s", namespace="n", domain="d", cluster="c")
+        except (KeyError, IndexError, ValueError):
+            raise ValueError("the template may hold {service}, {namespace}, {domain} and {cluster} only") from None
+        return self
+
+
+class ClusterTable:
+    """Reads and changes the registry. Changes are conditional on the revision as read."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def all(self, shard: str | None = None) -> list[ClusterConfig]:
+        """Every registered cluster (of a shard), those that are being deleted included."""
+        found = [_parse(item) for item in self._store.query(CONTROL, _PARTITION)]
+        return [config for config in found if shard is None or config.shard == shard]
+
+    def get(self, name: str) -> ClusterConfig | None:
+        item = self._store.get(Key(CONTROL, _PARTITION, name))
+        return None if item is None else _parse(item)
+
+    def put(self, config: ClusterConfig) -> ClusterConfig:
+        """Register a cluster or replace its configuration; returns it with its new revision.
+
+        Raises:
+            UsageError: somebody else changed it meanwhile.
+        """
+        stored = config.model_copy(update={"revision": config.revision + 1})
+        item: Item = {
+            "v": SCHEMA,
+            "revision": stored.revision,
+            "document": stored.model_dump_json(exclude_defaults=True),
+        }
+        guard = (Absent(),) if config.revision == 0 else (Equals("revision", config.revision),)
+        try:
+            self._store.write(Put(Key(CONTROL, _PARTITION, config.name), item, guard))
+        except ConditionFailedError as refused:
+            hint = "is already registered" if config.revision == 0 else "was changed by somebody else: try again"
+            raise UsageError(f"cluster {config.name} {hint}") from refused
+        return stored
+
+    @staticmethod
+    def forget(config: ClusterConfig) -> Delete:
+        """The last step of a deletion."""
+        return Delete(Key(CONTROL, _PARTITION, config.name), (Equals("revision", config.revision),))
+
+
+def valid_cluster_name(name: str) -> bool:
+    """A DNS label: it becomes part of keys and messages."""
+    return _NAME.fullmatch(name) is not None
+
+
+def explain(invalid: ValidationError) -> str:
+    """The first complaint of a validation as one line for a person."""
+    first = invalid.errors()[0]
+    place = ".".join(str(p) for p in first["loc"])
+    text = first["msg"].removeprefix("Value error, ")
+    return f"{place}: {text}" if place else text
+
+
+def _parse(item: Item) -> ClusterConfig:
+    config = ClusterConfig.model_validate_json(cast(str, item["document"]))
+    return config.model_copy(update={"revision": cast(int, item["revision"])})

@@ -1,0 +1,159 @@
+"""The lease: one master per shard, and the epoch that fences whoever was master before.
+
+    control table
+    partition        sort       holds
+    ---------        ----       -----
+    lease            epoch      value: the last epoch drawn, one counter for the deployment
+    lease#<shard>    lease      holder, epoch, renewal (+1 at each), expires_at_ms, ends_at_ms, released, clean, signal
+
+    free ──take──> held ──renew──> held ──release──> released (clean or not)
+                     └── expires ──take──> held by another, with a higher epoch
+
+``signal`` is a counter that whoever changes a configuration or asks for a resync moves; a renewal returns it. Clocks decide only
+when to try: a taker's write is conditional on the renewal it read, and fences keep a master that was taken for dead from writing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, cast
+
+from kubesync.aws.store import CONTROL, Absent, Condition, Equals, Item, Key, Store, Update
+from kubesync.domain.errors import ConditionFailedError, NotMasterError
+
+_EPOCH: Final = Key(CONTROL, "lease", "epoch")
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The lease item as read; times are milliseconds since 1970 by the holder's clock."""
+
+    holder: str
+    epoch: int
+    renewal: int
+    expires_at_ms: int
+    ends_at_ms: int
+    released: bool
+    clean: bool
+    signal: int
+
+    def free(self, now_ms: int) -> bool:
+        """Released, never held, or not renewed in time."""
+        return self.released or not self.holder or self.expires_at_ms <= now_ms
+
+
+_NEVER: Final = Lease("", 0, 0, 0, 0, released=True, clean=True, signal=0)
+
+
+def lease_key(shard: str) -> Key:
+    """Where the lease of a shard lies."""
+    return Key(CONTROL, f"lease#{shard}", "lease")
+
+
+def _parse(item: Item | None) -> Lease:
+    if item is None:
+        return _NEVER
+    return Lease(
+        cast(str, item.get("holder", "")),
+        cast(int, item.get("epoch", 0)),
+        cast(int, item.get("renewal", 0)),
+        cast(int, item.get("expires_at_ms", 0)),
+        cast(int, item.get("ends_at_ms", 0)),
+        cast(bool, item.get("released", True)),
+        cast(bool, item.get("clean", True)),
+        cast(int, item.get("signal", 0)),
+    )
+
+
+class LeaseTable:
+    """Reads and moves the lease of one shard. Takes times, knows no clock."""
+
+    def __init__(self, store: Store, shard: str) -> None:
+        self._store = store
+        self._key = lease_key(shard)
+
+    def read(self) -> Lease:
+        """The lease as it stands."""
+        return _parse(self._store.get(self._key))
+
+    def draw_epoch(self) -> int:
+        """The next epoch. One that is never used does no harm."""
+        return cast(int, self._store.write(Update(_EPOCH, add={"value": 1}))["value"])
+
+    def raise_epoch(self, at_least: int) -> None:
+        """Lift the counter above what journals show, after tables were lost or restored."""
+        current = self._store.get(_EPOCH)
+        value = cast(int, current["value"]) if current else 0
+        if value < at_least:
+            self._store.write(Update(_EPOCH, add={"value": at_least - value}))
+
+    def take(self, seen: Lease, holder: str, epoch: int, expires_at_ms: int) -> Lease:
+        """Become the holder, if the lease is still as it was seen.
+
+        Raises:
+            NotMasterError: somebody else was quicker; ``read`` again.
+        """
+        fields: dict[str, str | int | bool] = {
+            "holder": holder,
+            "epoch": epoch,
+            "renewal": seen.renewal + 1,
+            "expires_at_ms": expires_at_ms,
+            "ends_at_ms": 0,
+            "released": False,
+            "clean": False,
+        }
+        known: tuple[Condition, ...] = (Equals("renewal", seen.renewal),)
+        try:
+            return _parse(self._store.write(Update(self._key, set=fields, conditions=known)))
+        except ConditionFailedError as refused:
+            if seen.renewal == 0 and (refused.item is None or "renewal" not in refused.item):
+                return self._take_first(fields)
+            raise NotMasterError("another session took the lease first") from refused
+
+    def _take_first(self, fields: dict[str, str | int | bool]) -> Lease:
+        # Nothing there yet, or only a signal: then the signal has to be kept.
+        current = self._store.get(self._key)
+        known: Condition = Absent() if current is None else Equals("signal", cast(int, current["signal"]))
+        try:
+            if current is not None and "renewal" in current:
+                raise NotMasterError("another session took the lease first")
+            return _parse(self._store.write(Update(self._key, set=dict(fields), conditions=(known,))))
+        except ConditionFailedError as refused:
+            raise NotMasterError("another session took the lease first") from refused
+
+    def renew(self, mine: Lease, expires_at_ms: int, ends_at_ms: int) -> Lease:
+        """Stay the holder; the answer carries the newest signal.
+
+        Raises:
+            NotMasterError: the lease is another's by now.
+        """
+        try:
+            return _parse(
+                self._store.write(
+                    Update(
+                        self._key,
+                        set={"expires_at_ms": expires_at_ms, "ends_at_ms": ends_at_ms},
+                        add={"renewal": 1},
+                        conditions=_still(mine),
+                    )
+                )
+            )
+        except ConditionFailedError as refused:
+            raise NotMasterError("the lease was lost to another session") from refused
+
+    def release(self, mine: Lease, *, clean: bool) -> None:
+        """Give the lease up. ``clean`` only when all writers have ended and no outcome is unknown."""
+        try:
+            self._store.write(
+                Update(self._key, set={"released": True, "clean": clean}, add={"renewal": 1}, conditions=_still(mine))
+            )
+        except ConditionFailedError as refused:
+            raise NotMasterError("the lease was lost to another session") from refused
+
+    def signal(self) -> None:
+        """Tell the master that configurations changed or a resync was asked for."""
+        self._store.write(Update(self._key, add={"signal": 1}))
+
+
+def _still(mine: Lease) -> tuple[Condition, ...]:
+    return (Equals("holder", mine.holder), Equals("epoch", mine.epoch), Equals("released", value=False))

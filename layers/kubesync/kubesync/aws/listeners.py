@@ -1,0 +1,143 @@
+"""Listener items: checkpoint, errors and how the last session of a listener ended.
+
+control table
+partition             sort                  holds
+---------             ----                  -----
+cluster#<cluster>     checkpoint#<res.>     resource_version, generation, revision, server, rules, version, tx
+cluster#<cluster>     errors#<res.>         counts per code, the last error, how it ended
+cluster#<cluster>     identity              uid of Service default/kubernetes, as first seen
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from kubesync.aws.state_codec import SCHEMA
+from kubesync.aws.store import CONTROL, Absent, Action, Delete, Equals, Item, Key, Put, Store, Update
+from kubesync.domain.errors import ErrorCode
+from kubesync.domain.objects import Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What a checkpoint was made under; it is valid only for the same again."""
+
+    revision: int
+    server: str
+    rules: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Everything of one listener up to ``resource_version`` is durable. ``version`` is that of its item."""
+
+    resource_version: int
+    generation: int
+    basis: Basis
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerErrors:
+    """What went wrong with a listener so far. ``counts`` by error key; ``last`` has code, key, message, at, session."""
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    last: Mapping[str, object] | None = None
+    ended: Mapping[str, object] | None = None
+
+
+def _checkpoint_key(cluster: str, resource: Resource) -> Key:
+    return Key(CONTROL, f"cluster#{cluster}", f"checkpoint#{resource}")
+
+
+def _errors_key(cluster: str, resource: Resource) -> Key:
+    return Key(CONTROL, f"cluster#{cluster}", f"errors#{resource}")
+
+
+def _identity_key(cluster: str) -> Key:
+    return Key(CONTROL, f"cluster#{cluster}", "identity")
+
+
+class ListenerTable:
+    """Reads listener items and builds their writes."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def checkpoints(self, cluster: str) -> dict[Resource, Checkpoint]:
+        """All checkpoints of a cluster, valid or not."""
+        found: dict[Resource, Checkpoint] = {}
+        for item in self._store.query(CONTROL, f"cluster#{cluster}", prefix="checkpoint#"):
+            resource = Resource(cast(str, item["sk"]).removeprefix("checkpoint#"))
+            found[resource] = Checkpoint(
+                cast(int, item["resource_version"]),
+                cast(int, item["generation"]),
+                Basis(cast(int, item["revision"]), cast(str, item["server"]), cast(int, item["rules"])),
+                cast(int, item["version"]),
+            )
+        return found
+
+    @staticmethod
+    def put_checkpoint(cluster: str, resource: Resource, checkpoint: Checkpoint, token: str) -> Action:
+        """Replace a checkpoint; ``checkpoint.version`` is the new one, the item has to be one below."""
+        basis = checkpoint.basis
+        guard = Absent() if checkpoint.version == 1 else Equals("version", checkpoint.version - 1)
+        return Put(
+            _checkpoint_key(cluster, resource),
+            {
+                "v": SCHEMA,
+                "tx": token,
+                "resource_version": checkpoint.resource_version,
+                "generation": checkpoint.generation,
+                "revision": basis.revision,
+                "server": basis.server,
+                "rules": basis.rules,
+                "version": checkpoint.version,
+            },
+            (guard,),
+        )
+
+    def identity(self, cluster: str) -> str | None:
+        """The remembered uid of Service default/kubernetes."""
+        item = self._store.get(_identity_key(cluster))
+        return None if item is None else cast(str, item["uid"])
+
+    @staticmethod
+    def put_identity(cluster: str, uid: str) -> Action:
+        return Put(_identity_key(cluster), {"v": SCHEMA, "uid": uid})
+
+    def errors(self, cluster: str) -> dict[Resource, ListenerErrors]:
+        """What went wrong with each listener, and how each ended."""
+        found: dict[Resource, ListenerErrors] = {}
+        for item in self._store.query(CONTROL, f"cluster#{cluster}", prefix="errors#"):
+            resource = Resource(cast(str, item["sk"]).removeprefix("errors#"))
+            counts = {
+                name.removeprefix("count_"): cast(int, value)
+                for name, value in item.items()
+                if name.startswith("count_")
+            }
+            found[resource] = ListenerErrors(
+                counts,
+                cast("dict[str, object] | None", item.get("last")),
+                cast("dict[str, object] | None", item.get("ended")),
+            )
+        return found
+
+    @staticmethod
+    def count_error(cluster: str, resource: Resource, code: ErrorCode, message: str, at: str, session: str) -> Action:
+        """One more error of this code. 1 to 5 say how a listener ended, and never hide the last real error."""
+        entry: Item = {"code": int(code), "key": code.key, "message": message, "at": at, "session": session}
+        field_name = "ended" if code <= ErrorCode.MAX_RUNTIME else "last"
+        return Update(
+            _errors_key(cluster, resource), set={field_name: dict(entry), "v": SCHEMA}, add={f"count_{code.key}": 1}
+        )
+
+    def all_places(self, cluster: str) -> list[Action]:
+        """Deletes everything that is remembered of a cluster's listeners, the fence excepted."""
+        return [
+            Delete(Key(CONTROL, f"cluster#{cluster}", cast(str, item["sk"])))
+            for item in self._store.query(CONTROL, f"cluster#{cluster}")
+            if item["sk"] != "fence"
+        ]

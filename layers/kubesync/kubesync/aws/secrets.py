@@ -1,0 +1,223 @@
+"""Token references (``--token REF``) and reading the token behind one.
+
+    secretsmanager:NAME            the whole secret; NAME may be an ARN
+    secretsmanager:NAME#KEY        one key of a secret that holds a JSON object
+    ssm:NAME                       a parameter, decrypted; NAME may be an ARN
+    file:PATH, env:NAME            on a person's machine only
+
+A reference is stored and shown, what it leads to is not (I8). What is not a reference may be a token put in its place
+by mistake, so it is never quoted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from kubesync.clock import Clock
+from kubesync.domain.errors import DeniedError, UsageError
+
+if TYPE_CHECKING:
+    from boto3.session import Session
+
+MAX_AGE_SECONDS: Final = 300.0
+# While a token cannot be read again, the known one goes on being used and the source is asked this often.
+RETRY_SECONDS: Final = 30.0
+
+type SecretService = Literal["secretsmanager", "ssm"]
+type ClientFor = Callable[[SecretService], Any]
+
+
+class SecretKind(StrEnum):
+    """Where a secret lies."""
+
+    SECRETS_MANAGER = "secretsmanager"
+    PARAMETER = "ssm"
+    FILE = "file"
+    ENVIRONMENT = "env"
+
+
+_LOCAL_KINDS: Final = frozenset({SecretKind.FILE, SecretKind.ENVIRONMENT})
+_FORMS: Final = "secretsmanager:NAME[#KEY] or ssm:NAME"
+_LOCAL_FORMS: Final = f"{_FORMS} (for local use also file:PATH or env:NAME)"
+
+
+@dataclass(frozen=True, slots=True)
+class SecretReference:
+    """Where a token lies; ``str()`` gives the reference back. ``json_key`` only for Secrets Manager, else empty."""
+
+    kind: SecretKind
+    name: str
+    json_key: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}{'#' if self.json_key else ''}{self.json_key}"
+
+
+def parse_secret_reference(text: str, *, local: bool) -> SecretReference:
+    """Parse a reference.
+
+    Args:
+        text: as a person gave it or as a cluster's configuration holds it.
+        local: allow ``file:`` and ``env:``; never in a deployed function, whose files and environment are not the
+            cluster owner's to read.
+
+    Raises:
+        UsageError: not a reference, or one that is not allowed here.
+    """
+    prefix, _, name = text.strip().partition(":")
+    forms = _LOCAL_FORMS if local else _FORMS
+    try:
+        kind = SecretKind(prefix)
+    except ValueError:
+        raise UsageError(f"a token is given by reference: {forms}, never as the token itself") from None
+    if kind in _LOCAL_KINDS and not local:
+        raise UsageError(f"a reference to {kind}: works on a person's machine only; use {forms}")
+    key = ""
+    if kind is SecretKind.SECRETS_MANAGER:
+        # '#' cannot be part of a secret's name: letters, digits and /_+=.@- only.
+        # https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_CreateSecret.html
+        name, hash_sign, key = name.partition("#")
+        if hash_sign and not key:
+            raise UsageError("a reference ends in '#' without a key: write secretsmanager:NAME#KEY")
+    if not name:
+        raise UsageError(f"a reference to {kind}: has no name: write {forms}")
+    return SecretReference(kind, name, key)
+
+
+def build_secret_clients(session: Session) -> ClientFor:
+    """Clients made when first used, with bounded waiting: 2 s to connect, 5 s to read, three attempts."""
+    config = Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 3, "mode": "standard"})
+    clients: dict[SecretService, Any] = {}
+    lock = threading.Lock()
+
+    def client_for(service: SecretService) -> Any:
+        with lock:  # a session is not safe to use from several threads
+            if service not in clients:
+                clients[service] = session.client(service, config=config)
+            return clients[service]
+
+    return client_for
+
+
+class SecretToken:
+    """The bearer token behind a reference. Threads may share one.
+
+    A token is read again when it is five minutes old, so that a rotated one is picked up, and when ``fresh`` is asked for,
+    after a 401.
+
+    Args:
+        reference: from ``parse_secret_reference``.
+        client_for: from ``build_secret_clients``; not used for local references.
+        clock: for the age.
+        environ: for ``env:`` references.
+    """
+
+    def __init__(
+        self,
+        reference: SecretReference,
+        client_for: ClientFor,
+        clock: Clock,
+        *,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self._reference = reference
+        self._client_for = client_for
+        self._clock = clock
+        self._environ = os.environ if environ is None else environ
+        self._lock = threading.Lock()
+        self._token = ""
+        self._read_again_monotonic = 0.0
+
+    def __repr__(self) -> str:
+        return f"SecretToken({self._reference})"
+
+    def token(self, *, fresh: bool = False) -> str:
+        """The token, from memory where it is young enough and ``fresh`` is not asked for.
+
+        Raises:
+            DeniedError: it cannot be read, or what is there is no token; one line without it. When only its age asked for
+                reading again, the known token is returned instead: whether it still works, the server says.
+        """
+        with self._lock:
+            now = self._clock.monotonic()
+            if self._token and not fresh and now < self._read_again_monotonic:
+                return self._token
+            try:
+                self._token = _as_token(_read(self._reference, self._client_for, self._environ))
+            except _UnreadableError as error:
+                if fresh or not self._token:
+                    raise DeniedError(f"no token from {self._reference}: {error}") from None
+                self._read_again_monotonic = now + RETRY_SECONDS
+            else:
+                self._read_again_monotonic = now + MAX_AGE_SECONDS
+            return self._token
+
+
+class _UnreadableError(Exception):
+    """Why, in a few words without the secret."""
+
+
+def _read(reference: SecretReference, client_for: ClientFor, environ: Mapping[str, str]) -> str:
+    try:
+        match reference.kind:
+            case SecretKind.SECRETS_MANAGER:
+                answer = client_for("secretsmanager").get_secret_value(SecretId=reference.name)
+                text = answer["SecretString"] if "SecretString" in answer else answer["SecretBinary"].decode()
+                return _member(text, reference.json_key) if reference.json_key else str(text)
+            case SecretKind.PARAMETER:
+                answer = client_for("ssm").get_parameter(Name=reference.name, WithDecryption=True)
+                return str(answer["Parameter"]["Value"])
+            case SecretKind.FILE:
+                return Path(reference.name).expanduser().read_text("utf-8")
+            case SecretKind.ENVIRONMENT:
+                return environ[reference.name]
+    except ClientError as error:
+        code = error.response.get("Error", {}).get("Code", "unknown")
+        raise _UnreadableError(_WHY_BY_CODE.get(code, f"AWS answers {code}")) from None
+    except BotoCoreError as error:
+        raise _UnreadableError(f"AWS cannot be asked ({type(error).__name__})") from None
+    except OSError as error:
+        raise _UnreadableError(error.strerror or type(error).__name__) from None
+    except KeyError:
+        raise _UnreadableError("the environment variable is not set") from None
+    except UnicodeDecodeError:
+        raise _UnreadableError("it is not text") from None
+
+
+_WHY_BY_CODE: Final[Mapping[str, str]] = {
+    "ResourceNotFoundException": "there is no such secret in this account and region",
+    "ParameterNotFound": "there is no such parameter in this account and region",
+    "ParameterVersionNotFound": "the parameter has no such version",
+    "AccessDeniedException": "access is denied: allow reading it, and its key, to the role",
+    "DecryptionFailure": "it cannot be decrypted: allow kms:Decrypt to the role",
+    "InvalidKeyId": "it cannot be decrypted: its key is not usable",
+}
+
+
+def _member(text: str, json_key: str) -> str:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        raise _UnreadableError("the secret is not JSON, leave out the #KEY") from None
+    value = found.get(json_key) if isinstance(found, dict) else None
+    if not isinstance(value, str):
+        raise _UnreadableError(f"the secret has no text under the key {json_key}")
+    return value
+
+
+def _as_token(text: str) -> str:
+    token = text.strip()
+    # A token goes into a header line: RFC 6750 section 2.1 allows only characters that are visible ASCII.
+    if not token or not token.isascii() or not all("!" <= character <= "~" for character in token):
+        raise _UnreadableError("it is empty, or not a token on one line")
+    return token

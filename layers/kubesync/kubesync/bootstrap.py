@@ -1,0 +1,202 @@
+"""The one place where clients are built and parts are joined."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import boto3
+
+from kubesync.aws.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.dynamodb import DynamoStore, RetryPolicy, build_dynamodb_client
+from kubesync.aws.lease import LeaseTable
+from kubesync.aws.rate import TokenBucket
+from kubesync.aws.route53 import Route53ZoneClient, build_route53_client
+from kubesync.aws.secrets import SecretToken, build_secret_clients, parse_secret_reference
+from kubesync.aws.store import Store
+from kubesync.aws.tables import table_names
+from kubesync.aws.zones import ZoneClient
+from kubesync.clock import Clock, SystemClock
+from kubesync.domain.errors import DeniedError, ListenerError, UsageError
+from kubesync.domain.objects import Observation, RawEvent, Resource, Snapshot
+from kubesync.kubernetes import wire
+from kubesync.kubernetes.credentials import EksToken
+from kubesync.kubernetes.failures import TooOldError
+from kubesync.kubernetes.lister import list_all
+from kubesync.kubernetes.ports import Reflector, ReflectorPolicy
+from kubesync.kubernetes.probe import cluster_identity
+from kubesync.kubernetes.reflector import KubernetesReflector
+from kubesync.kubernetes.transport import ApiClient, ClusterAccess, TokenSource
+from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
+from kubesync.session.master import MasterParts
+from kubesync.session.ports import Progress
+from kubesync.session.session import Session, new_session_id
+from kubesync.settings import Settings
+
+_EKS_ARN = re.compile(r"arn:[^:]+:eks:(?P<region>[^:]+):\d+:cluster/(?P<name>.+)")
+_LIST_ATTEMPTS = 3
+_PROBE_SECONDS = 5.0
+
+type AccessFor = Callable[[ClusterConfig, ReflectorPolicy], ClusterAccess]
+"""How a cluster is reached; on a person's machine a kubeconfig may decide."""
+
+
+def quiet(_what: str, _details: dict[str, object]) -> None:
+    """Progress that nobody watches."""
+
+
+class KubernetesConnector:
+    """Implements ``session.ports.Connector`` over HTTP."""
+
+    def __init__(self, settings: Settings, clock: Clock, access_for: AccessFor) -> None:
+        self._clock = clock
+        self._access_for = access_for
+        self._policy = ReflectorPolicy(
+            connect_timeout=settings.connect_timeout_seconds,
+            read_timeout=settings.read_timeout_seconds,
+            page_limit=settings.page_limit,
+            watch_timeout=settings.watch_timeout_seconds,
+            bookmark_interval=settings.bookmark_interval_seconds,
+        )
+
+    def reflector(self, config: ClusterConfig, resource: Resource) -> Reflector:
+        api = self._client(config)
+        return KubernetesReflector(
+            api, resource, namespace=config.namespace or "", clock=self._clock, jitter=random.random
+        )
+
+    def snapshot(self, config: ClusterConfig, resource: Resource) -> Snapshot:
+        api = self._client(config)
+        try:
+            for attempt in range(_LIST_ATTEMPTS):
+                try:
+                    found = list_all(
+                        api,
+                        resource,
+                        config.namespace or "",
+                        page_limit=0 if attempt == _LIST_ATTEMPTS - 1 else self._policy.page_limit,
+                        deadline_monotonic=self._clock.monotonic() + 10 * self._policy.read_timeout,
+                    )
+                    return Snapshot(resource, found.resource_version, found.items)
+                except TooOldError:
+                    continue
+            raise DeniedError("the list kept expiring while it was read")
+        finally:
+            api.close()
+
+    def identity(self, config: ClusterConfig) -> str | None:
+        api = self._client(config)
+        try:
+            return cluster_identity(api)
+        except ListenerError:
+            return None
+        finally:
+            api.close()
+
+    def observe(self, event: RawEvent) -> Observation:
+        return wire.observe(event)
+
+    def _client(self, config: ClusterConfig) -> ApiClient:
+        return ApiClient(self._access_for(config, self._policy), self._clock)
+
+
+class ConfiguredAccess:
+    """Access by what a configuration says: address, CA, and a reference to a token or an EKS cluster.
+
+    Args:
+        local: whether ``file:`` and ``env:`` references are allowed (never on Lambda).
+    """
+
+    def __init__(self, session: boto3.Session, clock: Clock, *, local: bool) -> None:
+        self._session = session
+        self._clock = clock
+        self._local = local
+        self._secret_clients = build_secret_clients(session)
+        self._tokens: dict[str, TokenSource] = {}
+
+    def __call__(self, config: ClusterConfig, policy: ReflectorPolicy) -> ClusterAccess:
+        if config.kubeconfig is not None:
+            raise DeniedError(
+                f"cluster {config.name} is reached by a kubeconfig: that works on a person's machine only"
+            )
+        return ClusterAccess(
+            server=config.server,
+            ca_pem=config.ca_pem,
+            insecure_skip_tls_verify=config.insecure_skip_tls_verify,
+            token_source=self._token_source(config),
+            policy=policy,
+        )
+
+    def _token_source(self, config: ClusterConfig) -> TokenSource | None:
+        if config.eks is not None:
+            arn = _EKS_ARN.fullmatch(config.eks)
+            name, region = (arn["name"], arn["region"]) if arn else (config.eks, None)
+            return self._tokens.setdefault(
+                f"eks:{config.eks}", EksToken(self._session, name, self._clock, region=region)
+            )
+        if config.token is None:
+            return None
+        if config.token not in self._tokens:
+            try:
+                reference = parse_secret_reference(config.token, local=self._local)
+            except UsageError as error:
+                raise DeniedError(str(error)) from error
+            self._tokens[config.token] = SecretToken(reference, self._secret_clients, self._clock)
+        return self._tokens[config.token]
+
+
+@dataclass(slots=True)
+class Application:
+    """Everything that commands and functions need, built once per process.
+
+    Args:
+        local: runs on a person's machine.
+        access_for: how clusters are reached; None: by what their configuration says.
+    """
+
+    settings: Settings
+    local: bool = False
+    access_for: AccessFor | None = None
+    clock: Clock = field(default_factory=SystemClock)
+    session: boto3.Session = field(default_factory=boto3.Session)
+
+    def store(self) -> Store:
+        client = build_dynamodb_client(self.session, connect_timeout=2, read_timeout=10)
+        return DynamoStore(client, table_names(self.settings.tables), self.clock)
+
+    def lease_store(self) -> Store:
+        """The lease's own client: 1 s to connect, 2 s to read, so that a renewal fails while there is time for another."""
+        client = build_dynamodb_client(self.session, connect_timeout=1, read_timeout=2)
+        retry = RetryPolicy(attempts=2, backoff_initial_seconds=0.1, backoff_cap_seconds=0.3)
+        return DynamoStore(client, table_names(self.settings.tables), self.clock, retry=retry)
+
+    def zones(self) -> ZoneClient:
+        settings = self.settings
+        return Route53ZoneClient(
+            build_route53_client(self.session),
+            self.clock,
+            requests=TokenBucket(settings.route53_requests_per_second, settings.route53_request_burst, self.clock),
+            changes=TokenBucket(settings.route53_changes_per_second, settings.route53_changes_per_second, self.clock),
+        )
+
+    def access(self) -> AccessFor:
+        return self.access_for or ConfiguredAccess(self.session, self.clock, local=self.local)
+
+    def new_session(self, progress: Progress = quiet) -> Session:
+        """A session with clients of its own; nothing is connected before it runs."""
+        settings = self.settings
+        session_id = new_session_id()
+        keeper = LeaseKeeper(
+            LeaseTable(self.lease_store(), settings.shard),
+            session_id,
+            LeaseTimes(settings.lease_seconds, settings.lease_renew_seconds, settings.lease_write_seconds),
+            self.clock,
+        )
+        connector = KubernetesConnector(settings, self.clock, self.access())
+        parts = MasterParts(self.store(), self.zones(), connector, settings, self.clock)
+        return Session(parts, keeper, session_id, progress)
+
+    def clusters(self) -> ClusterTable:
+        return ClusterTable(self.store())

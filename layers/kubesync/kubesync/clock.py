@@ -1,0 +1,27 @@
+"""Time as a port, so that tests hand it in."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """``monotonic`` decides when to try; ``epoch`` (seconds since 1970, UTC) only labels what is stored and shown."""
+
+    def monotonic(self) -> float: ...
+    def epoch(self) -> float: ...
+    def sleep(self, seconds: float) -> None: ...
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def epoch(self) -> float:
+        return time.time()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)

@@ -1,0 +1,1 @@
+"""Pure values and decisions: no client, no clock, no log."""

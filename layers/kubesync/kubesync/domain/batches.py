@@ -1,0 +1,150 @@
+"""Change batches: which changes go together, how much fits, and what a batch becomes when Route 53 refuses it.
+
+Limits of ChangeResourceRecordSets (Route 53 API reference, "ChangeResourceRecordSets", section on limits): at most 1,000
+ResourceRecord elements and 32,000 characters of Value in one request; the journal swap takes part of both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.records import RecordChange, RecordSet
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """What one batch may hold, the journal swap included."""
+
+    elements: int = 1000
+    characters: int = 32_000
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Changes that must land together: one name and type, or a whole name where a CNAME comes or goes."""
+
+    key: ServiceKey
+    changes: tuple[RecordChange, ...]
+
+    @property
+    def name(self) -> str:
+        return self.changes[0].key.name
+
+    @property
+    def elements(self) -> int:
+        return sum(_both(change, lambda s: s.elements) for change in self.changes)
+
+    @property
+    def characters(self) -> int:
+        return sum(_both(change, lambda s: s.characters) for change in self.changes)
+
+    @property
+    def creates_only(self) -> bool:
+        """It adds sets and takes none away: what a full zone cannot take."""
+        return all(change.before is None for change in self.changes)
+
+
+def _both(change: RecordChange, weigh: Callable[[RecordSet], int]) -> int:
+    return sum(weigh(s) for s in (change.before, change.after) if s is not None)
+
+
+def units_of(key: ServiceKey, changes: Iterable[RecordChange]) -> tuple[Unit, ...]:
+    """Group the changes of one key in one zone, in stable order."""
+    by_name: dict[str, list[RecordChange]] = defaultdict(list)
+    for change in changes:
+        by_name[change.key.name].append(change)
+    units: list[Unit] = []
+    for name in sorted(by_name):
+        group = sorted(by_name[name], key=lambda c: c.key.type)
+        if any(change.key.type == "CNAME" for change in group):
+            units.append(Unit(key, tuple(group)))
+        else:
+            units.extend(Unit(key, (change,)) for change in group)
+    return tuple(units)
+
+
+def fill(units: Sequence[Unit], limits: BatchLimits) -> tuple[list[Unit], list[Unit], list[Unit]]:
+    """Take units from the front while they fit.
+
+    Args:
+        limits: what is left for them, the journal swap already taken off.
+
+    Returns:
+        Units for this batch, units for later ones, and units that fit no batch at all.
+    """
+    taken: list[Unit] = []
+    oversized: list[Unit] = []
+    elements = characters = 0
+    for index, unit in enumerate(units):
+        if unit.elements > limits.elements or unit.characters > limits.characters:
+            oversized.append(unit)
+            continue
+        if elements + unit.elements > limits.elements or characters + unit.characters > limits.characters:
+            return taken, list(units[index:]), oversized
+        taken.append(unit)
+        elements += unit.elements
+        characters += unit.characters
+    return taken, [], oversized
+
+
+# Messages of InvalidChangeBatch name the set they complain about in one of these forms (seen in public reports of
+# external-dns, octodns and terraform-provider-aws; Route 53 does not document them, so what matches none is bisected).
+_NAMED = re.compile(r"\[name='(?P<name>[^']+)',\s*type='(?P<type>[A-Z0-9]+)'")
+_TYPE_AND_NAME = re.compile(r"RRSet of type (?P<type>[A-Z0-9]+) with DNS name (?P<name>\S+?)\.? is not permitted")
+_DNS_NAME = re.compile(r"RRSet with DNS name (?P<name>\S+?)\.? is not permitted")
+_FULL = re.compile(
+    r"(?i)number of records limit|limit of \d+ (?:resource )?record sets|exceed\w* the (?:limit|maximum) .*record sets"
+)
+_OCTAL = re.compile(r"\\([0-7]{3})")
+
+
+def says_zone_is_full(messages: Iterable[str]) -> bool:
+    """Whether a refusal is about the number of record sets in the zone rather than about a change."""
+    return any(_FULL.search(message) for message in messages)
+
+
+def culprits(units: Sequence[Unit], messages: Sequence[str]) -> dict[int, str]:
+    """Units that the messages of a refusal point at: index to message. Empty where they explain nothing."""
+    found: dict[int, str] = {}
+    for message in messages:
+        for pattern in (_NAMED, _TYPE_AND_NAME, _DNS_NAME):
+            for match in pattern.finditer(message):
+                name = _plain(match["name"])
+                wanted_type = match.groupdict().get("type")
+                for index, unit in enumerate(units):
+                    if unit.name == name and (
+                        wanted_type is None or any(change.key.type == wanted_type for change in unit.changes)
+                    ):
+                        found.setdefault(index, message)
+        for index, unit in enumerate(units):
+            if any(value and f"with '{value}'" in message for value in _new_values(unit)):
+                found.setdefault(index, message)
+    return found
+
+
+def _new_values(unit: Unit) -> Iterable[str]:
+    return (value for change in unit.changes if change.after is not None for value in change.after.values)
+
+
+def _plain(name: str) -> str:
+    return _OCTAL.sub(lambda m: chr(int(m[1], 8)), name).rstrip(".").lower()
+
+
+def halves(units: Sequence[Unit]) -> tuple[list[Unit], list[Unit]]:
+    """Split a refused batch whose messages explain nothing."""
+    middle = len(units) // 2
+    return list(units[:middle]), list(units[middle:])
+
+
+def in_stable_order(units: Iterable[Unit]) -> list[Unit]:
+    """By zone name order of their names, then type: the same content always makes the same batch."""
+    ordered = sorted(units, key=lambda u: (u.name, u.changes[0].key.type, u.key))
+    assert all((a.name, a.changes[0].key.type) != (b.name, b.changes[0].key.type) for a, b in pairwise(ordered)), (
+        "two keys want one name and type: a claim is missing"
+    )
+    return ordered

@@ -1,0 +1,128 @@
+"""From what was seen to parts: which observation is newer, what a deletion means, what a complete list implies.
+
+An observation of an object against the part that is remembered of it:
+
+    part              observation                      becomes
+    ----              -----------                      -------
+    any               older generation                 dropped
+    same generation   version not above the part's     dropped: late or repeated (I1), whatever its uid
+    none              DELETED                          dropped: there is nothing to delete
+    any               DELETED, newer                   tombstone
+    any               not understood, newer            the value stays (same uid) or is None; the problem is kept (I4)
+    equal value, uid  newer                            dropped, nothing has changed (I6)
+    any               newer                            the new value
+
+Versions order events of all incarnations of a name: a new object is created after the old one's deletion, so an event of
+an old uid is never newer than a part of the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from kubesync.domain.objects import Observation, Resource, Snapshot
+from kubesync.domain.state import KeyState, Part, PartId
+
+# I5: a list that lacks more than this share of at least so many live objects is not believed.
+GUARD_MINIMUM_OBJECTS: Final = 10
+GUARD_SHARE: Final = 0.3
+
+
+def observe(part: Part | None, seen: Observation, generation: int) -> Part | None:
+    """The part after an observation, or None where the observation changes nothing (see the table above)."""
+    if part is None:
+        if seen.deleted:
+            return None
+        return Part(seen.uid, seen.resource_version, generation, seen.value, problem=seen.problem or "")
+    if generation < part.generation:
+        return None
+    if generation == part.generation and seen.resource_version <= part.resource_version and not part.held:
+        return None
+    if generation == part.generation and seen.resource_version < part.resource_version:
+        return None
+    if seen.deleted:
+        return None if part.deleted else Part(seen.uid, seen.resource_version, generation, None, deleted=True)
+    if seen.problem is not None:
+        kept = part.value if part.uid == seen.uid else None
+        return Part(seen.uid, seen.resource_version, generation, kept, problem=seen.problem)
+    fresh = Part(seen.uid, seen.resource_version, generation, seen.value)
+    same = (part.uid, part.value, part.deleted, part.problem, part.held, part.generation) == (
+        fresh.uid,
+        fresh.value,
+        False,
+        "",
+        False,
+        generation,
+    )
+    return None if same else fresh
+
+
+def with_observations(state: KeyState, seen: Iterable[Observation], generation: Mapping[Resource, int]) -> KeyState:
+    """The key after these observations; the very same object where none of them changes anything."""
+    parts = dict(state.parts)
+    changed = False
+    for observation in seen:
+        part_id = PartId(observation.resource, observation.name)
+        after = observe(parts.get(part_id), observation, generation[observation.resource])
+        if after is not None:
+            parts[part_id] = after
+            changed = True
+    return replace(state, parts=parts) if changed else state
+
+
+@dataclass(frozen=True, slots=True)
+class AbsenceVerdict:
+    """Whether deletions that a list implies are believed; ``reason`` says why not, in one line."""
+
+    believed: bool
+    reason: str = ""
+
+
+def judge_absences(live: int, absent: int, *, same_cluster: bool, forced: bool) -> AbsenceVerdict:
+    """Decide about all deletions inferred from one list together (I5).
+
+    Args:
+        live: objects of the listener that were live before the list.
+        absent: how many of them the list lacks.
+        same_cluster: the uid of Service default/kubernetes is the remembered one, or nothing says otherwise.
+        forced: a person asked for a resync with ``--force``.
+    """
+    if forced or absent == 0:
+        return AbsenceVerdict(True)
+    if not same_cluster:
+        return AbsenceVerdict(
+            False, "the uid of Service default/kubernetes is not the remembered one: another cluster?"
+        )
+    if live >= GUARD_MINIMUM_OBJECTS and absent > GUARD_SHARE * live:
+        return AbsenceVerdict(False, f"the list lacks {absent} of {live} objects, more than {GUARD_SHARE:.0%}")
+    return AbsenceVerdict(True)
+
+
+def without_parts(
+    state: KeyState, absent: Iterable[PartId], snapshot: Snapshot, generation: int, *, hold: bool
+) -> KeyState:
+    """Turn absent parts into tombstones at the list's version, or mark them as held."""
+    parts = dict(state.parts)
+    for part_id in absent:
+        part = parts[part_id]
+        if hold:
+            parts[part_id] = replace(part, held=True)
+        else:
+            parts[part_id] = Part(part.uid, snapshot.resource_version, generation, None, deleted=True)
+    return state if parts == dict(state.parts) else replace(state, parts=parts)
+
+
+def without_tombstones(state: KeyState, floors: Mapping[Resource, tuple[int, int]]) -> KeyState:
+    """Drop tombstones that no event can contradict any more.
+
+    Args:
+        floors: per listener the generation and version of the durable checkpoint: nothing at or below it is ever read again.
+    """
+    parts = {
+        part_id: part
+        for part_id, part in state.parts.items()
+        if not part.deleted or (part.generation, part.resource_version) > floors.get(part_id.resource, (0, 0))
+    }
+    return state if len(parts) == len(state.parts) else replace(state, parts=parts)

@@ -1,0 +1,149 @@
+"""Services and endpoints as values: what kubesync keeps of a Kubernetes object, and of one sighting of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Resource(StrEnum):
+    """A resource that a listener watches; the value is the plural in the API's path."""
+
+    SERVICES = "services"
+    ENDPOINTS = "endpoints"
+    ENDPOINTSLICES = "endpointslices"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ServiceKey:
+    """The unit of reconciliation. ``str()`` gives ``cluster/namespace/name``."""
+
+    cluster: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.cluster}/{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ServicePort:
+    """A port of a Service; ``name`` is empty where the Service gives none."""
+
+    name: str
+    protocol: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The projection of a Service: the fields that its records and upstreams depend on, no others.
+
+    ``cluster_ips`` holds ``("None",)`` for a headless service. ``annotations`` holds, sorted, only those that
+    kubesync reads (see names of annotations in DESIGN: external-dns.* and kubesync.io/*).
+    ``created_at`` is the creationTimestamp as sent, RFC 3339.
+    """
+
+    type: str
+    cluster_ips: tuple[str, ...] = ()
+    external_name: str = ""
+    ports: tuple[ServicePort, ...] = ()
+    publish_not_ready: bool = False
+    ingress_ips: tuple[str, ...] = ()
+    ingress_hostnames: tuple[str, ...] = ()
+    annotations: tuple[tuple[str, str], ...] = ()
+    created_at: str = ""
+
+    @property
+    def headless(self) -> bool:
+        return self.type != "ExternalName" and self.cluster_ips == ("None",)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class EndpointPort:
+    """A port of an Endpoints subset or EndpointSlice; ``name`` is empty where there is none."""
+
+    name: str
+    protocol: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One address. Empty strings and None mean that the object does not say."""
+
+    ip: str
+    ready: bool = True
+    serving: bool | None = None
+    terminating: bool | None = None
+    node: str = ""
+    zone: str = ""
+    hostname: str = ""
+    pod: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointGroup:
+    """Addresses that share ports: a subset of Endpoints, or a whole EndpointSlice."""
+
+    endpoints: tuple[Endpoint, ...]
+    ports: tuple[EndpointPort, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointsObject:
+    """The projection of an Endpoints or EndpointSlice object.
+
+    ``service`` is the name of the Service it belongs to (same namespace): the object's own name for Endpoints, the label
+    ``kubernetes.io/service-name`` for an EndpointSlice, empty where that label is missing. ``truncated``: the
+    object is annotated as over capacity, addresses are missing from it.
+    """
+
+    service: str
+    groups: tuple[EndpointGroup, ...] = ()
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One object as a list or an event showed it.
+
+    ``value`` is None for a deleted object whose last state is of no use, and for one that could not be understood; then
+    ``problem`` says why in one line. ``value`` of a DELETED event is the object's last state.
+    """
+
+    resource: Resource
+    namespace: str
+    name: str
+    uid: str
+    resource_version: int
+    deleted: bool = False
+    value: Service | EndpointsObject | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RawEvent:
+    """A watch event, parsed no further than its metadata; ``line`` is the whole JSON line as received.
+
+    ``type`` is ADDED, MODIFIED or DELETED; bookmarks and errors never leave the reflector.
+    """
+
+    type: str
+    resource: Resource
+    namespace: str
+    name: str
+    uid: str
+    resource_version: int
+    line: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A *complete* consistent list of one resource. ``store_went_back``: its version is lower than one seen before, so the
+    store was restored or replaced and older versions mean nothing (a new generation begins)."""
+
+    resource: Resource
+    resource_version: int
+    items: tuple[Observation, ...]
+    store_went_back: bool = False

@@ -1,0 +1,87 @@
+"""From desired records to intended ones (who may have a name), and from intended and applied ones to changes.
+
+Who gets a wanted name (a claim is per zone and name):
+
+    the claim's owner     first waiter     this key
+    -----------------     ------------     --------
+    this key              -                has it
+    nobody                nobody           gains it
+    nobody                this key         gains it, waits no more
+    another key           -                waits; reported; opened when the owner lets go
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.records import Problem, RecordChange, RecordKey, RecordSet
+from kubesync.domain.state import KeyState, Name, names_of
+
+
+class Policy(StrEnum):
+    """What a cluster allows to be done to record sets."""
+
+    SYNC = "sync"
+    UPSERT_ONLY = "upsert-only"
+    CREATE_ONLY = "create-only"
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Which of the wanted names a key has, gains and waits for."""
+
+    intended: Mapping[RecordKey, RecordSet]
+    gained: frozenset[Name]
+    waits: frozenset[Name]
+    problems: tuple[Problem, ...]
+
+
+def assign_names(
+    state: KeyState, wanted: Mapping[RecordKey, RecordSet], owners: Mapping[Name, ServiceKey | None]
+) -> Assignment:
+    """Decide which wanted record sets may be intended (see the table above).
+
+    Args:
+        state: the key; names in ``state.claims`` are its own without a look at ``owners``.
+        wanted: desired record sets.
+        owners: who owns each wanted name that is not in ``state.claims``; None or missing: nobody.
+    """
+    gained: set[Name] = set()
+    waits: set[Name] = set()
+    problems: list[Problem] = []
+    for name in sorted(names_of(wanted) - state.claims):
+        owner = owners.get(name)
+        if owner is None or owner == state.key:
+            if name not in state.conflicts:
+                gained.add(name)
+        else:
+            waits.add(name)
+            problems.append(Problem("NameTaken", f"{name.name} in {name.zone_id}", f"the name is claimed by {owner}"))
+    intended = {key: record_set for key, record_set in wanted.items() if Name(key.zone_id, key.name) not in waits}
+    return Assignment(intended, frozenset(gained), frozenset(waits), tuple(problems))
+
+
+def changes_of(state: KeyState, policy: Policy) -> tuple[RecordChange, ...]:
+    """What has to be done so that ``applied`` becomes ``intended``, as far as the policy allows, in stable order."""
+    changes: list[RecordChange] = []
+    for key in sorted(state.intended.keys() | state.applied.keys()):
+        before, after = state.applied.get(key), state.intended.get(key)
+        if before == after:
+            continue
+        if after is None and (policy is not Policy.SYNC and not _makes_way(key, state)):
+            continue
+        if before is not None and policy is Policy.CREATE_ONLY:
+            continue
+        changes.append(RecordChange(key, before, after))
+    return tuple(changes)
+
+
+def _makes_way(gone: RecordKey, state: KeyState) -> bool:
+    """Whether a set has to go because a CNAME comes to its name, or it is a CNAME that addresses replace."""
+    return any(
+        key.zone_id == gone.zone_id and key.name == gone.name and "CNAME" in (key.type, gone.type)
+        for key in state.intended
+    )

@@ -1,0 +1,104 @@
+"""The merge window: events are collected for a while after the first, the newest per object is kept, then applied as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kubesync.domain.objects import RawEvent, Resource, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class WindowContent:
+    """A closed window.
+
+    ``events`` are the newest per object, in the order of their versions within a resource, all later than the resource's
+    ``snapshots`` entry where there is one. ``checkpoints``: the last version read per resource before the window closed.
+    ``opened_at`` is the monotonic time of the first event, None for a window of bookmarks only. ``received`` counts the events before merging.
+    """
+
+    events: tuple[RawEvent, ...]
+    snapshots: Mapping[Resource, Snapshot]
+    checkpoints: Mapping[Resource, int]
+    opened_at: float | None
+    received: int
+
+    @property
+    def empty(self) -> bool:
+        """Nothing but bookmarks came."""
+        return not self.events and not self.snapshots
+
+
+class Window:
+    """Collects for one cluster. Not thread-safe: its owner holds a lock.
+
+    Args:
+        length_seconds: from the first event to closing.
+    """
+
+    def __init__(self, length_seconds: float) -> None:
+        self._length_seconds = length_seconds
+        self._events: dict[tuple[Resource, str, str], RawEvent] = {}
+        self._snapshots: dict[Resource, Snapshot] = {}
+        self._checkpoints: dict[Resource, int] = {}
+        self._opened_at: float | None = None
+        self._received = 0
+
+    def add_event(self, event: RawEvent, now: float) -> None:
+        """Keep the event unless a newer one of the same object is already there."""
+        self._received += 1
+        self._open(now)
+        place = (event.resource, event.namespace, event.name)
+        known = self._events.get(place)
+        if known is None or known.resource_version < event.resource_version:
+            self._events[place] = event
+        self._advance(event.resource, event.resource_version)
+
+    def add_bookmark(self, resource: Resource, resource_version: int) -> None:
+        """Move the checkpoint; a bookmark alone opens no window."""
+        self._advance(resource, resource_version)
+
+    def add_snapshot(self, snapshot: Snapshot, now: float) -> None:
+        """A complete list replaces what its listener had pending up to the list's version.
+
+        Where the store went back, versions before it mean nothing: everything pending of that listener goes.
+        """
+        self._open(now)
+        resource = snapshot.resource
+        self._events = {
+            place: event
+            for place, event in self._events.items()
+            if event.resource is not resource
+            or (event.resource_version > snapshot.resource_version and not snapshot.store_went_back)
+        }
+        earlier = self._snapshots.get(resource)
+        if earlier is not None and earlier.store_went_back and not snapshot.store_went_back:
+            # The generation that the earlier list began has not been recorded yet: it must not be forgotten with it.
+            snapshot = Snapshot(resource, snapshot.resource_version, snapshot.items, store_went_back=True)
+        self._snapshots[resource] = snapshot
+        self._checkpoints[resource] = snapshot.resource_version
+
+    def closes_at(self) -> float | None:
+        """Monotonic time at which the window is due, None while it is not open."""
+        return None if self._opened_at is None else self._opened_at + self._length_seconds
+
+    def close(self) -> WindowContent:
+        """Hand over what was collected and begin anew."""
+        content = WindowContent(
+            tuple(sorted(self._events.values(), key=lambda e: (e.resource, e.resource_version))),
+            self._snapshots,
+            self._checkpoints,
+            self._opened_at,
+            self._received,
+        )
+        self._events, self._snapshots, self._checkpoints = {}, {}, {}
+        self._opened_at, self._received = None, 0
+        return content
+
+    def _open(self, now: float) -> None:
+        if self._opened_at is None:
+            self._opened_at = now
+
+    def _advance(self, resource: Resource, resource_version: int) -> None:
+        if resource_version > self._checkpoints.get(resource, 0):
+            self._checkpoints[resource] = resource_version

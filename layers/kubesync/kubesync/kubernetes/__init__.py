@@ -1,0 +1,1 @@
+"""The Kubernetes side: transport, credentials, reflector and wire models."""

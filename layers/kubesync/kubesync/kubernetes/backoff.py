@@ -1,0 +1,40 @@
+"""How long to wait before trying again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kubesync.clock import Clock
+from kubesync.kubernetes.ports import ReflectorPolicy
+
+
+class Backoff:
+    """Exponential waits with jitter, as client-go's reflector has them.
+
+    A wait is drawn between once and twice its base (jitter factor 1); the base doubles from ``backoff_initial`` to
+    ``backoff_cap``, and starts over when none was needed for ``backoff_reset`` seconds.
+
+    Args:
+        policy: initial, cap and reset, in seconds.
+        clock: tells when a wait was last needed.
+        jitter: a number in [0, 1) at each call, such as ``random.random``.
+    """
+
+    def __init__(self, policy: ReflectorPolicy, clock: Clock, jitter: Callable[[], float]) -> None:
+        self._policy = policy
+        self._clock = clock
+        self._jitter = jitter
+        self._base = policy.backoff_initial
+        self._quiet_since: float | None = None
+
+    def next_delay(self, retry_after_seconds: float | None = None) -> float:
+        """Seconds to wait now. At least what the server asked for, which is believed up to ``backoff_reset`` seconds."""
+        now = self._clock.monotonic()
+        if self._quiet_since is not None and now - self._quiet_since >= self._policy.backoff_reset:
+            self._base = self._policy.backoff_initial
+        delay = self._base * (1.0 + self._jitter())
+        if retry_after_seconds is not None:
+            delay = max(delay, min(retry_after_seconds, self._policy.backoff_reset))
+        self._base = min(self._base * 2.0, self._policy.backoff_cap)
+        self._quiet_since = now + delay
+        return delay

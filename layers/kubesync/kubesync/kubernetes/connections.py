@@ -1,0 +1,238 @@
+"""Connections that another thread can cut at any moment, and the TLS rules for Kubernetes hosts.
+
+phase       what blocks                        where an error belongs
+CONNECT     name resolution, TCP connect       codes 6 and 7
+HANDSHAKE   TLS                                code 8 (out of time: 7)
+REQUEST     sending, waiting for a status line code 9
+BODY        reading the body                   code 12
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from typing import Any, Final
+
+import certifi
+from requests.adapters import HTTPAdapter
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import NameResolutionError, NewConnectionError
+from urllib3.util.ssl_ import create_urllib3_context
+
+SHORTEST_TIMEOUT_SECONDS: Final = 0.05  # a timeout of zero would mean non-blocking
+
+
+class Phase(StrEnum):
+    CONNECT = "connect"
+    HANDSHAKE = "handshake"
+    REQUEST = "request"
+    BODY = "body"
+
+
+class StoppedError(Exception):
+    """The client was shut down; whoever asked for that expects no other error."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCertificate:
+    """Paths of a client's certificate and key, both PEM."""
+
+    cert_file: str
+    key_file: str
+
+
+class Interrupter:
+    """Holds on to the socket in use, so that another thread can end whatever blocks on it.
+
+    It keeps a duplicate of the descriptor: ``shutdown`` on a duplicate ends connecting, handshake, waiting and reading
+    alike, plain and TLS, and a descriptor that was closed and given out again can never be hit. Name
+    resolution alone cannot be ended; it is seen after it. One connection is in use at a time.
+    """
+
+    def __init__(self) -> None:
+        self.phase = Phase.CONNECT
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._handle: socket.socket | None = None
+        self._reading: socket.socket | None = None
+
+    @property
+    def stopped(self) -> bool:
+        return self._stopped
+
+    def check(self) -> None:
+        """Raise StoppedError when ``interrupt`` was called."""
+        if self._stopped:
+            raise StoppedError
+
+    def interrupt(self) -> None:
+        """End what blocks now and refuse what comes. Any thread, any number of times."""
+        with self._lock:
+            self._stopped = True
+            if self._handle is not None:
+                # Not connected, or already cut by the peer: nothing blocks on it.
+                with contextlib.suppress(OSError):
+                    self._handle.shutdown(socket.SHUT_RDWR)
+
+    def hold(self, sock: socket.socket) -> socket.socket:
+        """Remember a socket that is about to connect; give back the handle to release it with."""
+        handle = sock.dup()
+        with self._lock:
+            before, self._handle = self._handle, handle
+            stopped = self._stopped
+        if before is not None:
+            before.close()
+        if stopped:
+            raise StoppedError
+        return handle
+
+    def release(self, handle: socket.socket | None = None) -> None:
+        """Let go of a handle; without one, of whichever is held."""
+        with self._lock:
+            held = self._handle
+            if held is None or (handle is not None and handle is not held):
+                return
+            self._handle = None
+        held.close()
+
+    def read_from(self, sock: socket.socket) -> None:
+        self.phase, self._reading = Phase.BODY, sock
+
+    def set_read_timeout(self, seconds: float) -> None:
+        """How long one read of the body may block from now on."""
+        # A response that ends with its connection has closed the socket object; the descriptor lives on in the body.
+        if self._reading is not None and self._reading.fileno() >= 0 and math.isfinite(seconds):
+            self._reading.settimeout(max(seconds, SHORTEST_TIMEOUT_SECONDS))
+
+
+class _Interruptible(HTTPConnection):
+    """An HTTP connection that reports its phase and its socket."""
+
+    def __init__(self, *args: Any, interrupter: Interrupter, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._interrupter = interrupter
+        self._handle: socket.socket | None = None
+        self._in_getresponse = False
+
+    def connect(self) -> None:
+        self._interrupter.phase = Phase.CONNECT
+        super().connect()
+        self._interrupter.phase = Phase.REQUEST
+
+    def request(self, *args: Any, **kwargs: Any) -> None:
+        if self.sock is not None:
+            self._interrupter.phase = Phase.REQUEST
+        super().request(*args, **kwargs)
+
+    def getresponse(self) -> Any:
+        sock = self.sock
+        self._in_getresponse = True
+        try:
+            response = super().getresponse()
+        finally:
+            self._in_getresponse = False
+        self._interrupter.read_from(sock)
+        return response
+
+    def close(self) -> None:
+        super().close()
+        # http.client closes a connection of its own before the body of a "Connection: close" response is read.
+        if not self._in_getresponse and self._handle is not None:
+            self._interrupter.release(self._handle)
+            self._handle = None
+
+    def _new_conn(self) -> socket.socket:
+        error: OSError | None = None
+        for family, kind, protocol, address in self._addresses():
+            sock = socket.socket(family, kind, protocol)
+            try:
+                for option in self.socket_options or ():
+                    sock.setsockopt(*option)
+                sock.settimeout(self.timeout if isinstance(self.timeout, float | int) else None)
+                self._handle = self._interrupter.hold(sock)
+                sock.connect(address)
+                self._interrupter.check()
+            except OSError as failed:
+                sock.close()
+                error = failed
+            except StoppedError:
+                sock.close()
+                raise
+            else:
+                return sock
+        self._interrupter.check()
+        raise NewConnectionError(self, "no connection") from error
+
+    def _addresses(self) -> Iterator[tuple[int, int, int, Any]]:
+        try:
+            found = socket.getaddrinfo(self._dns_host.strip("[]"), self.port, 0, socket.SOCK_STREAM)
+        except socket.gaierror as error:
+            raise NameResolutionError(self.host, self, error) from error
+        for family, kind, protocol, _, address in found:
+            yield family, kind, protocol, address
+
+
+class _InterruptibleTls(_Interruptible, HTTPSConnection):
+    def _new_conn(self) -> socket.socket:
+        sock = super()._new_conn()
+        self._interrupter.phase = Phase.HANDSHAKE
+        return sock
+
+
+class _Pool(HTTPConnectionPool):
+    ConnectionCls = _Interruptible
+
+
+class _TlsPool(HTTPSConnectionPool):
+    ConnectionCls = _InterruptibleTls
+
+
+class ApiServerAdapter(HTTPAdapter):
+    """Sends through interruptible connections, under one TLS context of ours."""
+
+    def __init__(self, interrupter: Interrupter, context: ssl.SSLContext) -> None:
+        self._interrupter = interrupter
+        self._context = context
+        super().__init__(max_retries=0, pool_connections=1, pool_maxsize=1)
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, ssl_context=self._context, **kwargs)
+        self.poolmanager.pool_classes_by_scheme = {
+            "http": partial(_Pool, interrupter=self._interrupter),
+            "https": partial(_TlsPool, interrupter=self._interrupter),
+        }
+
+    def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
+        """Leave trust to the context: requests would add every public authority to the cluster's own."""
+
+
+def build_tls_context(
+    *, ca_pem: str | None, insecure_skip_tls_verify: bool, client_certificate: ClientCertificate | None
+) -> ssl.SSLContext:
+    """The TLS rules for one API server: its own authority when it has one, else the public ones.
+
+    Raises:
+        ssl.SSLError, OSError: a certificate or key cannot be read.
+    """
+    context: ssl.SSLContext = create_urllib3_context()
+    # Python 3.13 refuses certificates without an Authority Key Identifier, as EKS clusters have them
+    # (kubernetes-client/python #2394). Only this one flag goes: chain, name and expiry stay verified.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if insecure_skip_tls_verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    elif ca_pem is not None:
+        context.load_verify_locations(cadata=ca_pem)
+    else:
+        context.load_verify_locations(cafile=certifi.where())
+    if client_certificate is not None:
+        context.load_cert_chain(client_certificate.cert_file, client_certificate.key_file)
+    return context

@@ -1,0 +1,135 @@
+"""Where bearer tokens come from: a value, a file, an environment variable, or EKS."""
+
+from __future__ import annotations
+
+import base64
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from kubesync.clock import Clock
+from kubesync.domain.errors import DeniedError
+
+if TYPE_CHECKING:
+    import boto3
+
+# Kubernetes rotates projected service account tokens on disk; its own clients read them again every minute.
+_FILE_SECONDS: Final = 60.0
+# EKS takes a token for 15 minutes after its URL was signed, aws-iam-authenticator says 14 to its clients.
+_EKS_TOKEN_SECONDS: Final = 13 * 60.0
+_EKS_URL_SECONDS: Final = 60
+_EKS_PREFIX: Final = "k8s-aws-v1."
+_EKS_HEADER: Final = "x-k8s-aws-id"
+
+
+class StaticToken:
+    """A token that never changes."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def token(self, *, fresh: bool = False) -> str:  # noqa: ARG002 - there is no other
+        return self._token
+
+
+class EnvironmentToken:
+    """A token in an environment variable, read each time.
+
+    Raises (at ``token``): DeniedError when the variable is not set.
+    """
+
+    def __init__(self, name: str, environment: Mapping[str, str] | None = None) -> None:
+        self._name = name
+        self._environment = os.environ if environment is None else environment
+
+    def token(self, *, fresh: bool = False) -> str:  # noqa: ARG002 - always read anew
+        value = self._environment.get(self._name, "").strip()
+        if not value:
+            raise DeniedError(f"no token: the environment variable {self._name} is not set")
+        return value
+
+
+class FileToken:
+    """A token in a file, read again when it is older than a minute, or when the server refused the last one.
+
+    Raises (at ``token``): DeniedError when the file cannot be read or is empty.
+    """
+
+    def __init__(self, path: str | Path, clock: Clock) -> None:
+        self._path = Path(path)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._value = ""
+        self._read_at = 0.0
+
+    def token(self, *, fresh: bool = False) -> str:
+        with self._lock:
+            now = self._clock.monotonic()
+            if fresh or not self._value or now - self._read_at >= _FILE_SECONDS:
+                self._value = self._read()
+                self._read_at = now
+            return self._value
+
+    def _read(self) -> str:
+        try:
+            value = self._path.read_text(encoding="ascii").strip()
+        except OSError as error:
+            raise DeniedError(f"no token: {self._path}: {error.strerror or type(error).__name__}") from None
+        except UnicodeDecodeError:
+            raise DeniedError(f"no token: {self._path} holds no token") from None
+        if not value:
+            raise DeniedError(f"no token: {self._path} is empty")
+        return value
+
+
+class EksToken:
+    """A token for an EKS cluster: a signed STS GetCallerIdentity URL that the cluster calls to learn who we are.
+
+    Signing makes no network call beyond what the session's credentials need. Safe to share between listeners.
+
+    Args:
+        session: whose identity; its region, unless ``region`` is given, chooses the STS endpoint.
+        cluster_name: the cluster's name in EKS: the token is good for this cluster only.
+        clock: tells when a token is due for renewal (13 minutes).
+        region: the cluster's region.
+
+    Raises (at ``token``): DeniedError when there are no AWS credentials or no region.
+    """
+
+    def __init__(self, session: boto3.Session, cluster_name: str, clock: Clock, region: str | None = None) -> None:
+        self._session = session
+        self._cluster_name = cluster_name
+        self._clock = clock
+        self._region = region
+        self._lock = threading.Lock()
+        self._client: Any = None
+        self._value = ""
+        self._made_at = 0.0
+
+    def token(self, *, fresh: bool = False) -> str:
+        with self._lock:
+            now = self._clock.monotonic()
+            if fresh or not self._value or now - self._made_at >= _EKS_TOKEN_SECONDS:
+                self._value = self._sign()
+                self._made_at = now
+            return self._value
+
+    def _sign(self) -> str:
+        try:
+            if self._client is None:
+                client = self._session.client("sts", region_name=self._region)
+                client.meta.events.register("before-sign.sts.GetCallerIdentity", self._add_cluster)
+                self._client = client
+            url: str = self._client.generate_presigned_url(
+                "get_caller_identity", Params={}, ExpiresIn=_EKS_URL_SECONDS, HttpMethod="GET"
+            )
+        except (BotoCoreError, ClientError, ValueError) as error:
+            raise DeniedError(f"no token for EKS cluster {self._cluster_name}: {type(error).__name__}") from None
+        return _EKS_PREFIX + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
+
+    def _add_cluster(self, request: Any, **_: Any) -> None:
+        request.headers[_EKS_HEADER] = self._cluster_name

@@ -1,0 +1,221 @@
+"""What is read of the API's JSON: only the fields that a projection needs, each checked for its type.
+
+Go writes an absent list or map as ``null`` or leaves it out; both are allowed everywhere. ``strict``: a number in quotes is
+not a number, as for the API server itself. Field names are the API's.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal, Required, TypedDict
+
+from pydantic import ConfigDict, Field, with_config
+
+_CONFIG: Final = ConfigDict(strict=True, extra="ignore")
+
+PortNumber = Annotated[int, Field(ge=1, le=65535)]
+"""A port, 1 to 65535."""
+Labels = dict[str, str] | None
+Text = Annotated[str, Field(min_length=1)]
+Version = Annotated[str, Field(pattern=r"^[0-9]{1,20}$")]
+"""A resourceVersion; versions of one resource compare as integers."""
+
+
+@with_config(_CONFIG)
+class Metadata(TypedDict, total=False):
+    name: Required[Text]
+    namespace: Required[Text]
+    uid: Required[Text]
+    resourceVersion: Required[Version]
+    creationTimestamp: str | None
+    labels: Labels
+    annotations: Labels
+
+
+@with_config(_CONFIG)
+class ServicePortModel(TypedDict, total=False):
+    name: str | None
+    protocol: str | None
+    port: Required[PortNumber]
+
+
+@with_config(_CONFIG)
+class ServiceSpec(TypedDict, total=False):
+    type: str | None
+    clusterIP: str | None
+    clusterIPs: list[str] | None
+    externalName: str | None
+    ports: list[ServicePortModel] | None
+    publishNotReadyAddresses: bool | None
+
+
+@with_config(_CONFIG)
+class Ingress(TypedDict, total=False):
+    ip: str | None
+    hostname: str | None
+
+
+@with_config(_CONFIG)
+class LoadBalancer(TypedDict, total=False):
+    ingress: list[Ingress] | None
+
+
+@with_config(_CONFIG)
+class ServiceStatus(TypedDict, total=False):
+    loadBalancer: LoadBalancer | None
+
+
+@with_config(_CONFIG)
+class ServiceModel(TypedDict, total=False):
+    metadata: Required[Metadata]
+    spec: Required[ServiceSpec]
+    status: ServiceStatus | None
+
+
+@with_config(_CONFIG)
+class TargetRef(TypedDict, total=False):
+    kind: str | None
+    name: str | None
+
+
+@with_config(_CONFIG)
+class Address(TypedDict, total=False):
+    ip: Required[str]
+    hostname: str | None
+    nodeName: str | None
+    targetRef: TargetRef | None
+
+
+@with_config(_CONFIG)
+class SubsetPort(TypedDict, total=False):
+    name: str | None
+    protocol: str | None
+    port: Required[PortNumber]
+
+
+@with_config(_CONFIG)
+class Subset(TypedDict, total=False):
+    addresses: list[Address] | None
+    notReadyAddresses: list[Address] | None
+    ports: list[SubsetPort] | None
+
+
+@with_config(_CONFIG)
+class EndpointsModel(TypedDict, total=False):
+    metadata: Required[Metadata]
+    subsets: list[Subset] | None
+
+
+@with_config(_CONFIG)
+class Conditions(TypedDict, total=False):
+    ready: bool | None
+    serving: bool | None
+    terminating: bool | None
+
+
+@with_config(_CONFIG)
+class SliceEndpoint(TypedDict, total=False):
+    addresses: list[str] | None
+    conditions: Conditions | None
+    hostname: str | None
+    nodeName: str | None
+    zone: str | None
+    targetRef: TargetRef | None
+
+
+@with_config(_CONFIG)
+class SlicePort(TypedDict, total=False):
+    name: str | None
+    protocol: str | None
+    port: PortNumber | None  # null: "all ports" (discovery.k8s.io/v1, EndpointPort)
+
+
+@with_config(_CONFIG)
+class EndpointSliceModel(TypedDict, total=False):
+    metadata: Required[Metadata]
+    addressType: Required[str]
+    endpoints: list[SliceEndpoint] | None
+    ports: list[SlicePort] | None
+
+
+@with_config(_CONFIG)
+class StatusDetails(TypedDict, total=False):
+    retryAfterSeconds: int | None
+
+
+@with_config(_CONFIG)
+class HeaderMetadata(TypedDict, total=False):
+    name: str | None
+    namespace: str | None
+    uid: str | None
+    resourceVersion: str | None
+
+
+@with_config(_CONFIG)
+class HeaderObject(TypedDict, total=False):
+    kind: str | None
+    metadata: HeaderMetadata | None
+    code: int | None
+    reason: str | None
+    message: str | None
+    details: StatusDetails | None
+
+
+@with_config(_CONFIG)
+class Header(TypedDict):
+    """A watch event as far as its metadata, or the Status in an ERROR."""
+
+    type: str
+    object: HeaderObject
+
+
+# Functional form: "continue" is a keyword of Python.
+ListMetadata = TypedDict(
+    "ListMetadata",
+    {"resourceVersion": Required[Version], "continue": str | None, "remainingItemCount": int | None},
+    total=False,
+)
+
+
+@with_config(_CONFIG)
+class ServiceList(TypedDict):
+    kind: Literal["ServiceList"]
+    metadata: ListMetadata
+    items: list[ServiceModel] | None
+
+
+@with_config(_CONFIG)
+class EndpointsList(TypedDict):
+    kind: Literal["EndpointsList"]
+    metadata: ListMetadata
+    items: list[EndpointsModel] | None
+
+
+@with_config(_CONFIG)
+class EndpointSliceList(TypedDict):
+    kind: Literal["EndpointSliceList"]
+    metadata: ListMetadata
+    items: list[EndpointSliceModel] | None
+
+
+@with_config(_CONFIG)
+class AnyList(TypedDict):
+    """A list whose items are looked at one by one, because one of them is not as it should be."""
+
+    kind: str
+    metadata: ListMetadata
+    items: list[Any] | None
+
+
+@with_config(_CONFIG)
+class ServiceEvent(TypedDict):
+    object: ServiceModel
+
+
+@with_config(_CONFIG)
+class EndpointsEvent(TypedDict):
+    object: EndpointsModel
+
+
+@with_config(_CONFIG)
+class EndpointSliceEvent(TypedDict):
+    object: EndpointSliceModel

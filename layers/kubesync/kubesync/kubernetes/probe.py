@@ -1,0 +1,91 @@
+"""Questions about a cluster that are asked once: who it is, what it serves, whether it lets us in."""
+
+from __future__ import annotations
+
+from typing import Final, TypedDict
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+
+from kubesync.domain.errors import BodyError, DeniedError, StatusError
+from kubesync.domain.objects import Resource
+from kubesync.kubernetes import urls
+from kubesync.kubernetes.transport import ApiClient
+from kubesync.kubernetes.wire import read_list_page
+
+
+@with_config(ConfigDict(extra="ignore"))
+class _ServedResource(TypedDict):
+    name: str
+
+
+@with_config(ConfigDict(extra="ignore"))
+class _ServedResources(TypedDict):
+    resources: list[_ServedResource]
+
+
+_SERVED: Final = TypeAdapter(_ServedResources)
+
+
+def cluster_identity(api: ApiClient) -> str | None:
+    """The uid of Service ``default/kubernetes``, which an API server makes once in the life of its store (I5).
+
+    None where it may not be read, or is absent.
+
+    Raises:
+        ListenerError: the server cannot be asked.
+    """
+    try:
+        body = api.fetch(urls.named(Resource.SERVICES, "default", "kubernetes"))
+    except DeniedError as error:
+        if error.status == 403:
+            return None
+        raise
+    page = read_list_page(Resource.SERVICES, body)
+    return next((item.uid for item in page.items if item.name == "kubernetes" and item.uid), None)
+
+
+def choose_endpoints_source(api: ApiClient) -> Resource:
+    """EndpointSlices where the API server serves ``discovery.k8s.io/v1``, else Endpoints.
+
+    Raises:
+        ListenerError: the server cannot be asked.
+    """
+    try:
+        body = api.fetch(urls.ApiRequest(urls.DISCOVERY_PATH))
+    except StatusError as error:
+        if error.status == 404:
+            return Resource.ENDPOINTS
+        raise
+    except DeniedError as error:
+        if error.status != 403:
+            raise
+        return _listable_endpoints_source(api)
+    try:
+        served = _SERVED.validate_json(body)
+    except ValidationError:
+        raise BodyError("the list of served resources could not be decoded") from None
+    names = {resource["name"] for resource in served["resources"]}
+    return Resource.ENDPOINTSLICES if Resource.ENDPOINTSLICES.value in names else Resource.ENDPOINTS
+
+
+def check_connection(
+    api: ApiClient, resources: tuple[Resource, ...] = (Resource.SERVICES,), namespace: str = ""
+) -> None:
+    """Ask for one object of each resource: address, TLS, token and permission to list are then known to be right.
+
+    Raises:
+        ListenerError: the first that is not; its code and message say which.
+    """
+    for resource in resources:
+        read_list_page(resource, api.fetch(urls.list_page(resource, namespace, limit=1)))
+
+
+def _listable_endpoints_source(api: ApiClient) -> Resource:
+    """Where discovery itself is forbidden: what can be listed is served."""
+    try:
+        check_connection(api, (Resource.ENDPOINTSLICES,))
+    except (DeniedError, StatusError) as error:
+        if error.status in (403, 404):
+            return Resource.ENDPOINTS
+        raise
+    return Resource.ENDPOINTSLICES

@@ -1,0 +1,217 @@
+"""Keeps a sink in step with one resource of one cluster: list once, watch for ever, and go on after every failure.
+
+    what happened                              reported       wait                        next
+    a complete list                            on_snapshot    -                           watch from its version
+    a list failed                              on_error       backoff                     list
+    the list's continue token expired          (2nd: 11)      - the first time            list; from the 3rd in one piece
+    a watch was accepted (200)                 on_resumed     -                           read it
+    it ended cleanly                           -              -                           watch
+    it ended within 1 s without event, 3 times on_error 12    backoff                     list
+    it broke off, or went silent               on_error 12    - when it had worked        watch
+    410, as status or in the stream            on_stale       - the first time            list
+    429, as status or in the stream            on_error 11    Retry-After, backoff        watch
+    refused, TLS, denied, another status       on_error       backoff                     watch
+    an undecodable line or another ERROR,
+      3 times at one version                   on_stale       backoff                     list
+    two bookmark intervals without a sign      -              -                           list one object: is the store's
+                                                                                          version lower than ours?
+                                                              - no                        watch
+                                               on_stale       - yes                       list, a new generation
+
+A watch resumes from the last event or bookmark that was seen, or from the list: never from the items of a list.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from kubesync.clock import Clock
+from kubesync.domain.errors import BodyError, ListenerError, StatusError
+from kubesync.domain.objects import Resource, Snapshot
+from kubesync.kubernetes import urls
+from kubesync.kubernetes.backoff import Backoff
+from kubesync.kubernetes.connections import StoppedError
+from kubesync.kubernetes.failures import TooOldError
+from kubesync.kubernetes.lister import list_all
+from kubesync.kubernetes.ports import WatchSink
+from kubesync.kubernetes.transport import ApiClient
+from kubesync.kubernetes.watch import Position, WatchEnd, follow
+from kubesync.kubernetes.wire import read_list_page
+
+_QUICK_SECONDS: Final = 1.0  # a watch that ends sooner, without event, did not work
+_WORKED_SECONDS: Final = 5.0  # a watch that lasted as long did, even if nothing happened
+_TIMES_BEFORE_LIST: Final = 3
+_EXPIRED_BEFORE_ONE_PIECE: Final = 2
+
+
+class KubernetesReflector:
+    """The reflector of ``ports.Reflector``. For one ``run``; closes the client at its end.
+
+    Args:
+        api: a client of its own.
+        resource: what to list and watch.
+        namespace: one namespace; empty: all.
+        clock: decides when; its ``sleep`` is not used.
+        jitter: a number in [0, 1) at each call, such as ``random.random``.
+        wait: waits for so many seconds or until ``stop``; None: really.
+    """
+
+    def __init__(
+        self,
+        api: ApiClient,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        clock: Clock,
+        jitter: Callable[[], float],
+        wait: Callable[[float], object] | None = None,
+    ) -> None:
+        self._api = api
+        self._policy = api.policy
+        self._resource = resource
+        self._namespace = namespace
+        self._clock = clock
+        self._backoff = Backoff(api.policy, clock, jitter)
+        self._stopped = threading.Event()
+        self._wait = wait or self._stopped.wait
+        self._deadline = 0.0
+        self._position: Position | None = None  # None: list first
+        self._last_version = 0  # seen of this store, also while listing again
+        self._failures = 0  # in a row; 0 once something worked
+        self._expired_lists = 0
+        self._stale_watches = 0
+        self._quick_ends = 0
+
+    def stop(self) -> None:
+        """End ``run`` at once, also while a read blocks. Any thread, any number of times."""
+        self._stopped.set()
+        self._api.shutdown()
+
+    def run(self, sink: WatchSink, resume_from: int | None, deadline_monotonic: float) -> None:
+        """List and watch until ``stop`` or the deadline; errors go to the sink."""
+        self._deadline = deadline_monotonic
+        self._position = None if resume_from is None else Position(resume_from)
+        self._last_version = resume_from or 0
+        try:
+            while not self._over():
+                self._step(sink)
+        except StoppedError:
+            pass
+        finally:
+            self._api.close()
+
+    def _step(self, sink: WatchSink) -> None:
+        try:
+            if self._position is None:
+                self._list(sink)
+            else:
+                self._watch(sink, self._position)
+        except ListenerError as error:
+            # A deadline cuts timeouts short, a stop cuts connections: neither is an error.
+            if not self._over():
+                self._failed(sink, error)
+
+    def _over(self) -> bool:
+        return self._stopped.is_set() or self._clock.monotonic() >= self._deadline
+
+    def _list(self, sink: WatchSink) -> None:
+        in_pieces = self._expired_lists < _EXPIRED_BEFORE_ONE_PIECE
+        try:
+            found = list_all(
+                self._api,
+                self._resource,
+                self._namespace,
+                page_limit=self._policy.page_limit if in_pieces else 0,
+                deadline_monotonic=self._deadline,
+            )
+        except TooOldError as error:
+            self._expired_lists += 1
+            if self._expired_lists > 1:
+                raise StatusError(str(error), status=410) from None
+            return
+        went_back = found.resource_version < self._last_version
+        self._last_version = found.resource_version
+        self._position = Position(found.resource_version)
+        self._expired_lists = self._failures = 0
+        sink.on_snapshot(Snapshot(self._resource, found.resource_version, found.items, went_back))
+
+    def _watch(self, sink: WatchSink, position: Position) -> None:
+        started = self._clock.monotonic()
+        heard = position.heard
+        seconds_left = int(min(self._policy.watch_timeout, self._deadline - started))
+        request = urls.watch(
+            self._resource,
+            self._namespace,
+            resource_version=position.version,
+            timeout_seconds=max(seconds_left, 1),
+        )
+        accepted = False
+        end: WatchEnd | None = None
+        try:
+            with self._api.stream(request, deadline_monotonic=self._deadline) as stream:
+                accepted = True
+                sink.on_resumed()
+                end = follow(
+                    stream,
+                    self._resource,
+                    position,
+                    sink,
+                    policy=self._policy,
+                    clock=self._clock,
+                    deadline_monotonic=self._deadline,
+                )
+        except TooOldError:
+            self._too_old(sink)
+            return
+        finally:
+            self._last_version = position.version
+            lasted = self._clock.monotonic() - started
+            if position.heard > heard:
+                self._stale_watches = 0
+            if accepted and (position.heard > heard or lasted >= _WORKED_SECONDS):
+                self._failures = 0
+        if end is WatchEnd.QUIET:
+            self._doubt(sink, position)
+        elif end is WatchEnd.CLOSED:
+            self._closed(quick=lasted < _QUICK_SECONDS and position.heard == heard)
+
+    def _closed(self, *, quick: bool) -> None:
+        self._quick_ends = self._quick_ends + 1 if quick else 0
+        if self._quick_ends >= _TIMES_BEFORE_LIST:
+            self._quick_ends = 0
+            self._position = None
+            raise BodyError(f"the watch ends as soon as it begins, {_TIMES_BEFORE_LIST} times in a row")
+
+    def _too_old(self, sink: WatchSink) -> None:
+        sink.on_stale()
+        self._position = None
+        self._stale_watches += 1
+        if self._stale_watches > 1:  # a list is answered, and its version is too old at once, again: do not spin
+            self._pause(self._backoff.next_delay())
+
+    def _doubt(self, sink: WatchSink, position: Position) -> None:
+        """A watch from a version that the store never had is silent for ever: compare with the store's own."""
+        request = urls.list_page(self._resource, self._namespace, limit=1)
+        body = self._api.fetch(request, deadline_monotonic=self._deadline)
+        if read_list_page(self._resource, body).resource_version < position.version:
+            sink.on_stale()
+            self._position = None
+        else:
+            position.quiet_since = None
+
+    def _failed(self, sink: WatchSink, error: ListenerError) -> None:
+        self._failures += 1
+        sink.on_error(error, consecutive=self._failures)
+        if self._position is not None:
+            if self._position.poisoned >= _TIMES_BEFORE_LIST:  # only a list gets past what cannot be read
+                sink.on_stale()
+                self._position = None
+            elif isinstance(error, BodyError) and self._failures == 1:
+                return  # the watch had worked: resume it at once
+        self._pause(self._backoff.next_delay(error.retry_after_seconds))
+
+    def _pause(self, seconds: float) -> None:
+        left = self._deadline - self._clock.monotonic()
+        self._wait(min(seconds, max(left, 0.0)))

@@ -1,0 +1,149 @@
+"""Requests to an API server as plain values: a path and parameters, tested without a server."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+from kubesync.domain.errors import DomainNameError
+from kubesync.domain.objects import Resource
+
+DISCOVERY_PATH: Final = "/apis/discovery.k8s.io/v1"
+
+# Group and version of each resource; the core group lives under /api, all others under /apis.
+_ROOTS: Final = {
+    Resource.SERVICES: "/api/v1",
+    Resource.ENDPOINTS: "/api/v1",
+    Resource.ENDPOINTSLICES: DISCOVERY_PATH,
+}
+_LABEL: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
+_DEFAULT_PORTS: Final = {"https": 443, "http": 80}
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where an API server listens.
+
+    ``prefix`` is the path before ``/api``, without a trailing slash: proxies such as Rancher serve several clusters
+    under one host.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    prefix: str = ""
+
+    @property
+    def authority(self) -> str:
+        """``host:port``, IPv6 addresses in brackets; names the server in messages."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def url(self, path: str) -> str:
+        """The full address of a path such as ``/api/v1/services``."""
+        return f"{self.scheme}://{self.authority}{self.prefix}{path}"
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRequest:
+    """A GET request: the path below the server's prefix, and query parameters in order."""
+
+    path: str
+    params: tuple[tuple[str, str], ...] = ()
+
+
+def parse_server(url: str) -> Server:
+    """Take a server's address apart.
+
+    Raises:
+        DomainNameError: the address is not valid, or would send a token in clear text to another machine (I8). The
+            message never repeats the address: it may hold a password.
+    """
+    if re.search(r"[\s\x00-\x1f\x7f\\]", url):
+        raise DomainNameError("the server's address holds white space or a character that no URL may hold")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise DomainNameError("the server's address is not a valid URL") from None
+    if parts.scheme not in _DEFAULT_PORTS:
+        raise DomainNameError("the server's address must begin with https://")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise DomainNameError("the server's address must not hold credentials, a query or a fragment")
+    host = _valid_host(parts.hostname or "")
+    if parts.scheme == "http" and not is_loopback(host):
+        raise DomainNameError(f"{host}: plain http:// is allowed on loopback only, use https://")
+    if port == 0:
+        raise DomainNameError(f"{host}: port 0 is not a port")
+    return Server(parts.scheme, host, port or _DEFAULT_PORTS[parts.scheme], parts.path.rstrip("/"))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host can only be this machine: ``localhost``, 127.0.0.0/8 or ::1."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def collection_path(resource: Resource, namespace: str = "") -> str:
+    """Path of a resource in one namespace, or in all (empty)."""
+    scope = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+    return f"{_ROOTS[resource]}{scope}/{resource.value}"
+
+
+def list_page(resource: Resource, namespace: str = "", *, limit: int = 0, continue_token: str = "") -> ApiRequest:
+    """One page of a consistent list: no ``resourceVersion``, so that absence can be inferred from it (I5).
+
+    Args:
+        resource: what to list.
+        namespace: one namespace; empty: all.
+        limit: objects a page; 0: everything in one piece.
+        continue_token: from the page before; empty: the first page.
+    """
+    params: list[tuple[str, str]] = []
+    if limit:
+        params.append(("limit", str(limit)))
+    if continue_token:
+        params.append(("continue", continue_token))
+    return ApiRequest(collection_path(resource, namespace), tuple(params))
+
+
+def watch(resource: Resource, namespace: str, *, resource_version: int, timeout_seconds: int) -> ApiRequest:
+    """A watch with bookmarks of everything after a version; the server ends it after ``timeout_seconds``."""
+    return ApiRequest(
+        collection_path(resource, namespace),
+        (
+            ("watch", "1"),
+            ("resourceVersion", str(resource_version)),
+            ("allowWatchBookmarks", "true"),
+            ("timeoutSeconds", str(timeout_seconds)),
+        ),
+    )
+
+
+def named(resource: Resource, namespace: str, name: str) -> ApiRequest:
+    """A list of at most the one object of that name: absent is an empty list, not a 404."""
+    return ApiRequest(collection_path(resource, namespace), (("fieldSelector", f"metadata.name={name}"),))
+
+
+def _valid_host(host: str) -> str:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        pass
+    else:
+        return host
+    try:
+        ascii_host = host.encode("idna").decode("ascii")
+    except UnicodeError:
+        raise DomainNameError("the server's address holds no valid host name") from None
+    labels = ascii_host.removesuffix(".").split(".")
+    # RFC 1035, section 2.3.4: labels of 1 to 63 octets, names of at most 253 characters as text.
+    if len(ascii_host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
+        raise DomainNameError("the server's address holds no valid host name")
+    return ascii_host

@@ -1,0 +1,128 @@
+"""One watch request: from a version until it ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kubesync.clock import Clock
+from kubesync.domain.errors import BodyError, StatusError
+from kubesync.domain.objects import RawEvent, Resource
+from kubesync.kubernetes.failures import TooOldError
+from kubesync.kubernetes.ports import ReflectorPolicy, WatchSink
+from kubesync.kubernetes.streams import LineStream
+from kubesync.kubernetes.transport import logger
+from kubesync.kubernetes.wire import Bookmark, StreamError, UnreadableEvent, read_event_header
+
+
+class WatchEnd(StrEnum):
+    """How a watch ended without an error."""
+
+    CLOSED = "closed"  # by the server, cleanly
+    DEADLINE = "deadline"
+    QUIET = "quiet"  # nothing for two bookmark intervals: the version may be from the future
+
+
+@dataclass(slots=True)
+class Position:
+    """How far a listener has come.
+
+    Args:
+        version: of the last list, event or bookmark.
+        quiet_since: monotonic seconds of the last sign that the server knows this version; None: not asked yet.
+        heard: events and bookmarks since the beginning.
+        poisoned: how often in a row the server sent something right after this version that leads nowhere: an
+            undecodable line, or an error other than 410 and 429.
+    """
+
+    version: int
+    quiet_since: float | None = None
+    heard: int = 0
+    poisoned: int = 0
+
+
+def follow(
+    stream: LineStream,
+    resource: Resource,
+    position: Position,
+    sink: WatchSink,
+    *,
+    policy: ReflectorPolicy,
+    clock: Clock,
+    deadline_monotonic: float,
+) -> WatchEnd:
+    """Hand the events of an accepted watch to the sink, and move the position with them.
+
+    A line cut off by the end of the stream is no event; it comes again when the watch is resumed from the position.
+
+    Raises:
+        TooOldError: the server sent 410 in the stream.
+        StatusError: it sent another error in the stream.
+        BodyError: silence past the bookmark interval and its margin, or the stream broke off.
+    """
+    heard_at = clock.monotonic()
+    if position.quiet_since is None:
+        position.quiet_since = heard_at
+    while True:
+        now = clock.monotonic()
+        if now >= deadline_monotonic:
+            return WatchEnd.DEADLINE
+        silent_at = heard_at + policy.bookmark_interval + policy.silence_margin
+        doubtful_at = position.quiet_since + 2 * policy.bookmark_interval
+        if now >= doubtful_at:
+            return WatchEnd.QUIET
+        try:
+            lines = stream.read(min(silent_at, doubtful_at, deadline_monotonic) - now)
+        except BodyError:
+            now = clock.monotonic()
+            if now >= deadline_monotonic:
+                return WatchEnd.DEADLINE
+            if now >= doubtful_at:
+                return WatchEnd.QUIET
+            raise
+        if lines is None:
+            return WatchEnd.CLOSED
+        if lines:
+            _deliver(lines, resource, position, sink)
+            position.quiet_since = heard_at = clock.monotonic()
+
+
+def _deliver(lines: list[bytes], resource: Resource, position: Position, sink: WatchSink) -> None:
+    """Hand on the lines of a block. The hot path of a session: a few microseconds an event."""
+    on_event = sink.on_event
+    version = position.version
+    heard = 0
+    try:
+        for line in lines:
+            event = read_event_header(line, resource)
+            if type(event) is RawEvent:
+                on_event(event)
+                version = event.resource_version
+                heard += 1
+            elif type(event) is Bookmark:
+                sink.on_bookmark(event.resource_version)
+                version = event.resource_version
+                heard += 1
+            elif type(event) is StreamError:
+                raise _as_error(event)
+            elif type(event) is UnreadableEvent:
+                # Nothing can be done about an object without a name; whoever wrote it must not stop others (I4).
+                logger.warning("event skipped", extra={"resource": resource.value, "reason": event.reason})
+    except (BodyError, StatusError) as error:
+        position.poisoned = (0 if heard else position.poisoned) + (error.status != 429)
+        raise
+    finally:
+        position.version = version
+        position.heard += heard
+    if heard:
+        position.poisoned = 0
+
+
+def _as_error(event: StreamError) -> StatusError | TooOldError:
+    if event.code == 410:
+        return TooOldError(event.message)
+    return StatusError(
+        f"the watch was ended by the server: {event.code} {event.reason}: {event.message}",
+        status=event.code,
+        retry_after_seconds=event.retry_after_seconds,
+    )

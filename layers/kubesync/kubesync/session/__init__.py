@@ -1,0 +1,1 @@
+"""The session: listeners, reconciler, committer, full resync and report."""

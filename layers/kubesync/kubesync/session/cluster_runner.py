@@ -1,0 +1,275 @@
+"""One cluster of a session: its two listeners, its window, and the worker that records windows one after the other."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from aws_lambda_powertools import Logger
+
+from kubesync.clock import Clock
+from kubesync.domain.errors import ErrorCode, ListenerError, NotMasterError, StoreError
+from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.domain.state import KeyState
+from kubesync.domain.window import WindowContent
+from kubesync.session.ledger import Ledger
+from kubesync.session.listener import Listener, ListenerEvents, SharedWindow
+from kubesync.session.ports import Connector, Progress
+from kubesync.session.recorder import IDLE_CHECKPOINT_SECONDS, Mode, Recorded, Recorder
+from kubesync.session.report import ClusterReport
+from kubesync.session.transactor import StaleStateError
+
+logger = Logger(service="kubesync", child=True)
+
+_CUT_SECONDS: Final = 10.0
+_RETRY_INITIAL_SECONDS: Final = 0.5
+_RETRY_CAP_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerEvents:
+    """Whom a runner tells what.
+
+    ``opened``: keys whose record sets have to change, with the monotonic time of the window's first event.
+    ``heirs``: keys (of any cluster) that were given a name. ``error``: to be persisted. ``not_master``: stop everything.
+    """
+
+    opened: Callable[[list[KeyState], float | None], None]
+    heirs: Callable[[Iterable[ServiceKey]], None]
+    error: Callable[[str, Resource, ListenerError], None]
+    not_master: Callable[[NotMasterError], None]
+    progress: Progress
+
+
+class ClusterRunner:
+    """Runs one cluster until told to stop. ``start``; then ``stop`` and ``join`` in this order."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        recorder: Recorder,
+        connector: Connector,
+        events: RunnerEvents,
+        clock: Clock,
+        window_seconds: float,
+    ) -> None:
+        self.ledger = ledger
+        self.recorder = recorder
+        self.report = ClusterReport(ledger.config.name)
+        self.window = SharedWindow(window_seconds, clock)
+        self._connector = connector
+        self._events = events
+        self._clock = clock
+        self._listeners: list[Listener] = []
+        self._heirs: set[ServiceKey] = set()
+        self._mode = Mode()
+        self._unlisted: set[Resource] = set()
+        self._relisted = threading.Event()
+        self._past: list[Listener] = []
+        self._stopping = False
+        self._deadline = 0.0
+        self._drain_until = 0.0
+        self._failed = False
+        self._thread = threading.Thread(target=self._work, name=f"{ledger.config.name}/worker", daemon=True)
+
+    # --- life ---
+
+    def start(self, deadline_monotonic: float, relist: Mode | None = None) -> None:
+        """Start the worker, and listeners from their checkpoints, or by listing where there is no valid one.
+
+        Args:
+            relist: list in any case, and take the lists this way (a full resync).
+        """
+        self._deadline = deadline_monotonic
+        self._thread.start()
+        self._begin(relist)
+
+    def _begin(self, relist: Mode | None) -> None:
+        if relist is not None:
+            self._mode = relist
+            self._unlisted = set(self.ledger.sources)
+            self._relisted.clear()
+        for resource in self.ledger.sources:
+            self._listen(resource, self._deadline, relist=relist is not None)
+
+    def relist(self, mode: Mode) -> None:
+        """Break off the watches and list anew; what was read so far is applied first, in order."""
+        for listener in self._listeners:
+            listener.cut()
+        for listener in self._listeners:
+            listener.join(_CUT_SECONDS)
+        self._past += self._listeners
+        self._listeners = []
+        self._begin(mode)
+
+    def wait_relisted(self, seconds: float) -> bool:
+        """Whether the lists that were asked for are recorded by then."""
+        return self._relisted.wait(seconds)
+
+    def _listen(self, resource: Resource, deadline_monotonic: float, *, relist: bool) -> None:
+        try:
+            reflector = self._connector.reflector(self.ledger.config, resource)
+        except ListenerError as error:
+            self._events.error(self.ledger.config.name, resource, error)
+            self.report.problem = error.message
+            return
+        told = ListenerEvents(self._resumed, self._stale, self._error)
+        listener = Listener(self.ledger.config.name, resource, reflector, self.window, told)
+        self._listeners.append(listener)
+        view = self.ledger.listeners[resource]
+        valid = view.checkpoint is not None and view.checkpoint.basis == self.ledger.basis
+        resume = view.checkpoint.resource_version if view.checkpoint is not None and valid and not relist else None
+        with self.ledger.lock:
+            view.whole = valid
+        listener.start(resume, deadline_monotonic)
+
+    def stop(self, code: ErrorCode) -> None:
+        """Cut the listeners off at once; what they have read is still applied."""
+        for listener in self._listeners:
+            listener.stop(code)
+
+    def join(self, deadline_monotonic: float, *, abandon: bool = False) -> bool:
+        """Wait for listeners, record the last window and checkpoints. True: everything ended in time.
+
+        Args:
+            abandon: write nothing more (the lease is another's).
+        """
+        ended = all(
+            [listener.join(max(0.0, deadline_monotonic - self._clock.monotonic())) for listener in self._listeners]
+        )
+        with self.window.changed:
+            self._stopping = True
+            self._drain_until = deadline_monotonic
+            self._failed = self._failed or abandon
+            self.window.changed.notify_all()
+        self._thread.join(max(0.0, deadline_monotonic - self._clock.monotonic()) if not abandon else 5.0)
+        return ended and not self._thread.is_alive()
+
+    @property
+    def listeners(self) -> list[Listener]:
+        """Those that are running, or ran last."""
+        return list(self._listeners)
+
+    @property
+    def last_errors(self) -> dict[str, str]:
+        """The newest error of each listener, for who waits for its list."""
+        return {listener.resource.value: listener.last_error for listener in self._listeners if listener.last_error}
+
+    def replan(self, keys: Iterable[ServiceKey]) -> None:
+        """Plan keys anew soon: they were given a name."""
+        with self.window.changed:
+            self._heirs |= set(keys)
+            self.window.changed.notify_all()
+
+    # --- told by listeners' threads ---
+
+    def _resumed(self, resource: Resource) -> None:
+        with self.ledger.lock:
+            self.ledger.listeners[resource].whole = True
+
+    def _stale(self, resource: Resource) -> None:
+        with self.ledger.lock:
+            self.ledger.listeners[resource].whole = False
+
+    def _error(self, resource: Resource, error: ListenerError) -> None:
+        self._events.error(self.ledger.config.name, resource, error)
+
+    # --- the worker ---
+
+    def _work(self) -> None:
+        try:
+            while self._turn():
+                pass
+        except NotMasterError as error:
+            self._failed = True
+            self._events.not_master(error)
+        except Exception as error:  # a fault of ours must not look like a quiet cluster
+            self._failed = True
+            self.report.problem = f"{type(error).__name__}: {error}"
+            logger.exception("worker failed", cluster=self.ledger.config.name)
+            self.stop(ErrorCode.WORKER_EXITING)
+
+    @property
+    def failed(self) -> bool:
+        """Something that was seen could not be made durable: the session must not end as clean."""
+        return self._failed
+
+    def _turn(self) -> bool:
+        """Wait until there is something to do, and do it. False: the end."""
+        with self.window.changed:
+            while not self._stopping and not self._heirs:
+                closes_at = self.window.closes_at()
+                wait = IDLE_CHECKPOINT_SECONDS if closes_at is None else closes_at - self._clock.monotonic()
+                if wait <= 0 or (not self.window.changed.wait(wait) and closes_at is None):
+                    break
+            stopping, heirs = self._stopping, self._heirs
+            self._heirs = set()
+        if self._failed:
+            return False
+        if heirs:
+            self._told(self._persist(lambda: self.recorder.replan(heirs, "a name was let go")), None)
+        content = self.window.close()
+        if stopping or not heirs or content.opened_at is not None:
+            self._record(content, flush=stopping)
+        return not stopping
+
+    def _record(self, content: WindowContent, *, flush: bool) -> None:
+        recorded = self._persist(lambda: self.recorder.record(content, self._mode, flush=flush))
+        if recorded is None:
+            return
+        if not content.empty:
+            self.report.windows += 1
+            self.report.events += content.received
+            self.report.merged += content.received - len(content.events)
+            self.report.changed_keys += recorded.changed
+            self._events.progress(
+                "window",
+                {
+                    "cluster": self.ledger.config.name,
+                    "events": content.received,
+                    "merged": content.received - len(content.events),
+                    "listed": sum(len(s.items) for s in content.snapshots.values()),
+                    "changed": recorded.changed,
+                },
+            )
+        if content.snapshots:
+            self._unlisted -= content.snapshots.keys()
+            if not self._unlisted:
+                self._mode = Mode()
+                self._relisted.set()
+            self.report.held = {resource.value: reason for resource, reason in (recorded.held or {}).items()}
+        self._told(recorded, content.opened_at)
+        if self.ledger.tombstoned and (flush or content.empty):
+            self._persist(self._sweep)
+
+    def _sweep(self) -> Recorded:
+        self.recorder.sweep()
+        return Recorded()
+
+    def _told(self, recorded: Recorded | None, since: float | None) -> None:
+        if recorded is None:
+            return
+        if recorded.opened:
+            with self.ledger.lock:
+                states = list(self.ledger.states(recorded.opened).values())
+            self._events.opened(states, since)
+        if recorded.heirs:
+            self._events.heirs(recorded.heirs)
+
+    def _persist(self, write: Callable[[], Recorded]) -> Recorded | None:
+        """Repeat until it is durable: nothing later may be recorded before it (I1). None: the session ends first."""
+        delay = _RETRY_INITIAL_SECONDS
+        while not self._failed:
+            try:
+                return write()
+            except (StoreError, StaleStateError) as error:
+                self.report.problem = str(error)
+                logger.warning("recording failed, trying again", cluster=self.ledger.config.name, error=str(error))
+                if self._stopping and self._clock.monotonic() + delay > self._drain_until:
+                    break
+                self._clock.sleep(delay)
+                delay = min(delay * 2, _RETRY_CAP_SECONDS)
+        self._failed = True
+        return None

@@ -1,0 +1,96 @@
+"""Control of a running master: changed configurations, removals, requested resyncs (DESIGN section 5, step 6)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from aws_lambda_powertools import Logger
+
+from kubesync.aws.clusters import ClusterConfig
+from kubesync.aws.resync_requests import RequestTable, ResyncRequest
+from kubesync.domain.errors import ErrorCode, KubesyncError, StoreError
+from kubesync.session.master import Master, MasterParts
+from kubesync.session.removal import Removal
+from kubesync.session.resync import Resync
+
+logger = Logger(service="kubesync", child=True)
+
+_RESTART_SECONDS: Final = 10.0
+_REMOVAL_SECONDS: Final = 1.0
+
+
+class Control:
+    """Acts on what people changed while the master runs."""
+
+    def __init__(self, master: Master, parts: MasterParts) -> None:
+        self._master = master
+        self._parts = parts
+        self._requests = RequestTable(parts.store, parts.settings.shard)
+        self._removals: dict[str, Removal] = {}
+        self._next_removal_step = 0.0
+        for name, ledger in master.ledgers.items():
+            if ledger.config.deleting:
+                self._removals[name] = Removal(master, ledger.config)
+
+    def pending(self) -> bool:
+        """Whether somebody asked for a resync before this session began."""
+        return bool(self._requests.pending(self._parts.clock.epoch()))
+
+    def run(self) -> None:
+        """Read configurations and requests, and act on what is new."""
+        configs = {config.name: config for config in self._master.clusters.all(self._parts.settings.shard)}
+        for name in sorted(self._master.ledgers.keys() - configs.keys()):
+            self._master.stop_cluster(name, ErrorCode.CONFIG_DELETE, self._soon())
+            self._master.forget(name)
+            self._removals.pop(name, None)
+        for name, config in sorted(configs.items()):
+            self._apply(name, config)
+        for request in self._requests.pending(self._parts.clock.epoch()):
+            self._requests.answer(request, self.resync(request))
+
+    def _apply(self, name: str, config: ClusterConfig) -> None:
+        ledger = self._master.ledgers.get(name)
+        if ledger is not None and ledger.config.revision == config.revision:
+            return
+        code = ErrorCode.CONFIG_DELETE if config.deleting else ErrorCode.CONFIG_UPDATE
+        self._master.stop_cluster(name, code, self._soon())
+        self._master.progress("configuration", {"cluster": name, "key": code.key if ledger else "ADDED"})
+        self._master.adopt(config)
+        if config.deleting:
+            self._removals[name] = Removal(self._master, config)
+        else:
+            self._master.start_cluster(name)
+
+    def _soon(self) -> float:
+        return self._parts.clock.monotonic() + _RESTART_SECONDS
+
+    def finish_removals(self) -> None:
+        """One step for each cluster that is being deleted, about once a second."""
+        now = self._parts.clock.monotonic()
+        if not self._removals or now < self._next_removal_step:
+            return
+        self._next_removal_step = now + _REMOVAL_SECONDS
+        for name, removal in list(self._removals.items()):
+            try:
+                if removal.step():
+                    del self._removals[name]
+                    self._master.forget(name)
+                    self._master.progress("removed", {"cluster": name})
+            except StoreError as error:
+                logger.warning("removal goes on later", cluster=name, error=str(error))
+
+    def resync(self, request: ResyncRequest) -> dict[str, Any]:
+        """Do a full resync and return its report; never raises for what is wrong with one cluster."""
+        names = [request.cluster] if request.cluster else sorted(self._master.ledgers)
+        clusters: list[dict[str, Any]] = []
+        for name in names:
+            ledger = self._master.ledgers.get(name)
+            if ledger is None or ledger.config.deleting:
+                known = ", ".join(sorted(self._master.ledgers)) or "none"
+                clusters.append({"cluster": name, "error": f"no such cluster; registered: {known}"})
+                continue
+            try:
+                clusters.append(Resync(self._master, name, force=request.force).run(dry_run=request.dry_run))
+            except KubesyncError as error:
+                clusters.append({"cluster": name, "error": str(error)})
+        return {"dry_run": request.dry_run, "forced": request.force, "clusters": clusters}

@@ -1,0 +1,126 @@
+"""One listener of one cluster: a reflector in a thread of its own, what it sees goes into the cluster's window."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kubesync.clock import Clock
+from kubesync.domain.errors import ErrorCode, ListenerError
+from kubesync.domain.objects import RawEvent, Resource, Snapshot
+from kubesync.domain.window import Window, WindowContent
+from kubesync.kubernetes.ports import Reflector
+from kubesync.session.report import ListenerReport
+
+
+class SharedWindow:
+    """A cluster's merge window, filled by its listeners' threads and closed by its worker."""
+
+    def __init__(self, length_seconds: float, clock: Clock) -> None:
+        self._window = Window(length_seconds)
+        self._clock = clock
+        self.changed = threading.Condition()
+
+    def event(self, event: RawEvent) -> None:
+        with self.changed:
+            opened = self._window.closes_at() is None
+            self._window.add_event(event, self._clock.monotonic())
+            if opened:
+                self.changed.notify_all()
+
+    def bookmark(self, resource: Resource, resource_version: int) -> None:
+        with self.changed:
+            self._window.add_bookmark(resource, resource_version)
+
+    def snapshot(self, snapshot: Snapshot) -> None:
+        with self.changed:
+            self._window.add_snapshot(snapshot, self._clock.monotonic())
+            self.changed.notify_all()
+
+    def closes_at(self) -> float | None:
+        with self.changed:
+            return self._window.closes_at()
+
+    def close(self) -> WindowContent:
+        with self.changed:
+            return self._window.close()
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerEvents:
+    """Who wants to know what besides the window.
+
+    ``resumed``, ``stale``: the view is whole again, or broken. ``error``: to be persisted. ``woken``: anything happened.
+    """
+
+    resumed: Callable[[Resource], None]
+    stale: Callable[[Resource], None]
+    error: Callable[[Resource, ListenerError], None]
+
+
+class Listener:
+    """Runs one reflector and counts what it does. Implements WatchSink."""
+
+    def __init__(
+        self, cluster: str, resource: Resource, reflector: Reflector, window: SharedWindow, events: ListenerEvents
+    ) -> None:
+        self.resource = resource
+        self.report = ListenerReport(cluster, resource.value)
+        self.last_error = ""
+        self._reflector = reflector
+        self._window = window
+        self._events = events
+        self._thread: threading.Thread | None = None
+
+    def start(self, resume_from: int | None, deadline_monotonic: float) -> None:
+        """Begin; ``resume_from`` None lists first."""
+        self._thread = threading.Thread(
+            target=self._reflector.run,
+            args=(self, resume_from, deadline_monotonic),
+            name=f"{self.report.cluster}/{self.resource}",
+            daemon=True,
+        )
+        self._thread.start()
+
+    def stop(self, code: ErrorCode) -> None:
+        """End at once, and remember why."""
+        self.report.ended = self.report.ended or code.key
+        self._reflector.stop()
+
+    def cut(self) -> None:
+        """End at once, for another listener to go on."""
+        self._reflector.stop()
+
+    def join(self, seconds: float) -> bool:
+        """Wait for the thread; False: it still runs."""
+        if self._thread is None:
+            return True
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    # --- WatchSink ---
+
+    def on_event(self, event: RawEvent) -> None:
+        self.report.events += 1
+        self._window.event(event)
+
+    def on_bookmark(self, resource_version: int) -> None:
+        self.report.bookmarks += 1
+        self._window.bookmark(self.resource, resource_version)
+
+    def on_snapshot(self, snapshot: Snapshot) -> None:
+        self.report.lists += 1
+        self._window.snapshot(snapshot)
+
+    def on_resumed(self) -> None:
+        self.report.resumed = self.report.resumed or not self.report.lists
+        self._events.resumed(self.resource)
+
+    def on_stale(self) -> None:
+        self._events.stale(self.resource)
+
+    def on_error(self, error: ListenerError, *, consecutive: int) -> None:  # noqa: ARG002 - part of the port
+        self.report.errors[error.code.key] = self.report.errors.get(error.code.key, 0) + 1
+        self.last_error = f"{error.code.key}: {error.message}"
+        self._events.error(self.resource, error)

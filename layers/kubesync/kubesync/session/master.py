@@ -1,0 +1,316 @@
+"""The master's machinery: ledgers, recorders, zone writers and cluster runners, joined for one epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from aws_lambda_powertools import Logger
+
+from kubesync.aws.audit import AuditTable
+from kubesync.aws.claims import ClaimTable
+from kubesync.aws.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.fences import raise_fence
+from kubesync.aws.inflight import InflightTable
+from kubesync.aws.listeners import ListenerTable
+from kubesync.aws.state import StateTable
+from kubesync.aws.store import Store
+from kubesync.aws.upstreams import UpstreamTable, timestamp
+from kubesync.aws.zones import ZoneClient
+from kubesync.clock import Clock
+from kubesync.domain.batches import BatchLimits
+from kubesync.domain.errors import ErrorCode, ListenerError, NotMasterError, StoreError
+from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.domain.state import KeyState
+from kubesync.session.closer import Closer
+from kubesync.session.cluster_runner import ClusterRunner, RunnerEvents
+from kubesync.session.lease_keeper import LeaseKeeper
+from kubesync.session.ledger import Ledger
+from kubesync.session.planner import Tables
+from kubesync.session.ports import Connector, Progress
+from kubesync.session.reclaim import Reclaimer
+from kubesync.session.recorder import Means, Mode, Recorder
+from kubesync.session.report import SessionReport, percentiles
+from kubesync.session.transactor import StaleStateError, Transactor
+from kubesync.session.zone_pool import ZonePool
+from kubesync.session.zone_writer import ZoneMeans
+from kubesync.settings import Settings
+
+logger = Logger(service="kubesync", child=True)
+
+
+@dataclass(frozen=True, slots=True)
+class MasterParts:
+    """What bootstrap joins: the outside world of a session."""
+
+    store: Store
+    zones: ZoneClient
+    connector: Connector
+    settings: Settings
+    clock: Clock
+
+
+class Master:
+    """Everything that one master runs. Methods are called from the session's own thread unless they say otherwise."""
+
+    def __init__(
+        self,
+        parts: MasterParts,
+        keeper: LeaseKeeper,
+        epoch: int,
+        report: SessionReport,
+        progress: Progress,
+        end: Callable[[ErrorCode, str], None],
+    ) -> None:
+        self.parts = parts
+        self.report = report
+        self.progress = progress
+        self.ledgers: dict[str, Ledger] = {}
+        self.recorders: dict[str, Recorder] = {}
+        self.runners: dict[str, ClusterRunner] = {}
+        self._ended: list[ClusterRunner] = []
+        self._end = end
+        settings, store, clock = parts.settings, parts.store, parts.clock
+        self.clusters = ClusterTable(store)
+        self.listeners = ListenerTable(store)
+        self.tables = Tables(StateTable(store), ClaimTable(store), UpstreamTable(store))
+        self.inflight = InflightTable(store, settings.shard)
+        self.audit = AuditTable(store, report.session, settings.audit_retention_days * 86_400)
+        self.transactor = Transactor(store, epoch, keeper.may_write, clock)
+        self.fenced: set[str] = set()
+        self._inherited: dict[str, set[ServiceKey]] = {}
+        self.closer = Closer(self.ledgers, self.tables, self.transactor, self.audit, clock, self.fenced, self._heirs)
+        self._reclaimer = Reclaimer(parts.zones, self.ledgers, self.recorders, self.closer)
+        self._keeper = keeper
+        self.deadline = 0.0
+        self.pool: ZonePool | None = None
+
+    # --- taking over ---
+
+    def take_over(self, *, clean: bool) -> None:
+        """Raise fences, before any state is read; then find out what is open, and settle what an unclean end left behind."""
+        configs = self.clusters.all(self.parts.settings.shard)
+        for config in configs:
+            raise_fence(self.parts.store, config.name, self.transactor.epoch)
+            self.fenced.add(config.name)
+        for config in configs:
+            self._register(config)
+        zones = {zone.id: zone for ledger in self.ledgers.values() for zone in ledger.rules.zones}
+        self.pool = ZonePool(
+            self._zone_means(), self.parts.clock, clean=clean, zones=zones, on_not_master=self._not_master
+        )
+        if not clean:
+            self.pool.settle(self.inflight.zones())
+        for config in configs:
+            self._take_queue(config.name)
+
+    def _register(self, config: ClusterConfig) -> None:
+        ledger = self.ledgers.get(config.name)
+        checkpoints = self.listeners.checkpoints(config.name)
+        if ledger is None:
+            ledger = Ledger(config, self.tables.state)
+            ledger.identity = self.listeners.identity(config.name)
+            self.ledgers[config.name] = ledger
+        with ledger.lock:
+            ledger.configure(config, checkpoints)
+        self.recorders[config.name] = Recorder(ledger, self.means(config))
+
+    def means(self, config: ClusterConfig) -> Means:
+        """What a recorder of this cluster works with."""
+        return Means(
+            self.transactor,
+            self.tables,
+            self.listeners,
+            self.audit,
+            self.parts.clock,
+            self.fenced,
+            self.parts.connector.observe,
+            lambda: self.parts.connector.identity(config),
+        )
+
+    def _take_queue(self, cluster: str) -> None:
+        marks, heirs = self.tables.state.queued(cluster)
+        if marks:
+            ledger = self.ledgers[cluster]
+            with ledger.lock:
+                states = list(ledger.states(marks).values())
+            self.opened(states, None)
+        if heirs:
+            self._inherited[cluster] = set(heirs)
+
+    def _zone_means(self) -> ZoneMeans:
+        settings = self.parts.settings
+        return ZoneMeans(
+            client=self.parts.zones,
+            inflight=self.inflight,
+            transactor=self.transactor,
+            closer=self.closer,
+            reclaim=self._reclaimer.reclaim,
+            ledgers=self.ledgers,
+            clock=self.parts.clock,
+            deployment=settings.deployment,
+            shard=settings.shard,
+            limits=BatchLimits(settings.batch_elements, settings.batch_characters),
+            truly_master=self._keeper.truly_master,
+        )
+
+    # --- clusters ---
+
+    def start(self) -> None:
+        """Watch every cluster that is not being deleted."""
+        for name, ledger in list(self.ledgers.items()):
+            if not ledger.config.deleting:
+                self.start_cluster(name)
+
+    def start_cluster(self, name: str, relist: Mode | None = None) -> ClusterRunner:
+        """Start the runner of a registered cluster; ``relist``: by listing, taken this way."""
+        told = RunnerEvents(self.opened, self._heirs, self._listener_error, self._not_master, self.progress)
+        runner = ClusterRunner(
+            self.ledgers[name],
+            self.recorders[name],
+            self.parts.connector,
+            told,
+            self.parts.clock,
+            self.parts.settings.window_seconds,
+        )
+        self.runners[name] = runner
+        runner.start(self.deadline, relist)
+        heirs = self._inherited.pop(name, None)
+        if heirs:
+            runner.replan(heirs)
+        return runner
+
+    def adopt(self, config: ClusterConfig) -> None:
+        """Begin with a cluster that was registered, or go on with a changed configuration."""
+        if config.name not in self.fenced:
+            raise_fence(self.parts.store, config.name, self.transactor.epoch)
+            self.fenced.add(config.name)
+        known = config.name in self.ledgers
+        self._register(config)
+        if not known:
+            self._take_queue(config.name)
+
+    def stop_cluster(self, name: str, code: ErrorCode, deadline: float) -> None:
+        """End a cluster's listeners at once, record what they had read, and note how they ended."""
+        runner = self.runners.pop(name, None)
+        if runner is None:
+            return
+        runner.stop(code)
+        runner.join(deadline)
+        self._note_end(runner, code)
+        self._ended.append(runner)
+
+    def forget(self, name: str) -> None:
+        """A cluster is gone for good."""
+        self.ledgers.pop(name, None)
+        self.recorders.pop(name, None)
+
+    # --- told by runners and zone writers, from their threads ---
+
+    def opened(self, states: list[KeyState], since: float | None) -> None:
+        """Keys whose record sets have to change."""
+        assert self.pool is not None
+        self.pool.add(states, since)
+
+    def _heirs(self, keys: Iterable[ServiceKey]) -> None:
+        for key in keys:
+            runner = self.runners.get(key.cluster)
+            if runner is not None:
+                runner.replan([key])
+
+    def _not_master(self, error: NotMasterError) -> None:
+        self._end(ErrorCode.NOT_MASTER, str(error))
+
+    def _listener_error(self, cluster: str, resource: Resource, error: ListenerError) -> None:
+        details: dict[str, object] = {"cluster": cluster, "resource": resource.value, "message": error.message}
+        if error.status is not None:
+            details["status"] = error.status
+        self.progress("error", {"key": error.code.key, **details})
+        self._note(cluster, resource, error.code, error.message, error.status)
+
+    def _note(self, cluster: str, resource: Resource, code: ErrorCode, message: str, status: int | None = None) -> None:
+        now = self.parts.clock.epoch()
+        fields: dict[str, object] = {"resource": resource.value, "code": int(code), "key": code.key, "message": message}
+        if status is not None:
+            fields["status"] = status
+        at, token = timestamp(now), self.transactor.token()
+        count = self.listeners.count_error(cluster, resource, code, message, at, self.report.session)
+        ledger = self.ledgers.get(cluster)
+        if ledger is None:
+            return
+        try:
+            with ledger.lock:
+                self.transactor.run([cluster], [count, self.audit.error(cluster, fields, now)], token)
+        except NotMasterError as lost:
+            self._not_master(lost)
+        except (StoreError, StaleStateError) as failed:
+            logger.warning("an error could not be persisted", cluster=cluster, code=code.key, error=str(failed))
+
+    def _note_end(self, runner: ClusterRunner, code: ErrorCode) -> None:
+        for listener in runner.listeners:
+            self._note(runner.ledger.config.name, listener.resource, code, _ENDED[code])
+
+    # --- the end ---
+
+    def settle_down(self, deadline: float) -> None:
+        """Wait until no zone has anything to do right now, or until the deadline."""
+        assert self.pool is not None
+        clock = self.parts.clock
+        while not self.pool.quiet and clock.monotonic() < deadline:
+            self._keeper.may_write()
+            clock.sleep(0.05)
+
+    def finish(self, code: ErrorCode, drain_until: float, *, abandon: bool) -> bool:
+        """Stop reading, apply the last windows, close what can be closed.
+
+        Args:
+            abandon: the lease is another's: write nothing.
+
+        Returns:
+            Whether everything has ended and no outcome is unknown.
+        """
+        running = list(self.runners.values())
+        for runner in running:
+            runner.stop(code)
+        joined = [runner.join(drain_until, abandon=abandon) for runner in running]
+        clean = all(joined) and not any(runner.failed for runner in [*running, *self._ended])
+        if self.pool is not None:
+            clean = self.pool.drain(self.parts.clock.monotonic() + 1.0 if abandon else drain_until) and clean
+        if not abandon:
+            for runner in running:
+                self._note_end(runner, code)
+        if not clean:
+            self._keeper.give_up_writing()
+        self._fill_report([*self._ended, *running])
+        return clean
+
+    def _fill_report(self, runners: list[ClusterRunner]) -> None:
+        report = self.report
+        lags: list[float] = []
+        for runner in runners:
+            report.clusters.append(runner.report)
+            report.listeners += [listener.report for listener in runner.listeners]
+        for zone_id, writer in (self.pool.writers if self.pool is not None else {}).items():
+            counted = writer.report
+            lags += counted.lags
+            report.zones.append(
+                {
+                    "zone": zone_id,
+                    "batches": counted.batches,
+                    "changes": counted.changes,
+                    "refused": counted.refused,
+                    "throttled": counted.throttled,
+                    "unknown": counted.unknown,
+                    "problem": counted.problem,
+                }
+            )
+        report.lag = percentiles(lags)
+
+
+_ENDED = {
+    ErrorCode.WORKER_EXITING: "the process was told to end",
+    ErrorCode.CONFIG_DELETE: "the cluster's configuration was deleted",
+    ErrorCode.CONFIG_UPDATE: "the cluster's configuration was changed",
+    ErrorCode.NOT_MASTER: "the lease was lost",
+    ErrorCode.MAX_RUNTIME: "the session's time was up",
+}

@@ -1,0 +1,317 @@
+"""Plans service keys: from parts to outputs, and from outputs to the writes that make them durable.
+
+parts ── desired state ── who may have which name ── upstreams that differ ── KeyWrite (or nothing: I6)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from kubesync.aws.audit import Entry, describe
+from kubesync.aws.claims import Claim, ClaimTable
+from kubesync.aws.state import StateTable
+from kubesync.aws.store import Action
+from kubesync.aws.upstreams import UpstreamTable
+from kubesync.domain.desired import Desired, desired
+from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.domain.plan import Assignment, assign_names, changes_of
+from kubesync.domain.records import Node, Problem, RecordKey, RecordSet
+from kubesync.domain.state import KeyState, Name, OpenMark, UpstreamState, names_of
+from kubesync.domain.upstreams import digest
+from kubesync.session.key_writes import KeyWrite, Piece
+from kubesync.session.ledger import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables that planning reads and builds writes for."""
+
+    state: StateTable
+    claims: ClaimTable
+    upstreams: UpstreamTable
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What planning a set of keys came to. ``heirs`` were given a name and have to be planned next."""
+
+    writes: tuple[KeyWrite, ...]
+    heirs: tuple[ServiceKey, ...]
+
+
+class Planner:
+    """Plans keys of one cluster; the caller holds the ledger's lock.
+
+    Args:
+        fenced_here: clusters whose fence this master has raised.
+        clock_epoch: current time in seconds since 1970, for labels only.
+        removing: the cluster is being deleted: every key's outputs go.
+        distrust_upstreams: look at what really stands in the upstreams table (a full resync).
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        tables: Tables,
+        clock_epoch: Callable[[], float],
+        fenced_here: AbstractSet[str],
+        *,
+        removing: bool = False,
+        distrust_upstreams: bool = False,
+    ) -> None:
+        self._ledger = ledger
+        self._tables = tables
+        self._now = clock_epoch
+        self._fenced_here = fenced_here
+        self._removing = removing
+        self._distrust_upstreams = distrust_upstreams
+        self.heirs: list[ServiceKey] = []
+        self._taken: dict[Name, ServiceKey] = {}
+
+    def plan(
+        self, pairs: Iterable[tuple[KeyState, KeyState]], why: str, extras: Mapping[ServiceKey, Sequence[Action]]
+    ) -> Planned:
+        """Plan keys, given as stored and as merged with what was seen.
+
+        Order matters where several want one name: callers give the oldest first.
+
+        Args:
+            why: for the audit.
+            extras: actions that have to be written together with a key.
+        """
+        wants = [(before, seen, self._wanted(seen)) for before, seen in pairs]
+        claims = self._claims(wants)
+        stands = self._stands(wants)
+        writes: list[KeyWrite] = []
+        self.heirs = []
+        for before, seen, want in wants:
+            write = self._write(before, seen, want, claims, stands, why)
+            extra = extras.get(before.key)
+            if extra:
+                write = write or KeyWrite(before, seen)
+                write = replace(write, pieces=(*write.pieces, Piece(tuple(extra), lambda state: state)))
+            if write is not None:
+                writes.append(write)
+        return Planned(tuple(writes), tuple(self.heirs))
+
+    def _wanted(self, seen: KeyState) -> Desired:
+        views = self._ledger.listeners
+        if self._removing:
+            return Desired({}, {}, ())
+        if not views[Resource.SERVICES].whole:
+            return Desired(None, None, ())
+        source = self._ledger.config.endpoints_source
+        endpoints = seen.endpoints(source) if views[source].whole else None
+        return desired(seen.key, seen.service, endpoints, self._ledger.rules)
+
+    def _claims(self, wants: Iterable[tuple[KeyState, KeyState, Desired]]) -> dict[Name, Claim]:
+        unknown: set[Name] = set()
+        for _, seen, want in wants:
+            records = seen.intended if want.records is None else want.records
+            kept = names_of(records) | names_of(seen.applied)
+            unknown |= (names_of(records) - seen.claims) | seen.waits | (seen.claims - kept)
+        return self._tables.claims.read(unknown) if unknown else {}
+
+    def _stands(self, wants: Iterable[tuple[KeyState, KeyState, Desired]]) -> dict[str, UpstreamState]:
+        """What stands in the table of upstreams that the key's own state does not know, or does not know for sure.
+
+        The digest is empty where the nodes are not those that the key needs, so that they are written again.
+        """
+        if self._distrust_upstreams:
+            found: dict[str, UpstreamState] = {}
+            for _, seen, want in wants:
+                wanted = want.upstreams or {}
+                stored = self._tables.upstreams.stored(sorted(wanted.keys() | seen.upstreams.keys()))
+                for name, upstream in stored.items():
+                    fits = name in wanted and upstream.holds(wanted[name])
+                    found[name] = UpstreamState(upstream.version, digest(wanted[name]) if fits else "", upstream.items)
+            return found
+        unknown = {
+            upstream for _, seen, want in wants for upstream in want.upstreams or {} if upstream not in seen.upstreams
+        }
+        versions = self._tables.upstreams.versions(sorted(unknown)) if unknown else {}
+        return {name: UpstreamState(version, "", 1) for name, version in versions.items()}
+
+    def _write(
+        self,
+        before: KeyState,
+        seen: KeyState,
+        want: Desired,
+        claims: Mapping[Name, Claim],
+        stands: Mapping[str, UpstreamState],
+        why: str,
+    ) -> KeyWrite | None:
+        pieces: list[Piece] = []
+        entries: list[Entry] = []
+        after = seen
+        problems = [*want.problems, *_problems_of_parts(seen)]
+        if want.records is None:
+            problems += [p for p in seen.problems if p.code == "NameTaken"]
+        else:
+            assignment = self._assign(seen, want.records, claims)
+            problems += assignment.problems
+            after, of_names = self._names(after, assignment, claims)
+            pieces += of_names
+        if want.upstreams is not None:
+            after, of_upstreams, changed = self._upstreams(after, want.upstreams, stands, why)
+            pieces += of_upstreams
+            entries += changed
+        problems += [
+            Problem("Conflict", f"{name.name} in {name.zone_id}", reason) for name, reason in after.conflicts.items()
+        ]
+        after = replace(after, problems=tuple(sorted(set(problems))))
+        after = self._opened(before, after)
+        entries += _record_entries(before, after, why)
+        if after == before and not pieces:
+            return None
+        return KeyWrite(before, after, tuple(pieces), tuple(entries))
+
+    def _assign(
+        self, seen: KeyState, wanted: Mapping[RecordKey, RecordSet], claims: Mapping[Name, Claim]
+    ) -> Assignment:
+        owners: dict[Name, ServiceKey | None] = {name: claim.owner for name, claim in claims.items()}
+        owners |= self._taken
+        assignment = assign_names(seen, wanted, owners)
+        # Within one window or list the first in order has it; the others queue behind it once its claim is stored.
+        self._taken |= dict.fromkeys(assignment.gained, seen.key)
+        return assignment
+
+    def _names(
+        self, seen: KeyState, assignment: Assignment, claims: Mapping[Name, Claim]
+    ) -> tuple[KeyState, list[Piece]]:
+        pieces: list[Piece] = []
+        table, key = self._tables.claims, seen.key
+        wanted_names = names_of(assignment.intended)
+        conflicts = {name: reason for name, reason in seen.conflicts.items() if name in wanted_names}
+        for name in sorted(assignment.gained):
+            inherited = name in claims and claims[name].owner == key
+            actions = [self._tables.state.unmark_heir(key, name)] if inherited else table.gain(name, key, "")
+            pieces.append(Piece(tuple(actions), _claiming(name)))
+        created_at = seen.service.created_at if seen.service is not None else ""
+        for name in sorted(assignment.waits - seen.waits):
+            claim = claims.get(name)
+            if claim is not None:
+                pieces.append(Piece(tuple(table.wait(claim, key, created_at)), _waiting(name)))
+        unplaced = {name for name in assignment.waits - seen.waits if name not in claims}
+        if unplaced:
+            # The owner's claim is stored by this very commit: queue right after it.
+            self.heirs.append(key)
+        for name in sorted(seen.waits - assignment.waits - assignment.gained):
+            pieces.append(self._give_up(seen, name, claims.get(name)))
+        kept = (wanted_names - conflicts.keys()) | names_of(seen.applied)
+        for name in sorted(seen.claims - kept):
+            pieces += self.let_go(key, name, claims.get(name))
+        after = replace(
+            seen,
+            intended=dict(assignment.intended),
+            claims=(seen.claims | assignment.gained) & (kept | assignment.gained),
+            waits=assignment.waits - unplaced,
+            conflicts=conflicts,
+        )
+        return after, pieces
+
+    def _give_up(self, seen: KeyState, name: Name, claim: Claim | None) -> Piece:
+        table, key = self._tables.claims, seen.key
+        clusters: frozenset[str] = frozenset()
+        if claim is not None and claim.owner == key:
+            released, clusters = self._release(claim)
+            actions = [self._tables.state.unmark_heir(key, name), *released]
+        else:
+            actions = table.give_up(claim, table.waiter_places(name, key))
+        return Piece(tuple(actions), lambda state: replace(state, waits=state.waits - {name}), clusters)
+
+    def let_go(self, key: ServiceKey, name: Name, claim: Claim | None) -> list[Piece]:
+        """Release a claim of a key, to the first that waits for it."""
+        if claim is None or claim.owner != key:
+            return []
+        actions, clusters = self._release(claim)
+        return [Piece(tuple(actions), lambda state: replace(state, claims=state.claims - {name}), clusters)]
+
+    def _release(self, claim: Claim) -> tuple[list[Action], frozenset[str]]:
+        table = self._tables.claims
+        heir = table.first_waiter(claim.name) if claim.waiting else None
+        actions = table.let_go(claim, heir)
+        if heir is None or heir[0].cluster not in self._fenced_here:
+            return actions, frozenset()
+        actions.append(self._tables.state.mark_heir(heir[0], claim.name))
+        self.heirs.append(heir[0])
+        return actions, frozenset({heir[0].cluster})
+
+    def _upstreams(
+        self, seen: KeyState, wanted: Mapping[str, tuple[Node, ...]], stands: Mapping[str, UpstreamState], why: str
+    ) -> tuple[KeyState, list[Piece], list[Entry]]:
+        table = self._tables.upstreams
+        pieces: list[Piece] = []
+        entries: list[Entry] = []
+        upstreams = dict(seen.upstreams)
+        for upstream, nodes in sorted(wanted.items()):
+            known = seen.upstreams.get(upstream)
+            stored = stands.get(upstream) if self._distrust_upstreams or known is None else known
+            if known is not None and stored == known and known.digest == digest(nodes):
+                continue
+            state, actions = table.put(upstream, stored, nodes, self._now())
+            upstreams[upstream] = state
+            pieces.append(Piece(tuple(actions), _upstream(upstream, state)))
+            before_text = None if known is None else f"version {known.version}"
+            entries.append(
+                Entry(f"upstream {upstream}", before_text, f"version {state.version}, {len(nodes)} nodes", why)
+            )
+        for upstream in sorted(seen.upstreams.keys() - wanted.keys()):
+            known = upstreams.pop(upstream)
+            stored = stands.get(upstream) if self._distrust_upstreams else known
+            actions = table.remove(upstream, stored, self._now())
+            pieces.append(Piece(tuple(actions), _upstream(upstream, None)))
+            entries.append(Entry(f"upstream {upstream}", f"version {known.version}", None, why))
+        return replace(seen, upstreams=upstreams), pieces, entries
+
+    def _opened(self, before: KeyState, after: KeyState) -> KeyState:
+        if not changes_of(after, self._ledger.config.policy):
+            return replace(after, opened=None)
+        news = after.intended != before.intended or before.opened is None
+        return replace(after, opened=OpenMark() if news or before.opened is None else before.opened)
+
+
+def _claiming(name: Name) -> Callable[[KeyState], KeyState]:
+    return lambda state: replace(state, claims=state.claims | {name}, waits=state.waits - {name})
+
+
+def _waiting(name: Name) -> Callable[[KeyState], KeyState]:
+    return lambda state: replace(state, waits=state.waits | {name})
+
+
+def _upstream(upstream: str, written: UpstreamState | None) -> Callable[[KeyState], KeyState]:
+    def apply(state: KeyState) -> KeyState:
+        upstreams = {name: u for name, u in state.upstreams.items() if name != upstream}
+        if written is not None:
+            upstreams[upstream] = written
+        return replace(state, upstreams=upstreams)
+
+    return apply
+
+
+def _problems_of_parts(state: KeyState) -> list[Problem]:
+    found: list[Problem] = []
+    for part_id, part in state.parts.items():
+        subject = f"{part_id.resource}/{part_id.name}"
+        if part.problem:
+            found.append(Problem("Unreadable", subject, part.problem))
+        if part.held:
+            found.append(
+                Problem("DeletionHeld", subject, "a list lacks it; `kubesync resync --force` lets the deletion through")
+            )
+    return found
+
+
+def _record_entries(before: KeyState, after: KeyState, why: str) -> list[Entry]:
+    return [
+        Entry(
+            f"intended {key.name} {key.type} in {key.zone_id}",
+            describe(before.intended.get(key)),
+            describe(after.intended.get(key)),
+            why,
+        )
+        for key in sorted(before.intended.keys() | after.intended.keys())
+        if before.intended.get(key) != after.intended.get(key)
+    ]

@@ -1,0 +1,38 @@
+"""What a session asks of the Kubernetes side, so that tests can hand in clusters of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from kubesync.aws.clusters import ClusterConfig
+from kubesync.domain.objects import Observation, RawEvent, Resource, Snapshot
+from kubesync.kubernetes.ports import Reflector
+
+
+class Connector(Protocol):
+    """Reaches clusters."""
+
+    def reflector(self, config: ClusterConfig, resource: Resource) -> Reflector:
+        """A reflector with a connection of its own.
+
+        Raises:
+            ListenerError: the configuration leads nowhere (no credentials, no valid address).
+        """
+
+    def snapshot(self, config: ClusterConfig, resource: Resource) -> Snapshot:
+        """One complete list, outside of any watch.
+
+        Raises:
+            ListenerError: it cannot be had whole.
+        """
+
+    def identity(self, config: ClusterConfig) -> str | None:
+        """The uid of Service default/kubernetes, None where it cannot be known now."""
+
+    def observe(self, event: RawEvent) -> Observation:
+        """Parse an event; never raises for a bad object."""
+
+
+type Progress = Callable[[str, dict[str, object]], None]
+"""Told what happens while it happens: a short constant word and details, for a person who watches."""

@@ -1,0 +1,173 @@
+"""Full resync of one cluster: compares cluster, state, zone and upstream table, and mends every difference.
+
+cluster against state     both listeners list anew; the lists are taken like any other, guard included (I5)
+state against upstreams   what really stands in the table is read, key by key
+state against zone        what really stands in the zone is walked while no batch is under way; a set of ours that was changed or
+                          deleted by hand becomes the known value, from which the ordinary commit leads back (I3)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from kubesync.aws.audit import describe
+from kubesync.domain.errors import KubesyncError, ListenerError
+from kubesync.domain.objects import Resource
+from kubesync.domain.records import RecordKey, RecordSet
+from kubesync.domain.state import KeyState, Name
+from kubesync.domain.window import WindowContent
+from kubesync.session.ledger import Ledger
+from kubesync.session.master import Master
+from kubesync.session.recorder import Mode, Recorder
+
+LIST_SECONDS: Final = 300.0
+
+
+class ResyncError(KubesyncError):
+    """A resync could not be done; the message says why in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A record set of ours that is not in the zone as we know it."""
+
+    state: KeyState
+    key: RecordKey
+    known: RecordSet
+    stands: RecordSet | None
+
+    def document(self) -> dict[str, Any]:
+        kind = "missing" if self.stands is None else "foreign" if self.stands.foreign_form else "changed"
+        return {
+            "drift": kind,
+            "name": self.key.name,
+            "type": self.key.type,
+            "zone": self.key.zone_id,
+            "service": str(self.state.key),
+            "known": describe(self.known),
+            "stands": describe(self.stands),
+        }
+
+
+class Resync:
+    """One resync of one cluster, run from the session's own thread."""
+
+    def __init__(self, master: Master, cluster: str, *, force: bool) -> None:
+        self._master = master
+        self._cluster = cluster
+        self._ledger = master.ledgers[cluster]
+        self._mode = Mode(forced=force, distrust_upstreams=True)
+
+    def run(self, *, dry_run: bool) -> dict[str, Any]:
+        """Do it, or only say what would be done.
+
+        Raises:
+            ResyncError: the cluster could not be listed, or a zone not be read, in time.
+        """
+        report: dict[str, Any] = {"cluster": self._cluster}
+        report |= self._preview() if dry_run else self._relist()
+        drifts: list[dict[str, Any]] = []
+        zones = {zone.id for zone in self._ledger.rules.zones} | {
+            key.zone_id for state in self._states() for key in state.applied
+        }
+        for zone_id in sorted(zones):
+            drifts += [drift.document() for drift in self._compare(zone_id, mend=not dry_run)]
+        report["drift"] = drifts
+        report["conflicts"] = [
+            {"service": str(state.key), "name": name.name, "zone": name.zone_id, "reason": reason}
+            for state in self._states()
+            for name, reason in sorted(state.conflicts.items())
+        ]
+        return report
+
+    def _states(self) -> Iterator[KeyState]:
+        return self._master.tables.state.load_all(self._cluster)
+
+    # --- cluster against state and upstreams ---
+
+    def _relist(self) -> dict[str, Any]:
+        runner = self._master.runners.get(self._cluster)
+        before = 0 if runner is None else runner.report.changed_keys
+        if runner is None:
+            runner = self._master.start_cluster(self._cluster, self._mode)
+        else:
+            runner.relist(self._mode)
+        patience = min(LIST_SECONDS, self._master.deadline - self._master.parts.clock.monotonic())
+        if not runner.wait_relisted(patience):
+            why = "; ".join(f"{resource}: {error}" for resource, error in sorted(runner.last_errors.items()))
+            raise ResyncError(f"cluster {self._cluster} could not be listed in time ({why or 'no answer'})")
+        return {"changed_keys": runner.report.changed_keys - before, "held": dict(runner.report.held)}
+
+    def _preview(self) -> dict[str, Any]:
+        ledger = Ledger(self._ledger.config, self._master.tables.state)
+        ledger.configure(self._ledger.config, self._master.listeners.checkpoints(self._cluster))
+        ledger.identity = self._ledger.identity
+        connector = self._master.parts.connector
+        try:
+            snapshots = {resource: connector.snapshot(ledger.config, resource) for resource in ledger.sources}
+        except ListenerError as error:
+            raise ResyncError(f"cluster {self._cluster} could not be listed: {error.message}") from error
+        versions: Mapping[Resource, int] = {r: s.resource_version for r, s in snapshots.items()}
+        content = WindowContent((), snapshots, versions, 0.0, 0)
+        recorder = Recorder(ledger, self._master.means(ledger.config))
+        entries, held = recorder.preview(content, self._mode)
+        changes = [{"what": e.what, "from": e.before, "to": e.after} for e in entries]
+        return {"changes": changes, "held": {resource.value: reason for resource, reason in held.items()}}
+
+    # --- state against zone ---
+
+    def _compare(self, zone_id: str, *, mend: bool) -> list[Drift]:
+        assert self._master.pool is not None
+        future = self._master.pool.between_batches(zone_id, lambda: self._walk(zone_id, mend=mend))
+        patience = min(LIST_SECONDS, self._master.deadline - self._master.parts.clock.monotonic())
+        try:
+            return future.result(timeout=max(0.0, patience))
+        except FutureTimeoutError:
+            raise ResyncError(f"zone {zone_id} could not be compared in time") from None
+
+    def _walk(self, zone_id: str, *, mend: bool) -> list[Drift]:
+        """Runs in the zone's own thread, between two batches."""
+        standing = dict(self._master.parts.zones.walk(zone_id))
+        drifts = [
+            Drift(state, key, known, standing.get(key))
+            for state in self._states()
+            for key, known in sorted(state.applied.items(), key=lambda item: item[0])
+            if key.zone_id == zone_id and standing.get(key) != known
+        ]
+        if mend and drifts:
+            self._take_as_known(drifts)
+        return drifts
+
+    def _take_as_known(self, drifts: list[Drift]) -> None:
+        by_key: dict[Any, list[Drift]] = {}
+        for drift in drifts:
+            by_key.setdefault(drift.state.key, []).append(drift)
+
+        def pairs() -> Iterator[tuple[KeyState, KeyState]]:
+            for key, state in self._ledger.states(by_key).items():
+                yield state, _as_it_stands(state, by_key[key])
+
+        recorder = self._master.recorders[self._cluster]
+        recorded = recorder.transform(pairs, "resync")
+        with self._ledger.lock:
+            states = list(self._ledger.states(recorded.opened).values())
+        self._master.opened(states, None)
+
+
+def _as_it_stands(state: KeyState, drifts: list[Drift]) -> KeyState:
+    applied = dict(state.applied)
+    conflicts = dict(state.conflicts)
+    for drift in drifts:
+        if drift.stands is None:
+            applied.pop(drift.key, None)
+        elif drift.stands.foreign_form:
+            # Somebody replaced it by a set of a form that we never make: theirs now.
+            applied.pop(drift.key, None)
+            name = Name(drift.key.zone_id, drift.key.name)
+            conflicts[name] = f"{drift.key.name} {drift.key.type} was replaced ({drift.stands.foreign_form})"
+        else:
+            applied[drift.key] = drift.stands
+    return replace(state, applied=applied, conflicts=conflicts)

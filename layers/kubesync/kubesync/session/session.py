@@ -1,0 +1,184 @@
+"""One bounded session of the master: from lease to hand-over (DESIGN section 5).
+
+lease ── fences ── checkpoints, open keys ── zones, clusters ── until the deadline ── drain ── release
+                                                  │
+                                                  └── control: changed configurations, removals, requested resyncs
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from aws_lambda_powertools import Logger
+
+from kubesync.aws.audit import AuditTable
+from kubesync.aws.lease import Lease
+from kubesync.aws.resync_requests import ResyncRequest
+from kubesync.clock import Clock
+from kubesync.domain.errors import ErrorCode, NotMasterError, StoreError
+from kubesync.session.control import Control
+from kubesync.session.lease_keeper import LeaseKeeper
+from kubesync.session.master import Master, MasterParts
+from kubesync.session.ports import Progress
+from kubesync.session.report import SessionReport
+from kubesync.settings import Settings
+
+logger = Logger(service="kubesync", child=True)
+
+_TICK_SECONDS: Final = 1.0
+
+
+class Session:
+    """Runs once. ``run`` blocks; ``stop`` may be called from a signal handler or another thread.
+
+    Args:
+        parts: the tables, the zone client and the connector.
+        keeper: the lease.
+        progress: told what happens while it happens.
+    """
+
+    def __init__(
+        self,
+        parts: MasterParts,
+        keeper: LeaseKeeper,
+        session_id: str,
+        progress: Progress = lambda _what, _details: None,
+    ) -> None:
+        self._parts = parts
+        self._settings: Settings = parts.settings
+        self._clock: Clock = parts.clock
+        self._keeper = keeper
+        self._progress = progress
+        self._wake = threading.Event()
+        self._code: ErrorCode | None = None
+        self._message = ""
+        self._control_due = False
+        self.report = SessionReport(session_id)
+
+    def stop(self, code: ErrorCode, message: str = "") -> None:
+        """End the session soon; the first reason counts."""
+        if self._code is None:
+            self._code = code
+            self._message = message
+        self._wake.set()
+
+    def run(
+        self, remaining_seconds: Callable[[], float] | None = None, resync: ResyncRequest | None = None
+    ) -> SessionReport:
+        """Be master until the deadline.
+
+        Args:
+            remaining_seconds: how long the invocation has left; None: for ever.
+            resync: do this full resync and end, instead of watching.
+
+        Returns:
+            The report. Ending by codes 4 and 5 is no failure.
+
+        Raises:
+            StoreError: the tables cannot be used; nothing was done.
+        """
+        started = self._clock.monotonic()
+        remaining = remaining_seconds or (lambda: math.inf)
+        try:
+            before, lease = self._keeper.acquire(lambda: self._may_wait(remaining))
+        except NotMasterError as error:
+            return self._not_master(error, started)
+        # The deadline is fixed once, after stand-by.
+        now = self._clock.monotonic()
+        margin = self._settings.drain_margin_seconds
+        deadline = min(now + self._settings.max_runtime_seconds, now + remaining() - margin)
+        self.report.epoch = lease.epoch
+        self.report.took_over = _how(before)
+        self._keeper.on_lost = lambda: self.stop(ErrorCode.NOT_MASTER, "the lease was lost")
+        self._keeper.on_signal = self._signalled
+        self._keeper.start(self._clock.epoch() + (deadline - now))
+        self._progress("master", {"session": self.report.session, "epoch": lease.epoch, "after": self.report.took_over})
+        master = Master(self._parts, self._keeper, lease.epoch, self.report, self._progress, self.stop)
+        try:
+            master.take_over(clean=before.released and before.clean)
+            master.deadline = deadline
+            if resync is None:
+                master.start()
+                self._watch(master, deadline, remaining)
+            else:
+                self.report.resyncs.append(Control(master, self._parts).resync(resync))
+                master.settle_down(deadline)
+        except NotMasterError as error:
+            self.stop(ErrorCode.NOT_MASTER, str(error))
+        except BaseException:
+            self._keeper.release(clean=False)
+            raise
+        self._finish(master, self._clock.monotonic() + margin, started)
+        return self.report
+
+    def _may_wait(self, remaining: Callable[[], float]) -> bool:
+        return self._code is None and remaining() > self._settings.drain_margin_seconds + _TICK_SECONDS
+
+    def _signalled(self) -> None:
+        self._control_due = True
+        self._wake.set()
+
+    def _watch(self, master: Master, deadline: float, remaining: Callable[[], float]) -> None:
+        control = Control(master, self._parts)
+        every = self._settings.control_seconds
+        next_control = self._clock.monotonic() + every
+        if control.pending():
+            self._control_due = True
+        while self._code is None:
+            now = self._clock.monotonic()
+            if now >= deadline:
+                self.stop(ErrorCode.MAX_RUNTIME)
+                break
+            if remaining() < self._settings.drain_margin_seconds:
+                self.stop(ErrorCode.WORKER_EXITING, "the invocation's time ran down")
+                break
+            if self._control_due or now >= next_control:
+                self._control_due = False
+                next_control = now + every
+                try:
+                    control.run()
+                except StoreError as error:
+                    logger.warning("configurations could not be read", error=str(error))
+            control.finish_removals()
+            self._wake.wait(max(0.0, min(_TICK_SECONDS, deadline - now)))
+            self._wake.clear()
+
+    def _finish(self, master: Master, drain_until: float, started: float) -> None:
+        code = self._code or ErrorCode.MAX_RUNTIME
+        lost = code is ErrorCode.NOT_MASTER or self._keeper.lost
+        clean = master.finish(code, drain_until, abandon=lost)
+        self._keeper.release(clean=clean and not lost)
+        self.report.clean = clean and not lost
+        self.report.code, self.report.ended = int(code), code.key
+        self.report.message = self._message
+        self.report.seconds = round(self._clock.monotonic() - started, 3)
+        logger.info("session ended", code=code.key, epoch=self.report.epoch, clean=self.report.clean)
+
+    def _not_master(self, error: NotMasterError, started: float) -> SessionReport:
+        code = ErrorCode.NOT_MASTER if self._code is None else self._code
+        self.report.code, self.report.ended, self.report.message = int(code), code.key, str(error)
+        self.report.seconds = round(self._clock.monotonic() - started, 3)
+        audit = AuditTable(self._parts.store, self.report.session, self._settings.audit_retention_days * 86_400)
+        fields = {"code": int(code), "key": code.key, "message": str(error)}
+        try:
+            self._parts.store.write(audit.session_ended(fields, self._clock.epoch()))
+        except StoreError as failed:
+            logger.warning("the session's end could not be noted", error=str(failed))
+        return self.report
+
+
+def new_session_id() -> str:
+    """Short, random, and safe in keys."""
+    return secrets.token_hex(6)
+
+
+def _how(before: Lease) -> str:
+    if not before.holder:
+        return "first session"
+    if before.released:
+        return "clean hand-over" if before.clean else "unclean end"
+    return "expired lease"

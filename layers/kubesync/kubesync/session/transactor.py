@@ -1,0 +1,105 @@
+"""Every write of a master: one transaction, fenced, repeated until its outcome is known (I1, I2)."""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from kubesync.aws.fences import fence_check
+from kubesync.aws.store import AUDIT, MAX_TRANSACTION_ACTIONS, Action, Key, Put, Store
+from kubesync.clock import Clock
+from kubesync.domain.errors import (
+    KubesyncError,
+    NotMasterError,
+    StoreBusyError,
+    StoreOutcomeUnknownError,
+    TransactionRefusedError,
+)
+
+_BACKOFF_INITIAL_SECONDS: Final = 0.1
+_BACKOFF_CAP_SECONDS: Final = 5.0
+
+
+class StaleStateError(KubesyncError):
+    """What was planned on is not what stands in the table: read again, plan again. ``places`` were refused."""
+
+    def __init__(self, places: tuple[Key, ...]) -> None:
+        super().__init__(f"changed meanwhile: {', '.join(f'{p.partition}/{p.sort}' for p in places)}")
+        self.places = places
+
+
+class Transactor:
+    """Runs transactions for the master of one epoch.
+
+    Args:
+        may_write: raises NotMasterError as soon as the lease may be another's.
+    """
+
+    def __init__(self, store: Store, epoch: int, may_write: Callable[[], None], clock: Clock) -> None:
+        self.epoch = epoch
+        self._store = store
+        self._may_write = may_write
+        self._clock = clock
+
+    @staticmethod
+    def token() -> str:
+        """A fresh ClientRequestToken."""
+        return secrets.token_hex(16)
+
+    @staticmethod
+    def room(clusters: int) -> int:
+        """How many actions fit beside the fence checks and an audit item."""
+        return MAX_TRANSACTION_ACTIONS - clusters - 1
+
+    def check(self) -> None:
+        """Raise NotMasterError as soon as the lease may be another's."""
+        self._may_write()
+
+    def run(self, clusters: Iterable[str], actions: Sequence[Action], token: str) -> None:
+        """Write all of it or nothing.
+
+        A lost answer is judged by a Put that carries ``token`` in its ``tx`` attribute, or by the audit item (whose key holds
+        it). Without either, a repeat that is refused counts as stale: the caller reads and finds it done.
+
+        Raises:
+            NotMasterError: a fence or the lease is another master's: stop.
+            StaleStateError: a condition failed: plan again.
+        """
+        checks: list[Action] = [fence_check(cluster, self.epoch) for cluster in sorted(set(clusters))]
+        whole = [*checks, *actions]
+        witness = _witness(actions, token)
+        delay = _BACKOFF_INITIAL_SECONDS
+        while True:
+            self._may_write()
+            try:
+                self._store.transact(whole, token)
+            except TransactionRefusedError as refused:
+                if any(index < len(checks) for index in refused.failed):
+                    raise NotMasterError("another master has fenced this one out") from refused
+                if self._landed(witness, token):
+                    return
+                raise StaleStateError(tuple(whole[index].key for index in sorted(refused.failed))) from refused
+            except StoreOutcomeUnknownError:
+                if self._landed(witness, token):
+                    return
+            except StoreBusyError:
+                pass
+            else:
+                return
+            self._clock.sleep(delay * (0.5 + random.random()))  # noqa: S311 - jitter
+            delay = min(delay * 2, _BACKOFF_CAP_SECONDS)
+
+    def _landed(self, witness: Key | None, token: str) -> bool:
+        if witness is None:
+            return False
+        item = self._store.get(witness)
+        return item is not None and (witness.table == AUDIT or item.get("tx") == token)
+
+
+def _witness(actions: Sequence[Action], token: str) -> Key | None:
+    for action in actions:
+        if isinstance(action, Put) and (action.item.get("tx") == token or action.key.table == AUDIT):
+            return action.key
+    return None

@@ -1,0 +1,73 @@
+"""Settings, from ``KUBESYNC_*`` environment variables; AWS's own variables are boto3's business.
+
+Every setting has its unit in its name. A value that is not valid is a UsageError that names the variable.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from kubesync.domain.errors import UsageError
+
+_PREFIX = "KUBESYNC_"
+
+
+class Settings(BaseModel):
+    """See docs/configuration.md, which lists the same fields."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    deployment: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,22}[a-z0-9])?$")] = "main"
+    shard: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]{1,8}$")] = "0"
+    table_prefix: str = ""
+
+    max_runtime_seconds: float = Field(default=840, gt=0, le=86_400)
+    drain_margin_seconds: float = Field(default=15, gt=0)
+    stand_by_seconds: float = Field(default=60, ge=0)
+    window_seconds: float = Field(default=1.0, ge=0, le=60)
+
+    lease_seconds: float = Field(default=15, gt=0)
+    lease_renew_seconds: float = Field(default=5, gt=0)
+    lease_write_seconds: float = Field(default=10, gt=0)
+    control_seconds: float = Field(default=60, gt=0)
+
+    batch_elements: int = Field(default=1000, ge=10, le=1000)
+    batch_characters: int = Field(default=32_000, ge=1000, le=32_000)
+    route53_requests_per_second: float = Field(default=5, gt=0)
+    route53_request_burst: float = Field(default=25, ge=1)
+    route53_changes_per_second: float = Field(default=1000, gt=0)
+
+    connect_timeout_seconds: float = Field(default=5, gt=0)
+    read_timeout_seconds: float = Field(default=30, gt=0)
+    bookmark_interval_seconds: float = Field(default=60, gt=0)
+    watch_timeout_seconds: int = Field(default=300, ge=1)
+    page_limit: int = Field(default=500, ge=1)
+
+    audit_retention_days: int = Field(default=90, ge=1)
+
+    @property
+    def tables(self) -> str:
+        """Prefix of the tables' names."""
+        return self.table_prefix or f"kubesync-{self.deployment}"
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Self:
+        """Read the environment; empty variables count as unset.
+
+        Raises:
+            UsageError: a value is not valid.
+        """
+        source = os.environ if environment is None else environment
+        values = {
+            name: source[_PREFIX + name.upper()] for name in cls.model_fields if source.get(_PREFIX + name.upper())
+        }
+        try:
+            return cls.model_validate(values)
+        except ValidationError as invalid:
+            first = invalid.errors()[0]
+            name = _PREFIX + str(first["loc"][0]).upper()
+            raise UsageError(f"{name}={first['input']!r} is not valid: {first['msg']}") from None

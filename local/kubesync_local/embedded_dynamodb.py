@@ -1,0 +1,160 @@
+"""DynamoDB, Secrets Manager and Parameter Store in this process: moto's server in a thread, for the demo and tests.
+
+It checks correctness on small tables only: a transaction copies its whole table once per action. Import this module
+where it is used, not at the top of a command: moto takes half a second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import io
+import json
+import socket
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from werkzeug.serving import ThreadedWSGIServer
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+_TRANSACT_TARGET: Final = "DynamoDB_20120810.TransactWriteItems"
+_REMEMBERED_TOKENS: Final = 1_000
+_MISMATCH: Final = b'{"__type":"com.amazonaws.dynamodb.v20120810#IdempotentParameterMismatchException"}'
+
+type _Answer = tuple[str, list[tuple[str, str]], list[bytes]]
+
+
+class EmbeddedDynamoDB:
+    """A server on 127.0.0.1 at a free port; its tables, secrets and parameters are empty when it starts.
+
+    moto keeps its state in the process, so only one may run at a time. Clients take any credentials and any region,
+    but see only what was made in the same region.
+    """
+
+    def __init__(self) -> None:
+        self._server: _Server | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def url(self) -> str:
+        """The endpoint of all its services, once started."""
+        assert self._server is not None, "not started"
+        return f"http://127.0.0.1:{self._server.port}"
+
+    def __enter__(self) -> Self:
+        self._server = _Server("127.0.0.1", 0, _OneAtATime(DomainDispatcherApplication(create_backend_app)), _Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="moto", daemon=True)
+        self._thread.start()
+        self._forget_everything()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._server is not None
+        assert self._thread is not None
+        self._server.shutdown()
+        self._thread.join()
+        self._server.close_connections()
+        self._server = self._thread = None
+
+    def _forget_everything(self) -> None:
+        assert self._server is not None
+        connection = http.client.HTTPConnection("127.0.0.1", self._server.port, timeout=10)
+        try:
+            connection.request("POST", "/moto-api/reset")
+            connection.getresponse().read()
+        finally:
+            connection.close()
+
+
+class _Handler(MotoRequestHandler):
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """No access log."""
+
+
+class _Server(ThreadedWSGIServer):
+    """Knows its connections, to close those that clients keep alive when it stops."""
+
+    def __init__(self, host: str, port: int, app: WSGIApplication, handler: type[MotoRequestHandler]) -> None:
+        self._connections: dict[socket.socket, threading.Thread] = {}
+        self._connections_lock = threading.Lock()
+        super().__init__(host, port, app, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        thread = threading.Thread(
+            target=self.process_request_thread, args=(request, client_address), name="moto connection", daemon=True
+        )
+        with self._connections_lock:
+            self._connections[request] = thread
+        thread.start()
+
+    def shutdown_request(self, request: Any) -> None:
+        super().shutdown_request(request)
+        with self._connections_lock:
+            self._connections.pop(request, None)
+
+    def close_connections(self) -> None:
+        with self._connections_lock:
+            connections = dict(self._connections)
+        for connection, thread in connections.items():
+            with contextlib.suppress(OSError):  # the client was faster
+                connection.shutdown(socket.SHUT_RDWR)  # wakes the thread, which then closes it
+            thread.join()
+
+
+class _OneAtATime:
+    """Makes moto's DynamoDB safe for concurrent clients, and its transactions idempotent.
+
+    moto undoes a refused transaction by putting back a copy of the whole table, and with it whatever another request
+    wrote meanwhile: a renewed lease, for one. It also ignores ClientRequestToken, which DynamoDB honours: a repeat of what
+    has landed is answered with success (AWS: for ten minutes; here: for the last thousand transactions).
+    """
+
+    def __init__(self, app: WSGIApplication) -> None:
+        self._app = app
+        self._lock = threading.Lock()
+        self._landed: OrderedDict[str, tuple[bytes, _Answer]] = OrderedDict()
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        with self._lock:
+            if environ.get("HTTP_X_AMZ_TARGET") == _TRANSACT_TARGET:
+                status, headers, body = self._transact(environ)
+            else:
+                status, headers, body = self._run(environ)
+        start_response(status, headers)
+        return body
+
+    def _transact(self, environ: WSGIEnvironment) -> _Answer:
+        request = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
+        environ["wsgi.input"] = io.BytesIO(request)
+        token = json.loads(request)["ClientRequestToken"]
+        if token in self._landed:
+            landed, answer = self._landed[token]
+            return answer if landed == request else ("400 Bad Request", _headers_of(_MISMATCH), [_MISMATCH])
+        answer = self._run(environ)
+        if answer[0].startswith("200"):
+            self._landed[token] = (request, answer)
+            if len(self._landed) > _REMEMBERED_TOKENS:
+                self._landed.popitem(last=False)
+        return answer
+
+    def _run(self, environ: WSGIEnvironment) -> _Answer:
+        started: list[tuple[str, list[tuple[str, str]]]] = []
+
+        def start_response(status: str, headers: list[tuple[str, str]], _exc_info: object = None) -> Any:
+            started.append((status, headers))
+
+        body = list(self._app(environ, start_response))
+        status, headers = started[-1]
+        return status, headers, body
+
+
+def _headers_of(body: bytes) -> list[tuple[str, str]]:
+    return [("Content-Type", "application/x-amz-json-1.0"), ("Content-Length", str(len(body)))]

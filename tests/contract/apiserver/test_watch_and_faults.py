@@ -1,0 +1,268 @@
+"""Watches that filter, resume and break, and every fault that can be asked for."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kubesync_local.apiserver import ApiServer
+from kubesync_local.apiserver import faults as f
+from support.manual_clock import ManualClock
+from support.raw_http import Stream, ask
+
+LIST = "/api/v1/services"
+WATCH = "/api/v1/services?watch=1&resourceVersion=203"
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def server(clock: ManualClock) -> Iterator[ApiServer]:
+    with ApiServer(clock=clock) as running:
+        yield running
+
+
+def expose(server: ApiServer, name: str, namespace: str = "shop", **labels: str) -> None:
+    server.cluster.expose(namespace, name, {"ports": [{"port": 80}]}, labels=labels)
+
+
+def told(line: str) -> tuple[str, str, str]:
+    event = json.loads(line)
+    metadata = event["object"]["metadata"]
+    return event["type"], metadata["name"], metadata["resourceVersion"]
+
+
+def test_watch_resumes_from_any_version_of_its_history(server: ApiServer) -> None:
+    for name in "abc":
+        expose(server, name)
+    with Stream(server.address, f"{LIST}?watch=true&resourceVersion=205") as stream:
+        assert told(stream.line()) == ("ADDED", "c", "206")
+        server.cluster.delete_service("shop", "a")
+        assert told(stream.line()) == ("DELETED", "a", "207")
+
+
+def test_object_that_leaves_or_enters_the_selection_is_told_as_deleted_or_added(server: ApiServer) -> None:
+    expose(server, "a", tier="front")
+    with Stream(server.address, f"{WATCH}&labelSelector=tier%3Dfront") as stream:
+        assert told(stream.line()) == ("ADDED", "a", "204")
+        for tier in ("back", "back2", "front"):
+            server.cluster.change_service("shop", "a", {"metadata": {"labels": {"tier": tier}}})
+        assert [told(stream.line()) for _ in range(2)] == [("DELETED", "a", "205"), ("ADDED", "a", "207")]
+
+
+def test_namespaced_and_single_object_watches_see_nothing_else(server: ApiServer) -> None:
+    for namespace, name in (("other", "a"), ("shop", "a"), ("shop", "b")):
+        expose(server, name, namespace)
+    with Stream(server.address, "/api/v1/namespaces/shop/services?watch=1&resourceVersion=203") as stream:
+        assert [told(stream.line()) for _ in range(2)] == [("ADDED", "a", "205"), ("ADDED", "b", "206")]
+    with Stream(server.address, "/api/v1/watch/namespaces/shop/services/b") as stream:
+        assert told(stream.line()) == ("ADDED", "b", "206")
+    with Stream(server.address, f"{WATCH}&fieldSelector=metadata.name%3Db") as stream:
+        assert told(stream.line()) == ("ADDED", "b", "206")
+
+
+def test_bookmarks_go_only_to_those_who_asked(server: ApiServer) -> None:
+    expose(server, "a")
+    with (
+        Stream(server.address, f"{WATCH}&allowWatchBookmarks=true") as marked,
+        Stream(server.address, WATCH) as plain,
+    ):
+        assert marked.line() == plain.line()
+        server.bookmark()
+        expose(server, "b")
+        assert json.loads(marked.line())["type"] == "BOOKMARK"
+        assert told(plain.line()) == ("ADDED", "b", "205")
+
+
+def test_connection_of_a_client_that_left_is_given_up(server: ApiServer) -> None:
+    with Stream(server.address, WATCH):
+        (watch,) = server.requests.wait_for_count(1, verb="watch")
+    server.requests.wait_for(lambda _: watch.ended)
+    assert watch.status == 200
+
+
+def test_sever_breaks_watches_and_lets_new_ones_in(server: ApiServer) -> None:
+    expose(server, "a")
+    with Stream(server.address, WATCH) as stream:
+        stream.line()
+        server.sever()
+        with pytest.raises((http.client.IncompleteRead, ConnectionError)):
+            stream.response.read()
+    with Stream(server.address, WATCH) as again:
+        assert told(again.line()) == ("ADDED", "a", "204")
+
+
+def test_fault_strikes_from_the_nth_matching_request_as_often_as_asked(server: ApiServer) -> None:
+    rule = server.faults.add(f.Answer(503, "ServiceUnavailable"), resource="services", verb="list", nth=2, times=2)
+    statuses = [ask(server.address, target).status for target in (LIST, "/api/v1/endpoints", LIST, LIST, LIST)]
+    assert statuses == [200, 200, 503, 503, 200]
+    assert rule.hits == 2
+
+
+def test_fault_can_be_bound_to_a_condition_and_cleared(server: ApiServer) -> None:
+    server.faults.add(f.Answer(500), times=None, where=lambda request: "continue" in request.params)
+    assert [ask(server.address, f"{LIST}{query}").status for query in ("", "?continue=x")] == [200, 500]
+    server.faults.clear()
+    assert ask(server.address, f"{LIST}?continue=x").status == 400
+
+
+def test_played_controllers_are_never_disturbed(server: ApiServer) -> None:
+    server.faults.add(f.Answer(500), times=None)
+    expose(server, "a")
+    assert ask(server.address, LIST).status == 500
+
+
+def test_too_many_requests_carries_retry_after(server: ApiServer) -> None:
+    server.faults.add(f.Answer(429, "TooManyRequests", "slow down", retry_after=7))
+    answer = ask(server.address, LIST)
+    assert (answer.status, answer.headers["Retry-After"]) == (429, "7")
+    assert json.loads(answer.body)["reason"] == "TooManyRequests"
+
+
+def test_redirect_and_garbage_are_sent_as_asked(server: ApiServer) -> None:
+    server.faults.add(f.redirect("http://127.0.0.1:1/api/v1/services", 307))
+    server.faults.add(f.garbage(), nth=1)
+    first, second = ask(server.address, LIST), ask(server.address, LIST)
+    assert (first.status, first.headers["Location"]) == (307, "http://127.0.0.1:1/api/v1/services")
+    assert (second.status, second.headers["Content-Type"]) == (200, "text/html")
+    assert second.body == b"<html><body>Bad Gateway</body></html>"
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"), [(f.Close(), http.client.RemoteDisconnected), (f.Close(reset=True), ConnectionResetError)]
+)
+def test_connection_ends_before_an_answer(server: ApiServer, fault: f.Fault, error: type[Exception]) -> None:
+    server.faults.add(fault)
+    with pytest.raises(error) as raised:
+        ask(server.address, LIST)
+    assert raised.type is error
+
+
+@pytest.mark.parametrize("target", [LIST, WATCH])
+def test_silent_server_accepts_and_sends_nothing(server: ApiServer, target: str) -> None:
+    server.faults.add(f.Silent())
+    with socket.create_connection(server.address) as sock:
+        sock.sendall(f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        server.requests.wait_for_count(1)
+        sock.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            sock.recv(1)
+        server.sever()
+        sock.settimeout(10.0)
+        assert sock.recv(1) == b""
+
+
+def test_watch_goes_silent_after_its_headers_or_some_lines(server: ApiServer) -> None:
+    server.faults.add(f.Silent(events=1))
+    expose(server, "a")
+    expose(server, "b")
+    with Stream(server.address, WATCH) as stream:
+        assert told(stream.line()) == ("ADDED", "a", "204")
+        server.sever()
+        with pytest.raises((http.client.IncompleteRead, ConnectionError)):
+            stream.response.read()
+
+
+@pytest.mark.parametrize("reset", [False, True])
+def test_watch_breaks_in_the_middle_of_a_line(server: ApiServer, reset: bool) -> None:
+    server.faults.add(f.CutMidChunk(events=1, reset=reset))
+    expose(server, "a")
+    expose(server, "b")
+    with Stream(server.address, WATCH) as stream:
+        assert told(stream.line()) == ("ADDED", "a", "204")
+        with pytest.raises((http.client.IncompleteRead, ConnectionError)):
+            stream.response.read()
+
+
+def test_list_breaks_in_the_middle(server: ApiServer) -> None:
+    server.faults.add(f.CutMidChunk())
+    with pytest.raises(http.client.IncompleteRead):
+        ask(server.address, LIST)
+
+
+def test_watch_ends_early_and_clean(server: ApiServer) -> None:
+    server.faults.add(f.EndEarly(events=1))
+    expose(server, "a")
+    with Stream(server.address, WATCH) as stream:
+        assert [told(stream.line()), stream.line()] == [("ADDED", "a", "204"), ""]
+
+
+def test_error_event_ends_the_stream(server: ApiServer) -> None:
+    server.faults.add(f.ErrorEvent(429, "TooManyRequests", "slow down"))
+    with Stream(server.address, WATCH) as stream:
+        assert json.loads(stream.line()) == {
+            "type": "ERROR",
+            "object": {
+                "kind": "Status",
+                "apiVersion": "v1",
+                "metadata": {},
+                "status": "Failure",
+                "message": "slow down",
+                "reason": "TooManyRequests",
+                "code": 429,
+            },
+        }
+        assert stream.line() == ""
+
+
+def test_line_that_is_no_event_is_slipped_in(server: ApiServer) -> None:
+    server.faults.add(f.RawLine(b"{not json}\n", events=1))
+    expose(server, "a")
+    expose(server, "b")
+    with Stream(server.address, WATCH) as stream:
+        lines = stream.lines(3)
+        assert (told(lines[0]), lines[1], told(lines[2])) == (
+            ("ADDED", "a", "204"),
+            "{not json}\n",
+            ("ADDED", "b", "205"),
+        )
+
+
+def test_truncated_list_looks_whole_on_the_wire_and_is_no_json(server: ApiServer) -> None:
+    whole = ask(server.address, LIST).body
+    server.faults.add(f.TruncatedList(keep=0.5))
+    answer = ask(server.address, LIST)
+    assert answer.body == whole[: len(whole) // 2]
+
+
+def test_empty_list_is_well_formed_at_the_true_version(server: ApiServer) -> None:
+    server.faults.add(f.EmptyList())
+    assert json.loads(ask(server.address, f"{LIST}?limit=1").body) == {
+        "kind": "ServiceList",
+        "apiVersion": "v1",
+        "metadata": {"resourceVersion": "203"},
+        "items": [],
+    }
+
+
+@pytest.mark.parametrize("fault", [f.SlowBytes(), f.SlowBytes(3, 0.0001), f.Delay(0.05)])
+def test_slow_answer_is_the_same_answer(server: ApiServer, fault: f.Fault) -> None:
+    expected = ask(server.address, LIST).body
+    server.faults.add(fault)
+    started = time.monotonic()
+    assert ask(server.address, LIST).body == expected
+    assert time.monotonic() - started >= (0.05 if isinstance(fault, f.Delay) else 0.0)
+
+
+def test_pace_of_one_answer_does_not_stick_to_the_connection(server: ApiServer) -> None:
+    server.faults.add(f.SlowBytes(1, 0.001))
+    connection = http.client.HTTPConnection(*server.address, timeout=20)
+    bodies: list[Any] = []
+    durations = []
+    for _ in range(2):
+        started = time.monotonic()
+        connection.request("GET", "/api/v1/namespaces/shop/services/no")
+        bodies.append(connection.getresponse().read())
+        durations.append(time.monotonic() - started)
+    connection.close()
+    assert bodies[0] == bodies[1]
+    assert durations[0] > len(bodies[0]) * 0.001 > durations[1]

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kubesync.aws.route53 import ReadPolicy, Route53ZoneClient
+from kubesync_local.route53 import StrictRoute53
+from support.route53 import FakeClock, WireZone, a_client
+
+if TYPE_CHECKING:
+    from mypy_boto3_route53.client import Route53Client
+
+
+@pytest.fixture
+def r53() -> Iterator[StrictRoute53]:
+    with StrictRoute53() as server:
+        yield server
+
+
+@pytest.fixture
+def zone_id(r53: StrictRoute53) -> str:
+    return r53.create_zone("example.com")
+
+
+@pytest.fixture
+def boto(r53: StrictRoute53) -> Iterator[Route53Client]:
+    client = a_client(r53.url)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def zone(r53: StrictRoute53, boto: Route53Client, zone_id: str) -> WireZone:
+    return WireZone(r53, boto, zone_id)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def adapter(boto: Route53Client, clock: FakeClock) -> Route53ZoneClient:
+    """The adapter on the stand-in; pauses take no time and are always half of their bound."""
+    return Route53ZoneClient(boto, clock, policy=ReadPolicy(attempts=4), fraction=lambda: 0.5)

@@ -1,0 +1,77 @@
+"""The stores that the contract is held against.
+
+``memory`` and ``moto`` always; ``endpoint`` is any DynamoDB named by KUBESYNC_TEST_DYNAMODB_ENDPOINT, with the
+credentials and region of the environment: tables are made there and deleted again.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+
+import boto3
+import pytest
+
+from kubesync.aws.dynamodb import DynamoStore, build_dynamodb_client
+from kubesync.aws.store import Store
+from kubesync.aws.tables import create_tables, table_names
+from kubesync.clock import SystemClock
+from kubesync_local.embedded_dynamodb import EmbeddedDynamoDB
+from support.manual_clock import ManualClock
+from support.memory_store import MemoryStore
+
+ENDPOINT_VARIABLE = "KUBESYNC_TEST_DYNAMODB_ENDPOINT"
+
+
+@pytest.fixture(scope="session")
+def moto_url() -> Iterator[str]:
+    with EmbeddedDynamoDB() as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session")
+def moto_session() -> boto3.session.Session:
+    return boto3.session.Session(
+        aws_access_key_id="test", aws_secret_access_key="test", aws_session_token=None, region_name="eu-west-1"
+    )
+
+
+def _dynamo_store(session: boto3.session.Session, url: str) -> Iterator[Store]:
+    prefix = f"kubesync-contract-{uuid.uuid4().hex[:8]}"
+    client = build_dynamodb_client(session, connect_timeout=5, read_timeout=30, endpoint_url=url)
+    create_tables(client, prefix)
+    yield DynamoStore(client, table_names(prefix), SystemClock())
+    for name in table_names(prefix).values():
+        client.update_table(TableName=name, DeletionProtectionEnabled=False)
+        client.delete_table(TableName=name)
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def moto_store(moto_url: str, moto_session: boto3.session.Session) -> Iterator[Store]:
+    yield from _dynamo_store(moto_session, moto_url)
+
+
+@pytest.fixture(scope="session")
+def endpoint_store() -> Iterator[Store]:
+    yield from _dynamo_store(boto3.session.Session(), os.environ[ENDPOINT_VARIABLE])
+
+
+@pytest.fixture(params=["memory", "moto", *(["endpoint"] if os.environ.get(ENDPOINT_VARIABLE) else [])])
+def adapter(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def store(adapter: str, request: pytest.FixtureRequest) -> Store:
+    if adapter == "memory":
+        return MemoryStore(clock=ManualClock())
+    store: Store = request.getfixturevalue(f"{adapter}_store")
+    return store
+
+
+@pytest.fixture
+def partition() -> str:
+    """A partition of the test's own: the tables outlive it."""
+    return f"test#{uuid.uuid4().hex}"

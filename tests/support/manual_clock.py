@@ -1,0 +1,26 @@
+"""A clock that only moves when it is told to, or slept on."""
+
+from __future__ import annotations
+
+
+class ManualClock:
+    """Implements ``Clock``. ``slept`` lists every sleep asked for, in seconds; each moves the clock at once."""
+
+    def __init__(self, *, monotonic: float = 1000.0, epoch: float = 1_800_000_000.0) -> None:
+        self.slept: list[float] = []
+        self._monotonic = monotonic
+        self._epoch = epoch
+
+    def monotonic(self) -> float:
+        return self._monotonic
+
+    def epoch(self) -> float:
+        return self._epoch
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.advance(seconds)
+
+    def advance(self, seconds: float) -> None:
+        self._monotonic += seconds
+        self._epoch += seconds

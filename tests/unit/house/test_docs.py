@@ -1,0 +1,87 @@
+"""What the documents say is so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from boto3.dynamodb.conditions import Key
+
+from kubesync.domain.errors import ErrorCode
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+PAGES: Final = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+_LINK: Final = re.compile(r"\]\((?!https?://)(?P<path>[^)#]+)(?:#[^)]*)?\)")
+_ERROR_ROW: Final = re.compile(r"^\| (\d+) \| `(ERR_\w+)` \|", re.MULTILINE)
+_TARGET: Final = re.compile(r"^    make ([a-z]+)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    linked = [match["path"] for match in _LINK.finditer(page.read_text())]
+
+    assert [path for path in linked if not (page.parent / path).exists()] == []
+
+
+def test_readme_lists_the_error_codes_of_the_code() -> None:
+    rows = _ERROR_ROW.findall((ROOT / "README.md").read_text())
+
+    assert len(rows) == 12
+    assert [(int(code), key) for code, key in rows] == [(code.value, code.key) for code in ErrorCode]
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_make_targets_exist(page: str) -> None:
+    named = set(_TARGET.findall((ROOT / page).read_text()))
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+    assert named
+    assert named <= targets
+
+
+def test_decisions_are_numbered_without_gaps() -> None:
+    names = [path.name for path in sorted((ROOT / "docs/adr").glob("*.md"))]
+
+    assert [name[:5] for name in names] == [f"{number:04}-" for number in range(1, len(names) + 1)]
+
+
+class _TableBetweenVersions:
+    """Answers the first query while a change is under way (slices of two versions), the next ones after it."""
+
+    def __init__(self) -> None:
+        self.requests: list[Mapping[str, Any]] = []
+
+    def query(self, **request: Any) -> Mapping[str, Any]:
+        self.requests.append(request)
+        first: dict[str, Any] = {"slice": 0, "version": 7, "slices": 2, "nodes": [{"ip": "10.0.0.1"}]}
+        if "ExclusiveStartKey" not in request:
+            return {"Items": [first], "LastEvaluatedKey": {"upstream": "u", "slice": 0}}
+        late = len(self.requests) > 2
+        return {"Items": [{"slice": 1, "version": 7 if late else 8, "nodes": [{"ip": "10.0.0.2"}]}]}
+
+
+class _TableWithDeleted:
+    def query(self, **request: Any) -> Mapping[str, Any]:
+        return {"Items": [{"slice": 0, "version": 3, "slices": 1, "nodes": [], "deleted": True}]}
+
+
+def _published_reader() -> Any:
+    page = (ROOT / "docs/upstreams.md").read_text()
+    code = page.partition("```python\n")[2].partition("```")[0]
+    names: dict[str, Any] = {"Key": Key}
+    exec(compile(code, "upstreams.md", "exec"), names)
+    return names["read_upstream"]
+
+
+def test_published_reader_reads_again_while_versions_are_mixed() -> None:
+    table = _TableBetweenVersions()
+
+    assert _published_reader()(table, "u") == [{"ip": "10.0.0.1"}, {"ip": "10.0.0.2"}]
+    assert len(table.requests) == 4
+
+
+def test_published_reader_sees_a_removed_upstream_as_gone() -> None:
+    assert _published_reader()(_TableWithDeleted(), "u") is None

@@ -1,0 +1,46 @@
+"""What is installed is pinned by hash, and the same on Lambda and in tests."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+LAYER: Final = ROOT / "layers/dependencies/requirements.txt"
+DEV: Final = ROOT / "requirements/dev.txt"
+SAM: Final = ROOT / "requirements/sam.txt"
+_PIN: Final = re.compile(
+    r"(?P<name>[a-z0-9.-]+)==(?P<version>[^ ;]+)(?: ; [^\\]*)? \\\n(?P<hashes>(?:    --hash=.*\n?)+)"
+)
+_HASH_LINE: Final = re.compile(r"    --hash=sha256:[0-9a-f]{64}(?: \\)?")
+
+
+def _pins(path: Path) -> dict[str, str]:
+    return {match["name"]: match["version"] for match in _PIN.finditer(path.read_text())}
+
+
+@pytest.mark.parametrize("path", [LAYER, DEV, SAM], ids=lambda path: path.parent.name + "/" + path.name)
+def test_every_requirement_is_pinned_with_hashes_and_nothing_else_is_said(path: Path) -> None:
+    lines = [line for line in path.read_text().splitlines() if not line.lstrip().startswith("#")]
+    names = [line for line in lines if not line.startswith(" ")]
+
+    assert names
+    assert len(_pins(path)) == len(names)
+    assert [line for line in lines if line.startswith(" ") and not _HASH_LINE.fullmatch(line)] == []
+
+
+def test_tests_run_on_the_versions_that_lambda_gets() -> None:
+    shipped, tested = _pins(LAYER), _pins(DEV)
+
+    assert {name: tested.get(name) for name in shipped} == shipped
+
+
+def test_layer_ships_only_the_four_libraries_and_what_they_need() -> None:
+    text = (ROOT / "layers/dependencies/requirements.in").read_text()
+
+    wanted = [line for line in text.splitlines() if not line.startswith("#")]
+    assert wanted == ["aws-lambda-powertools", "boto3", "pydantic", "requests"]
+    assert {"boto3", "botocore"} <= _pins(LAYER).keys()

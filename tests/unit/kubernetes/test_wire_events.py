@@ -1,0 +1,175 @@
+"""Event lines: as recorded from a real API server, and as nobody should write them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubesync.domain.errors import BodyError
+from kubesync.domain.objects import RawEvent, Resource
+from kubesync.kubernetes.wire import (
+    Bookmark,
+    StreamError,
+    UnreadableEvent,
+    read_event_header,
+    read_event_header_as_json,
+)
+from support.recorded import recorded
+
+KINDS = {
+    Resource.SERVICES: ("Service", "v1"),
+    Resource.ENDPOINTS: ("Endpoints", "v1"),
+    Resource.ENDPOINTSLICES: ("EndpointSlice", "discovery.k8s.io/v1"),
+}
+
+
+def recorded_lines(name: str) -> list[bytes]:
+    return [text.encode() for _, text in recorded(name)["body"]]
+
+
+def test_recorded_event_is_read_to_its_metadata() -> None:
+    line = recorded_lines("02-watch-services")[0]
+    assert read_event_header(line, Resource.SERVICES) == RawEvent(
+        type="ADDED",
+        resource=Resource.SERVICES,
+        namespace="default",
+        name="test-hello",
+        uid="9ef96384-f919-4a79-96b1-ef39184d6f5e",
+        resource_version=269,
+        line=line,
+    )
+
+
+def test_recorded_event_with_a_generated_name_is_read() -> None:
+    event = read_event_header(recorded_lines("02-watch-endpointslices")[0], Resource.ENDPOINTSLICES)
+    assert isinstance(event, RawEvent)
+    assert (event.name, event.resource_version) == ("test-hello-gq8dw", 270)
+
+
+@pytest.mark.parametrize("name", ["02-watch-{}", "02-legacy-watch-{}", "05-watch-{}-rv0", "05-watch-{}-initial-events"])
+@pytest.mark.parametrize("resource", Resource)
+def test_every_recorded_line_reads_the_same_both_ways(resource: Resource, name: str) -> None:
+    if resource is not Resource.SERVICES and name.startswith("05"):
+        pytest.skip("recorded for services only")
+    if resource is Resource.ENDPOINTSLICES and "legacy" in name:
+        pytest.skip("recorded for the core group only")
+    for line in recorded_lines(name.format(resource.value)):
+        assert read_event_header(line, resource) == read_event_header_as_json(line, resource)
+
+
+def test_recorded_watch_holds_these_versions_in_this_order() -> None:
+    events = [read_event_header(line, Resource.SERVICES) for line in recorded_lines("02-watch-services")]
+    assert [event.resource_version for event in events if isinstance(event, Bookmark)] == [657, 663]
+    assert [event.type for event in events if isinstance(event, RawEvent)].count("DELETED") == 2
+    versions = [event.resource_version for event in events if isinstance(event, RawEvent | Bookmark)]
+    assert versions == sorted(versions)
+
+
+def test_recorded_expiry_is_an_error_in_the_stream() -> None:
+    (line,) = recorded_lines("08-410-watch-expired")
+    assert read_event_header(line, Resource.SERVICES) == StreamError(
+        code=410, reason="Expired", message="too old resource version: 246 (684)", retry_after_seconds=None
+    )
+
+
+def test_error_in_the_stream_keeps_retry_after() -> None:
+    line = b'{"type":"ERROR","object":{"kind":"Status","code":429,"details":{"retryAfterSeconds":3}}}'
+    assert read_event_header(line, Resource.SERVICES) == StreamError(429, "", "", 3.0)
+
+
+names = st.one_of(
+    st.from_regex(r"[-A-Za-z0-9._:]{1,12}", fullmatch=True),
+    st.text(max_size=8),
+    st.sampled_from(['"', "\\", "a\u2028b"]),
+)
+values = st.one_of(names, st.none(), st.integers(), st.dictionaries(names, names, max_size=2))
+
+
+@given(
+    resource=st.sampled_from(Resource),
+    said=st.sampled_from(Resource),
+    kind=st.one_of(st.sampled_from(["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]), names),
+    fields=st.fixed_dictionaries(
+        {"name": names},
+        optional={"generateName": names, "namespace": names, "uid": names, "labels": values},
+    ),
+    version=st.one_of(st.from_regex(r"[0-9]{1,22}", fullmatch=True), names),
+    more=st.dictionaries(st.sampled_from(["spec", "name", "status", "resourceVersion"]), values, max_size=2),
+    ascii_only=st.booleans(),
+)
+def test_fast_reading_never_differs_from_parsing(
+    resource: Resource,
+    said: Resource,
+    kind: str,
+    fields: dict[str, object],
+    version: str,
+    more: dict[str, object],
+    ascii_only: bool,
+) -> None:
+    object_kind, api_version = KINDS[said]
+    metadata = {**fields, "resourceVersion": version, **{key: more[key] for key in more if key not in fields}}
+    event = {"type": kind, "object": {"kind": object_kind, "apiVersion": api_version, "metadata": metadata, **more}}
+    line = json.dumps(event, separators=(",", ":"), ensure_ascii=ascii_only).encode()
+    assert read_event_header(line, resource) == read_event_header_as_json(line, resource)
+
+
+def test_fields_in_another_order_are_read_too() -> None:
+    line = json.dumps(
+        {
+            "object": {
+                "metadata": {"resourceVersion": "9", "uid": "u", "namespace": "shop", "name": "web"},
+                "apiVersion": "v1",
+                "kind": "Service",
+            },
+            "type": "MODIFIED",
+        }
+    ).encode()
+    assert read_event_header(line, Resource.SERVICES) == RawEvent(
+        "MODIFIED", Resource.SERVICES, "shop", "web", "u", 9, line
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b"not json",
+        b'{"type":"ADDED","object":{"kind":"Service","metadata":{"name":"a"',
+        b'{"type":"ADDED","object":{"metadata":{"name":"\xff","resourceVersion":"1"}}}',
+        b"[" * 100_000,
+    ],
+)
+def test_line_that_is_no_event_is_refused_or_skipped_but_never_breaks(line: bytes) -> None:
+    try:
+        assert isinstance(read_event_header(line, Resource.SERVICES), UnreadableEvent)
+    except BodyError as error:
+        assert error.message == "a line of the watch could not be decoded as JSON"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            '{"type":"ADDED","object":{"kind":"Service","metadata":{"name":"a","namespace":"b","uid":"c"}}}',
+            "a ADDED event without a resourceVersion",
+        ),
+        (
+            '{"type":"ADDED","object":{"kind":"Service","metadata":{"name":"a","resourceVersion":"1"}}}',
+            "an event of an object without name, namespace or uid",
+        ),
+        (
+            '{"type":"ADDED","object":{"kind":"Pod","metadata":{"name":"a","resourceVersion":"1"}}}',
+            "an event of type 'ADDED' that is not about services",
+        ),
+        ('{"type":"ADDED","object":[]}', "Input should be an object"),
+    ],
+)
+def test_event_that_cannot_be_told_from_others_is_skipped_i4(text: str, reason: str) -> None:
+    event = read_event_header(text.encode(), Resource.SERVICES)
+    assert isinstance(event, UnreadableEvent)
+    assert reason in event.reason

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from kubesync.aws.rate import TokenBucket
+from support.route53 import FakeClock
+
+
+def test_burst_is_free_then_the_rate_applies() -> None:
+    bucket = TokenBucket(rate=5, burst=3, clock=FakeClock())
+    assert [bucket.take() for _ in range(5)] == [0, 0, 0, pytest.approx(0.2), pytest.approx(0.4)]
+
+
+def test_tokens_come_back_with_time_but_never_more_than_the_burst() -> None:
+    clock = FakeClock()
+    bucket = TokenBucket(rate=5, burst=3, clock=clock)
+    bucket.take(3)
+    clock.advance(0.2)
+    assert bucket.take() == 0
+    clock.advance(3_600)
+    assert bucket.take(3) == 0
+    assert bucket.take() == pytest.approx(0.2)
+
+
+def test_more_than_the_burst_is_lent_and_delays_the_next() -> None:
+    clock = FakeClock()
+    bucket = TokenBucket(rate=100, burst=100, clock=clock)
+    assert bucket.take(1_000) == pytest.approx(9.0)
+    clock.advance(9.0)
+    assert bucket.take(50) == pytest.approx(0.5)
+
+
+def test_try_take_takes_all_or_nothing() -> None:
+    clock = FakeClock()
+    bucket = TokenBucket(rate=10, burst=2, clock=clock)
+    assert not bucket.try_take(3)
+    assert bucket.try_take(2)
+    assert not bucket.try_take(1)
+    clock.advance(0.1)
+    assert bucket.try_take(1)
+
+
+def test_threads_together_get_no_more_than_there_is() -> None:
+    bucket = TokenBucket(rate=1, burst=100, clock=FakeClock())
+    waits: list[float] = []
+    lock = threading.Lock()
+
+    def take() -> None:
+        for _ in range(50):
+            wait = bucket.take()
+            with lock:
+                waits.append(wait)
+
+    threads = [threading.Thread(target=take) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(waits) == pytest.approx([0.0] * 100 + [float(n) for n in range(1, 101)])
+
+
+@pytest.mark.parametrize(("rate", "burst"), [(0, 1), (-1, 1), (1, 0)])
+def test_bucket_without_sense_is_refused(rate: float, burst: float) -> None:
+    with pytest.raises(ValueError, match="token bucket"):
+        TokenBucket(rate, burst, FakeClock())
