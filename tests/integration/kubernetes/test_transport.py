@@ -186,6 +186,17 @@ def test_certificate_without_authority_key_identifier_is_accepted(tmp_path: Path
         assert fetch(ClusterAccess(server.url, ca_pem=authority.pem, policy=POLICY)) == b"{}"
 
 
+def test_public_authorities_are_not_trusted_beside_the_clusters_own_i8(
+    tmp_path: Path, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "public.pem").write_text(authority.pem)
+    monkeypatch.setattr("requests.adapters.DEFAULT_CA_BUNDLE_PATH", str(tmp_path / "public.pem"))
+    with ScriptedServer([answer("{}")], tls=make_leaf(tmp_path, authority).server_context()) as server:
+        with pytest.raises(HandshakeError):
+            fetch(ClusterAccess(server.url, ca_pem=make_authority("the cluster's own").pem, policy=POLICY))
+        assert server.requests == []
+
+
 def test_insecure_connects_and_says_so_once(
     tmp_path: Path, authority: Authority, caplog: pytest.LogCaptureFixture
 ) -> None:

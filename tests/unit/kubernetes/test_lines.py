@@ -2,11 +2,18 @@ r"""Whatever the bytes are cut into: what went in as chunks comes out as lines, 
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesync.kubernetes.lines import ChunkDecoder, LineSplitter, MalformedBodyError
+
+
+def feed_byte_by_byte(decoder: ChunkDecoder, body: bytes) -> None:
+    for at in range(len(body)):
+        decoder.feed(body[at : at + 1])
 
 
 def encoded(chunks: list[bytes], extension: bytes = b"") -> bytes:
@@ -15,7 +22,7 @@ def encoded(chunks: list[bytes], extension: bytes = b"") -> bytes:
 
 def cut_at(body: bytes, cuts: list[int]) -> list[bytes]:
     edges = sorted({0, len(body), *(cut % (len(body) + 1) for cut in cuts)})
-    return [body[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    return [body[start:end] for start, end in itertools.pairwise(edges)]
 
 
 @given(
@@ -52,10 +59,8 @@ def test_unterminated_line_is_kept_back() -> None:
     "body", [b"xyz\r\n", b"-5\r\nhello\r\n", b"\r\n", b"3\r\nabcd\r\n", b"3;\xff\r\nabc__", b"1" * 2000]
 )
 def test_body_that_is_not_chunked_is_refused(body: bytes) -> None:
-    decoder = ChunkDecoder()
     with pytest.raises(MalformedBodyError):
-        for at in range(len(body)):
-            decoder.feed(body[at : at + 1])
+        feed_byte_by_byte(ChunkDecoder(), body)
     with pytest.raises(MalformedBodyError):
         ChunkDecoder().feed(body)
 

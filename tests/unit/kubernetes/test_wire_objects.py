@@ -54,7 +54,7 @@ def test_service_of_a_real_server() -> None:
             type="LoadBalancer",
             cluster_ips=("10.68.74.225",),
             ports=(ServicePort("http", "TCP", 80),),
-            ingress_hostnames=("k8s-shop-weblb-0a1b2c3d4e-0123456789abcdef.elb.eu-west-1.amazonaws.com",),
+            ingress_hostnames=("a1b2c3-123456789.eu-west-1.elb.amazonaws.com",),
             annotations=(
                 ("external-dns.alpha.kubernetes.io/hostname", "shop.example.com"),
                 ("external-dns.alpha.kubernetes.io/ttl", "30"),

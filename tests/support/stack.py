@@ -1,0 +1,209 @@
+"""The whole system on this machine: a stand-in API server, a strict Route 53, a DynamoDB, and sessions in threads.
+
+What stands in the zone and in the upstreams table is read from outside, over the wire, never from kubesync's own state.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import boto3
+
+from kubesync.aws.clusters import ClusterConfig, ZoneReference
+from kubesync.aws.dynamodb import build_dynamodb_client
+from kubesync.aws.route53 import Route53ZoneClient, build_route53_client
+from kubesync.aws.store import Store
+from kubesync.aws.tables import create_tables
+from kubesync.aws.upstreams import UpstreamTable
+from kubesync.aws.zones import ZoneClient
+from kubesync.bootstrap import Application
+from kubesync.clock import SystemClock
+from kubesync.domain.errors import ErrorCode
+from kubesync.session.report import SessionReport
+from kubesync.session.session import Session
+from kubesync.settings import Settings
+from kubesync_local.apiserver import ApiServer, ServerOptions
+from kubesync_local.embedded_dynamodb import EmbeddedDynamoDB
+from kubesync_local.route53 import StrictRoute53
+from support.memory_store import MemoryStore
+
+TOKEN = "token-of-a-test-that-must-not-leak"
+REGION = "eu-west-1"
+
+
+def a_boto_session() -> boto3.Session:
+    """Made-up credentials; a region to sign for."""
+    return boto3.Session(aws_access_key_id="AKIATEST", aws_secret_access_key="secret", region_name=REGION)
+
+
+class StackApplication(Application):
+    """An application whose clients go to a stack's endpoints instead of what the environment names."""
+
+    def __init__(self, settings: Settings, stack: Stack) -> None:
+        super().__init__(settings, local=True, session=stack.boto)
+        self._stack = stack
+
+    def store(self) -> Store:
+        return self._stack.store
+
+    def lease_store(self) -> Store:
+        return self._stack.store
+
+    def zones(self) -> ZoneClient:
+        return self._stack.zones
+
+
+@dataclass
+class RunningSession:
+    """A session in a thread; ``report`` is there once it has ended."""
+
+    session: Session
+    thread: threading.Thread
+    result: list[SessionReport] = field(default_factory=list)
+    events: list[tuple[str, dict[str, object]]] = field(default_factory=list)
+    changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def wait_for(self, condition: Callable[[], bool], seconds: float = 20.0) -> None:
+        """Wait until a condition holds; it is looked at whenever the session says something, and every 20 ms."""
+        waited = threading.Event()
+        for _ in range(int(seconds / 0.02)):
+            if condition():
+                return
+            waited.wait(0.02)
+        raise AssertionError(f"not within {seconds} s; last events: {self.events[-5:]}")
+
+    def saw(self, what: str, **details: object) -> bool:
+        """Whether progress of this kind, with these details, was reported."""
+        return any(w == what and details.items() <= d.items() for w, d in list(self.events))
+
+    def end(self, code: ErrorCode = ErrorCode.WORKER_EXITING) -> SessionReport:
+        self.session.stop(code)
+        return self.join()
+
+    def join(self, seconds: float = 30.0) -> SessionReport:
+        self.thread.join(seconds)
+        assert not self.thread.is_alive(), "the session did not end"
+        assert self.result, "the session ended with an exception"
+        return self.result[0]
+
+
+class Stack:
+    """Stand-ins of everything that kubesync talks to. Use ``a_stack``."""
+
+    def __init__(self, api: ApiServer, r53: StrictRoute53, store: Store, dynamodb_url: str | None) -> None:
+        self.api = api
+        self.r53 = r53
+        self.store = store
+        self.dynamodb_url = dynamodb_url
+        self.boto = a_boto_session()
+        self.zones: ZoneClient = Route53ZoneClient(build_route53_client(self.boto, r53.url), SystemClock())
+        self.zone_id = self.add_zone("example.com")
+        self._running: list[RunningSession] = []
+
+    def add_zone(self, name: str, *, private: bool = False) -> str:
+        """Make a hosted zone; returns its id."""
+        return str(self.r53.create_zone(name, private=private))
+
+    def settings(self, **changes: Any) -> Settings:
+        """Settings of a quick session."""
+        return Settings(**{"max_runtime_seconds": 60, "deployment": "test", "window_seconds": 0.1, **changes})
+
+    def application(self, **changes: Any) -> Application:
+        return StackApplication(self.settings(**changes), self)
+
+    def add_cluster(self, name: str = "prod", **changes: Any) -> ClusterConfig:
+        """Register a cluster of the stack's own API server."""
+        fields: dict[str, Any] = {
+            "name": name,
+            "server": self.api.url,
+            "domain": f"{name}.example.com",
+            "zones": (ZoneReference(id=self.zone_id, name="example.com"),),
+            "token": "env:KUBESYNC_TEST_TOKEN",
+            "ttl": 60,
+        }
+        return self.application().clusters().put(ClusterConfig(**{**fields, **changes}))
+
+    def start(self, **settings: Any) -> RunningSession:
+        """Run a session in a thread."""
+        events: list[tuple[str, dict[str, object]]] = []
+        session = self.application(**settings).new_session(lambda what, details: events.append((what, details)))
+        result: list[SessionReport] = []
+        thread = threading.Thread(target=lambda: result.append(session.run()), name="session", daemon=True)
+        running = RunningSession(session, thread, result, events)
+        self._running.append(running)
+        thread.start()
+        return running
+
+    def run(self, seconds: float = 1.0, **settings: Any) -> SessionReport:
+        """Run a whole session of so many seconds."""
+        return self.start(max_runtime_seconds=seconds, **settings).join(seconds + 30)
+
+    def records(self, zone_id: str | None = None) -> dict[str, dict[str, Any]]:
+        """What stands in a zone, journal, SOA and NS left out: ``name TYPE`` to ttl and values (or alias)."""
+        found: dict[str, dict[str, Any]] = {}
+        for key, record_set in self.zones.walk(zone_id or self.zone_id):
+            if key.type in ("SOA", "NS") or key.name.startswith("_kubesync-"):
+                continue
+            if record_set.alias is not None:
+                found[f"{key.name} {key.type}"] = {"alias": record_set.alias.name}
+            else:
+                found[f"{key.name} {key.type}"] = {"ttl": record_set.ttl, "values": list(record_set.values)}
+        return found
+
+    def upstreams(self) -> dict[str, list[dict[str, Any]]]:
+        """What proxies read, reduced to ip, port and ready; removed upstreams left out."""
+        return {
+            upstream.upstream: [{name: node[name] for name in ("ip", "port", "ready")} for node in upstream.nodes]
+            for upstream in UpstreamTable(self.store).read_all()
+            if not upstream.deleted
+        }
+
+    def close(self) -> None:
+        for running in self._running:
+            running.session.stop(ErrorCode.WORKER_EXITING)
+        for running in self._running:
+            running.thread.join(30)
+
+
+@contextmanager
+def a_stack(options: ServerOptions | None = None, *, moto: bool = False, store: Store | None = None) -> Iterator[Stack]:
+    """Start everything; ``moto``: over real HTTP to a real DynamoDB API, else in memory."""
+    with ExitStack() as stack:
+        api = stack.enter_context(ApiServer(options or ServerOptions(), tokens={TOKEN: "admin"}))
+        r53 = stack.enter_context(StrictRoute53())
+        url = None
+        if moto:
+            url = stack.enter_context(EmbeddedDynamoDB()).url
+            client = build_dynamodb_client(a_boto_session(), connect_timeout=2, read_timeout=10, endpoint_url=url)
+            from kubesync.aws.dynamodb import DynamoStore
+            from kubesync.aws.tables import table_names
+
+            create_tables(client, "kubesync-test")
+            store = DynamoStore(client, table_names("kubesync-test"), SystemClock())
+        environment = stack.enter_context(_environment({"KUBESYNC_TEST_TOKEN": TOKEN}))
+        assert environment
+        made = Stack(api, r53, store or MemoryStore(clock=SystemClock()), url)
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[bool]:
+    import os
+
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield True
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
