@@ -6,12 +6,14 @@ What stands in the zone and in the upstreams table is read from outside, over th
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import boto3
+import pytest
 
 from kubesync.aws.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.dynamodb import build_dynamodb_client
@@ -69,12 +71,21 @@ class RunningSession:
 
     def wait_for(self, condition: Callable[[], bool], seconds: float = 20.0) -> None:
         """Wait until a condition holds; it is looked at whenever the session says something, and every 20 ms."""
-        waited = threading.Event()
-        for _ in range(int(seconds / 0.02)):
+        deadline = time.monotonic() + seconds
+        while True:
+            said = len(self.events)
             if condition():
                 return
-            waited.wait(0.02)
+            if time.monotonic() > deadline:
+                break
+            with self.changed:
+                self.changed.wait_for(lambda: len(self.events) > said, 0.02)  # noqa: B023 - called at once
         raise AssertionError(f"not within {seconds} s; last events: {self.events[-5:]}")
+
+    def received(self, cluster: str = "prod") -> int:
+        """Watch events recorded so far, those merged away included."""
+        found = [d for what, d in list(self.events) if what == "window" and d["cluster"] == cluster]
+        return sum(int(str(details["events"])) for details in found)
 
     def saw(self, what: str, **details: object) -> bool:
         """Whether progress of this kind, with these details, was reported."""
@@ -130,10 +141,17 @@ class Stack:
     def start(self, **settings: Any) -> RunningSession:
         """Run a session in a thread."""
         events: list[tuple[str, dict[str, object]]] = []
-        session = self.application(**settings).new_session(lambda what, details: events.append((what, details)))
+        changed = threading.Condition()
+
+        def told(what: str, details: dict[str, object]) -> None:
+            with changed:
+                events.append((what, details))
+                changed.notify_all()
+
+        session = self.application(**settings).new_session(told)
         result: list[SessionReport] = []
         thread = threading.Thread(target=lambda: result.append(session.run()), name="session", daemon=True)
-        running = RunningSession(session, thread, result, events)
+        running = RunningSession(session, thread, result, events, changed)
         self._running.append(running)
         thread.start()
         return running
@@ -184,8 +202,7 @@ def a_stack(options: ServerOptions | None = None, *, moto: bool = False, store: 
 
             create_tables(client, "kubesync-test")
             store = DynamoStore(client, table_names("kubesync-test"), SystemClock())
-        environment = stack.enter_context(_environment({"KUBESYNC_TEST_TOKEN": TOKEN}))
-        assert environment
+        stack.enter_context(token_in_environment())
         made = Stack(api, r53, store or MemoryStore(clock=SystemClock()), url)
         try:
             yield made
@@ -194,16 +211,8 @@ def a_stack(options: ServerOptions | None = None, *, moto: bool = False, store: 
 
 
 @contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[bool]:
-    import os
-
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield True
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+def token_in_environment() -> Iterator[None]:
+    """The clusters' token, where their configuration says that it is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KUBESYNC_TEST_TOKEN", TOKEN)
+        yield

@@ -59,6 +59,8 @@ class KubernetesConnector:
             page_limit=settings.page_limit,
             watch_timeout=settings.watch_timeout_seconds,
             bookmark_interval=settings.bookmark_interval_seconds,
+            # In proportion, so that silence is noticed before the version is doubted, whatever the interval.
+            silence_margin=settings.bookmark_interval_seconds / 4,
         )
 
     def reflector(self, config: ClusterConfig, resource: Resource) -> Reflector:
@@ -191,7 +193,12 @@ class Application:
         keeper = LeaseKeeper(
             LeaseTable(self.lease_store(), settings.shard),
             session_id,
-            LeaseTimes(settings.lease_seconds, settings.lease_renew_seconds, settings.lease_write_seconds),
+            LeaseTimes(
+                settings.lease_seconds,
+                settings.lease_renew_seconds,
+                settings.lease_write_seconds,
+                settings.stand_by_seconds,
+            ),
             self.clock,
         )
         connector = KubernetesConnector(settings, self.clock, self.access())

@@ -98,32 +98,53 @@ names = st.one_of(
 values = st.one_of(names, st.none(), st.integers(), st.dictionaries(names, names, max_size=2))
 
 
+usual = st.one_of(st.from_regex(r"[-A-Za-z0-9._:]{1,12}", fullmatch=True), names)
+
+
 @given(
     resource=st.sampled_from(Resource),
-    said=st.sampled_from(Resource),
-    kind=st.one_of(st.sampled_from(["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]), names),
-    fields=st.fixed_dictionaries(
-        {"name": names},
-        optional={"generateName": names, "namespace": names, "uid": names, "labels": values},
+    said=st.one_of(st.none(), st.sampled_from(Resource)),
+    kind=st.one_of(st.sampled_from(["ADDED", "MODIFIED", "DELETED"]), st.sampled_from(["BOOKMARK", "ERROR"]), names),
+    fields=st.one_of(
+        st.fixed_dictionaries({"name": usual, "namespace": usual, "uid": usual}),
+        st.fixed_dictionaries({"name": usual, "generateName": usual, "namespace": usual, "uid": usual}),
+        st.dictionaries(st.sampled_from(["name", "generateName", "namespace", "uid", "labels"]), values),
     ),
     version=st.one_of(st.from_regex(r"[0-9]{1,22}", fullmatch=True), names),
-    more=st.dictionaries(st.sampled_from(["spec", "name", "status", "resourceVersion"]), values, max_size=2),
+    more=st.dictionaries(st.sampled_from(["spec", "name", "status"]), values, max_size=2),
     ascii_only=st.booleans(),
 )
 def test_fast_reading_never_differs_from_parsing(
     resource: Resource,
-    said: Resource,
+    said: Resource | None,
     kind: str,
     fields: dict[str, object],
     version: str,
     more: dict[str, object],
     ascii_only: bool,
 ) -> None:
-    object_kind, api_version = KINDS[said]
-    metadata = {**fields, "resourceVersion": version, **{key: more[key] for key in more if key not in fields}}
+    object_kind, api_version = KINDS[said or resource]
+    metadata = {**fields, "resourceVersion": version, "annotations": more}
     event = {"type": kind, "object": {"kind": object_kind, "apiVersion": api_version, "metadata": metadata, **more}}
     line = json.dumps(event, separators=(",", ":"), ensure_ascii=ascii_only).encode()
     assert read_event_header(line, resource) == read_event_header_as_json(line, resource)
+
+
+@pytest.mark.parametrize("field", ["name", "namespace", "uid"])
+@pytest.mark.parametrize(
+    ("written", "means"),
+    [(r"\u0061", "a"), (r"a\\b", "a\\b"), (r"a\"b", 'a"b'), (r"a\/b", "a/b"), ("\u2028", "\u2028")],
+)
+def test_escapes_are_left_to_the_parser(field: str, written: str, means: str) -> None:
+    fields = {"name": "n", "namespace": "s", "uid": "u", field: written}
+    metadata = ",".join(f'"{key}":"{value}"' for key, value in fields.items())
+    line = (
+        f'{{"type":"ADDED","object":{{"kind":"Service","apiVersion":"v1","metadata":{{{metadata},'
+        '"resourceVersion":"9"},"spec":{}}}'
+    ).encode()
+    event = read_event_header(line, Resource.SERVICES)
+    assert isinstance(event, RawEvent)
+    assert getattr(event, field) == means
 
 
 def test_fields_in_another_order_are_read_too() -> None:

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from kubesync.aws.state_codec import SCHEMA, pack, unpack
-from kubesync.aws.store import CONTROL, Delete, Equals, Exists, Key, Put, Store, Update
+from kubesync.aws.store import CONTROL, Action, Delete, Equals, Key, Put, Store, Update
 from kubesync.aws.upstreams import timestamp
-from kubesync.domain.errors import ConditionFailedError
 
 # A request nobody answered, or whose asker went away, is dropped after this long.
 REQUEST_LIFETIME_SECONDS: Final = 3600
@@ -79,25 +78,23 @@ class RequestTable:
                 )
         return found
 
-    def answer(self, request: ResyncRequest, report: Mapping[str, object]) -> None:
-        """Leave the report; nobody may be waiting for it any more."""
+    def answer(self, request: ResyncRequest, report: Mapping[str, object], token: str) -> list[Action]:
+        """The writes that leave the report; they are refused when nobody is waiting for it any more."""
         body = pack(report)
         bodies: list[str | bytes] = [body]
         if isinstance(body, bytes):
             bodies = [body[at : at + _MAX_BODY] for at in range(0, len(body), _MAX_BODY)]
-        for number, part in enumerate(bodies[1:], 1):
-            expiry = request.at_ms // 1000 + REQUEST_LIFETIME_SECONDS
-            self._store.write(Put(self._place(request, number), {"v": SCHEMA, "body": part, "expires_at": expiry}))
-        try:
-            self._store.write(
-                Update(
-                    self._place(request),
-                    set={"status": "answered", "report": bodies[0], "slices": len(bodies)},
-                    conditions=(Exists(), Equals("status", "asked")),
-                )
+        expiry = request.at_ms // 1000 + REQUEST_LIFETIME_SECONDS
+        actions: list[Action] = [
+            Update(
+                self._place(request),
+                set={"status": "answered", "report": bodies[0], "slices": len(bodies), "tx": token},
+                conditions=(Equals("status", "asked"),),
             )
-        except ConditionFailedError:
-            return
+        ]
+        for number, part in enumerate(bodies[1:], 1):
+            actions.append(Put(self._place(request, number), {"v": SCHEMA, "body": part, "expires_at": expiry}))
+        return actions
 
     def collect(self, request: ResyncRequest) -> dict[str, Any] | None:
         """The report, taken out of the mailbox; None while there is none."""

@@ -170,10 +170,11 @@ class StateTable:
         """Note durably that a key was given a name: whoever plans it next takes the note away."""
         return Put(_heir_key(key, name), {"v": SCHEMA})
 
-    @staticmethod
-    def unmark_heir(key: ServiceKey, name: Name) -> Action:
-        """The key was planned with the name that it was given."""
-        return Delete(_heir_key(key, name))
+    def unmark_heir(self, key: ServiceKey) -> list[Action]:
+        """Take all such notes of a key away: it is being planned."""
+        place = open_key(key)
+        notes = self._store.query(STATE, place.partition, prefix=f"{place.sort}#heir#")
+        return [Delete(Key(STATE, place.partition, cast(str, note["sk"]))) for note in notes]
 
     def _mark_change(self, before: KeyState, after: KeyState) -> list[Action]:
         if before.opened == after.opened:

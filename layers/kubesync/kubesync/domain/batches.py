@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -92,13 +92,28 @@ def fill(units: Sequence[Unit], limits: BatchLimits) -> tuple[list[Unit], list[U
     return taken, [], oversized
 
 
-# Messages of InvalidChangeBatch name the set they complain about in one of these forms (seen in public reports of
-# external-dns, octodns and terraform-provider-aws; Route 53 does not document them, so what matches none is bisected).
-_NAMED = re.compile(r"\[name='(?P<name>[^']+)',\s*type='(?P<type>[A-Z0-9]+)'")
-_TYPE_AND_NAME = re.compile(r"RRSet of type (?P<type>[A-Z0-9]+) with DNS name (?P<name>\S+?)\.? is not permitted")
-_DNS_NAME = re.compile(r"RRSet with DNS name (?P<name>\S+?)\.? is not permitted")
+# Messages of InvalidChangeBatch point at a change in one of these forms (seen in public reports of external-dns, octodns
+# and terraform-provider-aws; Route 53 does not document them, so what matches none is bisected).
+_ABOUT_A_NAME = tuple(
+    map(
+        re.compile,
+        (
+            r"\[name='(?P<name>[^']+)',\s*type='(?P<type>[A-Z0-9]+)'",
+            r"RRSet of type (?P<type>[A-Z0-9]+) with DNS name (?P<name>\S+) (?:is not permitted|must contain)",
+            r"RRSet with DNS name (?P<name>\S+) is not permitted",
+            r"RRSet with DNS name (?P<name>\S+), type (?P<type>[A-Z0-9]+), .*cannot be created",
+            r"invalid set of changes for a resource record set '(?P<type>[A-Z0-9]+) (?P<name>[^']+)'",
+        ),
+    )
+)
+_QUOTED = (
+    re.compile(r"encountered with '(?P<text>.+?)'(?='?(?:$|[\s,\]]))"),
+    re.compile(r"Duplicate Resource Record: '(?P<text>.+)'"),
+    re.compile(r"alias that targets (?P<text>\S+), type "),
+)
+# Not "Number of records limit of 1000 exceeded.": that is a batch's limit, not the zone's.
 _FULL = re.compile(
-    r"(?i)number of records limit|limit of \d+ (?:resource )?record sets|exceed\w* the (?:limit|maximum) .*record sets"
+    r"(?i)MAX_RRSETS_BY_ZONE|limit of \d+ (?:resource )?record sets|exceed\w* the (?:limit|maximum) .*record sets"
 )
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
@@ -110,25 +125,34 @@ def says_zone_is_full(messages: Iterable[str]) -> bool:
 
 def culprits(units: Sequence[Unit], messages: Sequence[str]) -> dict[int, str]:
     """Units that the messages of a refusal point at: index to message. Empty where they explain nothing."""
+    by_name: dict[str, list[int]] = defaultdict(list)
+    by_text: dict[str, list[int]] = defaultdict(list)
+    for index, unit in enumerate(units):
+        by_name[unit.name].append(index)
+        for text in {_plain(text) for text in _new_texts(unit)}:
+            by_text[text].append(index)
     found: dict[int, str] = {}
     for message in messages:
-        for pattern in (_NAMED, _TYPE_AND_NAME, _DNS_NAME):
+        for pattern in _ABOUT_A_NAME:
             for match in pattern.finditer(message):
-                name = _plain(match["name"])
                 wanted_type = match.groupdict().get("type")
-                for index, unit in enumerate(units):
-                    if unit.name == name and (
-                        wanted_type is None or any(change.key.type == wanted_type for change in unit.changes)
-                    ):
+                for index in by_name.get(_plain(match["name"]), ()):
+                    if wanted_type is None or any(change.key.type == wanted_type for change in units[index].changes):
                         found.setdefault(index, message)
-        for index, unit in enumerate(units):
-            if any(value and f"with '{value}'" in message for value in _new_values(unit)):
-                found.setdefault(index, message)
+        for pattern in _QUOTED:
+            for match in pattern.finditer(message):
+                # A quoted text is a value, or a name as it was sent.
+                for index in (*by_name.get(_plain(match["text"]), ()), *by_text.get(_plain(match["text"]), ())):
+                    found.setdefault(index, message)
     return found
 
 
-def _new_values(unit: Unit) -> Iterable[str]:
-    return (value for change in unit.changes if change.after is not None for value in change.after.values)
+def _new_texts(unit: Unit) -> Iterator[str]:
+    for change in unit.changes:
+        if change.after is not None:
+            yield from change.after.values
+            if change.after.alias is not None:
+                yield change.after.alias.name
 
 
 def _plain(name: str) -> str:

@@ -97,7 +97,7 @@ class Closer:
     def locked(self, clusters: Iterable[str]) -> ExitStack:
         """Hold the ledgers of these clusters, always in the same order."""
         stack = ExitStack()
-        for cluster in sorted(clusters):
+        for cluster in sorted(set(clusters) & self._ledgers.keys()):
             stack.enter_context(self._ledgers[cluster].lock)
         return stack
 

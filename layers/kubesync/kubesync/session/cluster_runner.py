@@ -66,6 +66,7 @@ class ClusterRunner:
         self._heirs: set[ServiceKey] = set()
         self._mode = Mode()
         self._unlisted: set[Resource] = set()
+        self._unseen: set[Resource] = set()
         self._relisted = threading.Event()
         self._past: list[Listener] = []
         self._stopping = False
@@ -123,6 +124,8 @@ class ClusterRunner:
         resume = view.checkpoint.resource_version if view.checkpoint is not None and valid and not relist else None
         with self.ledger.lock:
             view.whole = valid
+            if resume is None:
+                self._unseen.add(resource)
         listener.start(resume, deadline_monotonic)
 
     def stop(self, code: ErrorCode) -> None:
@@ -136,16 +139,18 @@ class ClusterRunner:
         Args:
             abandon: write nothing more (the lease is another's).
         """
-        ended = all(
-            [listener.join(max(0.0, deadline_monotonic - self._clock.monotonic())) for listener in self._listeners]
-        )
+        late = [
+            listener
+            for listener in self._listeners
+            if not listener.join(max(0.0, deadline_monotonic - self._clock.monotonic()))
+        ]
         with self.window.changed:
             self._stopping = True
             self._drain_until = deadline_monotonic
             self._failed = self._failed or abandon
             self.window.changed.notify_all()
         self._thread.join(max(0.0, deadline_monotonic - self._clock.monotonic()) if not abandon else 5.0)
-        return ended and not self._thread.is_alive()
+        return not late and not self._thread.is_alive()
 
     @property
     def listeners(self) -> list[Listener]:
@@ -166,11 +171,14 @@ class ClusterRunner:
     # --- told by listeners' threads ---
 
     def _resumed(self, resource: Resource) -> None:
+        # A watch that follows a list says nothing before that list is recorded: unknown is not empty (I5).
         with self.ledger.lock:
-            self.ledger.listeners[resource].whole = True
+            if resource not in self._unseen:
+                self.ledger.listeners[resource].whole = True
 
     def _stale(self, resource: Resource) -> None:
         with self.ledger.lock:
+            self._unseen.add(resource)
             self.ledger.listeners[resource].whole = False
 
     def _error(self, resource: Resource, error: ListenerError) -> None:
@@ -235,6 +243,8 @@ class ClusterRunner:
                 },
             )
         if content.snapshots:
+            with self.ledger.lock:
+                self._unseen -= content.snapshots.keys()
             self._unlisted -= content.snapshots.keys()
             if not self._unlisted:
                 self._mode = Mode()

@@ -12,11 +12,13 @@ from kubesync.domain.errors import ErrorCode, KubesyncError, StoreError
 from kubesync.session.master import Master, MasterParts
 from kubesync.session.removal import Removal
 from kubesync.session.resync import Resync
+from kubesync.session.transactor import StaleStateError
 
 logger = Logger(service="kubesync", child=True)
 
 _RESTART_SECONDS: Final = 10.0
 _REMOVAL_SECONDS: Final = 1.0
+_ANSWER_FENCES: Final = 5  # one would do; the request is about all clusters
 
 
 class Control:
@@ -46,7 +48,18 @@ class Control:
         for name, config in sorted(configs.items()):
             self._apply(name, config)
         for request in self._requests.pending(self._parts.clock.epoch()):
-            self._requests.answer(request, self.resync(request))
+            self._answer(request)
+
+    def _answer(self, request: ResyncRequest) -> None:
+        """Only the master answers: the report is left in a fenced transaction like everything else (I2)."""
+        report = self.resync(request)
+        fenced = sorted(self._master.fenced)[:_ANSWER_FENCES]
+        token = self._master.transactor.token()
+        try:
+            with self._master.closer.locked(name for name in fenced if name in self._master.ledgers):
+                self._master.transactor.run(fenced, self._requests.answer(request, report, token), token)
+        except StaleStateError:
+            logger.info("nobody waits for the resync any more", request=request.id)
 
     def _apply(self, name: str, config: ClusterConfig) -> None:
         ledger = self._master.ledgers.get(name)

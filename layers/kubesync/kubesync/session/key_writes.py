@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from kubesync.aws.audit import Entry
+from kubesync.aws.dynamodb_values import item_bytes
 from kubesync.aws.state import StateTable
-from kubesync.aws.store import Action
+from kubesync.aws.store import Action, Put
 from kubesync.domain.state import KeyState
 
 # A key's own item, one more slice of it, and its open mark come on top of the actions of its pieces.
 _OWN_ACTIONS = 3
+# Below the 4 MB of a transaction by what checks, an audit item and checkpoints take.
+_ROOM_BYTES = 3_500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +43,13 @@ class KeyWrite:
         """Pieces in groups that fit one transaction each; the key's final state goes with the last."""
         own = _OWN_ACTIONS + self.before.slices
         groups: list[list[Piece]] = [[]]
-        count = own
+        count, size = own, 0
         for piece in self.pieces:
-            if groups[-1] and count + len(piece.actions) > room:
+            weight = _bytes(piece.actions)
+            if groups[-1] and (count + len(piece.actions) > room or size + weight > _ROOM_BYTES):
                 groups.append([])
-                count = own
+                count, size = own, 0
+            size += weight
             groups[-1].append(piece)
             count += len(piece.actions)
         return groups
@@ -82,7 +87,7 @@ def chunks_of(
     Args:
         closing: actions of the last transaction, given its token: checkpoints, inflight.
     """
-    chunk = Chunk(token())
+    chunk, size = Chunk(token()), 0
     for write in writes:
         state = write.before
         groups = write.steps(room)
@@ -91,10 +96,15 @@ def chunks_of(
             after = write.after if final else _applied(state, group)
             of_pieces = [action for piece in group for action in piece.actions]
             stored, own = table.put(state, after, chunk.token)
-            if chunk.actions and len(chunk.actions) + len(of_pieces) + len(own) > room:
+            added = _bytes([*of_pieces, *own])
+            full = len(chunk.actions) + len(of_pieces) + len(own) > room or size + added > _ROOM_BYTES
+            # One transaction may name an item once: a claim that one key lets go and another gives up takes two.
+            again = not {action.key for action in chunk.actions}.isdisjoint(a.key for a in [*of_pieces, *own])
+            if chunk.actions and (full or again):
                 yield chunk
-                chunk = Chunk(token())
+                chunk, size = Chunk(token()), 0
                 stored, own = table.put(state, after, chunk.token)
+            size += added
             chunk.actions += [*of_pieces, *own]
             chunk.states.append(stored)
             chunk.clusters |= {stored.key.cluster}.union(*(piece.clusters for piece in group))
@@ -103,7 +113,7 @@ def chunks_of(
             else:
                 # The next step changes the same item: it cannot share a transaction with this one.
                 yield chunk
-                chunk = Chunk(token())
+                chunk, size = Chunk(token()), 0
             state = stored
     last = closing(chunk.token)
     if chunk.actions and len(chunk.actions) + len(last.actions) > room:
@@ -114,6 +124,10 @@ def chunks_of(
     chunk.committed.append(last.committed)
     if chunk.actions:
         yield chunk
+
+
+def _bytes(actions: Iterable[Action]) -> int:
+    return sum(item_bytes(action.item) for action in actions if isinstance(action, Put))
 
 
 def _applied(state: KeyState, pieces: Iterable[Piece]) -> KeyState:

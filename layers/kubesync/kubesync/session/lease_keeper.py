@@ -9,19 +9,37 @@ from typing import Final
 
 from kubesync.aws.lease import Lease, LeaseTable
 from kubesync.clock import Clock
-from kubesync.domain.errors import NotMasterError, StoreError
+from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError, StoreOutcomeUnknownError
 
-STAND_BY_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseTimes:
-    """Seconds. A master stops writing ``write_seconds`` after the *start* of its last successful renewal."""
+    """Seconds. A master stops writing ``write_seconds`` after the *start* of its last successful renewal; nobody stands
+    by for longer than ``stand_by``.
+    """
 
     duration: float = 15.0
     renew_every: float = 5.0
     write_seconds: float = 10.0
+    stand_by: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Try:
+    """An attempt to take the lease, as it was seen before."""
+
+    started_monotonic: float
+    seen: Lease
+
+
+class _NotTakenError(Exception):
+    """An attempt to take the lease failed, or has no answer; ``why`` is what it failed by."""
+
+    def __init__(self, why: NotMasterError | StoreError) -> None:
+        super().__init__(str(why))
+        self.why = why
 
 
 class LeaseKeeper:
@@ -39,6 +57,7 @@ class LeaseKeeper:
         self._times = times
         self._clock = clock
         self._lease: Lease | None = None
+        self._tries: dict[int, _Try] = {}
         self._write_until = 0.0
         self._ends_at_ms = 0
         self._closed = False
@@ -56,6 +75,15 @@ class LeaseKeeper:
     def acquire(self, may_wait: Callable[[], bool]) -> tuple[Lease, Lease]:
         """Take the lease; stand by for it where its holder ends soon.
 
+            the lease                                         what is done
+            ---------                                         ------------
+            free, released, expired                           taken
+            held, not renewed for longer than it can last     taken: its holder is dead, and its clock was far ahead
+            held by this session                              an earlier try had landed, only its answer was lost
+            held, its session ends soon                       stand by
+            held, lasts longer than a lease can               the holder's clock is ahead: stand by until it is renewed
+            held                                              NotMasterError
+
         Args:
             may_wait: whether the process may go on waiting.
 
@@ -63,44 +91,53 @@ class LeaseKeeper:
             The lease as it was found, and as it was taken.
 
         Raises:
-            NotMasterError: held by a session that does not end within a minute, or waiting was cut short.
+            NotMasterError: it was not to be had.
+            StoreError: the table cannot be used.
         """
-        seen_first: dict[int, float] = {}
+        began = self._clock.monotonic()
+        first_seen: dict[int, float] = {}
         while True:
-            seen = self._table.read()
-            now = self._clock.monotonic()
-            # A holder whose clock is far ahead would keep an expired lease for long: watch its renewals by our own clock too.
-            unmoved = now - seen_first.setdefault(seen.renewal, now)
-            if seen.free(self._now_ms()) or unmoved > self._times.duration + self._times.renew_every:
-                taken = self._take(seen)
-                if taken is not None:
-                    return seen, taken
-                continue
-            if not self._worth_waiting(seen, now - min(seen_first.values())) or not may_wait():
-                raise NotMasterError(f"session {seen.holder} is the master (epoch {seen.epoch})")
+            refused: NotMasterError | StoreError
+            try:
+                seen = self._table.read()
+                now = self._clock.monotonic()
+                unmoved = now - first_seen.setdefault(seen.renewal, now)
+                if seen.holder == self._holder and seen.epoch in self._tries and not seen.released:
+                    return self._adopt(seen)
+                refused = NotMasterError(f"session {seen.holder} is the master (epoch {seen.epoch})")
+                if seen.free(self._now_ms()) or unmoved > self._times.duration + self._times.renew_every:
+                    return self._take(seen)
+                if not self._worth_waiting(seen, renewed=len(first_seen) > 1):
+                    raise refused
+            except _NotTakenError as error:
+                refused = error.why
+            except StoreBusyError as error:
+                refused = error
+            if self._clock.monotonic() - began >= self._times.stand_by or not may_wait():
+                raise refused
             self._clock.sleep(POLL_SECONDS)
 
-    def _worth_waiting(self, seen: Lease, waited: float) -> bool:
-        if waited > STAND_BY_SECONDS + self._times.duration:
-            return False
+    def _worth_waiting(self, seen: Lease, *, renewed: bool) -> bool:
         until_end = (seen.ends_at_ms - self._now_ms()) / 1000
-        expires = (seen.expires_at_ms - self._now_ms()) / 1000
-        return (bool(seen.ends_at_ms) and until_end <= STAND_BY_SECONDS) or expires <= 0
+        expires_in = (seen.expires_at_ms - self._now_ms()) / 1000
+        ends_soon = bool(seen.ends_at_ms) and until_end <= self._times.stand_by
+        return ends_soon or (expires_in > self._times.duration and not renewed)
 
-    def _take(self, seen: Lease) -> Lease | None:
-        epoch = self._table.draw_epoch()
+    def _take(self, seen: Lease) -> tuple[Lease, Lease]:
         started = self._clock.monotonic()
         try:
-            lease = self._table.take(seen, self._holder, epoch, self._expiry_ms())
-        except NotMasterError:
-            return None
-        except StoreError:
-            lease = self._table.read()  # no answer: it may have been taken all the same
-            if lease.holder != self._holder or lease.epoch != epoch:
-                return None
+            epoch = self._table.draw_epoch()
+            self._tries[epoch] = _Try(started, seen)
+            return self._adopt(self._table.take(seen, self._holder, epoch, self._expiry_ms()))
+        except (NotMasterError, StoreBusyError, StoreOutcomeUnknownError) as error:
+            # Without an answer it may have been taken all the same: the next reading tells.
+            raise _NotTakenError(error) from error
+
+    def _adopt(self, lease: Lease) -> tuple[Lease, Lease]:
+        tried = self._tries[lease.epoch]
         self._lease = lease
-        self._write_until = started + self._times.write_seconds
-        return lease
+        self._write_until = tried.started_monotonic + self._times.write_seconds
+        return tried.seen, lease
 
     def start(self, ends_at_epoch: float) -> None:
         """Renew from now on, in a thread of its own; ``ends_at_epoch`` tells others when this session will end."""

@@ -97,6 +97,10 @@ class Ledger:
         for key in keys:
             self._states.pop(key, None)
 
+    def generations(self) -> dict[Resource, int]:
+        """The generation of each listener's store, from 1."""
+        return {resource: max(1, view.generation) for resource, view in self.listeners.items()}
+
     def floors(self) -> dict[Resource, tuple[int, int]]:
         """Per listener, generation and version up to which everything is durable."""
         return {

@@ -16,6 +16,7 @@ from kubesync.aws.listeners import ListenerTable
 from kubesync.aws.state import StateTable
 from kubesync.aws.store import Store
 from kubesync.aws.upstreams import UpstreamTable, timestamp
+from kubesync.aws.zone_problems import ZoneProblemTable
 from kubesync.aws.zones import ZoneClient
 from kubesync.clock import Clock
 from kubesync.domain.batches import BatchLimits
@@ -32,8 +33,8 @@ from kubesync.session.reclaim import Reclaimer
 from kubesync.session.recorder import Means, Mode, Recorder
 from kubesync.session.report import SessionReport, percentiles
 from kubesync.session.transactor import StaleStateError, Transactor
+from kubesync.session.zone_ground import ZoneMeans
 from kubesync.session.zone_pool import ZonePool
-from kubesync.session.zone_writer import ZoneMeans
 from kubesync.settings import Settings
 
 logger = Logger(service="kubesync", child=True)
@@ -151,6 +152,7 @@ class Master:
             deployment=settings.deployment,
             shard=settings.shard,
             limits=BatchLimits(settings.batch_elements, settings.batch_characters),
+            problems=ZoneProblemTable(self.parts.store, settings.shard, self.report.session),
             truly_master=self._keeper.truly_master,
         )
 

@@ -49,6 +49,7 @@ class Planner:
         clock_epoch: current time in seconds since 1970, for labels only.
         removing: the cluster is being deleted: every key's outputs go.
         distrust_upstreams: look at what really stands in the upstreams table (a full resync).
+        doubted: upstreams that turned out not to stand in the table as they were written.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Planner:
         *,
         removing: bool = False,
         distrust_upstreams: bool = False,
+        doubted: AbstractSet[str] = frozenset(),
     ) -> None:
         self._ledger = ledger
         self._tables = tables
@@ -67,6 +69,7 @@ class Planner:
         self._fenced_here = fenced_here
         self._removing = removing
         self._distrust_upstreams = distrust_upstreams
+        self._doubted = doubted
         self.heirs: list[ServiceKey] = []
         self._taken: dict[Name, ServiceKey] = {}
 
@@ -91,6 +94,10 @@ class Planner:
             extra = extras.get(before.key)
             if extra:
                 write = write or KeyWrite(before, seen)
+                written = {action.key for piece in write.pieces for action in piece.actions}
+                # An item may be named once; what was noted first counts: a slice that came back is not forgotten.
+                firsts = {action.key: action for action in reversed(extra)}
+                extra = [action for action in firsts.values() if action.key not in written]
                 write = replace(write, pieces=(*write.pieces, Piece(tuple(extra), lambda state: state)))
             if write is not None:
                 writes.append(write)
@@ -119,11 +126,12 @@ class Planner:
 
         The digest is empty where the nodes are not those that the key needs, so that they are written again.
         """
-        if self._distrust_upstreams:
+        if self._distrust_upstreams or self._doubted:
             found: dict[str, UpstreamState] = {}
             for _, seen, want in wants:
                 wanted = want.upstreams or {}
-                stored = self._tables.upstreams.stored(sorted(wanted.keys() | seen.upstreams.keys()))
+                names = {name for name in wanted.keys() | seen.upstreams.keys() if self._doubts(name, seen)}
+                stored = self._tables.upstreams.stored(sorted(names))
                 for name, upstream in stored.items():
                     fits = name in wanted and upstream.holds(wanted[name])
                     found[name] = UpstreamState(upstream.version, digest(wanted[name]) if fits else "", upstream.items)
@@ -187,8 +195,7 @@ class Planner:
         conflicts = {name: reason for name, reason in seen.conflicts.items() if name in wanted_names}
         for name in sorted(assignment.gained):
             inherited = name in claims and claims[name].owner == key
-            actions = [self._tables.state.unmark_heir(key, name)] if inherited else table.gain(name, key, "")
-            pieces.append(Piece(tuple(actions), _claiming(name)))
+            pieces.append(Piece(() if inherited else tuple(table.gain(name, key, "")), _claiming(name)))
         created_at = seen.service.created_at if seen.service is not None else ""
         for name in sorted(assignment.waits - seen.waits):
             claim = claims.get(name)
@@ -198,8 +205,10 @@ class Planner:
         if unplaced:
             # The owner's claim is stored by this very commit: queue right after it.
             self.heirs.append(key)
-        for name in sorted(seen.waits - assignment.waits - assignment.gained):
-            pieces.append(self._give_up(seen, name, claims.get(name)))
+            notes = tuple(self._tables.state.mark_heir(key, name) for name in sorted(unplaced))
+            pieces.append(Piece(notes, lambda state: state))
+        given_up = sorted(seen.waits - assignment.waits - assignment.gained)
+        pieces += [self._give_up(seen, name, claims.get(name)) for name in given_up]
         kept = (wanted_names - conflicts.keys()) | names_of(seen.applied)
         for name in sorted(seen.claims - kept):
             pieces += self.let_go(key, name, claims.get(name))
@@ -216,8 +225,7 @@ class Planner:
         table, key = self._tables.claims, seen.key
         clusters: frozenset[str] = frozenset()
         if claim is not None and claim.owner == key:
-            released, clusters = self._release(claim)
-            actions = [self._tables.state.unmark_heir(key, name), *released]
+            actions, clusters = self._release(claim)
         else:
             actions = table.give_up(claim, table.waiter_places(name, key))
         return Piece(tuple(actions), lambda state: replace(state, waits=state.waits - {name}), clusters)
@@ -248,7 +256,7 @@ class Planner:
         upstreams = dict(seen.upstreams)
         for upstream, nodes in sorted(wanted.items()):
             known = seen.upstreams.get(upstream)
-            stored = stands.get(upstream) if self._distrust_upstreams or known is None else known
+            stored = stands.get(upstream) if self._doubts(upstream, seen) else known
             if known is not None and stored == known and known.digest == digest(nodes):
                 continue
             state, actions = table.put(upstream, stored, nodes, self._now())
@@ -260,11 +268,15 @@ class Planner:
             )
         for upstream in sorted(seen.upstreams.keys() - wanted.keys()):
             known = upstreams.pop(upstream)
-            stored = stands.get(upstream) if self._distrust_upstreams else known
+            stored = stands.get(upstream) if self._doubts(upstream, seen) else known
             actions = table.remove(upstream, stored, self._now())
             pieces.append(Piece(tuple(actions), _upstream(upstream, None)))
             entries.append(Entry(f"upstream {upstream}", f"version {known.version}", None, why))
         return replace(seen, upstreams=upstreams), pieces, entries
+
+    def _doubts(self, upstream: str, seen: KeyState) -> bool:
+        """Whether the table has to be asked about an upstream, rather than the key's own state."""
+        return self._distrust_upstreams or upstream in self._doubted or upstream not in seen.upstreams
 
     def _opened(self, before: KeyState, after: KeyState) -> KeyState:
         if not changes_of(after, self._ledger.config.policy):

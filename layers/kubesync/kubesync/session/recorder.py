@@ -13,20 +13,19 @@ from typing import Final
 
 from kubesync.aws.audit import AuditTable, Entry
 from kubesync.aws.listeners import Basis, Checkpoint, ListenerTable
-from kubesync.aws.store import Action
+from kubesync.aws.store import UPSTREAMS, Action
 from kubesync.clock import Clock
-from kubesync.domain.merge import AbsenceVerdict, judge_absences, with_observations, without_parts, without_tombstones
-from kubesync.domain.objects import Observation, RawEvent, Resource, ServiceKey, Snapshot
-from kubesync.domain.state import KeyState, Name, PartId
+from kubesync.domain.merge import with_observations, without_tombstones
+from kubesync.domain.objects import Observation, RawEvent, Resource, ServiceKey
+from kubesync.domain.state import KeyState, Name
 from kubesync.domain.window import WindowContent
 from kubesync.session.key_writes import Chunk, Closing, KeyWrite, chunks_of
 from kubesync.session.ledger import Ledger
+from kubesync.session.list_merge import KEYS_AT_A_TIME, ListMerge
 from kubesync.session.planner import Planner, Tables
-from kubesync.session.sightings import LivePart, Sightings, absent_from, live_parts, sort_sightings
+from kubesync.session.sightings import Sightings, sort_sightings
 from kubesync.session.transactor import StaleStateError, Transactor
 
-# Keys planned at a time: bounds memory on a first list; claims and states are read in batches of it.
-_KEYS_AT_A_TIME: Final = 200
 # Windows without effect move their checkpoint at most so often (I6).
 IDLE_CHECKPOINT_SECONDS: Final = 30.0
 _ATTEMPTS: Final = 8
@@ -76,6 +75,7 @@ class Recorder:
         self._ledger = ledger
         self._means = means
         self._held: dict[Resource, str] = {}
+        self._doubted: set[str] = set()
 
     def record(self, content: WindowContent, mode: Mode = Mode(), *, flush: bool = False) -> Recorded:
         """Make a window durable.
@@ -92,9 +92,12 @@ class Recorder:
     def replan(self, keys: Iterable[ServiceKey], why: str) -> Recorded:
         """Plan keys anew without news about them: heirs of a name."""
         wanted = list(keys)
-        return self._until_fresh(
-            lambda: self._commit(((s, s) for s in self._ledger.states(wanted).values()), why, _nothing)
-        )
+
+        def attempt() -> Recorded:
+            notes = {key: self._means.tables.state.unmark_heir(key) for key in wanted}
+            return self._commit(((s, s) for s in self._ledger.states(wanted).values()), why, _nothing, notes)
+
+        return self._until_fresh(attempt)
 
     def transform(self, pairs: Callable[[], Iterable[tuple[KeyState, KeyState]]], why: str) -> Recorded:
         """Plan given pairs of states (as stored, as they are to be seen); asked for again when they turn out stale."""
@@ -116,14 +119,14 @@ class Recorder:
             sightings, pairs, _ = self._listed(content, mode)
             planner = self._planner(mode)
             entries: list[Entry] = []
-            for batch in batched(pairs, _KEYS_AT_A_TIME):
+            for batch in batched(pairs, KEYS_AT_A_TIME):
                 for write in planner.plan(batch, "resync", sightings.extras).writes:
                     entries += write.entries
         return entries, dict(self._held)
 
     def sweep(self) -> None:
         """Drop tombstones that no event can contradict any more (everything before the checkpoints is durable)."""
-        keys = tuple(self._ledger.tombstoned)[:_KEYS_AT_A_TIME]
+        keys = tuple(self._ledger.tombstoned)[:KEYS_AT_A_TIME]
         if keys:
             self._until_fresh(lambda: self._sweep(keys))
 
@@ -131,13 +134,17 @@ class Recorder:
         with self._ledger.lock:
             for left in reversed(range(_ATTEMPTS)):
                 try:
-                    return attempt()
-                except StaleStateError:
+                    recorded = attempt()
+                except StaleStateError as stale:
                     # The answer to an earlier transaction was lost, or somebody wrote by hand: read anew, plan anew.
                     self._ledger.forget()
+                    self._doubted |= {place.partition for place in stale.places if place.table == UPSTREAMS}
                     self._reload_checkpoints()
                     if not left:
                         raise
+                else:
+                    self._doubted.clear()
+                    return recorded
         raise AssertionError
 
     # --- one window ---
@@ -162,7 +169,7 @@ class Recorder:
 
     def _listed(
         self, content: WindowContent, mode: Mode
-    ) -> tuple[Sightings, Iterator[tuple[KeyState, KeyState]], list[Action]]:
+    ) -> tuple[Sightings, Iterator[tuple[KeyState, KeyState]], tuple[Action, ...]]:
         """Take complete lists, and the events after them, against everything that is stored."""
         self._held = {}
         views = self._ledger.listeners
@@ -177,8 +184,10 @@ class Recorder:
         observations = [self._means.observe(event) for event in content.events]
         listed = chain.from_iterable(snapshot.items for snapshot in content.snapshots.values())
         sightings = self._sort([*listed, *observations], whole=True)
-        pairs, identity = self._against_lists(sightings, content.snapshots, mode)
-        return sightings, pairs, identity
+        merge = ListMerge(self._ledger, self._means.tables.state, self._means.probe_identity, forced=mode.forced)
+        pairs = merge.pairs(sightings, content.snapshots)
+        self._held = merge.held
+        return sightings, pairs, merge.identity_actions
 
     def _sort(self, observations: Sequence[Observation], *, whole: bool) -> Sightings:
         cluster, table = self._ledger.config.name, self._means.tables.state
@@ -189,91 +198,13 @@ class Recorder:
             earlier = table.all_slices(cluster) if whole else table.services_of_slices(cluster, slices)
         return sort_sightings(cluster, observations, earlier)
 
-    def _generations(self) -> dict[Resource, int]:
-        return {resource: max(1, view.generation) for resource, view in self._ledger.listeners.items()}
-
     def _merged(
         self, sightings: Sightings, states: Mapping[ServiceKey, KeyState]
     ) -> Iterator[tuple[KeyState, KeyState]]:
-        generations = self._generations()
+        generations = self._ledger.generations()
         for key in sorted(sightings.by_key, key=lambda k: (sightings.created_at(k), k)):
             before = states[key]
             yield before, with_observations(before, sightings.by_key[key], generations)
-
-    def _against_lists(
-        self, sightings: Sightings, snapshots: Mapping[Resource, Snapshot], mode: Mode
-    ) -> tuple[Iterator[tuple[KeyState, KeyState]], list[Action]]:
-        """Pairs of all keys of the cluster, absences judged; and what to remember of the cluster's identity."""
-        created: dict[ServiceKey, str] = {}
-        parts: list[LivePart] = []
-        for state in self._means.tables.state.load_all(self._ledger.config.name):
-            created[state.key] = state.service.created_at if state.service is not None else ""
-            parts += live_parts(state, snapshots)
-            self._ledger.remember(state)
-        for key in sightings.by_key:
-            created[key] = sightings.created_at(key) or created.get(key, "")
-        absent: dict[Resource, dict[ServiceKey, list[PartId]]] = {}
-        verdicts: dict[Resource, AbsenceVerdict] = {}
-        uid, identity = self._identity(snapshots, mode)
-        for resource, snapshot in snapshots.items():
-            generation = self._ledger.listeners[resource].generation
-            missing = absent_from(snapshot, parts, generation)
-            live = sum(1 for part in parts if part.part_id.resource is resource)
-            same = not missing or self._same_cluster(uid, resource)
-            verdicts[resource] = judge_absences(live, len(missing), same_cluster=same, forced=mode.forced)
-            if not verdicts[resource].believed:
-                self._held[resource] = verdicts[resource].reason
-            by_key: dict[ServiceKey, list[PartId]] = {}
-            for part in missing:
-                by_key.setdefault(part.key, []).append(part.part_id)
-                if resource is Resource.ENDPOINTSLICES and verdicts[resource].believed:
-                    forget = self._means.tables.state.remember_slice(
-                        part.key.cluster, part.key.namespace, part.part_id.name, None
-                    )
-                    sightings.extras[part.key].append(forget)
-            absent[resource] = by_key
-        order = sorted(created, key=lambda key: (created[key], key))
-
-        def pairs() -> Iterator[tuple[KeyState, KeyState]]:
-            generations = self._generations()
-            for keys in batched(order, _KEYS_AT_A_TIME):
-                for key, before in self._ledger.states(keys).items():
-                    after = with_observations(before, sightings.by_key.get(key, ()), generations)
-                    for resource, snapshot in snapshots.items():
-                        gone = absent[resource].get(key, ())
-                        hold = not verdicts[resource].believed
-                        after = without_parts(after, gone, snapshot, generations[resource], hold=hold)
-                    after = self._of_one_source(after)
-                    yield before, without_tombstones(after, self._ledger.floors())
-
-        return pairs(), identity
-
-    def _of_one_source(self, state: KeyState) -> KeyState:
-        """Parts of an endpoints source that is not used any more are dropped once the new one has listed."""
-        views = self._ledger.listeners
-        parts = {part_id: part for part_id, part in state.parts.items() if part_id.resource in views}
-        return state if len(parts) == len(state.parts) else replace(state, parts=parts)
-
-    # --- whose cluster is this (I5) ---
-
-    def _identity(self, snapshots: Mapping[Resource, Snapshot], mode: Mode) -> tuple[str | None, list[Action]]:
-        services = snapshots.get(Resource.SERVICES)
-        if services is None or self._ledger.config.namespace not in (None, "default"):
-            return None, []
-        uid = next((i.uid for i in services.items if (i.namespace, i.name) == ("default", "kubernetes")), "")
-        if uid and (self._ledger.identity is None or (mode.forced and uid != self._ledger.identity)):
-            self._ledger.identity = uid
-            return uid, [self._means.listeners.put_identity(self._ledger.config.name, uid)]
-        return uid, []
-
-    def _same_cluster(self, uid: str | None, resource: Resource) -> bool:
-        remembered = self._ledger.identity
-        if remembered is None or self._ledger.config.namespace not in (None, "default"):
-            return True
-        if uid is None and resource is not Resource.SERVICES:
-            probed = self._means.probe_identity()
-            return probed is None or probed == remembered
-        return uid == remembered
 
     # --- transactions ---
 
@@ -291,7 +222,7 @@ class Recorder:
         heirs: list[ServiceKey] = []
 
         def planned() -> Iterator[KeyWrite]:
-            for batch in batched(pairs, _KEYS_AT_A_TIME):
+            for batch in batched(pairs, KEYS_AT_A_TIME):
                 plan = planner.plan(batch, why, extras or {})
                 heirs.extend(plan.heirs)
                 yield from plan.writes
@@ -319,6 +250,7 @@ class Recorder:
             self._means.fenced_here,
             removing=self._ledger.config.deleting,
             distrust_upstreams=mode.distrust_upstreams,
+            doubted=frozenset(self._doubted),
         )
 
     def _run(self, chunk: Chunk) -> None:

@@ -49,11 +49,13 @@ def sort_sightings(
         if earlier and (earlier != service or seen.deleted):
             old_key = ServiceKey(cluster, seen.namespace, earlier)
             found.by_key[old_key].append(_gone(seen))
-            found.extras[old_key].append(StateTable.remember_slice(cluster, *place, None))
+            # Noted together with the old key: until the slice is gone there, a repeated event has to find it there.
+            now = None if seen.deleted or not service else service
+            found.extras[old_key].append(StateTable.remember_slice(cluster, *place, now))
         if service and not seen.deleted:
             key = ServiceKey(cluster, seen.namespace, service)
             found.by_key[key].append(seen)
-            if earlier != service:
+            if not earlier:
                 found.extras[key].append(StateTable.remember_slice(cluster, *place, service))
         elif service and seen.deleted and not earlier:
             found.by_key[ServiceKey(cluster, seen.namespace, service)].append(_gone(seen))

@@ -14,7 +14,8 @@ from kubesync.domain.errors import KubesyncError, NotMasterError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.records import Zone
 from kubesync.domain.state import KeyState
-from kubesync.session.zone_writer import ZoneMeans, ZoneWriter
+from kubesync.session.zone_ground import ZoneMeans
+from kubesync.session.zone_writer import ZoneWriter
 
 logger = Logger(service="kubesync", child=True)
 
@@ -113,16 +114,29 @@ class ZonePool:
                 logger.warning("zone writer failed, trying again", zone=zone_id, error=str(error))
                 writer.report.problem = str(error)
                 wait = _AFTER_A_FAULT_SECONDS
+            except Exception as error:  # a fault of ours in one zone must not stop the others
+                logger.exception("zone writer failed, trying again", zone=zone_id)
+                writer.report.problem = str(error)
+                wait = _AFTER_A_FAULT_SECONDS
             if wait == 0:
                 continue
             with self._changed:
-                if self._stopping and (writer.clean or self._clock.monotonic() >= self._drain_until):
+                now = self._clock.monotonic()
+                if self._stopping and now >= self._drain_until:
                     return
-                if zone_id not in self._woken:
-                    self._idle.add(zone_id)
-                    self._changed.notify_all()
-                    self._changed.wait_for(lambda: zone_id in self._woken or self._stopping, timeout=wait)
-                    self._idle.discard(zone_id)
+                if zone_id in self._woken:  # keys came while the writer was looking for some
+                    self._woken.discard(zone_id)
+                    continue
+                if self._stopping:
+                    if writer.clean:
+                        return
+                    left = self._drain_until - now
+                    self._changed.wait_for(lambda: zone_id in self._woken, left if wait is None else min(wait, left))
+                    continue
+                self._idle.add(zone_id)
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: zone_id in self._woken or self._stopping, timeout=wait)
+                self._idle.discard(zone_id)
                 self._woken.discard(zone_id)
 
     def drain(self, deadline_monotonic: float) -> bool:

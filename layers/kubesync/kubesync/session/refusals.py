@@ -1,0 +1,91 @@
+"""What a refused batch means: which units are at fault, and what is to become of each (I3, I4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kubesync.aws.zones import ZoneClient
+from kubesync.domain.batches import Unit, culprits, halves, says_zone_is_full
+from kubesync.domain.records import RecordKey, RecordSet
+from kubesync.session.closer import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """A refused batch taken apart: outcomes of the units at fault, and groups to be sent again at once."""
+
+    outcomes: tuple[Outcome, ...]
+    again: tuple[list[Unit], ...]
+    zone_is_full: bool = False
+
+
+def isolate(units: Sequence[Unit], messages: Sequence[str], judge: Callable[[Unit, str], Outcome]) -> Isolation:
+    """Keep back what is at fault, and only that.
+
+        messages                     what happens
+        --------                     ------------
+        the zone is full             creations wait, the rest goes at once
+        point at some units          those are judged, the rest goes at once
+        explain nothing, one unit    it is judged
+        explain nothing, several     two halves: O(k log n) batches for k culprits among n
+
+    Args:
+        judge: reads what stands at a unit's name and decides.
+    """
+    if says_zone_is_full(messages):
+        creations = [unit for unit in units if unit.creates_only]
+        rest = [unit for unit in units if not unit.creates_only]
+        if creations:
+            waiting = tuple(Outcome(unit, reason=f"the zone is full: {messages[0]}") for unit in creations)
+            return Isolation(waiting, (rest,) if rest else (), zone_is_full=True)
+    found = culprits(units, messages)
+    if not found and len(units) > 1:
+        return Isolation((), halves(units))
+    if not found:
+        found = {0: messages[0] if messages else "refused without a message"}
+    judged = tuple(judge(units[index], message) for index, message in found.items())
+    rest = [unit for index, unit in enumerate(units) if index not in found]
+    return Isolation(judged, (rest,) if rest else ())
+
+
+def judge(client: ZoneClient, unit: Unit, message: str, is_ours: Callable[[RecordKey], bool]) -> Outcome:
+    """Read what stands at a culprit's name, and decide.
+
+    known before   stands now          decision
+    ------------   ----------          --------
+    nothing        something           conflict: foreign, equal or not (I3)
+    a set          nothing, delete     landed: somebody deleted it, nothing is left to do
+    a set          another, or none    changed by hand: a full resync mends it
+    as known       a foreign set of a type that excludes ours (CNAME)      conflict
+    as known       nothing like that   rejected: the value itself
+    """
+    actual = client.read(unit.changes[0].key.zone_id, unit.name)
+    ours = {change.key for change in unit.changes}
+    for change in unit.changes:
+        if change.before is None and change.key in actual:
+            return Outcome(unit, conflict=True, reason=_foreign(change.key, actual[change.key]))
+    if all(change.after is None and change.key not in actual for change in unit.changes):
+        return Outcome(unit, landed=True)
+    for change in unit.changes:
+        if actual.get(change.key) != change.before:
+            stands = "is gone" if change.key not in actual else "was changed"
+            return Outcome(
+                unit,
+                reason=f"{change.key.name} {change.key.type} {stands} by somebody else; `kubesync resync` mends it",
+            )
+    for key, record_set in actual.items():
+        if key in ours or is_ours(key):
+            continue
+        if "CNAME" in (key.type, *(change.key.type for change in unit.changes if change.after is not None)):
+            return Outcome(unit, conflict=True, reason=_foreign(key, record_set))
+    return Outcome(unit, reason=f"Route 53 rejects it: {message}")
+
+
+def _foreign(key: RecordKey, record_set: RecordSet) -> str:
+    shown = (
+        record_set.foreign_form
+        or ", ".join(record_set.values[:3])
+        or (record_set.alias.name if record_set.alias else "")
+    )
+    return f"{key.name} {key.type} stands there and is not ours ({shown}): remove it, or choose another name"

@@ -1,0 +1,209 @@
+"""What one hosted zone stands on: its journal, its inflight item, and settling both after an unclean end (I2).
+
+What the journal in the zone means for a master:
+
+    journal                              meaning
+    -------                              -------
+    none                                 somebody deleted it: it is made anew by the next batch, reported
+    of another owner, or unreadable      nothing is written to this zone; reported
+    ours, newer epoch                    not master any more; or, with the lease truly ours, tables were lost: reported
+    ours, else                           what the next batch swaps
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from kubesync.aws.inflight import Inflight, InflightTable
+from kubesync.aws.journal import Journal, journal_record_key, journal_swap, make_journal, read_journal
+from kubesync.aws.zone_problems import ZoneProblemTable
+from kubesync.aws.zones import ZoneClient
+from kubesync.clock import Clock
+from kubesync.domain.batches import BatchLimits, Unit
+from kubesync.domain.errors import BatchRefusedError, ZoneError
+from kubesync.domain.records import RecordKey, Zone
+from kubesync.domain.state import KeyState
+from kubesync.session.closer import Closer
+from kubesync.session.key_writes import Closing
+from kubesync.session.ledger import Ledger
+from kubesync.session.transactor import Transactor
+
+
+class ZoneBlockedError(ZoneError):
+    """Nothing may be written to this zone; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneMeans:
+    """What every zone's writer shares.
+
+    Args:
+        reclaim: looks again at names (of a zone, of a key) where a foreign set stood; returns the key's new state.
+        truly_master: asks the lease itself; raises NotMasterError.
+    """
+
+    client: ZoneClient
+    inflight: InflightTable
+    transactor: Transactor
+    closer: Closer
+    reclaim: Callable[[str, KeyState], KeyState]
+    ledgers: Mapping[str, Ledger]
+    clock: Clock
+    deployment: str
+    shard: str
+    limits: BatchLimits
+    problems: ZoneProblemTable
+    truly_master: Callable[[], None]
+
+
+class ZoneGround:
+    """Journal and inflight item of one zone, as this master last read or wrote them. Used by the zone's own thread."""
+
+    def __init__(self, zone_id: str, means: ZoneMeans, zone: Zone | None) -> None:
+        self.zone_id = zone_id
+        self.remark = ""
+        self._means = means
+        self._zone = zone
+        self._journal: Journal | None = None
+        self._journal_read = False
+        self._inflight: Inflight | None = None
+        self._inflight_read = False
+
+    # --- journal ---
+
+    def journal_key(self) -> RecordKey:
+        if self._zone is None:
+            self._zone = self._means.client.zone(self.zone_id)
+        return journal_record_key(self._zone, self._means.deployment, self._means.shard)
+
+    def following(self, batch: str) -> Journal:
+        """The journal that a batch of ours leaves behind."""
+        return make_journal(self._means.deployment, self._means.transactor.epoch, batch)
+
+    def known_journal(self) -> Journal | None:
+        """The journal as read or written last."""
+        return self._journal if self._journal_read else self.read_journal()
+
+    def left_behind(self, journal: Journal) -> None:
+        """A batch has landed: this is what it left."""
+        self._journal, self._journal_read = journal, True
+
+    def read_journal(self) -> Journal | None:
+        """The journal as it stands, if this master may go on from it (see the table above).
+
+        Raises:
+            ZoneBlockedError: it may not.
+            NotMasterError: a later master wrote it.
+        """
+        journal = read_journal(self._means.client, self.journal_key())
+        if journal is not None:
+            if journal.owner != self._means.deployment:
+                raise ZoneBlockedError(
+                    f"the journal {self.journal_key().name} of zone {self.zone_id} belongs to "
+                    f"{journal.owner or 'nobody we know'}: give this deployment another KUBESYNC_DEPLOYMENT"
+                )
+            if journal.epoch > self._means.transactor.epoch:
+                self._means.truly_master()
+                raise ZoneBlockedError(
+                    f"the journal of zone {self.zone_id} has epoch {journal.epoch}, above ours "
+                    f"({self._means.transactor.epoch}): were tables lost or restored? see `kubesync recover`"
+                )
+        elif self._journal is not None or self.known_inflight() is not None:
+            self.remark = f"the journal of zone {self.zone_id} was missing and is made anew"
+        self._journal, self._journal_read = journal, True
+        return journal
+
+    def room(self) -> BatchLimits:
+        """What a batch may hold besides the journal swap."""
+        limits = self._means.limits
+        journals = [self.known_journal(), self.following("0" * 32)]
+        characters = sum(j.record_set.characters for j in journals if j is not None)
+        return BatchLimits(limits.elements - 2, limits.characters - characters)
+
+    # --- inflight item ---
+
+    def known_inflight(self) -> Inflight | None:
+        """What the table says is under way; None where this deployment never wrote to the zone."""
+        if not self._inflight_read:
+            self._inflight = self._means.inflight.read(self.zone_id)
+            self._inflight_read = True
+        return self._inflight
+
+    def doubt(self) -> None:
+        """A condition failed: read the inflight item again before the next write."""
+        self._inflight_read = False
+
+    def announce(self, batch: str, units: tuple[Unit, ...]) -> None:
+        """Say durably what is about to be sent, before it is (section "Commit", step 2)."""
+        self._write(Inflight(batch, self._means.transactor.epoch, units))
+
+    def clearing(self, token: str) -> Closing:
+        """Nothing is under way any more: goes into the last transaction that closes a batch."""
+        empty = Inflight("", self._means.transactor.epoch, ())
+        after, actions = self._means.inflight.put(self.zone_id, self.known_inflight(), empty, token)
+
+        def committed() -> None:
+            self._inflight = after
+
+        return Closing(tuple(actions), committed)
+
+    def _write(self, inflight: Inflight) -> None:
+        transactor = self._means.transactor
+        token = transactor.token()
+        after, actions = self._means.inflight.put(self.zone_id, self.known_inflight(), inflight, token)
+        clusters = [name for name in inflight.clusters if name in self._means.ledgers] or self._clusters()
+        with self._means.closer.locked(clusters):
+            transactor.run(clusters, actions, token)
+        self._inflight = after
+
+    def _clusters(self) -> list[str]:
+        """Clusters that publish in this zone, all where none says so."""
+        ledgers = dict(self._means.ledgers)
+        here = [name for name, book in ledgers.items() if any(zone.id == self.zone_id for zone in book.rules.zones)]
+        return sorted(here or ledgers)
+
+    # --- after an unclean end ---
+
+    def settle(self, landed: Callable[[Inflight], None]) -> bool:
+        """Shut late batches out, and find out what became of the one that was under way.
+
+        What the journal proves to have landed is closed *before* the swap: afterwards the proof is gone.
+
+        Args:
+            landed: closes the units of a batch that has landed, and clears the inflight item.
+
+        Returns:
+            False: somebody's late batch came first; settle again from what stands now.
+        """
+        inflight = self.known_inflight()
+        if inflight is None:
+            return True  # nothing was ever sent: the inflight item is written first
+        journal = self.read_journal()
+        if inflight.batch and journal is not None and journal.batch == inflight.batch:
+            landed(inflight)
+        fresh = self.following(secrets.token_hex(16))
+        self._means.transactor.check()
+        swap = journal_swap(self.journal_key(), self._journal, fresh)
+        try:
+            self._means.client.change(self.zone_id, swap, "kubesync takes over")
+        except BatchRefusedError:
+            seen = self.read_journal()
+            if seen is None or seen.batch != fresh.batch:
+                return False
+        self.left_behind(fresh)
+        if self._inflight is not None and self._inflight.batch:
+            self._write(replace(self._inflight, batch="", units=()))
+        return True
+
+    # --- what a person has to know ---
+
+    def note_problem(self, problem: str) -> None:
+        """Keep what is wrong with the zone (empty: nothing any more) where ``kubesync status`` finds it."""
+        transactor = self._means.transactor
+        token = transactor.token()
+        note = self._means.problems.put(self.zone_id, problem, self._means.clock.epoch(), token)
+        clusters = self._clusters()
+        with self._means.closer.locked(clusters):
+            transactor.run(clusters, [note], token)

@@ -1,0 +1,25 @@
+"""The command itself: start the stand-ins, play, show, compare."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from kubesync_local.demo import expected
+from kubesync_local.demo.play import FAST, USUAL, Play
+from kubesync_local.demo.screen import showing
+from kubesync_local.demo.stack import ZONE, demo_stack
+from kubesync_local.demo.verdict import differences, show_tables, show_verdict
+
+
+def run_demo(console: Console, *, fast: bool) -> int:
+    """Play once. Returns the exit status: 0 only where everything is as it must be."""
+    with demo_stack() as stack:
+        play = Play(stack, FAST if fast else USUAL)
+        with showing(play.board, console):
+            outcome = play.run()
+    problems = differences(outcome.records, outcome.upstreams, expected.RECORDS, expected.UPSTREAMS)
+    if play.board.hand_over_seconds is None:
+        problems.append("the second session did not take over while the story went on")
+    show_tables(console, outcome, ZONE)
+    show_verdict(console, play.board, outcome, problems)
+    return 1 if problems or outcome.failures else 0

@@ -1,0 +1,95 @@
+"""Compares what stands in zone and table with what must, and shows both as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from kubesync_local.demo.board import Board
+from kubesync_local.demo.outside import Records, Upstreams
+from kubesync_local.demo.play import Outcome
+
+
+def differences(
+    records: Records, upstreams: Upstreams, wanted_records: Records, wanted_upstreams: Upstreams
+) -> list[str]:
+    """One line for everything that is missing, surplus or different; empty where all is as it must be."""
+    named = {f"{name} {kind}": value for (name, kind), value in records.items()}
+    wanted = {f"{name} {kind}": value for (name, kind), value in wanted_records.items()}
+    return [*_compare(named, wanted), *_compare(upstreams, wanted_upstreams)]
+
+
+def _compare(found: Mapping[str, object], wanted: Mapping[str, object]) -> list[str]:
+    lines = []
+    for name in sorted(found.keys() | wanted.keys()):
+        if name not in found:
+            lines.append(f"missing    {name}: {wanted[name]}")
+        elif name not in wanted:
+            lines.append(f"surplus    {name}: {found[name]}")
+        elif found[name] != wanted[name]:
+            lines.append(f"different  {name}: {found[name]}, should be {wanted[name]}")
+    return lines
+
+
+def show_tables(console: Console, outcome: Outcome, zone: str) -> None:
+    """What was read from outside."""
+    records = Table(title=f"hosted zone {zone}, as Route 53 lists it", title_justify="left", expand=False)
+    for heading in ("name", "type", "TTL", "values"):
+        records.add_column(heading, overflow="fold", justify="right" if heading == "TTL" else "left")
+    for (name, kind), (ttl, values) in sorted(outcome.records.items(), key=_by_name):
+        records.add_row(name, kind, str(ttl), "\n".join(values))
+    upstreams = Table(title="upstreams table, as a proxy reads it", title_justify="left", expand=False)
+    upstreams.add_column("upstream", overflow="fold")
+    upstreams.add_column("nodes (red: not ready)", overflow="fold")
+    for upstream, nodes in outcome.upstreams.items():
+        upstreams.add_row(upstream, _nodes(nodes))
+    console.print()
+    console.print(records)
+    console.print()
+    console.print(upstreams)
+
+
+def _by_name(record: tuple[tuple[str, str], object]) -> tuple[list[str], str]:
+    (name, kind), _ = record
+    return list(reversed(name.split("."))), kind
+
+
+def _nodes(nodes: tuple[str, ...]) -> Text:
+    if not nodes:
+        return Text("none", style="dim")
+    parts = [Text(node.lstrip("!"), style="red" if node.startswith("!") else "") for node in nodes]
+    return Text.assemble(*chain.from_iterable((part, " ") for part in parts))
+
+
+def show_verdict(console: Console, board: Board, outcome: Outcome, problems: list[str]) -> None:
+    """How it went, in a few lines."""
+    lag = [report.lag for report in outcome.reports if report.lag]
+    console.print()
+    for report in outcome.reports:
+        listeners = ", ".join(f"{listener.resource} {_begun(listener.resumed)}" for listener in report.listeners)
+        console.print(
+            f"session {report.session}: epoch {report.epoch}, {report.took_over}, {report.seconds:.1f} s, "
+            f"{report.ended}; {listeners}",
+            highlight=False,
+            soft_wrap=True,
+        )
+    if board.hand_over_seconds is not None:
+        console.print(f"hand-over: watching again {board.hand_over_seconds:.2f} s after the lease was released")
+    if lag:
+        worst = max(each["p50"] for each in lag)
+        console.print(f"from an event to the accepted batch: median {worst:.2f} s, merge window included")
+    for line in [*outcome.failures, *problems]:
+        console.print(line, style="red", markup=False, soft_wrap=True)
+    counted = f"{len(outcome.records)} record sets and {len(outcome.upstreams)} upstreams"
+    if problems or outcome.failures:
+        console.print(f"✗ {len(problems)} differences from what the story must lead to", style="bold red")
+    else:
+        console.print(f"✓ {counted} are exactly what the story must lead to", style="bold green")
+
+
+def _begun(resumed: bool) -> str:  # noqa: FBT001 - a value of the report
+    return "resumed" if resumed else "listed"

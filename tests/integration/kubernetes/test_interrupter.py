@@ -1,0 +1,52 @@
+"""The moment between a stop and a socket: whichever comes first, nothing blocks afterwards."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from kubesync.kubernetes.connections import Interrupter, StoppedError
+
+
+def test_socket_made_after_the_stop_is_refused() -> None:
+    interrupter = Interrupter()
+    interrupter.interrupt()
+    with socket.socket() as sock, pytest.raises(StoppedError):
+        interrupter.hold(sock)
+    interrupter.release()
+
+
+def test_socket_made_before_the_stop_is_shut_down() -> None:
+    interrupter = Interrupter()
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.settimeout(10.0)
+        interrupter.hold(ours)
+        interrupter.interrupt()
+        assert ours.recv(1) == b""
+        interrupter.release()
+
+
+def test_socket_that_was_let_go_is_left_alone() -> None:
+    interrupter = Interrupter()
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        interrupter.release(interrupter.hold(ours))
+        interrupter.interrupt()
+        theirs.settimeout(10.0)
+        ours.sendall(b"x")
+        assert theirs.recv(1) == b"x"
+
+
+def test_handle_of_an_older_connection_does_not_let_go_of_the_newer() -> None:
+    interrupter = Interrupter()
+    first, second = socket.socketpair()
+    with first, second:
+        old = interrupter.hold(first)
+        interrupter.hold(second)
+        interrupter.release(old)
+        second.settimeout(10.0)
+        interrupter.interrupt()
+        assert second.recv(1) == b""
+        interrupter.release()
