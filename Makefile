@@ -1,4 +1,4 @@
-# `make` alone lists the targets. Everything is made in this folder: .venv, .venv-sam, .venv-3.12, .aws-sam.
+# `make` alone lists the targets. Everything is made in this folder: .venv, .venv-sam, .venv-bench, .venv-3.12, .aws-sam.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -10,7 +10,7 @@ pytest := $(python) -m pytest -q -n 2 --dist loadfile
 ready := .venv/.ready
 
 # A folder that was copied or moved brings environments that belong elsewhere: make those anew.
-.PHONY: $(shell for venv in .venv .venv-sam .venv-3.12 .venv-3.13; do \
+.PHONY: $(shell for venv in .venv .venv-sam .venv-bench .venv-3.12 .venv-3.13; do \
 	[ ! -d $$venv ] || [ "$$(cat $$venv/.made-in 2>/dev/null)" = "$(CURDIR)" ] || echo $$venv/.requirements; done)
 
 .PHONY: help
@@ -76,8 +76,8 @@ sam: .venv-sam/.requirements
 	@tools/sam-build
 
 .PHONY: bench
-bench: $(ready)
-	@$(python) -m bench
+bench: .venv-bench/.requirements
+	@.venv-bench/bin/python -m bench $(BENCH)
 
 .PHONY: lock
 lock: $(ready)
@@ -85,7 +85,7 @@ lock: $(ready)
 
 .PHONY: clean
 clean:
-	@rm -rf .venv .venv-sam .venv-3.12 .venv-3.13 .aws-sam build dist *.egg-info .kubesync
+	@rm -rf .venv .venv-sam .venv-bench .venv-3.12 .venv-3.13 .aws-sam build dist *.egg-info .kubesync
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache
 	@find . -name __pycache__ -prune -exec rm -rf {} +
 
@@ -103,6 +103,10 @@ $(ready): .venv/.requirements pyproject.toml
 
 .venv-sam/.requirements: requirements/sam.txt
 	@tools/make-venv .venv-sam requirements/sam.txt 3.13 3.12
+	@touch $@
+
+.venv-bench/.requirements: requirements/bench.txt
+	@tools/make-venv .venv-bench requirements/bench.txt 3.13 3.12
 	@touch $@
 
 .venv-3.%/.requirements: requirements/dev.txt

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import boto3
@@ -18,27 +19,31 @@ import pytest
 from kubesync.aws.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.dynamodb import build_dynamodb_client
 from kubesync.aws.route53 import Route53ZoneClient, build_route53_client
+from kubesync.aws.state import StateTable
 from kubesync.aws.store import Store
 from kubesync.aws.tables import create_tables
 from kubesync.aws.upstreams import UpstreamTable
 from kubesync.aws.zones import ZoneClient
 from kubesync.bootstrap import Application
-from kubesync.clock import SystemClock
+from kubesync.clock import Clock, SystemClock
 from kubesync.domain.errors import ErrorCode
 from kubesync.session.report import SessionReport
 from kubesync.session.session import Session
 from kubesync.settings import Settings
 from kubesync_local.apiserver import ApiServer, ServerOptions
 from kubesync_local.embedded_dynamodb import EmbeddedDynamoDB
-from kubesync_local.route53 import StrictRoute53
+from kubesync_local.route53 import Limits, StrictRoute53
 from support.memory_store import MemoryStore
+from support.route53 import wire_change
+from support.shifted_clock import ShiftedClock
 
 TOKEN = "token-of-a-test-that-must-not-leak"
 REGION = "eu-west-1"
 
 
+@cache
 def a_boto_session() -> boto3.Session:
-    """Made-up credentials; a region to sign for."""
+    """Made-up credentials; a region to sign for. One for all stacks: loading AWS's models takes longer than a session."""
     return boto3.Session(aws_access_key_id="AKIATEST", aws_secret_access_key="secret", region_name=REGION)
 
 
@@ -46,7 +51,7 @@ class StackApplication(Application):
     """An application whose clients go to a stack's endpoints instead of what the environment names."""
 
     def __init__(self, settings: Settings, stack: Stack) -> None:
-        super().__init__(settings, local=True, session=stack.boto)
+        super().__init__(settings, local=True, session=stack.boto, clock=stack.clock)
         self._stack = stack
 
     def store(self) -> Store:
@@ -111,6 +116,7 @@ class Stack:
         self.store = store
         self.dynamodb_url = dynamodb_url
         self.boto = a_boto_session()
+        self.clock = ShiftedClock()
         self.zones: ZoneClient = Route53ZoneClient(build_route53_client(self.boto, r53.url), SystemClock())
         self.zone_id = self.add_zone("example.com")
         self._running: list[RunningSession] = []
@@ -180,6 +186,18 @@ class Stack:
             if not upstream.deleted
         }
 
+    def problems(self, cluster: str = "prod") -> dict[str, set[str]]:
+        """What is reported on service keys: ``namespace/name`` to codes; keys without any left out."""
+        states = StateTable(self.store).load_all(cluster)
+        found = {f"{s.key.namespace}/{s.key.name}": {problem.code for problem in s.problems} for s in states}
+        return {key: codes for key, codes in found.items() if codes}
+
+    def by_hand(self, action: str, name: str, record_type: str, *values: str, ttl: int = 60) -> None:
+        """Change the zone as a person would, past kubesync."""
+        change: Any = wire_change(action, name, record_type, list(values), ttl=ttl)
+        client = build_route53_client(self.boto, self.r53.url)
+        client.change_resource_record_sets(HostedZoneId=self.zone_id, ChangeBatch={"Changes": [change]})
+
     def close(self) -> None:
         for running in self._running:
             running.session.stop(ErrorCode.WORKER_EXITING)
@@ -188,11 +206,18 @@ class Stack:
 
 
 @contextmanager
-def a_stack(options: ServerOptions | None = None, *, moto: bool = False, store: Store | None = None) -> Iterator[Stack]:
+def a_stack(
+    options: ServerOptions | None = None,
+    *,
+    moto: bool = False,
+    store: Store | None = None,
+    limits: Limits | None = None,
+    api_clock: Clock | None = None,
+) -> Iterator[Stack]:
     """Start everything; ``moto``: over real HTTP to a real DynamoDB API, else in memory."""
     with ExitStack() as stack:
-        api = stack.enter_context(ApiServer(options or ServerOptions(), tokens={TOKEN: "admin"}))
-        r53 = stack.enter_context(StrictRoute53())
+        api = stack.enter_context(ApiServer(options or ServerOptions(), tokens={TOKEN: "admin"}, clock=api_clock))
+        r53 = stack.enter_context(StrictRoute53(limits=limits))
         url = None
         if moto:
             url = stack.enter_context(EmbeddedDynamoDB()).url

@@ -45,9 +45,7 @@ class StoreFaults:
 
         self.do(wanted, strike, after=after, times=times)
 
-    def do(
-        self, wanted: Wanted, strike: Callable[[Call], None], *, after: bool = False, times: int | None = 1
-    ) -> None:
+    def do(self, wanted: Wanted, strike: Callable[[Call], None], *, after: bool = False, times: int | None = 1) -> None:
         """Run something around a call: it may raise, block, or move a clock."""
         with self._lock:
             self._rules.append(_Rule(wanted, strike, after, times))

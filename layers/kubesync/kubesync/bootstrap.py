@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from kubesync.aws.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.dynamodb import DynamoStore, RetryPolicy, build_dynamodb_client
 from kubesync.aws.lease import LeaseTable
 from kubesync.aws.rate import TokenBucket
+from kubesync.aws.resync_requests import RequestTable, ResyncRequest
 from kubesync.aws.route53 import Route53ZoneClient, build_route53_client
 from kubesync.aws.secrets import SecretToken, build_secret_clients, parse_secret_reference
 from kubesync.aws.store import Store
@@ -32,6 +34,8 @@ from kubesync.kubernetes.transport import ApiClient, ClusterAccess, TokenSource
 from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
 from kubesync.session.master import MasterParts
 from kubesync.session.ports import Progress
+from kubesync.session.report import SessionReport
+from kubesync.session.resync_invocation import InvocationParts, ResyncEvent, ResyncInvocation
 from kubesync.session.session import Session, new_session_id
 from kubesync.settings import Settings
 
@@ -45,6 +49,11 @@ type AccessFor = Callable[[ClusterConfig, ReflectorPolicy], ClusterAccess]
 
 def quiet(_what: str, _details: dict[str, object]) -> None:
     """Progress that nobody watches."""
+
+
+def aws_session() -> boto3.Session:
+    """A session of the environment. boto3 reads AWS_DEFAULT_REGION only; AWS_REGION is what every other SDK and Lambda use."""
+    return boto3.Session(region_name=os.environ.get("AWS_REGION") or None)
 
 
 class KubernetesConnector:
@@ -162,7 +171,7 @@ class Application:
     local: bool = False
     access_for: AccessFor | None = None
     clock: Clock = field(default_factory=SystemClock)
-    session: boto3.Session = field(default_factory=boto3.Session)
+    session: boto3.Session = field(default_factory=aws_session)
 
     def store(self) -> Store:
         client = build_dynamodb_client(self.session, connect_timeout=2, read_timeout=10)
@@ -204,6 +213,31 @@ class Application:
         connector = KubernetesConnector(settings, self.clock, self.access())
         parts = MasterParts(self.store(), self.zones(), connector, settings, self.clock)
         return Session(parts, keeper, session_id, progress)
+
+    def resync_invocation(
+        self,
+        wanted: ResyncEvent,
+        remaining_seconds: Callable[[], float],
+        progress: Progress = quiet,
+        on_session: Callable[[Session], None] = lambda _session: None,
+    ) -> ResyncInvocation:
+        """A full resync asked for by a person; ``on_session`` is handed a session of its own, if that is what it takes."""
+        store, shard = self.store(), self.settings.shard
+
+        def run_session(request: ResyncRequest) -> SessionReport:
+            session = self.new_session(progress)
+            on_session(session)
+            return session.run(remaining_seconds, resync=request)
+
+        parts = InvocationParts(
+            LeaseTable(store, shard),
+            RequestTable(store, shard),
+            run_session,
+            self.clock,
+            remaining_seconds,
+            lambda text: progress("resync", {"text": text}),
+        )
+        return ResyncInvocation(parts, wanted)
 
     def clusters(self) -> ClusterTable:
         return ClusterTable(self.store())

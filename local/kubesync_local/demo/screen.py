@@ -62,9 +62,7 @@ def _steps(board: Board) -> Group:
     lines = []
     for number in range(first, min(first + _STEPS_SHOWN, total)):
         mark, style = ("✓", "green") if number < board.step else ("▸", "bold") if number == board.step else ("·", "dim")
-        lines.append(
-            Text(f"{mark} {board.titles[number]}", style=style, no_wrap=True, overflow="ellipsis", end="\n")
-        )
+        lines.append(Text(f"{mark} {board.titles[number]}", style=style, no_wrap=True, overflow="ellipsis", end="\n"))
     return Group(*lines, ProgressBar(total=total, completed=done, complete_style="cyan"))
 
 

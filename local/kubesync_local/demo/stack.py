@@ -36,7 +36,7 @@ class DemoStack:
     boto: boto3.Session
 
     def application(self, max_runtime_seconds: float, window_seconds: float) -> Application:
-        """kubesync itself, wired as everywhere; only the endpoints are of this machine."""
+        """Kubesync itself, wired as everywhere; only the endpoints are of this machine."""
         settings = Settings(
             deployment="demo",
             table_prefix="kubesync-demo",

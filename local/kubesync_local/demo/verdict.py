@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import chain
 
 from rich.console import Console
 from rich.table import Table
@@ -37,11 +36,12 @@ def _compare(found: Mapping[str, object], wanted: Mapping[str, object]) -> list[
 
 def show_tables(console: Console, outcome: Outcome, zone: str) -> None:
     """What was read from outside."""
-    records = Table(title=f"hosted zone {zone}, as Route 53 lists it", title_justify="left", expand=False)
+    title = f"hosted zone {zone}, as Route 53 lists it (names without .{zone})"
+    records = Table(title=title, title_justify="left", expand=False)
     for heading in ("name", "type", "TTL", "values"):
         records.add_column(heading, overflow="fold", justify="right" if heading == "TTL" else "left")
     for (name, kind), (ttl, values) in sorted(outcome.records.items(), key=_by_name):
-        records.add_row(name, kind, str(ttl), "\n".join(values))
+        records.add_row(name.removesuffix(f".{zone}"), kind, str(ttl), "\n".join(values))
     upstreams = Table(title="upstreams table, as a proxy reads it", title_justify="left", expand=False)
     upstreams.add_column("upstream", overflow="fold")
     upstreams.add_column("nodes (red: not ready)", overflow="fold")
@@ -61,8 +61,7 @@ def _by_name(record: tuple[tuple[str, str], object]) -> tuple[list[str], str]:
 def _nodes(nodes: tuple[str, ...]) -> Text:
     if not nodes:
         return Text("none", style="dim")
-    parts = [Text(node.lstrip("!"), style="red" if node.startswith("!") else "") for node in nodes]
-    return Text.assemble(*chain.from_iterable((part, " ") for part in parts))
+    return Text(" ").join(Text(node.lstrip("!"), style="red" if node.startswith("!") else "") for node in nodes)
 
 
 def show_verdict(console: Console, board: Board, outcome: Outcome, problems: list[str]) -> None:
@@ -91,5 +90,5 @@ def show_verdict(console: Console, board: Board, outcome: Outcome, problems: lis
         console.print(f"✓ {counted} are exactly what the story must lead to", style="bold green")
 
 
-def _begun(resumed: bool) -> str:  # noqa: FBT001 - a value of the report
+def _begun(resumed: bool) -> str:
     return "resumed" if resumed else "listed"

@@ -43,22 +43,32 @@ def test_says_zone_is_full_is_false_for_the_limits_of_a_batch_or_set(message: st
     "message",
     [
         "Tried to create resource record set [name='bad.example.com.', type='A'] but it already exists",
-        "RRSet of type A with DNS name bad.example.com. is not permitted because a conflicting RRSet of type CNAME with "
-        "the same DNS name already exists in zone example.com.",
+        (
+            "RRSet of type A with DNS name bad.example.com. is not permitted because a conflicting RRSet of type CNAME with "
+            "the same DNS name already exists in zone example.com."
+        ),
         "RRSet of type A with DNS name bad.example.com. must contain exactly one resource record",
         "RRSet with DNS name bad.example.com. is not permitted in zone example.com.",
         "RRSet with DNS name bad.example.com., type A, cannot be created as other RRSets exist with the same name and type.",
-        "RRSet with DNS name bad.example.com., type A, SetIdentifier x cannot be created as a non-weighted set exists with "
-        "the same name and type.",
+        (
+            "RRSet with DNS name bad.example.com., type A, SetIdentifier x cannot be created as a non-weighted set exists with "
+            "the same name and type."
+        ),
         "The request contains an invalid set of changes for a resource record set 'A bad.example.com.'",
         "FATAL problem: DomainLabelTooLong (Domain label is too long) encountered with 'bad.example.com'",
         "Duplicate Resource Record: '10.9.9.9'",
-        "Invalid Resource Record: 'FATAL problem: ARRDATAIllegalIPv4Address (Value is not a valid IPv4 address) encountered "
-        "with '10.9.9.9''",
+        (
+            "Invalid Resource Record: 'FATAL problem: ARRDATAIllegalIPv4Address (Value is not a valid IPv4 address) encountered "
+            "with '10.9.9.9''"
+        ),
     ],
 )
 def test_culprits_finds_the_unit_that_a_message_names(message: str) -> None:
-    units = [a_unit("a.example.com"), a_unit("bad.example.com", "A", "10.9.9.9"), a_unit("bad.example.com", "AAAA", "::1")]
+    units = [
+        a_unit("a.example.com"),
+        a_unit("bad.example.com", "A", "10.9.9.9"),
+        a_unit("bad.example.com", "AAAA", "::1"),
+    ]
     found = culprits(units, [message])
     assert found.pop(1) == message
     # A message that names no type is about the whole name; one that names a value is not.
@@ -72,10 +82,10 @@ def test_culprits_finds_a_name_that_comes_escaped() -> None:
 
 
 def test_culprits_finds_the_alias_whose_target_is_missing() -> None:
-    message = (
-        "Tried to create an alias that targets lb.example.com., type A in zone Z2, but that target was not found"
-    )
-    assert culprits([a_unit("x.example.com"), a_unit("y.example.com", alias="lb.example.com")], [message]) == {1: message}
+    message = "Tried to create an alias that targets lb.example.com., type A in zone Z2, but that target was not found"
+    assert culprits([a_unit("x.example.com"), a_unit("y.example.com", alias="lb.example.com")], [message]) == {
+        1: message
+    }
 
 
 def test_culprits_is_empty_where_no_message_explains_anything() -> None:

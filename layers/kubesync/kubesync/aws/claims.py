@@ -11,7 +11,7 @@ The claim's version moves whenever a waiter comes or goes, so that an owner that
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -68,25 +68,21 @@ class ClaimTable:
             for place, item in found.items()
         }
 
-    def first_waiter(self, name: Name) -> tuple[ServiceKey, Key] | None:
-        """Who gets the name next: the oldest waiter and where it is noted."""
+    def waiters(self, name: Name) -> Iterator[tuple[ServiceKey, Key]]:
+        """Who waits for a name and where that is noted, the oldest first."""
         place = claim_key(name)
-        for item in self._store.query(STATE, place.partition, prefix=f"{name.name}#wait#", limit=1):
-            return parse_service_key(cast(str, item["key"])), Key(STATE, place.partition, cast(str, item["sk"]))
-        return None
-
-    def waiter_places(self, name: Name, key: ServiceKey) -> list[Key]:
-        """Where a key waits for a name: one place, or several if it was made anew while waiting."""
-        place = claim_key(name)
-        found = self._store.query(STATE, place.partition, prefix=f"{name.name}#wait#")
-        return [Key(STATE, place.partition, cast(str, item["sk"])) for item in found if item["key"] == str(key)]
+        for item in self._store.query(STATE, place.partition, prefix=f"{name.name}#wait#"):
+            yield parse_service_key(cast(str, item["key"])), Key(STATE, place.partition, cast(str, item["sk"]))
 
     @staticmethod
-    def gain(name: Name, key: ServiceKey, token: str) -> list[Action]:
+    def waiter_place(name: Name, key: ServiceKey, created_at: str) -> Key:
+        """Where a key waits for a name: in the order of creation, then of keys."""
+        return _waiter_key(name, key, created_at)
+
+    @staticmethod
+    def gain(name: Name, key: ServiceKey) -> list[Action]:
         """Take a name that nobody owns."""
-        return [
-            Put(claim_key(name), {"v": SCHEMA, "owner": str(key), "version": 1, "waiting": 0, "tx": token}, (Absent(),))
-        ]
+        return [Put(claim_key(name), {"v": SCHEMA, "owner": str(key), "version": 1, "waiting": 0}, (Absent(),))]
 
     @staticmethod
     def wait(claim: Claim, key: ServiceKey, created_at: str) -> list[Action]:
@@ -98,6 +94,15 @@ class ClaimTable:
                 add={"version": 1, "waiting": 1},
                 conditions=(Equals("version", claim.version),),
             ),
+        ]
+
+    @staticmethod
+    def requeue(claim: Claim, key: ServiceKey, created_at: str, left: Iterable[Key]) -> list[Action]:
+        """Queue at another place. The claim's version moves, lest its owner gives it to the place that is left."""
+        return [
+            *(Delete(place) for place in left),
+            Put(_waiter_key(claim.name, key, created_at), {"v": SCHEMA, "key": str(key)}),
+            Update(claim_key(claim.name), add={"version": 1}, conditions=(Equals("version", claim.version),)),
         ]
 
     @staticmethod

@@ -41,7 +41,9 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class ListenerErrors:
-    """What went wrong with a listener so far. ``counts`` by error key; ``last`` has code, key, message, at, session."""
+    """What went wrong with a listener so far. ``counts`` by error key; ``last`` and ``ended`` have code, key, message, at, session;
+    ``last`` an HTTP status, where there was one.
+    """
 
     counts: Mapping[str, int] = field(default_factory=dict)
     last: Mapping[str, object] | None = None
@@ -126,9 +128,15 @@ class ListenerTable:
         return found
 
     @staticmethod
-    def count_error(cluster: str, resource: Resource, code: ErrorCode, message: str, at: str, session: str) -> Action:
-        """One more error of this code. 1 to 5 say how a listener ended, and never hide the last real error."""
-        entry: Item = {"code": int(code), "key": code.key, "message": message, "at": at, "session": session}
+    def count_error(
+        cluster: str, resource: Resource, code: ErrorCode, fields: Mapping[str, object], at: str, session: str
+    ) -> Action:
+        """One more error of this code. 1 to 5 say how a listener ended, and never hide the last real error.
+
+        Args:
+            fields: code, key and message; status, where there was one.
+        """
+        entry = cast(Item, {**fields, "at": at, "session": session})
         field_name = "ended" if code <= ErrorCode.MAX_RUNTIME else "last"
         return Update(
             _errors_key(cluster, resource), set={field_name: dict(entry), "v": SCHEMA}, add={f"count_{code.key}": 1}

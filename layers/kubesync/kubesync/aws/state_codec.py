@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
@@ -22,13 +23,16 @@ from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, Upstre
 
 SCHEMA: Final = 1
 # Above this a document is stored deflated; below, as text, so that a person can read it in the console.
-_READABLE_CHARACTERS: Final = 8_000
+_READABLE_BYTES: Final = 8_000
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def pack(document: object) -> str | bytes:
-    """JSON as text while it is short, else deflated."""
+    """JSON as text while it is short and UTF-8 can carry it (JSON lets lone surrogates through), else deflated."""
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
-    return text if len(text) <= _READABLE_CHARACTERS else zlib.compress(text.encode("utf-8", "surrogatepass"), 6)
+    encoded = text.encode("utf-8", "surrogatepass")
+    readable = len(encoded) <= _READABLE_BYTES and not _SURROGATE.search(text)
+    return text if readable else zlib.compress(encoded, 6)
 
 
 def unpack(body: str | bytes) -> Any:

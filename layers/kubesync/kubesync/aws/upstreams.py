@@ -91,10 +91,13 @@ class UpstreamTable:
         actions += [Delete(Key(UPSTREAMS, upstream, n)) for n in range(1, stands.slices if stands is not None else 0)]
         return actions
 
-    def versions(self, upstreams: Sequence[str]) -> dict[str, int]:
-        """The versions that stand in the table, marks of removed upstreams included."""
+    def standing(self, upstreams: Sequence[str]) -> dict[str, UpstreamState]:
+        """What stands in the table, marks of removed upstreams included; the digest is empty: nodes are not looked at."""
         found = self._store.batch_get([Key(UPSTREAMS, name, 0) for name in upstreams])
-        return {key.partition: cast(int, item["version"]) for key, item in found.items()}
+        return {
+            key.partition: UpstreamState(cast(int, item["version"]), "", cast(int, item["slices"]))
+            for key, item in found.items()
+        }
 
     def stored(self, upstreams: Sequence[str]) -> dict[str, StoredUpstream]:
         """What really stands in the table, one by one: for full resyncs."""

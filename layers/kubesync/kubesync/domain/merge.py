@@ -9,7 +9,7 @@ An observation of an object against the part that is remembered of it:
     none              DELETED                          dropped: there is nothing to delete
     any               DELETED, newer                   tombstone
     any               not understood, newer            the value stays (same uid) or is None; the problem is kept (I4)
-    equal value, uid  newer                            dropped, nothing has changed (I6)
+    equal, same uid   newer                            dropped, nothing has changed (I6)
     any               newer                            the new value
 
 Versions order events of all incarnations of a name: a new object is created after the old one's deletion, so an event of
@@ -46,16 +46,10 @@ def observe(part: Part | None, seen: Observation, generation: int) -> Part | Non
         return None if part.deleted else Part(seen.uid, seen.resource_version, generation, None, deleted=True)
     if seen.problem is not None:
         kept = part.value if part.uid == seen.uid else None
-        return Part(seen.uid, seen.resource_version, generation, kept, problem=seen.problem)
-    fresh = Part(seen.uid, seen.resource_version, generation, seen.value)
-    same = (part.uid, part.value, part.deleted, part.problem, part.held, part.generation) == (
-        fresh.uid,
-        fresh.value,
-        False,
-        "",
-        False,
-        generation,
-    )
+        fresh = Part(seen.uid, seen.resource_version, generation, kept, problem=seen.problem)
+    else:
+        fresh = Part(seen.uid, seen.resource_version, generation, seen.value)
+    same = replace(part, resource_version=seen.resource_version) == fresh
     return None if same else fresh
 
 

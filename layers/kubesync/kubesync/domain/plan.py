@@ -73,7 +73,7 @@ def changes_of(state: KeyState, policy: Policy) -> tuple[RecordChange, ...]:
             continue
         if after is None and (policy is not Policy.SYNC and not _makes_way(key, state)):
             continue
-        if before is not None and policy is Policy.CREATE_ONLY:
+        if policy is Policy.CREATE_ONLY and (before is not None or _excluded(key, state)):
             continue
         changes.append(RecordChange(key, before, after))
     return tuple(changes)
@@ -84,4 +84,12 @@ def _makes_way(gone: RecordKey, state: KeyState) -> bool:
     return any(
         key.zone_id == gone.zone_id and key.name == gone.name and "CNAME" in (key.type, gone.type)
         for key in state.intended
+    )
+
+
+def _excluded(comes: RecordKey, state: KeyState) -> bool:
+    """Whether a set of ours that stands at the name excludes another: a CNAME stands alone."""
+    return any(
+        key.zone_id == comes.zone_id and key.name == comes.name and "CNAME" in (key.type, comes.type)
+        for key in state.applied
     )

@@ -45,14 +45,26 @@ class Window:
         self._received = 0
 
     def add_event(self, event: RawEvent, now: float) -> None:
-        """Keep the event unless a newer one of the same object is already there."""
+        """Keep the event unless a newer one of the same object, or a list that is not older, is already there.
+
+        Args:
+            now: counts for the first event only, which opens the window.
+        """
+        # Written out rather than called: this runs for every event, and most are replaced by a newer one.
         self._received += 1
-        self._open(now)
-        place = (event.resource, event.namespace, event.name)
+        if self._opened_at is None:
+            self._opened_at = now
+        resource, version = event.resource, event.resource_version
+        if self._snapshots:
+            listed = self._snapshots.get(resource)
+            if listed is not None and version <= listed.resource_version:
+                return
+        place = (resource, event.namespace, event.name)
         known = self._events.get(place)
-        if known is None or known.resource_version < event.resource_version:
+        if known is None or known.resource_version < version:
             self._events[place] = event
-        self._advance(event.resource, event.resource_version)
+        if version > self._checkpoints.get(resource, 0):
+            self._checkpoints[resource] = version
 
     def add_bookmark(self, resource: Resource, resource_version: int) -> None:
         """Move the checkpoint; a bookmark alone opens no window."""
@@ -77,6 +89,11 @@ class Window:
             snapshot = Snapshot(resource, snapshot.resource_version, snapshot.items, store_went_back=True)
         self._snapshots[resource] = snapshot
         self._checkpoints[resource] = snapshot.resource_version
+
+    @property
+    def opened_at(self) -> float | None:
+        """Monotonic time of the first event, None while it is not open."""
+        return self._opened_at
 
     def closes_at(self) -> float | None:
         """Monotonic time at which the window is due, None while it is not open."""

@@ -21,9 +21,10 @@ from kubesync.domain.merge import without_tombstones
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import changes_of
 from kubesync.domain.state import KeyState, Name, OpenMark, names_of
-from kubesync.session.key_writes import Chunk, Closing, KeyWrite, Piece, chunks_of
+from kubesync.session.claim_book import ClaimBook
+from kubesync.session.key_writes import MAX_CLUSTERS, Chunk, Closing, KeyWrite, Piece, chunks_of
 from kubesync.session.ledger import Ledger
-from kubesync.session.planner import Planner, Tables
+from kubesync.session.planner import Tables, unclaiming
 from kubesync.session.transactor import StaleStateError, Transactor
 
 _RETRY_INITIAL_SECONDS: Final = 5.0
@@ -109,29 +110,28 @@ class Closer:
             by_key.setdefault(outcome.unit.key, []).append(outcome)
         clusters = sorted({key.cluster for key in by_key})
         writes: list[KeyWrite] = []
-        heirs: list[ServiceKey] = []
+        book = ClaimBook(self._tables.claims, self._tables.state, self._fenced_here)
         for cluster in clusters:
             ledger = self._ledgers[cluster]
-            planner = Planner(ledger, self._tables, self._clock.epoch, self._fenced_here)
             states = ledger.states(key for key in by_key if key.cluster == cluster)
             afters = {key: self._after(ledger, state, by_key[key]) for key, state in states.items()}
-            freed = {name for key, state in states.items() for name in state.claims - afters[key].claims}
-            claims = self._tables.claims.read(freed) if freed else {}
+            book.read({name for key, state in states.items() for name in state.claims - afters[key].claims})
             for key, before in states.items():
                 after = afters[key]
                 pieces: list[Piece] = []
                 for name in sorted(before.claims - after.claims):
-                    pieces += planner.let_go(key, name, claims.get(name))
+                    actions, others = book.let_go(name, key)
+                    pieces.append(Piece(tuple(actions), unclaiming(name), others))
                 entries = _entries(by_key[key], why)
                 if after != before or pieces:
                     writes.append(KeyWrite(before, after, tuple(pieces), tuple(entries)))
-            heirs += planner.heirs
-        room = self._transactor.room(2 * max(1, len(clusters)) + 2)
+        # A fence check and an audit item for each cluster of a transaction.
+        room = self._transactor.room(2 * MAX_CLUSTERS)
         stored: list[KeyState] = []
         for chunk in chunks_of(writes, self._tables.state, self._transactor.token, room, closing):
-            self._run(chunk, clusters)
+            self._run(chunk, clusters[:MAX_CLUSTERS])
             stored += chunk.states
-        return stored, heirs
+        return stored, book.heirs
 
     def _after(self, ledger: Ledger, state: KeyState, outcomes: Sequence[Outcome]) -> KeyState:
         applied = dict(state.applied)
@@ -163,7 +163,7 @@ class Closer:
         for cluster in sorted({name for name, _ in chunk.entries}):
             entries = [entry for name, entry in chunk.entries if name == cluster]
             actions.append(self._audit.changes(cluster, entries, epoch, now, chunk.token))
-        self._transactor.run({*clusters, *chunk.clusters}, actions, chunk.token)
+        self._transactor.run(chunk.clusters or clusters, actions, chunk.token)
         for state in chunk.states:
             self._ledgers[state.key.cluster].store(state)
         for committed in chunk.committed:

@@ -8,7 +8,7 @@ from aws_lambda_powertools import Logger
 
 from kubesync.aws.clusters import ClusterConfig
 from kubesync.aws.resync_requests import RequestTable, ResyncRequest
-from kubesync.domain.errors import ErrorCode, KubesyncError, StoreError
+from kubesync.domain.errors import ErrorCode, KubesyncError, NotMasterError, StoreError
 from kubesync.session.master import Master, MasterParts
 from kubesync.session.removal import Removal
 from kubesync.session.resync import Resync
@@ -104,6 +104,8 @@ class Control:
                 continue
             try:
                 clusters.append(Resync(self._master, name, force=request.force).run(dry_run=request.dry_run))
+            except NotMasterError:
+                raise
             except KubesyncError as error:
                 clusters.append({"cluster": name, "error": str(error)})
         return {"dry_run": request.dry_run, "forced": request.force, "clusters": clusters}

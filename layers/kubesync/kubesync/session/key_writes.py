@@ -6,19 +6,33 @@ intended record sets. A crash in between loses nothing: until the parts are stor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from typing import Final
 
 from kubesync.aws.audit import Entry
 from kubesync.aws.dynamodb_values import item_bytes
 from kubesync.aws.state import StateTable
-from kubesync.aws.store import Action, Put
+from kubesync.aws.store import Action, Key, Put
+from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import KeyState
 
-# A key's own item, one more slice of it, and its open mark come on top of the actions of its pieces.
-_OWN_ACTIONS = 3
 # Below the 4 MB of a transaction by what checks, an audit item and checkpoints take.
-_ROOM_BYTES = 3_500_000
+_ROOM_BYTES: Final = 3_500_000
+# A transaction checks a fence for each cluster that it writes for: keys of others inherit names.
+MAX_CLUSTERS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """Actions besides a key's own: ``early`` not after its final state, ``late`` not before it."""
+
+    early: Mapping[ServiceKey, Sequence[Action]] = field(default_factory=dict)
+    late: Mapping[ServiceKey, Sequence[Action]] = field(default_factory=dict)
+
+
+NO_NOTES: Final = Notes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,26 +46,35 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class KeyWrite:
-    """A key from ``before`` to ``after``, by way of pieces that may be written ahead of it."""
+    """A key from ``before`` to ``after``, by way of pieces that may be written ahead of it.
+
+    ``trailing`` actions are written with the final state or after it, never before.
+    """
 
     before: KeyState
     after: KeyState
     pieces: tuple[Piece, ...] = ()
     entries: tuple[Entry, ...] = ()
+    trailing: tuple[Action, ...] = ()
 
-    def steps(self, room: int) -> list[list[Piece]]:
-        """Pieces in groups that fit one transaction each; the key's final state goes with the last."""
-        own = _OWN_ACTIONS + self.before.slices
+    def steps(self, own: Sequence[Action], room: int) -> list[list[Piece]]:
+        """Pieces in groups that fit one transaction each; the key's final state goes with the last.
+
+        Args:
+            own: the actions that store the key itself; the states on the way there take about as much.
+        """
+        own_actions, own_bytes = max(len(own), self.before.slices) + 2, _bytes(own)
         groups: list[list[Piece]] = [[]]
-        count, size = own, 0
+        count, size, clusters = own_actions, own_bytes, {self.before.key.cluster}
         for piece in self.pieces:
             weight = _bytes(piece.actions)
-            if groups[-1] and (count + len(piece.actions) > room or size + weight > _ROOM_BYTES):
+            full = count + len(piece.actions) > room or size + weight > _ROOM_BYTES
+            if groups[-1] and (full or len(clusters | piece.clusters) > MAX_CLUSTERS):
                 groups.append([])
-                count, size = own, 0
-            size += weight
+                count, size, clusters = own_actions, own_bytes, {self.before.key.cluster}
+            count, size = count + len(piece.actions), size + weight
+            clusters |= piece.clusters
             groups[-1].append(piece)
-            count += len(piece.actions)
         return groups
 
 
@@ -65,6 +88,24 @@ class Chunk:
     entries: list[tuple[str, Entry]] = field(default_factory=list)
     clusters: set[str] = field(default_factory=set)
     committed: list[Callable[[], None]] = field(default_factory=list)
+    size: int = 0
+    places: set[Key] = field(default_factory=set)
+
+    def takes(self, actions: Sequence[Action], clusters: AbstractSet[str], room: int) -> bool:
+        """Whether these may join: they fit, and name no item that is named already (a transaction may name it once)."""
+        return not self.actions or (
+            len(self.actions) + len(actions) <= room
+            and self.size + _bytes(actions) <= _ROOM_BYTES
+            and len(self.clusters | clusters) <= MAX_CLUSTERS
+            and self.places.isdisjoint(action.key for action in actions)
+        )
+
+    def add(self, actions: Iterable[Action], clusters: Iterable[str]) -> None:
+        for action in actions:
+            self.actions.append(action)
+            self.places.add(action.key)
+            self.size += _bytes([action])
+        self.clusters.update(clusters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,45 +123,47 @@ def chunks_of(
     room: int,
     closing: Callable[[str], Closing] = lambda _token: Closing(),
 ) -> Iterator[Chunk]:
-    """Cut writes into transactions of at most ``room`` actions.
+    """Cut writes into transactions of at most ``room`` actions, for at most ``MAX_CLUSTERS`` clusters each.
 
     Args:
         closing: actions of the last transaction, given its token: checkpoints, inflight.
     """
-    chunk, size = Chunk(token()), 0
+    chunk = Chunk(token())
     for write in writes:
-        state = write.before
-        groups = write.steps(room)
+        state, cluster = write.before, write.before.key.cluster
+        stored, own = table.put(state, write.after, chunk.token)
+        groups = write.steps(own, room)
         for number, group in enumerate(groups, 1):
             final = number == len(groups)
             after = write.after if final else _applied(state, group)
             of_pieces = [action for piece in group for action in piece.actions]
-            stored, own = table.put(state, after, chunk.token)
-            added = _bytes([*of_pieces, *own])
-            full = len(chunk.actions) + len(of_pieces) + len(own) > room or size + added > _ROOM_BYTES
-            # One transaction may name an item once: a claim that one key lets go and another gives up takes two.
-            again = not {action.key for action in chunk.actions}.isdisjoint(a.key for a in [*of_pieces, *own])
-            if chunk.actions and (full or again):
-                yield chunk
-                chunk, size = Chunk(token()), 0
+            clusters = {cluster}.union(*(piece.clusters for piece in group))
+            if len(groups) > 1:
                 stored, own = table.put(state, after, chunk.token)
-            size += added
-            chunk.actions += [*of_pieces, *own]
+            if not chunk.takes([*of_pieces, *own], clusters, room):
+                yield chunk
+                chunk = Chunk(token())
+                stored, own = table.put(state, after, chunk.token)
+            chunk.add([*of_pieces, *own], clusters)
             chunk.states.append(stored)
-            chunk.clusters |= {stored.key.cluster}.union(*(piece.clusters for piece in group))
             if final:
-                chunk.entries += [(stored.key.cluster, entry) for entry in write.entries]
+                chunk.entries += [(cluster, entry) for entry in write.entries]
             else:
                 # The next step changes the same item: it cannot share a transaction with this one.
                 yield chunk
-                chunk, size = Chunk(token()), 0
+                chunk = Chunk(token())
             state = stored
+        for action in write.trailing:
+            if not chunk.takes([action], {cluster}, room):
+                yield chunk
+                chunk = Chunk(token())
+            chunk.add([action], {cluster})
     last = closing(chunk.token)
-    if chunk.actions and len(chunk.actions) + len(last.actions) > room:
+    if not chunk.takes(last.actions, frozenset(), room):
         yield chunk
         chunk = Chunk(token())
         last = closing(chunk.token)
-    chunk.actions += last.actions
+    chunk.add(last.actions, ())
     chunk.committed.append(last.committed)
     if chunk.actions:
         yield chunk

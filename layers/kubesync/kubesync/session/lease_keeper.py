@@ -139,6 +139,10 @@ class LeaseKeeper:
         self._write_until = tried.started_monotonic + self._times.write_seconds
         return tried.seen, lease
 
+    def raise_epoch(self, at_least: int) -> None:
+        """Before acquiring: draw only epochs above this one, after tables were lost or restored."""
+        self._table.raise_epoch(at_least)
+
     def start(self, ends_at_epoch: float) -> None:
         """Renew from now on, in a thread of its own; ``ends_at_epoch`` tells others when this session will end."""
         self._ends_at_ms = int(ends_at_epoch * 1000)

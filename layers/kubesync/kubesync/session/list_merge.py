@@ -14,7 +14,7 @@ from kubesync.domain.merge import judge_absences, with_observations, without_par
 from kubesync.domain.objects import Resource, ServiceKey, Snapshot
 from kubesync.domain.state import KeyState, PartId
 from kubesync.session.ledger import Ledger
-from kubesync.session.sightings import LivePart, Sightings, absent_from, live_parts
+from kubesync.session.sightings import LivePart, Sightings, absent_from, live_parts, moved_in
 
 KEYS_AT_A_TIME: Final = 200
 
@@ -94,10 +94,13 @@ class ListMerge:
             # Objects that a changed configuration put out of scope are not missing from the list: nobody listed them.
             missing = [part for part in absent if scope is None or part.key.namespace == scope]
             unlisted = [part for part in absent if scope is not None and part.key.namespace != scope]
-            live = sum(1 for part in parts if part.part_id.resource is resource)
+            in_scope = (part for part in parts if scope is None or part.key.namespace == scope)
+            live = sum(1 for part in in_scope if part.part_id.resource is resource)
+            # Listed, at another Service: no absence that could be doubted.
+            moved = moved_in(snapshot, parts, self._ledger.listeners[resource].generation)
             same = not missing or self._same_cluster(uid, resource)
             verdict = judge_absences(live, len(missing), same_cluster=same, forced=self._forced)
-            found.gone[resource] = _by_key([*unlisted, *missing] if verdict.believed else unlisted)
+            found.gone[resource] = _by_key([*moved, *unlisted, *(missing if verdict.believed else ())])
             found.held[resource] = {} if verdict.believed else _by_key(missing)
             if not verdict.believed:
                 found.reasons[resource] = verdict.reason
@@ -106,8 +109,10 @@ class ListMerge:
     def _forget_slices(self, gone: PartsOfKeys, sightings: Sightings) -> None:
         for key, part_ids in gone.items():
             for part_id in part_ids:
+                if (key.namespace, part_id.name) in sightings.places:
+                    continue  # it came back, or is at another Service
                 forget = self._table.remember_slice(key.cluster, key.namespace, part_id.name, None)
-                sightings.extras[key].append(forget)
+                sightings.late[key].append(forget)
 
     def _of_one_source(self, state: KeyState) -> KeyState:
         """Parts of an endpoints source that is not used any more are dropped once the new one has listed."""

@@ -20,13 +20,17 @@ class SharedWindow:
     def __init__(self, length_seconds: float, clock: Clock) -> None:
         self._window = Window(length_seconds)
         self._clock = clock
-        self.changed = threading.Condition()
+        self._lock = threading.RLock()
+        self.changed = threading.Condition(self._lock)
 
     def event(self, event: RawEvent) -> None:
-        with self.changed:
-            opened = self._window.closes_at() is None
-            self._window.add_event(event, self._clock.monotonic())
-            if opened:
+        # The hot path of a session: the bare lock, and the clock only for the event that opens the window.
+        with self._lock:
+            opened_at = self._window.opened_at
+            if opened_at is not None:
+                self._window.add_event(event, opened_at)
+            else:
+                self._window.add_event(event, self._clock.monotonic())
                 self.changed.notify_all()
 
     def bookmark(self, resource: Resource, resource_version: int) -> None:

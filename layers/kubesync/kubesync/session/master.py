@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from aws_lambda_powertools import Logger
 
@@ -52,7 +53,13 @@ class MasterParts:
 
 
 class Master:
-    """Everything that one master runs. Methods are called from the session's own thread unless they say otherwise."""
+    """Everything that one master runs. Methods are called from the session's own thread unless they say otherwise.
+
+    ``pool_type`` and ``runner_type`` say who runs zones and clusters: threads, unless a test steps them by hand.
+    """
+
+    pool_type: ClassVar[type[ZonePool]] = ZonePool
+    runner_type: ClassVar[type[ClusterRunner]] = ClusterRunner
 
     def __init__(
         self,
@@ -84,12 +91,18 @@ class Master:
         self._reclaimer = Reclaimer(parts.zones, self.ledgers, self.recorders, self.closer)
         self._keeper = keeper
         self.deadline = 0.0
+        self._clean = False
+        self._held = False
         self.pool: ZonePool | None = None
 
     # --- taking over ---
 
-    def take_over(self, *, clean: bool) -> None:
-        """Raise fences, before any state is read; then find out what is open, and settle what an unclean end left behind."""
+    def take_over(self, *, clean: bool, hold_zones: bool = False) -> None:
+        """Raise fences, before any state is read; then find out what is open, and settle what an unclean end left behind.
+
+        Args:
+            hold_zones: write no zone before ``release_zones``.
+        """
         configs = self.clusters.all(self.parts.settings.shard)
         for config in configs:
             raise_fence(self.parts.store, config.name, self.transactor.epoch)
@@ -97,13 +110,21 @@ class Master:
         for config in configs:
             self._register(config)
         zones = {zone.id: zone for ledger in self.ledgers.values() for zone in ledger.rules.zones}
-        self.pool = ZonePool(
+        self.pool = self.pool_type(
             self._zone_means(), self.parts.clock, clean=clean, zones=zones, on_not_master=self._not_master
         )
-        if not clean:
+        self._clean, self._held = clean, True
+        if not hold_zones:
+            self.release_zones()
+
+    def release_zones(self) -> None:
+        """Begin to write zones: settle what an unclean end left behind, then what is open."""
+        assert self.pool is not None
+        self._held = False
+        if not self._clean:
             self.pool.settle(self.inflight.zones())
-        for config in configs:
-            self._take_queue(config.name)
+        for name in list(self.ledgers):
+            self._take_queue(name)
 
     def _register(self, config: ClusterConfig) -> None:
         ledger = self.ledgers.get(config.name)
@@ -154,6 +175,7 @@ class Master:
             limits=BatchLimits(settings.batch_elements, settings.batch_characters),
             problems=ZoneProblemTable(self.parts.store, settings.shard, self.report.session),
             truly_master=self._keeper.truly_master,
+            progress=self.progress,
         )
 
     # --- clusters ---
@@ -167,7 +189,7 @@ class Master:
     def start_cluster(self, name: str, relist: Mode | None = None) -> ClusterRunner:
         """Start the runner of a registered cluster; ``relist``: by listing, taken this way."""
         told = RunnerEvents(self.opened, self._heirs, self._listener_error, self._not_master, self.progress)
-        runner = ClusterRunner(
+        runner = self.runner_type(
             self.ledgers[name],
             self.recorders[name],
             self.parts.connector,
@@ -232,17 +254,21 @@ class Master:
 
     def _note(self, cluster: str, resource: Resource, code: ErrorCode, message: str, status: int | None = None) -> None:
         now = self.parts.clock.epoch()
-        fields: dict[str, object] = {"resource": resource.value, "code": int(code), "key": code.key, "message": message}
+        fields: dict[str, object] = {"code": int(code), "key": code.key, "message": message}
         if status is not None:
             fields["status"] = status
-        at, token = timestamp(now), self.transactor.token()
-        count = self.listeners.count_error(cluster, resource, code, message, at, self.report.session)
+        token, session = self.transactor.token(), self.report.session
+        count = self.listeners.count_error(cluster, resource, code, fields, timestamp(now), session)
+        history = self.audit.error(cluster, {"resource": resource.value, **fields}, now)
         ledger = self.ledgers.get(cluster)
         if ledger is None:
             return
         try:
             with ledger.lock:
-                self.transactor.run([cluster], [count, self.audit.error(cluster, fields, now)], token)
+                if code is ErrorCode.NOT_MASTER:
+                    self.transactor.last_word(cluster, [count, history], token)
+                else:
+                    self.transactor.run([cluster], [count, history], token)
         except NotMasterError as lost:
             self._not_master(lost)
         except (StoreError, StaleStateError) as failed:
@@ -266,7 +292,7 @@ class Master:
         """Stop reading, apply the last windows, close what can be closed.
 
         Args:
-            abandon: the lease is another's: write nothing.
+            abandon: the lease is another's: write nothing more than, where no fence forbids it, that it was lost.
 
         Returns:
             Whether everything has ended and no outcome is unknown.
@@ -278,9 +304,10 @@ class Master:
         clean = all(joined) and not any(runner.failed for runner in [*running, *self._ended])
         if self.pool is not None:
             clean = self.pool.drain(self.parts.clock.monotonic() + 1.0 if abandon else drain_until) and clean
-        if not abandon:
-            for runner in running:
-                self._note_end(runner, code)
+        for runner in running:
+            self._note_end(runner, code)
+        # Zones that were held back after an unclean end are still to be settled, by whoever comes next.
+        clean = clean and (self._clean or not self._held)
         if not clean:
             self._keeper.give_up_writing()
         self._fill_report([*self._ended, *running])

@@ -5,22 +5,22 @@ parts ── desired state ── who may have which name ── upstreams that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from kubesync.aws.audit import Entry, describe
-from kubesync.aws.claims import Claim, ClaimTable
+from kubesync.aws.claims import ClaimTable
 from kubesync.aws.state import StateTable
-from kubesync.aws.store import Action
 from kubesync.aws.upstreams import UpstreamTable
 from kubesync.domain.desired import Desired, desired
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.plan import Assignment, assign_names, changes_of
-from kubesync.domain.records import Node, Problem, RecordKey, RecordSet
+from kubesync.domain.records import Node, Problem
 from kubesync.domain.state import KeyState, Name, OpenMark, UpstreamState, names_of
 from kubesync.domain.upstreams import digest
-from kubesync.session.key_writes import KeyWrite, Piece
+from kubesync.session.claim_book import ClaimBook
+from kubesync.session.key_writes import NO_NOTES, KeyWrite, Notes, Piece
 from kubesync.session.ledger import Ledger
 
 
@@ -66,42 +66,38 @@ class Planner:
         self._ledger = ledger
         self._tables = tables
         self._now = clock_epoch
-        self._fenced_here = fenced_here
         self._removing = removing
         self._distrust_upstreams = distrust_upstreams
         self._doubted = doubted
-        self.heirs: list[ServiceKey] = []
-        self._taken: dict[Name, ServiceKey] = {}
+        self._book = ClaimBook(tables.claims, tables.state, fenced_here)
 
-    def plan(
-        self, pairs: Iterable[tuple[KeyState, KeyState]], why: str, extras: Mapping[ServiceKey, Sequence[Action]]
-    ) -> Planned:
+    def plan(self, pairs: Iterable[tuple[KeyState, KeyState]], why: str, notes: Notes = NO_NOTES) -> Planned:
         """Plan keys, given as stored and as merged with what was seen.
 
         Order matters where several want one name: callers give the oldest first.
 
         Args:
             why: for the audit.
-            extras: actions that have to be written together with a key.
+            notes: actions that have to be written not after a key, or not before it.
         """
         wants = [(before, seen, self._wanted(seen)) for before, seen in pairs]
-        claims = self._claims(wants)
+        self._book.read(self._names_in_question(wants))
         stands = self._stands(wants)
         writes: list[KeyWrite] = []
-        self.heirs = []
         for before, seen, want in wants:
-            write = self._write(before, seen, want, claims, stands, why)
-            extra = extras.get(before.key)
-            if extra:
+            write = self._write(before, seen, want, stands, why)
+            early, late = notes.early.get(before.key, ()), notes.late.get(before.key, ())
+            if early or late:
                 write = write or KeyWrite(before, seen)
                 written = {action.key for piece in write.pieces for action in piece.actions}
-                # An item may be named once; what was noted first counts: a slice that came back is not forgotten.
-                firsts = {action.key: action for action in reversed(extra)}
-                extra = [action for action in firsts.values() if action.key not in written]
-                write = replace(write, pieces=(*write.pieces, Piece(tuple(extra), lambda state: state)))
+                first = [Piece((action,), lambda state: state) for action in early]
+                # A note that this very plan makes anew stays.
+                trailing = tuple(action for action in late if action.key not in written)
+                write = replace(write, pieces=(*first, *write.pieces), trailing=trailing)
             if write is not None:
                 writes.append(write)
-        return Planned(tuple(writes), tuple(self.heirs))
+        heirs, self._book.heirs = tuple(self._book.heirs), []
+        return Planned(tuple(writes), heirs)
 
     def _wanted(self, seen: KeyState) -> Desired:
         views = self._ledger.listeners
@@ -113,13 +109,13 @@ class Planner:
         endpoints = seen.endpoints(source) if views[source].whole else None
         return desired(seen.key, seen.service, endpoints, self._ledger.rules)
 
-    def _claims(self, wants: Iterable[tuple[KeyState, KeyState, Desired]]) -> dict[Name, Claim]:
+    def _names_in_question(self, wants: Iterable[tuple[KeyState, KeyState, Desired]]) -> set[Name]:
         unknown: set[Name] = set()
         for _, seen, want in wants:
             records = seen.intended if want.records is None else want.records
-            kept = names_of(records) | names_of(seen.applied)
+            kept = (names_of(records) - seen.conflicts.keys()) | names_of(seen.applied)
             unknown |= (names_of(records) - seen.claims) | seen.waits | (seen.claims - kept)
-        return self._tables.claims.read(unknown) if unknown else {}
+        return unknown
 
     def _stands(self, wants: Iterable[tuple[KeyState, KeyState, Desired]]) -> dict[str, UpstreamState]:
         """What stands in the table of upstreams that the key's own state does not know, or does not know for sure.
@@ -139,15 +135,13 @@ class Planner:
         unknown = {
             upstream for _, seen, want in wants for upstream in want.upstreams or {} if upstream not in seen.upstreams
         }
-        versions = self._tables.upstreams.versions(sorted(unknown)) if unknown else {}
-        return {name: UpstreamState(version, "", 1) for name, version in versions.items()}
+        return self._tables.upstreams.standing(sorted(unknown)) if unknown else {}
 
     def _write(
         self,
         before: KeyState,
         seen: KeyState,
         want: Desired,
-        claims: Mapping[Name, Claim],
         stands: Mapping[str, UpstreamState],
         why: str,
     ) -> KeyWrite | None:
@@ -158,9 +152,10 @@ class Planner:
         if want.records is None:
             problems += [p for p in seen.problems if p.code == "NameTaken"]
         else:
-            assignment = self._assign(seen, want.records, claims)
+            owners = {name: self._book.owner(name) for name in names_of(want.records)}
+            assignment = assign_names(seen, want.records, owners)
             problems += assignment.problems
-            after, of_names = self._names(after, assignment, claims)
+            after, of_names = self._names(before, after, assignment)
             pieces += of_names
         if want.upstreams is not None:
             after, of_upstreams, changed = self._upstreams(after, want.upstreams, stands, why)
@@ -176,76 +171,36 @@ class Planner:
             return None
         return KeyWrite(before, after, tuple(pieces), tuple(entries))
 
-    def _assign(
-        self, seen: KeyState, wanted: Mapping[RecordKey, RecordSet], claims: Mapping[Name, Claim]
-    ) -> Assignment:
-        owners: dict[Name, ServiceKey | None] = {name: claim.owner for name, claim in claims.items()}
-        owners |= self._taken
-        assignment = assign_names(seen, wanted, owners)
-        # Within one window or list the first in order has it; the others queue behind it once its claim is stored.
-        self._taken |= dict.fromkeys(assignment.gained, seen.key)
-        return assignment
-
-    def _names(
-        self, seen: KeyState, assignment: Assignment, claims: Mapping[Name, Claim]
-    ) -> tuple[KeyState, list[Piece]]:
+    def _names(self, before: KeyState, seen: KeyState, assignment: Assignment) -> tuple[KeyState, list[Piece]]:
         pieces: list[Piece] = []
-        table, key = self._tables.claims, seen.key
+        book, key = self._book, seen.key
         wanted_names = names_of(assignment.intended)
         conflicts = {name: reason for name, reason in seen.conflicts.items() if name in wanted_names}
-        for name in sorted(assignment.gained):
-            inherited = name in claims and claims[name].owner == key
-            pieces.append(Piece(() if inherited else tuple(table.gain(name, key, "")), _claiming(name)))
-        created_at = seen.service.created_at if seen.service is not None else ""
-        for name in sorted(assignment.waits - seen.waits):
-            claim = claims.get(name)
-            if claim is not None:
-                pieces.append(Piece(tuple(table.wait(claim, key, created_at)), _waiting(name)))
-        unplaced = {name for name in assignment.waits - seen.waits if name not in claims}
-        if unplaced:
-            # The owner's claim is stored by this very commit: queue right after it.
-            self.heirs.append(key)
-            notes = tuple(self._tables.state.mark_heir(key, name) for name in sorted(unplaced))
-            pieces.append(Piece(notes, lambda state: state))
-        given_up = sorted(seen.waits - assignment.waits - assignment.gained)
-        pieces += [self._give_up(seen, name, claims.get(name)) for name in given_up]
+        pieces += [Piece(tuple(book.gain(name, key)), _claiming(name)) for name in sorted(assignment.gained)]
+        created_at = _created_at(seen)
+        # A Service that was made anew takes its new place in the queue.
+        requeued = seen.waits & assignment.waits if created_at != _created_at(before) else frozenset[Name]()
+        given_up = seen.waits - assignment.waits - assignment.gained
+        for name in sorted(given_up):
+            actions, clusters = book.give_up(name, key)
+            pieces.append(Piece(tuple(actions), _waiting(name, waits=False), clusters))
+        for name in sorted(assignment.waits):
+            if name not in seen.waits:
+                pieces.append(Piece(tuple(book.wait(name, key, created_at)), _waiting(name, waits=True)))
+            elif name in requeued:
+                pieces.append(Piece(tuple(book.requeue(name, key, created_at)), lambda state: state))
         kept = (wanted_names - conflicts.keys()) | names_of(seen.applied)
         for name in sorted(seen.claims - kept):
-            pieces += self.let_go(key, name, claims.get(name))
+            actions, clusters = book.let_go(name, key)
+            pieces.append(Piece(tuple(actions), unclaiming(name), clusters))
         after = replace(
             seen,
             intended=dict(assignment.intended),
             claims=(seen.claims | assignment.gained) & (kept | assignment.gained),
-            waits=assignment.waits - unplaced,
+            waits=assignment.waits,
             conflicts=conflicts,
         )
         return after, pieces
-
-    def _give_up(self, seen: KeyState, name: Name, claim: Claim | None) -> Piece:
-        table, key = self._tables.claims, seen.key
-        clusters: frozenset[str] = frozenset()
-        if claim is not None and claim.owner == key:
-            actions, clusters = self._release(claim)
-        else:
-            actions = table.give_up(claim, table.waiter_places(name, key))
-        return Piece(tuple(actions), lambda state: replace(state, waits=state.waits - {name}), clusters)
-
-    def let_go(self, key: ServiceKey, name: Name, claim: Claim | None) -> list[Piece]:
-        """Release a claim of a key, to the first that waits for it."""
-        if claim is None or claim.owner != key:
-            return []
-        actions, clusters = self._release(claim)
-        return [Piece(tuple(actions), lambda state: replace(state, claims=state.claims - {name}), clusters)]
-
-    def _release(self, claim: Claim) -> tuple[list[Action], frozenset[str]]:
-        table = self._tables.claims
-        heir = table.first_waiter(claim.name) if claim.waiting else None
-        actions = table.let_go(claim, heir)
-        if heir is None or heir[0].cluster not in self._fenced_here:
-            return actions, frozenset()
-        actions.append(self._tables.state.mark_heir(heir[0], claim.name))
-        self.heirs.append(heir[0])
-        return actions, frozenset({heir[0].cluster})
 
     def _upstreams(
         self, seen: KeyState, wanted: Mapping[str, tuple[Node, ...]], stands: Mapping[str, UpstreamState], why: str
@@ -289,8 +244,17 @@ def _claiming(name: Name) -> Callable[[KeyState], KeyState]:
     return lambda state: replace(state, claims=state.claims | {name}, waits=state.waits - {name})
 
 
-def _waiting(name: Name) -> Callable[[KeyState], KeyState]:
-    return lambda state: replace(state, waits=state.waits | {name})
+def unclaiming(name: Name) -> Callable[[KeyState], KeyState]:
+    """What letting go of a claim makes of a key's state."""
+    return lambda state: replace(state, claims=state.claims - {name})
+
+
+def _waiting(name: Name, *, waits: bool) -> Callable[[KeyState], KeyState]:
+    return lambda state: replace(state, waits=state.waits | {name} if waits else state.waits - {name})
+
+
+def _created_at(state: KeyState) -> str:
+    return state.service.created_at if state.service is not None else ""
 
 
 def _upstream(upstream: str, written: UpstreamState | None) -> Callable[[KeyState], KeyState]:

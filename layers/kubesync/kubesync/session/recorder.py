@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import batched, chain
 from typing import Final
 
@@ -19,7 +20,7 @@ from kubesync.domain.merge import with_observations, without_tombstones
 from kubesync.domain.objects import Observation, RawEvent, Resource, ServiceKey
 from kubesync.domain.state import KeyState, Name
 from kubesync.domain.window import WindowContent
-from kubesync.session.key_writes import Chunk, Closing, KeyWrite, chunks_of
+from kubesync.session.key_writes import MAX_CLUSTERS, NO_NOTES, Chunk, Closing, KeyWrite, Notes, chunks_of
 from kubesync.session.ledger import Ledger
 from kubesync.session.list_merge import KEYS_AT_A_TIME, ListMerge
 from kubesync.session.planner import Planner, Tables
@@ -29,8 +30,6 @@ from kubesync.session.transactor import StaleStateError, Transactor
 # Windows without effect move their checkpoint at most so often (I6).
 IDLE_CHECKPOINT_SECONDS: Final = 30.0
 _ATTEMPTS: Final = 8
-# Fence checks of other clusters whose keys inherit a name.
-_FOREIGN_FENCES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +67,15 @@ class Mode:
     distrust_upstreams: bool = False
 
 
+@dataclass(slots=True)
+class Preview:
+    """What recording would come to: states as they would be, changes, and deletions that would be held back."""
+
+    states: dict[ServiceKey, KeyState] = field(default_factory=dict)
+    entries: list[Entry] = field(default_factory=list)
+    held: dict[Resource, str] = field(default_factory=dict)
+
+
 class Recorder:
     """Records windows of one cluster. Every method takes the ledger's lock."""
 
@@ -76,6 +84,10 @@ class Recorder:
         self._means = means
         self._held: dict[Resource, str] = {}
         self._doubted: set[str] = set()
+        # Kept over attempts: what an attempt wrote before it failed is not seen as a change by the next one.
+        self._opened: dict[ServiceKey, None] = {}
+        self._heirs: dict[ServiceKey, None] = {}
+        self._changed: set[ServiceKey] = set()
 
     def record(self, content: WindowContent, mode: Mode = Mode(), *, flush: bool = False) -> Recorded:
         """Make a window durable.
@@ -94,14 +106,16 @@ class Recorder:
         wanted = list(keys)
 
         def attempt() -> Recorded:
-            notes = {key: self._means.tables.state.unmark_heir(key) for key in wanted}
-            return self._commit(((s, s) for s in self._ledger.states(wanted).values()), why, _nothing, notes)
+            # The oldest first: where a name has been let go meanwhile, it is theirs.
+            states = sorted(self._ledger.states(wanted).values(), key=_age)
+            notes = Notes(late={key: self._means.tables.state.unmark_heir(key) for key in wanted})
+            return self._commit(((s, s) for s in states), why, notes=notes)
 
         return self._until_fresh(attempt)
 
     def transform(self, pairs: Callable[[], Iterable[tuple[KeyState, KeyState]]], why: str) -> Recorded:
         """Plan given pairs of states (as stored, as they are to be seen); asked for again when they turn out stale."""
-        return self._until_fresh(lambda: self._commit(pairs(), why, _nothing))
+        return self._until_fresh(lambda: self._commit(pairs(), why))
 
     def without_conflicts(self, key: ServiceKey, free: AbstractSet[Name]) -> Recorded:
         """Plan a key anew after the foreign sets at some of its names have gone."""
@@ -109,20 +123,23 @@ class Recorder:
         def attempt() -> Recorded:
             state = self._ledger.states([key])[key]
             left = {name: reason for name, reason in state.conflicts.items() if name not in free}
-            return self._commit([(state, replace(state, conflicts=left))], "the name is free again", _nothing)
+            return self._commit([(state, replace(state, conflicts=left))], "the name is free again")
 
         return self._until_fresh(attempt)
 
-    def preview(self, content: WindowContent, mode: Mode) -> tuple[list[Entry], dict[Resource, str]]:
-        """What recording these lists would change, and what would be held back. Writes nothing; spoils the ledger."""
+    def preview(self, content: WindowContent, mode: Mode) -> Preview:
+        """What recording these lists would come to. Writes nothing; spoils the ledger."""
+        preview = Preview()
         with self._ledger.lock:
             sightings, pairs, _ = self._listed(content, mode)
             planner = self._planner(mode)
-            entries: list[Entry] = []
             for batch in batched(pairs, KEYS_AT_A_TIME):
-                for write in planner.plan(batch, "resync", sightings.extras).writes:
-                    entries += write.entries
-        return entries, dict(self._held)
+                preview.states |= {before.key: before for before, _ in batch}
+                for write in planner.plan(batch, "resync", sightings.notes).writes:
+                    preview.states[write.after.key] = write.after
+                    preview.entries += write.entries
+            preview.held = dict(self._held)
+        return preview
 
     def sweep(self) -> None:
         """Drop tombstones that no event can contradict any more (everything before the checkpoints is durable)."""
@@ -154,18 +171,17 @@ class Recorder:
         views = self._ledger.listeners
         if content.snapshots:
             sightings, pairs, identity = self._listed(content, mode)
-            return self._commit(
-                pairs, "list", lambda token: self._closing(token, identity), sightings.extras, mode, flush=True
-            )
+            closing = partial(self._closing, extra=identity)
+            return self._commit(pairs, "list", closing, sightings.notes, mode, flush=True)
         for resource, version in content.checkpoints.items():
             views[resource].seen_version = version
         observations = [self._means.observe(event) for event in content.events]
         if not observations:
-            return self._idle(flush=flush)
+            return self._idle(self._closing, flush=flush)
         sightings = self._sort(observations, whole=False)
         states = self._ledger.states(sightings.by_key)
         merged = self._merged(sightings, states)
-        return self._commit(merged, "watch", self._closing, sightings.extras, mode, flush=flush)
+        return self._commit(merged, "watch", self._closing, sightings.notes, mode, flush=flush)
 
     def _listed(
         self, content: WindowContent, mode: Mode
@@ -177,7 +193,11 @@ class Recorder:
             stored = views[resource].checkpoint
             known = stored.generation if stored is not None else 0
             elsewhere = stored is not None and stored.basis.server != self._ledger.config.server
-            views[resource].generation = known + 1 if snapshot.store_went_back or elsewhere else max(known, 1)
+            # Nobody saw it go back where nothing was being watched. Not so when this very list was recorded already.
+            below = stored is not None and snapshot.resource_version < stored.resource_version
+            again = stored is not None and stored.resource_version == content.checkpoints.get(resource)
+            anew = snapshot.store_went_back or elsewhere or (below and not again)
+            views[resource].generation = known + 1 if anew else max(known, 1)
             views[resource].whole = True
         for resource, version in content.checkpoints.items():
             views[resource].seen_version = version
@@ -202,9 +222,9 @@ class Recorder:
         self, sightings: Sightings, states: Mapping[ServiceKey, KeyState]
     ) -> Iterator[tuple[KeyState, KeyState]]:
         generations = self._ledger.generations()
-        for key in sorted(sightings.by_key, key=lambda k: (sightings.created_at(k), k)):
-            before = states[key]
-            yield before, with_observations(before, sightings.by_key[key], generations)
+        afters = [with_observations(states[key], seen, generations) for key, seen in sightings.by_key.items()]
+        for after in sorted(afters, key=_age):
+            yield states[after.key], after
 
     # --- transactions ---
 
@@ -212,35 +232,38 @@ class Recorder:
         self,
         pairs: Iterable[tuple[KeyState, KeyState]],
         why: str,
-        closing: Callable[[str], Closing],
-        extras: Mapping[ServiceKey, Sequence[Action]] | None = None,
+        closing: Callable[[str], Closing] | None = None,
+        notes: Notes = NO_NOTES,
         mode: Mode = Mode(),
         *,
         flush: bool = False,
     ) -> Recorded:
         planner = self._planner(mode)
-        heirs: list[ServiceKey] = []
 
         def planned() -> Iterator[KeyWrite]:
             for batch in batched(pairs, KEYS_AT_A_TIME):
-                plan = planner.plan(batch, why, extras or {})
-                heirs.extend(plan.heirs)
+                plan = planner.plan(batch, why, notes)
+                self._heirs |= dict.fromkeys(plan.heirs)
                 yield from plan.writes
 
         writes = planned()
         first = next(writes, None)
         if first is None:
-            idle = self._idle(flush=flush)
-            return replace(idle, heirs=tuple(dict.fromkeys(heirs)), held=dict(self._held))
-        opened: dict[ServiceKey, None] = {}
-        changed: set[ServiceKey] = set()
-        room = self._means.transactor.room(1 + _FOREIGN_FENCES)
+            return self._idle(closing, flush=flush)
+        room = self._means.transactor.room(MAX_CLUSTERS)
         tokens = self._means.transactor.token
-        for chunk in chunks_of(chain([first], writes), self._means.tables.state, tokens, room, closing):
+        last = closing or _nothing
+        for chunk in chunks_of(chain([first], writes), self._means.tables.state, tokens, room, last):
             self._run(chunk)
-            changed |= {state.key for state in chunk.states}
-            opened |= {state.key: None for state in chunk.states if state.opened is not None}
-        return Recorded(tuple(opened), tuple(dict.fromkeys(heirs)), len(changed), dict(self._held))
+            self._changed |= {state.key for state in chunk.states}
+            self._opened |= {state.key: None for state in chunk.states if state.opened is not None}
+        return self._came_to()
+
+    def _came_to(self) -> Recorded:
+        """What has been written since the last success: transactions before a failure count as well."""
+        recorded = Recorded(tuple(self._opened), tuple(self._heirs), len(self._changed), dict(self._held))
+        self._opened, self._heirs, self._changed = {}, {}, set()
+        return recorded
 
     def _planner(self, mode: Mode) -> Planner:
         return Planner(
@@ -267,20 +290,20 @@ class Recorder:
         for committed in chunk.committed:
             committed()
 
-    def _idle(self, *, flush: bool) -> Recorded:
+    def _idle(self, closing: Callable[[str], Closing] | None, *, flush: bool) -> Recorded:
         """Nothing changed: move checkpoints, if it is time."""
         now = self._means.clock.monotonic()
         due = flush or any(
             view.whole and now - view.written_at >= IDLE_CHECKPOINT_SECONDS for view in self._ledger.listeners.values()
         )
-        if due:
+        if due and closing is not None:
             chunk = Chunk(self._means.transactor.token())
-            closing = self._closing(chunk.token)
-            if closing.actions:
-                chunk.actions += closing.actions
-                chunk.committed.append(closing.committed)
+            last = closing(chunk.token)
+            if last.actions:
+                chunk.add(last.actions, ())
+                chunk.committed.append(last.committed)
                 self._run(chunk)
-        return Recorded(held=dict(self._held))
+        return self._came_to()
 
     def _closing(self, token: str, extra: Iterable[Action] = ()) -> Closing:
         """Checkpoints of all listeners, where they have moved; broken ones are taken back (I5)."""
@@ -302,7 +325,9 @@ class Recorder:
         def committed() -> None:
             for resource, new in moved.items():
                 self._ledger.listeners[resource].checkpoint = new
-                self._ledger.listeners[resource].written_at = self._means.clock.monotonic()
+            # Of all listeners: one that stands still must not make every window of the other write (I6).
+            for view in self._ledger.listeners.values():
+                view.written_at = self._means.clock.monotonic()
 
         return Closing((*extra, *actions), committed)
 
@@ -320,6 +345,10 @@ class Recorder:
         stored = self._means.listeners.checkpoints(self._ledger.config.name)
         for resource, view in self._ledger.listeners.items():
             view.checkpoint = stored.get(resource)
+
+
+def _age(state: KeyState) -> tuple[str, ServiceKey]:
+    return state.service.created_at if state.service is not None else "", state.key
 
 
 def _nothing(_token: str) -> Closing:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Final
+
+DONE: Final = "DONE"
+"""How a session ended that was started for a resync and did it; its code is 0."""
 
 
 @dataclass(slots=True)
@@ -36,7 +39,10 @@ class ClusterReport:
 
 @dataclass(slots=True)
 class SessionReport:
-    """A whole session. ``lag`` is from a window's first event to the accepted batch, in seconds."""
+    """A whole session.
+
+    ``code`` and ``ended``: of an ErrorCode, or 0 and DONE. ``lag``: from a window's first event to the accepted batch, in seconds.
+    """
 
     session: str
     epoch: int = 0
@@ -50,6 +56,7 @@ class SessionReport:
     zones: list[dict[str, Any]] = field(default_factory=list)
     lag: dict[str, float] = field(default_factory=dict)
     resyncs: list[dict[str, Any]] = field(default_factory=list)
+    recoveries: list[dict[str, Any]] = field(default_factory=list)
     clean: bool = False
 
     def document(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ state against zone        what really stands in the zone is walked while no batc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -21,7 +21,7 @@ from kubesync.domain.state import KeyState, Name
 from kubesync.domain.window import WindowContent
 from kubesync.session.ledger import Ledger
 from kubesync.session.master import Master
-from kubesync.session.recorder import Mode, Recorder
+from kubesync.session.recorder import Mode, Preview, Recorder
 
 LIST_SECONDS: Final = 300.0
 
@@ -102,20 +102,9 @@ class Resync:
         return {"changed_keys": runner.report.changed_keys - before, "held": dict(runner.report.held)}
 
     def _preview(self) -> dict[str, Any]:
-        ledger = Ledger(self._ledger.config, self._master.tables.state)
-        ledger.configure(self._ledger.config, self._master.listeners.checkpoints(self._cluster))
-        ledger.identity = self._ledger.identity
-        connector = self._master.parts.connector
-        try:
-            snapshots = {resource: connector.snapshot(ledger.config, resource) for resource in ledger.sources}
-        except ListenerError as error:
-            raise ResyncError(f"cluster {self._cluster} could not be listed: {error.message}") from error
-        versions: Mapping[Resource, int] = {r: s.resource_version for r, s in snapshots.items()}
-        content = WindowContent((), snapshots, versions, 0.0, 0)
-        recorder = Recorder(ledger, self._master.means(ledger.config))
-        entries, held = recorder.preview(content, self._mode)
-        changes = [{"what": e.what, "from": e.before, "to": e.after} for e in entries]
-        return {"changes": changes, "held": {resource.value: reason for resource, reason in held.items()}}
+        preview = preview_lists(self._master, self._cluster, self._mode)
+        changes = [{"what": e.what, "from": e.before, "to": e.after} for e in preview.entries]
+        return {"changes": changes, "held": {resource.value: reason for resource, reason in preview.held.items()}}
 
     # --- state against zone ---
 
@@ -155,6 +144,30 @@ class Resync:
         with self._ledger.lock:
             states = list(self._ledger.states(recorded.opened).values())
         self._master.opened(states, None)
+
+
+def list_now(master: Master, cluster: str) -> WindowContent:
+    """Complete lists of both listeners' resources, outside of any watch.
+
+    Raises:
+        ResyncError: the cluster could not be listed.
+    """
+    ledger, connector = master.ledgers[cluster], master.parts.connector
+    try:
+        snapshots = {resource: connector.snapshot(ledger.config, resource) for resource in ledger.sources}
+    except ListenerError as error:
+        raise ResyncError(f"cluster {cluster} could not be listed: {error.message}") from error
+    versions: dict[Resource, int] = {resource: snapshot.resource_version for resource, snapshot in snapshots.items()}
+    return WindowContent((), snapshots, versions, master.parts.clock.monotonic(), 0)
+
+
+def preview_lists(master: Master, cluster: str, mode: Mode) -> Preview:
+    """What taking complete lists now would come to, on a ledger of its own; nothing is written."""
+    known = master.ledgers[cluster]
+    ledger = Ledger(known.config, master.tables.state)
+    ledger.configure(known.config, master.listeners.checkpoints(cluster))
+    ledger.identity = known.identity
+    return Recorder(ledger, master.means(known.config)).preview(list_now(master, cluster), mode)
 
 
 def _as_it_stands(state: KeyState, drifts: list[Drift]) -> KeyState:

@@ -11,7 +11,7 @@ import math
 import secrets
 import threading
 from collections.abc import Callable
-from typing import Final
+from typing import ClassVar, Final
 
 from aws_lambda_powertools import Logger
 
@@ -24,7 +24,8 @@ from kubesync.session.control import Control
 from kubesync.session.lease_keeper import LeaseKeeper
 from kubesync.session.master import Master, MasterParts
 from kubesync.session.ports import Progress
-from kubesync.session.report import SessionReport
+from kubesync.session.recovery import RecoveryRequest, find_journals, newest_epoch, recover
+from kubesync.session.report import DONE, SessionReport
 from kubesync.settings import Settings
 
 logger = Logger(service="kubesync", child=True)
@@ -40,6 +41,8 @@ class Session:
         keeper: the lease.
         progress: told what happens while it happens.
     """
+
+    master_type: ClassVar[type[Master]] = Master
 
     def __init__(
         self,
@@ -57,23 +60,28 @@ class Session:
         self._code: ErrorCode | None = None
         self._message = ""
         self._control_due = False
+        self._standing_by = False
         self.report = SessionReport(session_id)
 
     def stop(self, code: ErrorCode, message: str = "") -> None:
-        """End the session soon; the first reason counts."""
-        if self._code is None:
+        """End the session soon; the first reason counts, unless the lease is lost while it ends for another."""
+        if self._code is None or (code is ErrorCode.NOT_MASTER and self._code is not code):
             self._code = code
             self._message = message
         self._wake.set()
 
     def run(
-        self, remaining_seconds: Callable[[], float] | None = None, resync: ResyncRequest | None = None
+        self,
+        remaining_seconds: Callable[[], float] | None = None,
+        resync: ResyncRequest | None = None,
+        recovery: RecoveryRequest | None = None,
     ) -> SessionReport:
         """Be master until the deadline.
 
         Args:
             remaining_seconds: how long the invocation has left; None: for ever.
             resync: do this full resync and end, instead of watching.
+            recovery: recover lost or restored tables and end, instead of watching.
 
         Returns:
             The report. Ending by codes 4 and 5 is no failure.
@@ -83,6 +91,9 @@ class Session:
         """
         started = self._clock.monotonic()
         remaining = remaining_seconds or (lambda: math.inf)
+        journals = find_journals(self._parts) if recovery is not None else []
+        if recovery is not None and not recovery.dry_run:
+            self._keeper.raise_epoch(newest_epoch(journals, self._settings.deployment))
         try:
             before, lease = self._keeper.acquire(lambda: self._may_wait(remaining))
         except NotMasterError as error:
@@ -97,16 +108,21 @@ class Session:
         self._keeper.on_signal = self._signalled
         self._keeper.start(self._clock.epoch() + (deadline - now))
         self._progress("master", {"session": self.report.session, "epoch": lease.epoch, "after": self.report.took_over})
-        master = Master(self._parts, self._keeper, lease.epoch, self.report, self._progress, self.stop)
+        master = self.master_type(self._parts, self._keeper, lease.epoch, self.report, self._progress, self.stop)
         try:
-            master.take_over(clean=before.released and before.clean)
             master.deadline = deadline
-            if resync is None:
-                master.start()
-                self._watch(master, deadline, remaining)
-            else:
+            master.take_over(clean=before.released and before.clean, hold_zones=recovery is not None)
+            if recovery is not None:
+                self.report.recoveries.append(recover(master, journals, recovery))
+                if not recovery.dry_run:
+                    master.release_zones()
+                    master.settle_down(deadline)
+            elif resync is not None:
                 self.report.resyncs.append(Control(master, self._parts).resync(resync))
                 master.settle_down(deadline)
+            else:
+                master.start()
+                self._watch(master, deadline, remaining)
         except NotMasterError as error:
             self.stop(ErrorCode.NOT_MASTER, str(error))
         except BaseException:
@@ -116,6 +132,9 @@ class Session:
         return self.report
 
     def _may_wait(self, remaining: Callable[[], float]) -> bool:
+        if not self._standing_by:
+            self._standing_by = True
+            self._progress("stand-by", {"session": self.report.session})
         return self._code is None and remaining() > self._settings.drain_margin_seconds + _TICK_SECONDS
 
     def _signalled(self) -> None:
@@ -151,12 +170,17 @@ class Session:
         code = self._code or ErrorCode.MAX_RUNTIME
         lost = code is ErrorCode.NOT_MASTER or self._keeper.lost
         clean = master.finish(code, drain_until, abandon=lost)
+        code = self._code or code
+        lost = lost or code is ErrorCode.NOT_MASTER or self._keeper.lost
         self._keeper.release(clean=clean and not lost)
         self.report.clean = clean and not lost
         self.report.code, self.report.ended = int(code), code.key
+        if (self.report.resyncs or self.report.recoveries) and self._code is None:
+            # Nothing ended it: it has done the one thing that it was started for.
+            self.report.code, self.report.ended = 0, DONE
         self.report.message = self._message
         self.report.seconds = round(self._clock.monotonic() - started, 3)
-        logger.info("session ended", code=code.key, epoch=self.report.epoch, clean=self.report.clean)
+        logger.info("session ended", code=self.report.ended, epoch=self.report.epoch, clean=self.report.clean)
 
     def _not_master(self, error: NotMasterError, started: float) -> SessionReport:
         code = ErrorCode.NOT_MASTER if self._code is None else self._code

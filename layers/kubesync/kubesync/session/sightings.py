@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kubesync.aws.state import StateTable
 from kubesync.aws.store import Action
 from kubesync.domain.objects import EndpointsObject, Observation, Resource, Service, ServiceKey, Snapshot
 from kubesync.domain.state import KeyState, PartId
+from kubesync.session.key_writes import Notes
 
 
 @dataclass(slots=True)
 class Sightings:
-    """Observations per key, and writes that belong to a key besides its own item (which Service a slice has)."""
+    """Observations per key, and notes about which Service a slice has.
+
+    ``early`` notes must be durable no later than the key's parts, ``late`` ones no earlier. ``places``: EndpointSlices seen.
+    """
 
     by_key: dict[ServiceKey, list[Observation]] = field(default_factory=lambda: defaultdict(list))
-    extras: dict[ServiceKey, list[Action]] = field(default_factory=lambda: defaultdict(list))
+    early: dict[ServiceKey, list[Action]] = field(default_factory=lambda: defaultdict(list))
+    late: dict[ServiceKey, list[Action]] = field(default_factory=lambda: defaultdict(list))
+    places: set[tuple[str, str]] = field(default_factory=set)
+
+    @property
+    def notes(self) -> Notes:
+        """For the planner."""
+        return Notes(self.early, self.late)
 
     def created_at(self, key: ServiceKey) -> str:
-        """The creationTimestamp of the key's Service as seen now, empty where it was not seen."""
-        for seen in self.by_key.get(key, ()):
+        """The creationTimestamp of the key's Service as seen last, empty where it was not seen."""
+        for seen in reversed(self.by_key.get(key, ())):
             if isinstance(seen.value, Service):
                 return seen.value.created_at
         return ""
@@ -30,7 +41,7 @@ class Sightings:
 def sort_sightings(
     cluster: str, observations: Iterable[Observation], services_of_slices: Mapping[tuple[str, str], str]
 ) -> Sightings:
-    """Group observations by service key.
+    """Group observations by service key; those of one object are given in the order of their versions.
 
     An EndpointSlice belongs to the Service that its label names *now*; where that was another one before, the slice is gone there.
 
@@ -38,27 +49,34 @@ def sort_sightings(
         services_of_slices: the Service that each slice (namespace, name) was last seen with.
     """
     found = Sightings()
+    now: dict[tuple[str, str], str] = {}
     for seen in observations:
         if seen.resource is not Resource.ENDPOINTSLICES:
             found.by_key[ServiceKey(cluster, seen.namespace, seen.name)].append(seen)
             continue
         place = (seen.namespace, seen.name)
-        earlier = services_of_slices.get(place, "")
+        earlier = now.get(place, services_of_slices.get(place, ""))
         # Not understood, or deleted without a last state: where it was before.
         service = seen.value.service if isinstance(seen.value, EndpointsObject) else earlier
         if earlier and (earlier != service or seen.deleted):
-            old_key = ServiceKey(cluster, seen.namespace, earlier)
-            found.by_key[old_key].append(_gone(seen))
-            # Noted together with the old key: until the slice is gone there, a repeated event has to find it there.
-            now = None if seen.deleted or not service else service
-            found.extras[old_key].append(StateTable.remember_slice(cluster, *place, now))
-        if service and not seen.deleted:
-            key = ServiceKey(cluster, seen.namespace, service)
-            found.by_key[key].append(seen)
-            if not earlier:
-                found.extras[key].append(StateTable.remember_slice(cluster, *place, service))
-        elif service and seen.deleted and not earlier:
+            found.by_key[ServiceKey(cluster, seen.namespace, earlier)].append(_gone(seen))
+        elif service and seen.deleted:
             found.by_key[ServiceKey(cluster, seen.namespace, service)].append(_gone(seen))
+        if service and not seen.deleted:
+            found.by_key[ServiceKey(cluster, seen.namespace, service)].append(seen)
+        now[place] = "" if seen.deleted else service
+    found.places = set(now)
+    for place, service in now.items():
+        earlier = services_of_slices.get(place, "")
+        if earlier == service:
+            continue
+        namespace = place[0]
+        note = StateTable.remember_slice(cluster, *place, service or None)
+        if earlier:
+            # Not before the slice is gone at the old key: until then, a repeated event has to find it there.
+            found.late[ServiceKey(cluster, namespace, earlier)].append(note)
+        else:
+            found.early[ServiceKey(cluster, namespace, service)].append(note)
     return found
 
 
@@ -91,8 +109,29 @@ def absent_from(snapshot: Snapshot, parts: Iterable[LivePart], generation: int) 
     listed = {(item.namespace, item.name) for item in snapshot.items}
     return [
         part
-        for part in parts
-        if part.part_id.resource is snapshot.resource
-        and (part.key.namespace, part.part_id.name) not in listed
-        and (part.generation < generation or part.resource_version <= snapshot.resource_version)
+        for part in _not_newer(snapshot, parts, generation)
+        if (part.key.namespace, part.part_id.name) not in listed
     ]
+
+
+def moved_in(snapshot: Snapshot, parts: Iterable[LivePart], generation: int) -> list[LivePart]:
+    """Parts of EndpointSlices that a complete list shows at another Service."""
+    services = {
+        (item.namespace, item.name): item.value.service
+        for item in snapshot.items
+        if isinstance(item.value, EndpointsObject)
+    }
+    return [
+        part
+        for part in _not_newer(snapshot, parts, generation)
+        if snapshot.resource is Resource.ENDPOINTSLICES
+        and services.get((part.key.namespace, part.part_id.name), part.key.name) != part.key.name
+    ]
+
+
+def _not_newer(snapshot: Snapshot, parts: Iterable[LivePart], generation: int) -> Iterator[LivePart]:
+    for part in parts:
+        if part.part_id.resource is snapshot.resource and (
+            part.generation < generation or part.resource_version <= snapshot.resource_version
+        ):
+            yield part

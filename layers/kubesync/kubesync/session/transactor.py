@@ -78,9 +78,11 @@ class Transactor:
             except TransactionRefusedError as refused:
                 if any(index < len(checks) for index in refused.failed):
                     raise NotMasterError("another master has fenced this one out") from refused
-                if self._landed(witness, token):
+                landed = self._landed(witness, token)
+                if landed:
                     return
-                raise StaleStateError(tuple(whole[index].key for index in sorted(refused.failed))) from refused
+                if landed is not None:
+                    raise StaleStateError(tuple(whole[index].key for index in sorted(refused.failed))) from refused
             except StoreOutcomeUnknownError:
                 if self._landed(witness, token):
                     return
@@ -91,10 +93,26 @@ class Transactor:
             self._clock.sleep(delay * (0.5 + random.random()))  # noqa: S311 - jitter
             delay = min(delay * 2, _BACKOFF_CAP_SECONDS)
 
-    def _landed(self, witness: Key | None, token: str) -> bool:
+    def last_word(self, cluster: str, actions: Sequence[Action], token: str) -> None:
+        """Write once, though the lease was lost: what it is about a master may still say, as long as no other is fenced in.
+
+        Raises:
+            NotMasterError: another master has fenced this one out; nothing was written.
+            StoreError: it may not have been written.
+        """
+        try:
+            self._store.transact([fence_check(cluster, self.epoch), *actions], token)
+        except TransactionRefusedError as refused:
+            raise NotMasterError("another master has fenced this one out") from refused
+
+    def _landed(self, witness: Key | None, token: str) -> bool | None:
+        """Whether it has happened; None: that cannot be read now, and the same again does no harm."""
         if witness is None:
             return False
-        item = self._store.get(witness)
+        try:
+            item = self._store.get(witness)
+        except StoreBusyError:
+            return None
         return item is not None and (witness.table == AUDIT or item.get("tx") == token)
 
 

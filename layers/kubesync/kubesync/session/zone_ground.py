@@ -6,7 +6,8 @@ What the journal in the zone means for a master:
     -------                              -------
     none                                 somebody deleted it: it is made anew by the next batch, reported
     of another owner, or unreadable      nothing is written to this zone; reported
-    ours, newer epoch                    not master any more; or, with the lease truly ours, tables were lost: reported
+    ours, newer epoch, or one that our   not master any more; or, with the lease truly ours, tables were lost or
+    tables cannot know                   restored: nothing is written, reported
     ours, else                           what the next batch swaps
 """
 
@@ -28,6 +29,7 @@ from kubesync.domain.state import KeyState
 from kubesync.session.closer import Closer
 from kubesync.session.key_writes import Closing
 from kubesync.session.ledger import Ledger
+from kubesync.session.ports import Progress
 from kubesync.session.transactor import Transactor
 
 
@@ -42,6 +44,7 @@ class ZoneMeans:
     Args:
         reclaim: looks again at names (of a zone, of a key) where a foreign set stood; returns the key's new state.
         truly_master: asks the lease itself; raises NotMasterError.
+        progress: told of each batch that has landed.
     """
 
     client: ZoneClient
@@ -56,6 +59,7 @@ class ZoneMeans:
     limits: BatchLimits
     problems: ZoneProblemTable
     truly_master: Callable[[], None]
+    progress: Progress = lambda _what, _details: None
 
 
 class ZoneGround:
@@ -70,6 +74,7 @@ class ZoneGround:
         self._journal_read = False
         self._inflight: Inflight | None = None
         self._inflight_read = False
+        self._written = False
 
     # --- journal ---
 
@@ -88,7 +93,7 @@ class ZoneGround:
 
     def left_behind(self, journal: Journal) -> None:
         """A batch has landed: this is what it left."""
-        self._journal, self._journal_read = journal, True
+        self._journal, self._journal_read, self._written = journal, True, True
 
     def read_journal(self) -> Journal | None:
         """The journal as it stands, if this master may go on from it (see the table above).
@@ -104,16 +109,26 @@ class ZoneGround:
                     f"the journal {self.journal_key().name} of zone {self.zone_id} belongs to "
                     f"{journal.owner or 'nobody we know'}: give this deployment another KUBESYNC_DEPLOYMENT"
                 )
-            if journal.epoch > self._means.transactor.epoch:
+            if self._beyond_us(journal):
                 self._means.truly_master()
                 raise ZoneBlockedError(
-                    f"the journal of zone {self.zone_id} has epoch {journal.epoch}, above ours "
-                    f"({self._means.transactor.epoch}): were tables lost or restored? see `kubesync recover`"
+                    f"the journal of zone {self.zone_id} (epoch {journal.epoch}) is not one that our tables "
+                    f"(epoch {self._means.transactor.epoch}) can know: were they lost or restored? see `kubesync recover`"
                 )
         elif self._journal is not None or self.known_inflight() is not None:
             self.remark = f"the journal of zone {self.zone_id} was missing and is made anew"
         self._journal, self._journal_read = journal, True
         return journal
+
+    def _beyond_us(self, journal: Journal) -> bool:
+        """Whether a journal of ours tells of writes that our tables do not: a later epoch, or writes without an inflight item.
+
+        Our own epoch counts as later until this master itself has written: an epoch is drawn once, unless the counter went back.
+        """
+        epoch = self._means.transactor.epoch
+        if journal.epoch > epoch or (journal.epoch == epoch and not self._written):
+            return True
+        return self.known_inflight() is None
 
     def room(self) -> BatchLimits:
         """What a batch may hold besides the journal swap."""
@@ -153,6 +168,7 @@ class ZoneGround:
         transactor = self._means.transactor
         token = transactor.token()
         after, actions = self._means.inflight.put(self.zone_id, self.known_inflight(), inflight, token)
+        self._written = True
         clusters = [name for name in inflight.clusters if name in self._means.ledgers] or self._clusters()
         with self._means.closer.locked(clusters):
             transactor.run(clusters, actions, token)
@@ -186,6 +202,7 @@ class ZoneGround:
         fresh = self.following(secrets.token_hex(16))
         self._means.transactor.check()
         swap = journal_swap(self.journal_key(), self._journal, fresh)
+        self._written = True
         try:
             self._means.client.change(self.zone_id, swap, "kubesync takes over")
         except BatchRefusedError:

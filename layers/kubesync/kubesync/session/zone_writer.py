@@ -87,6 +87,7 @@ class ZoneWriter:
         self._ground = ZoneGround(zone_id, means, zone)
         self._settled = settled
         self._sent: Sent | None = None
+        self._in_doubt = False
         self._inbox: deque[tuple[ServiceKey, float | None]] = deque()
         self._jobs: deque[Callable[[], None]] = deque()
         self._queue: dict[ServiceKey, None] = {}
@@ -273,6 +274,7 @@ class ZoneWriter:
         swap = journal_swap(self._ground.journal_key(), known, following)
         self._ground.announce(batch, tuple(units))
         self._sent = Sent(batch, tuple(units), (*swap, *_batch_changes(units)), known, following)
+        self._in_doubt = False
 
     def _send(self) -> None:
         sent = self._sent
@@ -280,6 +282,9 @@ class ZoneWriter:
         self._means.transactor.check()
         try:
             self._means.client.change(self.zone_id, sent.changes, f"kubesync {sent.batch}")
+        except ZoneOutcomeUnknownError:
+            self._in_doubt = True
+            raise
         except BatchRefusedError as refused:
             self.report.refused += 1
             self._refused(sent, refused.messages)
@@ -289,7 +294,9 @@ class ZoneWriter:
     def _landed(self, sent: Sent) -> None:
         self._ground.left_behind(sent.following)
         self.report.batches += 1
-        self.report.changes += sum(len(unit.changes) for unit in sent.units)
+        changes = sum(len(unit.changes) for unit in sent.units)
+        self.report.changes += changes
+        self._means.progress("batch", {"zone": self.zone_id, "changes": changes})
         self._close([Outcome(unit, landed=True) for unit in sent.units], batch=sent.batch, clear=True)
         self._sent = None
         now = self._means.clock.monotonic()
@@ -309,6 +316,11 @@ class ZoneWriter:
             return
         self._sent = None
         if _standing(journal) != _standing(sent.known):
+            self._groups.appendleft(list(sent.units))
+            return
+        if self._in_doubt:
+            # An earlier try of it has no answer and may yet land: shut it out before anything is decided by this refusal.
+            self._settled = False
             self._groups.appendleft(list(sent.units))
             return
         self._isolate(sent, messages)

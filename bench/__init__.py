@@ -1,0 +1,14 @@
+"""Measures the figures that the design asks for (docs/benchmarks.md): ``python -m bench [NAME ...]``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+
+# The peers' environment holds no kubesync of its own: what is measured is this tree, in child processes too.
+for _folder in ("tests", "local", "layers/kubesync"):
+    if str(ROOT / _folder) not in sys.path:
+        sys.path.insert(0, str(ROOT / _folder))

@@ -1,0 +1,35 @@
+"""Invoked by hand: a full resync of one cluster or of all, or a dry run of it. Events: ``events/*.json``.
+
+Nothing is connected when this module is imported: a frozen and thawed environment has dead sockets.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from kubesync.bootstrap import Application
+from kubesync.session.resync_invocation import ResyncEvent
+from kubesync.settings import Settings
+
+logger = Logger(service="kubesync")
+
+# What is left for the answer itself when a master did not answer.
+_MARGIN_SECONDS: Final = 10.0
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Have the running master do it, or do it here. What went wrong with one cluster stands in the report.
+
+    Raises:
+        UsageError: the event is not valid; one line that says why.
+        KubesyncError: there is no report.
+    """
+    wanted = ResyncEvent.parse(event)
+    invocation = Application(Settings.from_environment()).resync_invocation(
+        wanted, remaining_seconds=lambda: context.get_remaining_time_in_millis() / 1000 - _MARGIN_SECONDS
+    )
+    return invocation.run()

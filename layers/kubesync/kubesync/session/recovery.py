@@ -1,0 +1,177 @@
+"""Recovery after tables were lost or restored from a backup: a person's decision, a dry run first (section "Commit").
+
+    journals of ours show epochs above the counter's     the counter is raised above them, so that a new master may write at all
+    a wanted set stands in the zone in exactly that form  it is claimed as ours: nothing in the zone changes
+    a wanted set stands there in another form             listed: a person decides (remove it, or let it be)
+    a set below a cluster's domain that nobody wants      listed: it may be what a vanished service left behind
+
+Only sets that the clusters want in exactly the form in which they stand are taken, and only in zones whose journal says that this
+deployment has written there. Everything else stays foreign (I3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kubesync.aws.audit import describe
+from kubesync.aws.clusters import ClusterTable
+from kubesync.aws.inflight import Inflight
+from kubesync.aws.journal import Journal, journal_record_key, read_journal
+from kubesync.domain.errors import KubesyncError, NotMasterError
+from kubesync.domain.records import RecordKey, RecordSet, Zone
+from kubesync.domain.state import KeyState
+from kubesync.session.ledger import rules_of
+from kubesync.session.master import Master, MasterParts
+from kubesync.session.recorder import Mode
+from kubesync.session.resync import list_now, preview_lists
+
+
+@dataclass(frozen=True, slots=True)
+class JournalFound:
+    """The journal of a zone, as a person sees it before anything is decided."""
+
+    zone: Zone
+    journal: Journal | None
+
+    def document(self) -> dict[str, Any]:
+        if self.journal is None:
+            return {"zone": self.zone.id, "name": self.zone.name, "journal": None}
+        return {
+            "zone": self.zone.id,
+            "name": self.zone.name,
+            "journal": {"owner": self.journal.owner, "epoch": self.journal.epoch, "batch": self.journal.batch},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryRequest:
+    """What a person asked for: one cluster (empty: all), and whether only to say what would be done."""
+
+    cluster: str = ""
+    dry_run: bool = True
+
+
+def find_journals(parts: MasterParts) -> list[JournalFound]:
+    """Read the journals of all clusters' zones. Writes nothing."""
+    settings = parts.settings
+    zones = {z.id: z for c in ClusterTable(parts.store).all(settings.shard) for z in rules_of(c).zones}
+    return [
+        JournalFound(zone, read_journal(parts.zones, journal_record_key(zone, settings.deployment, settings.shard)))
+        for _, zone in sorted(zones.items())
+    ]
+
+
+def recover(master: Master, journals: list[JournalFound], request: RecoveryRequest) -> dict[str, Any]:
+    """Recover one cluster or all; what is wrong with one does not stop the others."""
+    names = [request.cluster] if request.cluster else sorted(master.ledgers)
+    clusters: list[dict[str, Any]] = []
+    for name in names:
+        if name not in master.ledgers:
+            clusters.append({"cluster": name, "error": "no such cluster"})
+            continue
+        try:
+            clusters.append(Recovery(master, name, journals).run(dry_run=request.dry_run))
+        except NotMasterError:
+            raise
+        except KubesyncError as error:
+            clusters.append({"cluster": name, "error": str(error)})
+    return {
+        "dry_run": request.dry_run,
+        "epoch": newest_epoch(journals, master.parts.settings.deployment),
+        "journals": [found.document() for found in journals],
+        "clusters": clusters,
+    }
+
+
+def newest_epoch(journals: list[JournalFound], deployment: str) -> int:
+    """The highest epoch that a journal of this deployment shows; 0: there is none."""
+    ours = [f.journal.epoch for f in journals if f.journal is not None and f.journal.owner == deployment]
+    return max(ours, default=0)
+
+
+class Recovery:
+    """Recovers one cluster, run by a master of the new epoch from the session's own thread."""
+
+    def __init__(self, master: Master, cluster: str, journals: list[JournalFound]) -> None:
+        self._master = master
+        self._cluster = cluster
+        self._ledger = master.ledgers[cluster]
+        deployment = master.parts.settings.deployment
+        self._ours = {f.zone.id for f in journals if f.journal is not None and f.journal.owner == deployment}
+
+    def run(self, *, dry_run: bool) -> dict[str, Any]:
+        """Re-claim what is wanted in exactly the form in which it stands; list the rest.
+
+        Raises:
+            ResyncError: the cluster could not be listed.
+        """
+        mode = Mode(distrust_upstreams=True)
+        if dry_run:
+            states = list(preview_lists(self._master, self._cluster, mode).states.values())
+        else:
+            content = list_now(self._master, self._cluster)
+            self._master.recorders[self._cluster].record(content, mode, flush=True)
+            states = list(self._master.tables.state.load_all(self._cluster))
+        report: dict[str, Any] = {"cluster": self._cluster, "claimed": [], "differing": [], "unwanted": []}
+        for zone in self._ledger.rules.zones:
+            self._zone(zone, states, report, dry_run=dry_run)
+        return report
+
+    def _zone(self, zone: Zone, states: list[KeyState], report: dict[str, Any], *, dry_run: bool) -> None:
+        standing = dict(self._master.parts.zones.walk(zone.id))
+        claimed: dict[RecordKey, RecordSet] = {}
+        wanted: set[RecordKey] = set()
+        for state in states:
+            for key, record_set in state.intended.items():
+                if key.zone_id != zone.id:
+                    continue
+                wanted.add(key)
+                if key in state.applied or key not in standing:
+                    continue
+                if standing[key] == record_set and zone.id in self._ours:
+                    claimed[key] = record_set
+                    report["claimed"].append(_row(key, standing[key], str(state.key)))
+                else:
+                    report["differing"].append(
+                        _row(key, standing[key], str(state.key)) | {"wanted": describe(record_set)}
+                    )
+        for key, record_set in standing.items():
+            below = key.name == self._ledger.rules.domain or key.name.endswith("." + self._ledger.rules.domain)
+            if below and key not in wanted and key.type not in ("SOA", "NS"):
+                report["unwanted"].append(_row(key, record_set, ""))
+        if not dry_run:
+            if claimed:
+                self._claim(claimed)
+            self._know(zone)
+
+    def _know(self, zone: Zone) -> None:
+        """Note that this deployment has written to the zone: its journal is known again (see ZoneGround)."""
+        master = self._master
+        if zone.id not in self._ours or master.inflight.read(zone.id) is not None:
+            return
+        token = master.transactor.token()
+        empty = Inflight("", master.transactor.epoch, ())
+        _, actions = master.inflight.put(zone.id, None, empty, token)
+        with self._ledger.lock:
+            master.transactor.run([self._cluster], actions, token)
+
+    def _claim(self, claimed: dict[RecordKey, RecordSet]) -> None:
+        def pairs() -> Iterator[tuple[KeyState, KeyState]]:
+            for state in list(self._master.tables.state.load_all(self._cluster)):
+                mine = {key: s for key, s in claimed.items() if state.intended.get(key) == s}
+                if mine:
+                    yield state, replace(state, applied={**state.applied, **mine})
+
+        self._master.recorders[self._cluster].transform(pairs, "recover")
+
+
+def _row(key: RecordKey, record_set: RecordSet, service: str) -> dict[str, Any]:
+    return {
+        "zone": key.zone_id,
+        "name": key.name,
+        "type": key.type,
+        "service": service,
+        "stands": describe(record_set),
+    }

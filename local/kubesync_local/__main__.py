@@ -1,0 +1,10 @@
+"""``python -m kubesync_local`` is ``kubesync``."""
+
+from __future__ import annotations
+
+import sys
+
+from kubesync_local.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,174 @@
+"""The ``kubesync`` command: what can be said on the command line. Each command lives in a module of ``commands``.
+
+Only what a command needs is imported, when it runs: ``kubesync --help`` must not wait for boto3.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Sequence
+from typing import Final
+
+from kubesync_local.cli_guard import guarded
+from kubesync_local.cli_parser import OneLineParser, count, days, positive
+
+_MODULES: Final = {
+    "demo": "demo",
+    "setup": "setup",
+    "session": "session",
+    "resync": "resync",
+    "status": "status",
+    "records": "records",
+    "upstreams": "upstreams",
+    "errors": "errors",
+    "audit": "audit",
+    "add": "cluster_add",
+    "list": "cluster_show",
+    "show": "cluster_show",
+    "remove": "cluster_remove",
+}
+"""Command to its module in ``kubesync_local.commands``; each has ``run(arguments) -> int``."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. Returns the exit status: 0 done, 1 failed, 2 wrong use."""
+    return guarded(lambda: _run(argv))
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    arguments = build_parser().parse_args(argv)
+    module = importlib.import_module(f"kubesync_local.commands.{_MODULES[arguments.command]}")
+    status: int = module.run(arguments)
+    return status
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    parser = OneLineParser(
+        prog="kubesync",
+        description="Keeps Route 53 and a table of upstreams in step with Kubernetes.",
+        epilog="Settings come from KUBESYNC_* and from the AWS SDK's own variables; see docs/configuration.md.",
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_demo(commands)
+    commands.add_parser("setup", help="make the tables (on AWS the template does it)")
+    _add_cluster(commands)
+    _add_session(commands)
+    _add_resync(commands)
+    _add_lists(commands)
+    return parser
+
+
+type _Commands = argparse._SubParsersAction[OneLineParser]  # noqa: SLF001 - argparse has no public name for it
+
+
+def _add_demo(commands: _Commands) -> None:
+    demo = commands.add_parser("demo", help="see it work: everything embedded, about half a minute")
+    demo.add_argument("--fast", action="store_true", help="the same story without pauses, in a few seconds")
+
+
+def _add_session(commands: _Commands) -> None:
+    session = commands.add_parser(
+        "session",
+        help="one session in this process",
+        description="Runs one session: progress goes to standard error, the report as JSON to standard output.",
+    )
+    session.add_argument(
+        "--max-runtime", type=positive, metavar="S", help="end after so many seconds (default: the setting, 840)"
+    )
+
+
+def _add_resync(commands: _Commands) -> None:
+    resync = commands.add_parser(
+        "resync",
+        help="compare everything and mend every difference",
+        description="Lists everything, compares cluster, state, zones and upstreams, and mends every difference. "
+        "A running master does it; without one, this process does.",
+    )
+    resync.add_argument("--cluster", metavar="NAME", default="", help="this cluster only (default: all)")
+    resync.add_argument("--dry-run", action="store_true", help="only say what would change")
+    resync.add_argument("--force", action="store_true", help="let deletions through that were held back")
+    resync.add_argument(
+        "--timeout", type=positive, default=600.0, metavar="S", help="wait so long for a master (default: 600)"
+    )
+    _add_output(resync, default="json")
+
+
+def _add_lists(commands: _Commands) -> None:
+    for name, text in (
+        ("status", "the lease, listeners, what is open, held back or wrong"),
+        ("records", "what is in the zones, and for which Service"),
+        ("upstreams", "what the proxies see"),
+        ("errors", "the last errors, and how listeners and sessions ended"),
+        ("audit", "every change: what, from, to, why, when"),
+    ):
+        command = commands.add_parser(name, help=text, description=f"Shows {text}.")
+        command.add_argument("--cluster", metavar="NAME", default="", help="of this cluster only (default: all)")
+        if name in ("errors", "audit"):
+            command.add_argument("--limit", type=count, default=100, metavar="N", help="at most N rows (default: 100)")
+        if name == "audit":
+            command.add_argument("--days", type=days, default=7, metavar="N", help="the last N days (default: 7)")
+        _add_output(command)
+
+
+def _add_output(command: argparse.ArgumentParser, default: str = "table") -> None:
+    command.add_argument(
+        "--output", choices=("table", "json"), default=default, help=f"form of the answer (default: {default})"
+    )
+
+
+def _add_cluster(commands: _Commands) -> None:
+    cluster = commands.add_parser("cluster", help="register, list, show and remove clusters")
+    actions = cluster.add_subparsers(dest="command", metavar="ACTION", required=True)
+    _add_cluster_add(actions)
+    _add_output(actions.add_parser("list", help="all registered clusters"))
+    show = actions.add_parser("show", help="one cluster's configuration; secrets are never shown, they are not stored")
+    show.add_argument("name", metavar="NAME")
+    _add_output(show)
+    remove = actions.add_parser(
+        "remove",
+        help="remove a cluster, and its outputs unless it was added with --on-delete retain",
+        description="Marks a cluster as being deleted. The master removes its record sets and upstreams (or leaves them, "
+        "with --on-delete retain), then forgets it; without a master, the next session does.",
+    )
+    remove.add_argument("name", metavar="NAME")
+
+
+def _add_cluster_add(actions: _Commands) -> None:
+    add = actions.add_parser("add", help="register a cluster, or change one with --replace")
+    add.add_argument("name", metavar="NAME", help="a DNS label; part of every key, of upstreams too")
+    add.add_argument("--replace", action="store_true", help="change the cluster of this name: all options anew")
+    where = add.add_argument_group("the API server")
+    where.add_argument("--server", metavar="URL", default="", help="https://host:port; http:// on loopback only")
+    where.add_argument("--token", metavar="REF", help="secretsmanager:NAME[#KEY], ssm:NAME, file:PATH or env:NAME")
+    where.add_argument("--ca-file", metavar="FILE", help="certificates to trust, PEM")
+    where.add_argument("--insecure-skip-tls-verify", action="store_true", help="trust anyone who answers: do not")
+    where.add_argument("--eks", metavar="NAME", help="an EKS cluster, or its ARN: server, CA and sign-in follow")
+    where.add_argument("--kubeconfig", metavar="FILE", help="as kubectl reaches it; for sessions on this machine")
+    where.add_argument("--context", metavar="C", help="of the kubeconfig (default: its current one)")
+    where.add_argument("--namespace", metavar="NS", help="watch this namespace only (default: all)")
+    where.add_argument(
+        "--endpoints-source", choices=("auto", "endpoints", "endpointslices"), default="auto",
+        help="where pods are read from (default: auto, endpointslices where served)",
+    )  # fmt: skip
+    names = add.add_argument_group("names")
+    names.add_argument("--domain", metavar="D", required=True, help="takes the place of cluster.local")
+    names.add_argument("--zone", metavar="ZONE_ID[,...]", required=True, action="append", help="hosted zones")
+    names.add_argument("--ttl", type=count, metavar="S", help="default TTL in seconds (default: 30)")
+    names.add_argument("--template", metavar="T", help="default: {service}.{namespace}.svc.{domain}")
+    names.add_argument("--no-srv", action="store_true", help="publish no SRV records")
+    names.add_argument(
+        "--load-balancer-cluster-ips", action="store_true", help="publish the cluster IPs of LoadBalancers"
+    )
+    names.add_argument(
+        "--load-balancer-alias", action="store_true", help="alias instead of CNAME for AWS load balancers"
+    )
+    names.add_argument(
+        "--policy", choices=("sync", "upsert-only", "create-only"), help="what may be done to records (default: sync)"
+    )
+    names.add_argument(
+        "--on-delete",
+        choices=("remove", "retain"),
+        help="what becomes of the outputs with the cluster (default: remove)",
+    )

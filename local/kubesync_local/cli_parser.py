@@ -1,0 +1,65 @@
+"""An argparse parser whose complaints are one line, and the types of its arguments."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+from typing import Final, NoReturn
+
+from kubesync.domain.errors import UsageError
+
+_CHOICE: Final = re.compile(
+    r"argument (?P<argument>\S+): invalid choice: '(?P<given>.*?)' \(choose from (?P<known>.*)\)", re.DOTALL
+)
+_MAX_TTL: Final = 2147483647  # RFC 2181 section 8
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """Raises UsageError with one line where argparse would print the usage and exit."""
+
+    def __init__(self, **settings: object) -> None:
+        super().__init__(**{"allow_abbrev": False, **settings})  # type: ignore[arg-type]
+
+    def error(self, message: str) -> NoReturn:
+        """Called by argparse for everything that is wrong."""
+        raise UsageError(f"{_readable(message)}; see `{self.prog} --help`")
+
+
+def _readable(message: str) -> str:
+    choice = _CHOICE.fullmatch(message)
+    if choice is None:
+        return " ".join(message.split())
+    known = [name.strip(" '") for name in choice["known"].split(",")]
+    close = difflib.get_close_matches(choice["given"], known, n=1)
+    meant = f", did you mean {close[0]}?" if close else ""
+    what = {"COMMAND": "command", "ACTION": "action"}.get(choice["argument"], choice["argument"])
+    return f"{what} {choice['given']!r} is none of {', '.join(known)}{meant}".replace("?;", "?")
+
+
+def positive(text: str) -> float:
+    """Seconds above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 86_400:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds between 0 and 86400")
+    return value
+
+
+def whole(text: str, most: int) -> int:
+    """A whole number from 1."""
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 to {most}")
+    return int(text)
+
+
+def count(text: str) -> int:
+    """A TTL or another count: 1 to 2147483647."""
+    return whole(text, _MAX_TTL)
+
+
+def days(text: str) -> int:
+    """Days to look back."""
+    return whole(text, 3_660)

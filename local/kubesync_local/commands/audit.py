@@ -1,0 +1,24 @@
+"""``kubesync audit``: every change, newest first."""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+from itertools import islice
+
+from kubesync.aws.audit import AuditTable
+from kubesync_local.commands.workplace import Workplace
+from kubesync_local.output import print_rows
+
+_COLUMNS = ("at", "cluster", "what", "from", "to", "why", "session")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show the changes of the last days, of all clusters together."""
+    work = Workplace()
+    table = AuditTable(work.store, "")
+    streams = [table.read_changes(config.name, work.now(), arguments.days) for config in work.chosen(arguments.cluster)]
+    merged = heapq.merge(*streams, key=lambda row: str(row["at"]), reverse=True)
+    rows = list(islice(merged, arguments.limit))
+    print_rows(rows, _COLUMNS, arguments.output, f"no changes in the last {arguments.days} days")
+    return 0

@@ -1,0 +1,61 @@
+"""What EKS knows about a cluster: where its API server is, and what its certificate is signed with."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass
+from typing import Final
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from kubesync.domain.errors import KubesyncError, UsageError
+
+_ARN: Final = re.compile(r"arn:[^:]+:eks:(?P<region>[^:]+):\d+:cluster/(?P<name>.+)")
+
+
+class EksError(KubesyncError):
+    """EKS could not be asked, or the cluster is not ready; one line that says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class EksCluster:
+    """``ca_pem`` is the cluster's own authority."""
+
+    server: str
+    ca_pem: str
+
+
+def look_up_eks(session: boto3.Session, eks: str) -> EksCluster:
+    """Ask ``eks:DescribeCluster``.
+
+    Args:
+        eks: the cluster's name (in the session's region), or its ARN.
+
+    Raises:
+        UsageError: there is no such cluster.
+        EksError: EKS could not be asked, or the cluster has no address yet.
+    """
+    arn = _ARN.fullmatch(eks)
+    name, region = (arn["name"], arn["region"]) if arn else (eks, None)
+    config = Config(connect_timeout=3, read_timeout=10, retries={"total_max_attempts": 3, "mode": "standard"})
+    try:
+        cluster = session.client("eks", region_name=region, config=config).describe_cluster(name=name)["cluster"]
+    except ClientError as error:
+        code = error.response.get("Error", {}).get("Code", "unknown")
+        if code == "ResourceNotFoundException":
+            raise UsageError(
+                f"EKS knows no cluster {name} here: check the name and AWS_REGION, or give its ARN"
+            ) from None
+        if code == "InvalidParameterException":
+            raise UsageError(f"--eks {eks!r} is no name or ARN of an EKS cluster") from None
+        raise EksError(f"EKS cannot be asked about {name}: {code}; give --server and --ca-file instead") from None
+    except BotoCoreError as error:
+        why = " ".join(str(error).split())
+        raise EksError(f"EKS cannot be asked about {name}: {why}") from None
+    server, ca_data = cluster.get("endpoint"), cluster.get("certificateAuthority", {}).get("data")
+    if not server or not ca_data:
+        raise EksError(f"EKS cluster {name} has no address yet (it is {cluster.get('status', 'unknown')}): try later")
+    return EksCluster(server, base64.b64decode(ca_data).decode())

@@ -1,0 +1,59 @@
+"""``kubesync errors``: the last error of each listener, how it ended, the history, and sessions that never held the lease."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kubesync.aws.audit import AuditTable
+from kubesync.aws.listeners import ListenerErrors, ListenerTable
+from kubesync.domain.objects import Resource
+from kubesync_local.commands.workplace import Workplace
+from kubesync_local.output import new_console, print_json, remark, table
+
+_LISTENERS = ("cluster", "listener", "kind", "key", "message", "at", "count")
+_HISTORY = ("at", "kind", "cluster", "listener", "key", "message", "session")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show them: one row per last error, end, count, entry of the history and session."""
+    work = Workplace()
+    listeners, audit = ListenerTable(work.store), AuditTable(work.store, "")
+    now: list[dict[str, Any]] = []
+    past: list[dict[str, Any]] = []
+    for config in work.chosen(arguments.cluster):
+        for resource, errors in sorted(listeners.errors(config.name).items()):
+            now += _of_listener(config.name, resource, errors)
+        history = audit.read_errors(config.name, work.now(), arguments.limit)
+        past += [_row("history", config.name, str(item["resource"]), item) for item in history]
+    if not arguments.cluster:
+        past += [_row("session", None, None, item) for item in audit.read_sessions(work.now(), arguments.limit)]
+    past.sort(key=lambda row: str(row["at"]), reverse=True)
+    past = past[: arguments.limit]
+    if arguments.output == "json":
+        print_json([*now, *past])
+        return 0
+    if not now and not past:
+        remark("no errors, and no session has ended yet")
+        return 0
+    console = new_console()
+    if now:
+        console.print(table(now, _LISTENERS, "listeners"))
+    if past:
+        console.print(table(past, _HISTORY, "history, newest first"))
+    return 0
+
+
+def _of_listener(cluster: str, resource: Resource, errors: ListenerErrors) -> Iterator[dict[str, Any]]:
+    counts = dict(errors.counts)
+    for kind, entry in (("last", errors.last), ("ended", errors.ended)):
+        if entry is not None:
+            yield {**_row(kind, cluster, resource.value, entry), "count": counts.pop(str(entry["key"]), None)}
+    for key, count in sorted(counts.items()):
+        yield {**_row("count", cluster, resource.value, {"key": key}), "count": count}
+
+
+def _row(kind: str, cluster: str | None, listener: str | None, entry: Mapping[str, Any]) -> dict[str, Any]:
+    row = {name: entry.get(name) for name in ("code", "key", "message", "at", "session")}
+    return {"kind": kind, "cluster": cluster, "listener": listener, **row, "status": entry.get("status"), "count": None}

@@ -1,0 +1,47 @@
+"""Where the log goes when a person runs a command: to standard error, readable, and quiet unless asked for.
+
+KUBESYNC_LOG_LEVEL (default WARNING) decides; on Lambda it is POWERTOOLS_LOG_LEVEL.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import Final
+
+from kubesync.domain.errors import UsageError
+
+_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+_OWN_FIELDS: Final = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {"message", "asctime", "taskName"}
+
+
+class _Readable(logging.Formatter):
+    """``warning: message (key=value, ...)`` on one line; a traceback only with KUBESYNC_DEBUG=1."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        data = ", ".join(f"{key}={value}" for key, value in vars(record).items() if key not in _OWN_FIELDS)
+        line = f"{record.levelname.lower()}: {record.getMessage()}" + (f" ({data})" if data else "")
+        if record.exc_info and os.environ.get("KUBESYNC_DEBUG") == "1":
+            line += "\n" + self.formatException(record.exc_info)
+        return line
+
+
+def set_up_logs() -> None:
+    """Send the log of kubesync to standard error.
+
+    Raises:
+        UsageError: KUBESYNC_LOG_LEVEL is no level.
+    """
+    level = os.environ.get("KUBESYNC_LOG_LEVEL", "").upper() or "WARNING"
+    if level not in _LEVELS:
+        raise UsageError(f"KUBESYNC_LOG_LEVEL={level!r} is none of {', '.join(_LEVELS)}")
+    # Modules make their loggers when they are imported, with the level that stands here.
+    os.environ["POWERTOOLS_LOG_LEVEL"] = level
+    root = logging.getLogger("kubesync")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Readable())
+    root.handlers = [handler]
+    root.propagate = False
+    for name in [name for name in logging.root.manager.loggerDict if name.startswith("kubesync.")]:
+        logging.getLogger(name).setLevel(level)

@@ -1,0 +1,197 @@
+"""Everything outside of a session: tables, zones, clusters and a clock; cheap to copy, and comparable in one normal form."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from chaos.cluster import ScriptedCluster, ScriptedConnector
+from chaos.gate import Gate, Killed
+from chaos.sync_session import Drive, SyncKeeper, SyncSession
+from chaos.zones import GatedZones, MemoryRoute53
+from kubesync.aws.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.lease import LeaseTable
+from kubesync.aws.state import StateTable
+from kubesync.aws.store import CONTROL, STATE, Item, Key
+from kubesync.aws.upstreams import UpstreamTable
+from kubesync.session.lease_keeper import LeaseTimes
+from kubesync.session.master import MasterParts
+from kubesync.session.report import SessionReport
+from kubesync.settings import Settings
+from support.manual_clock import ManualClock
+from support.memory_store import Call, MemoryStore, NoFaults, _Partition
+
+LEASE = LeaseTimes(stand_by=0.0)
+SETTINGS = Settings(deployment="test", window_seconds=1.0, max_runtime_seconds=86_400, batch_elements=40)
+
+
+class _Gated:
+    """Store hooks: every call passes the gate of the process that runs now."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def before(self, call: Call) -> None:
+        self._world.gate.before("dynamodb", _describe(call), writes=bool(call.actions))
+
+    def after(self, call: Call) -> None:
+        gate = self._world.gate
+        gate.after(gate.calls[-1])
+
+
+def _describe(call: Call) -> str:
+    keys = [f"{a.key.partition}/{a.key.sort}" for a in call.actions] or [f"{k.partition}/{k.sort}" for k in call.keys]
+    shown = ", ".join(keys[:4]) + (f", ... ({len(keys)})" if len(keys) > 4 else "")
+    return f"{call.operation} {'+'.join(call.tables)} {shown or call.partition}"
+
+
+@dataclass
+class World:
+    """The outside of all sessions. ``gate`` belongs to the process that runs now."""
+
+    clusters: dict[str, ScriptedCluster]
+    route53: MemoryRoute53
+    clock: ManualClock = field(default_factory=ManualClock)
+    sessions: int = 0
+    gate: Gate = field(default_factory=lambda: Gate("nobody"))
+
+    def __post_init__(self) -> None:
+        self.store = MemoryStore(clock=self.clock)
+
+    def copy(self) -> World:
+        """A world of its own that stands as this one does now."""
+        clock = ManualClock(monotonic=self.clock.monotonic(), epoch=self.clock.epoch())
+        clusters = {name: cluster.copy() for name, cluster in self.clusters.items()}
+        made = World(clusters, self.route53.copy(), clock, self.sessions)
+        copy_tables(self.store, made.store)
+        return made
+
+    def new_session(self, gate: Gate, drive: Drive, clock: ManualClock | None = None) -> SyncSession:
+        """A process of its own behind a gate."""
+        self.sessions += 1
+        own = clock or self.clock
+        session_id = f"session-{self.sessions}"
+        keeper = SyncKeeper(LeaseTable(self.store, SETTINGS.shard), session_id, LEASE, own)
+        parts = MasterParts(
+            self.store, GatedZones(self.route53, gate), ScriptedConnector(self.clusters, gate), SETTINGS, own
+        )
+        session = SyncSession(parts, keeper, session_id)
+        session.drive = drive
+        return session
+
+    def run(self, session: SyncSession, gate: Gate) -> SessionReport | None:
+        """Run a process to its end. None: it was killed."""
+        self.gate = gate
+        self.store.faults = _Gated(self)
+        try:
+            return session.run()
+        except Killed:
+            return None
+        finally:
+            self.outside()
+
+    def enter(self, gate: Gate) -> None:
+        """From now on calls are of this process."""
+        self.gate = gate
+        self.store.faults = _Gated(self)
+
+    def outside(self) -> None:
+        """From now on calls are those of a person or a test: they pass no gate."""
+        self.store.faults = NoFaults()
+
+    def configure(self, name: str, **changes: Any) -> None:
+        """Register a cluster, or change its configuration, and tell the master."""
+        table = ClusterTable(self.store)
+        known = table.get(name)
+        if known is None:
+            table.put(ClusterConfig(name=name, **changes))
+        else:
+            table.put(known.model_copy(update=changes))
+        LeaseTable(self.store, SETTINGS.shard).signal()
+
+    # --- what stands ---
+
+    def normal(self) -> dict[str, object]:
+        """All that decides about the future, in one form: item versions, tokens and times left out."""
+        found: dict[str, object] = {}
+        for zone_id in self.route53.ids:
+            for key, record_set in self.route53.records(zone_id).items():
+                journal = key.name.startswith("_kubesync-")
+                found[f"zone {zone_id} {key.name} {key.type}"] = "journal" if journal else record_set
+        found |= self._states()
+        for upstream in UpstreamTable(self.store).read_all():
+            assert upstream.whole, f"upstream {upstream.upstream} is torn"
+            nodes = tuple(tuple(sorted(node.items())) for node in upstream.nodes)
+            found[f"upstream {upstream.upstream}"] = "deleted" if upstream.deleted else nodes
+        for key, item in self.store.dump().items():
+            if key.table == STATE:
+                found |= _of_state(key, item)
+            elif key.table == CONTROL:
+                found |= _of_control(key, item)
+        return found
+
+    def _states(self) -> dict[str, object]:
+        found: dict[str, object] = {}
+        table = StateTable(self.store)
+        for name in self.clusters:
+            for state in table.load_all(name):
+                upstreams = {upstream: known.digest for upstream, known in state.upstreams.items()}
+                plain = replace(state, version=0, slices=0, upstreams={}, opened=None)
+                found[f"key {state.key}"] = (plain, upstreams, state.opened is not None)
+        return found
+
+
+def _of_state(key: Key, item: Item) -> dict[str, object]:
+    sort = str(key.sort)
+    if sort.startswith("key#"):
+        return {}
+    if key.partition.startswith("names#"):
+        value: object = item.get("key", (item.get("owner"), item.get("waiting")))
+        return {f"claim {key.partition} {sort}": value}
+    if "#open#" in key.partition:
+        return {f"mark {key.partition} {sort}": "heir" if "#heir#" in sort else "open"}
+    return {f"slice {key.partition} {sort}": item.get("service")}
+
+
+def _of_control(key: Key, item: Item) -> dict[str, object]:
+    sort = str(key.sort)
+    if sort.startswith("checkpoint#"):
+        return {f"{key.partition} {sort}": (item["resource_version"], item["generation"], item["revision"])}
+    if sort == "identity":
+        return {f"{key.partition} identity": item["uid"]}
+    if key.partition.startswith("inflight#"):
+        return {f"inflight {sort}": item.get("batch", "a slice that was left behind")}
+    return {}
+
+
+def differences(found: dict[str, object], wanted: dict[str, object]) -> list[str]:
+    """What is not as it should be, one line each."""
+    lines: list[str] = []
+    for place in sorted(found.keys() | wanted.keys()):
+        if found.get(place) != wanted.get(place):
+            lines.append(f"{place}: {_short(found.get(place))} instead of {_short(wanted.get(place))}")
+    return lines
+
+
+def _short(value: object) -> str:
+    text = "nothing" if value is None else repr(value)
+    return text if len(text) <= 1500 else text[:1500] + "…"
+
+
+def copy_tables(source: MemoryStore, target: MemoryStore) -> None:
+    """Fill a store with what another one holds. Stored items are never changed in place, so they are shared."""
+    target._tables = {
+        table: {
+            partition: _Partition(dict(rows.items), list(rows.order)) for partition, rows in partitions.items()
+        }
+        for table, partitions in source._tables.items()
+    }
+    target._landed = dict(source._landed)
+    target.in_flight = list(source.in_flight)
+
+
+def seeded(seed: int, *more: object) -> random.Random:
+    """A stream of random numbers for one purpose."""
+    return random.Random(":".join(map(str, (seed, *more))))
+

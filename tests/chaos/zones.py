@@ -1,0 +1,162 @@
+"""Route 53 in this process: the pure rules of the strict stand-in behind ``aws.zones.ZoneClient``, without HTTP."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from chaos.gate import Gate
+from kubesync.aws.route53_names import canonical_values, from_route53, to_route53
+from kubesync.aws.zones import BatchChange
+from kubesync.domain.errors import BatchRefusedError, ZoneOutcomeUnknownError, ZoneUnavailableError
+from kubesync.domain.records import AliasTarget, RecordKey, RecordSet, Zone
+from kubesync_local.route53.model import Alias, Change, Limits, SetKey, StoredSet
+from kubesync_local.route53.zone import Account, HostedZone, RefusedError
+from support.memory_store import LandLater
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A batch that took effect; ``session`` is who sent it."""
+
+    zone_id: str
+    session: str
+    changes: tuple[BatchChange, ...]
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delayed:
+    """A batch whose sender was told nothing, and that arrives later."""
+
+    zone_id: str
+    session: str
+    changes: tuple[BatchChange, ...]
+    comment: str
+
+
+class MemoryRoute53:
+    """The zones of an account, what was accepted in which order, and batches that are still on their way."""
+
+    def __init__(self) -> None:
+        self.accepted: list[Accepted] = []
+        self.delayed: list[Delayed] = []
+        self._account = Account(Limits())
+
+    def create(self, zone_id: str, name: str) -> None:
+        """Make a public hosted zone."""
+        self._account.create(name + ".", zone_id, None, "", zone_id)
+
+    def copy(self) -> MemoryRoute53:
+        """A world of its own that stands as this one does now."""
+        made = MemoryRoute53()
+        made.accepted, made.delayed = list(self.accepted), list(self.delayed)
+        for zone in self._account.zones():
+            twin: HostedZone = copy.copy(zone)
+            # Sets at a name are replaced as a whole, never changed in place.
+            twin._sets, twin._order = dict(zone._sets), list(zone._order)
+            made._account._zones[zone.id] = twin
+        return made
+
+    def change(self, zone_id: str, changes: Sequence[BatchChange], comment: str, session: str) -> None:
+        """Apply a batch, or raise BatchRefusedError or ZoneUnavailableError."""
+        try:
+            self._account.change(zone_id, [_change(change) for change in changes])
+        except RefusedError as refused:
+            if refused.code == "InvalidChangeBatch":
+                raise BatchRefusedError(refused.messages) from None
+            raise ZoneUnavailableError(f"{refused.code}: {refused.message}") from None
+        self.accepted.append(Accepted(zone_id, session, tuple(changes), comment))
+
+    def land(self) -> bool:
+        """Let the oldest delayed batch arrive. False: it was refused."""
+        late = self.delayed.pop(0)
+        try:
+            self.change(late.zone_id, late.changes, late.comment, late.session)
+        except (BatchRefusedError, ZoneUnavailableError):
+            return False
+        return True
+
+    def by_hand(self, zone_id: str, action: str, name: str, record_type: str, record_set: RecordSet) -> None:
+        """A change by somebody else."""
+        key = RecordKey(zone_id, name, record_type)
+        self.change(zone_id, [BatchChange("CREATE" if action == "CREATE" else "DELETE", key, record_set)], "", "a person")
+
+    def zone(self, zone_id: str) -> Zone:
+        try:
+            found = self._account.zone(zone_id)
+        except RefusedError as refused:
+            raise ZoneUnavailableError(refused.message) from None
+        return Zone(found.id, from_route53(found.name), found.private)
+
+    def records(self, zone_id: str) -> dict[RecordKey, RecordSet]:
+        """Everything in a zone, in listing order."""
+        page = self._account.page(zone_id, None, 1_000_000)
+        return {
+            RecordKey(zone_id, from_route53(s.key.name), s.key.type): _record_set(s) for s in page.sets
+        }
+
+    def at_name(self, zone_id: str, name: str) -> dict[RecordKey, RecordSet]:
+        page = self._account.page(zone_id, SetKey(to_route53(name), ""), 20)
+        return {
+            RecordKey(zone_id, from_route53(s.key.name), s.key.type): _record_set(s)
+            for s in page.sets
+            if s.key.name == to_route53(name)
+        }
+
+    @property
+    def ids(self) -> list[str]:
+        return [zone.id for zone in self._account.zones()]
+
+
+class GatedZones:
+    """Implements ``ZoneClient`` for one process."""
+
+    def __init__(self, route53: MemoryRoute53, gate: Gate) -> None:
+        self._route53 = route53
+        self._gate = gate
+
+    def zone(self, zone_id: str) -> Zone:
+        call = self._gate.before("route53", f"GetHostedZone {zone_id}", writes=False)
+        found = self._route53.zone(zone_id)
+        self._gate.after(call)
+        return found
+
+    def change(self, zone_id: str, changes: Sequence[BatchChange], comment: str = "") -> None:
+        try:
+            call = self._gate.before("route53", f"ChangeResourceRecordSets {zone_id} ({len(changes)})", writes=True)
+        except LandLater:
+            self._route53.delayed.append(Delayed(zone_id, self._gate.name, tuple(changes), comment))
+            raise ZoneOutcomeUnknownError("no answer: the batch is on its way") from None
+        self._route53.change(zone_id, changes, comment, self._gate.name)
+        self._gate.after(call)
+
+    def read(self, zone_id: str, name: str) -> dict[RecordKey, RecordSet]:
+        call = self._gate.before("route53", f"ListResourceRecordSets {zone_id} {name}", writes=False)
+        found = self._route53.at_name(zone_id, name)
+        self._gate.after(call)
+        return found
+
+    def walk(self, zone_id: str) -> Iterator[tuple[RecordKey, RecordSet]]:
+        call = self._gate.before("route53", f"ListResourceRecordSets {zone_id}", writes=False)
+        found = self._route53.records(zone_id)
+        self._gate.after(call)
+        yield from found.items()
+
+
+def _change(change: BatchChange) -> Change:
+    name, wanted = to_route53(change.key.name), change.record_set
+    alias = None
+    if wanted.alias is not None:
+        alias = Alias(wanted.alias.zone_id, to_route53(wanted.alias.name), wanted.alias.evaluate_health)
+    return Change(change.action, StoredSet(SetKey(name, change.key.type), wanted.ttl, wanted.values, alias), name)
+
+
+def _record_set(stored: StoredSet) -> RecordSet:
+    alias = stored.alias
+    return RecordSet(
+        stored.ttl,
+        canonical_values(stored.key.type, stored.values),
+        None if alias is None else AliasTarget(alias.zone_id, from_route53(alias.name), alias.evaluate_health),
+    )

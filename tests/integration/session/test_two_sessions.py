@@ -1,0 +1,139 @@
+"""Two sessions at once: one is the master, the other ends, or stands by and takes over without a gap."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesync.aws.lease import LeaseTable, lease_key
+from kubesync.clock import SystemClock
+from kubesync.domain.errors import ErrorCode
+from support.memory_store import Call, MemoryStore
+from support.persisted_errors import errors_of, sessions_of
+from support.stack import RunningSession, Stack, a_stack
+from support.store_faults import StoreFaults, writes_to
+
+HAND_OVER_SECONDS = 0.5
+
+
+def is_watching(stack: Stack, running: RunningSession) -> None:
+    running.wait_for(lambda: running.saw("master"))
+    for resource in ("services", "endpointslices"):
+        stack.api.requests.wait_for_count(1, resource=resource, verb="watch")
+
+
+def releases_of(store: MemoryStore) -> list[float]:
+    """When leases were released: filled by a hook, in the monotonic time of this process."""
+    faults, found = StoreFaults(), list[float]()
+    store.faults = faults
+
+    def note(call: Call) -> None:
+        if any("released" in getattr(action, "set", {}) and action.set["released"] for action in call.actions):  # type: ignore[union-attr]
+            found.append(SystemClock().monotonic())
+
+    faults.do(writes_to(lease_key("0")), note, after=True, times=None)
+    return found
+
+
+def test_the_second_session_ends_with_code_4_where_the_first_goes_on_for_long() -> None:
+    with a_stack() as stack:
+        stack.add_cluster()
+        first = stack.start(max_runtime_seconds=600)
+        is_watching(stack, first)
+        seen = len(stack.api.requests)
+        report = stack.start().join(5)
+        assert (report.code, report.ended) == (4, "ERR_NOT_MASTER")
+        assert report.seconds < 1
+        # It has asked nobody anything: no API server, no zone, and has written nothing but its audit item.
+        assert len(stack.api.requests) == seen
+        assert [each["session"] for each in sessions_of(stack.store)] == [report.session]
+        assert LeaseTable(stack.store, "0").read().holder == first.session.report.session
+        assert first.end().clean
+
+
+def test_many_sessions_at_once_make_one_master() -> None:
+    with a_stack() as stack:
+        stack.add_cluster()
+        running = [stack.start(max_runtime_seconds=600) for _ in range(6)]
+        masters = [each for each in running if each.thread.is_alive()]
+        for each in running:
+            each.wait_for(lambda each=each: each.saw("master") or bool(each.result))  # type: ignore[misc]
+        masters = [each for each in running if each.saw("master")]
+        assert len(masters) == 1
+        assert [each.join(5).code for each in running if each is not masters[0]] == [4] * 5
+        # An epoch may have been drawn in vain; the master's is the highest on its lease and fence.
+        assert masters[0].end().clean
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_the_second_session_takes_over_within_half_a_second_of_the_release(attempt: int) -> None:
+    with a_stack() as stack:
+        assert isinstance(stack.store, MemoryStore)
+        stack.add_cluster()
+        stack.api.cluster.deploy("default", "web", 2)
+        stack.api.cluster.expose("default", "web", {"ports": [{"port": 80}], "selector": {"app": "web"}})
+        released = releases_of(stack.store)
+        first = stack.start(max_runtime_seconds=2.0)
+        first.wait_for(lambda: "web.default.svc.prod.example.com A" in stack.records())
+        second = stack.start(max_runtime_seconds=30)
+        second.wait_for(lambda: second.saw("stand-by"))
+        assert first.join().clean
+        (released_at,) = released
+        requests_before = [r for r in stack.api.requests.all() if r.received_monotonic <= released_at]
+        second.wait_for(lambda: len(stack.api.requests.all(verb="watch")) >= 4)
+        after = [r for r in stack.api.requests.all() if r.received_monotonic > released_at]
+        # It resumes: no list; and nothing at all is asked before the first session has let go.
+        assert [r.verb for r in after[:2]] == ["watch", "watch"]
+        assert sorted(r.resource for r in after[:2]) == ["endpointslices", "services"]
+        assert after[0].received_monotonic - released_at <= HAND_OVER_SECONDS
+        assert len(requests_before) == 4  # a list and a watch of each resource, by the first
+        report = second.end()
+        assert (report.took_over, report.epoch, report.clean) == ("clean hand-over", 2, True)
+        assert [each.lists for each in report.listeners] == [0, 0]
+        assert errors_of(stack.store).counts == {"ERR_MAX_RUNTIME": 1, "ERR_WORKER_EXITING": 1}
+
+
+def test_nothing_is_lost_between_two_sessions() -> None:
+    with a_stack() as stack:
+        stack.add_cluster()
+        first = stack.start(max_runtime_seconds=1.5)
+        is_watching(stack, first)
+        second = stack.start(max_runtime_seconds=30)
+        for number in range(12):
+            # Some before, some between, some after the hand-over.
+            stack.api.cluster.expose("default", f"s{number}", {"ports": [{"port": 80}]})
+            first.wait_for(lambda n=number: f"s{n}.default.svc.prod.example.com A" in stack.records())  # type: ignore[misc]
+            if first.result and number >= 6:
+                break
+        assert first.join().clean
+        second.wait_for(lambda: second.saw("master"))
+        second.end()
+        names = {name.split(".")[0] for name in stack.records()} - {"kubernetes"}
+        assert names == {f"s{n}" for n in range(number + 1)}
+
+
+def test_a_session_that_stands_by_leaves_when_it_is_told_to() -> None:
+    with a_stack() as stack:
+        stack.add_cluster()
+        first = stack.start(max_runtime_seconds=30)
+        is_watching(stack, first)
+        second = stack.start()
+        second.wait_for(lambda: second.saw("stand-by"))
+        report = second.end(ErrorCode.WORKER_EXITING)
+        assert (report.code, report.epoch) == (1, 0)
+        assert report.seconds < 5
+        assert first.end().clean
+
+
+def test_the_deadline_of_a_session_that_stood_by_begins_when_it_takes_over() -> None:
+    with a_stack() as stack:
+        stack.add_cluster()
+        first = stack.start(max_runtime_seconds=1.5)
+        is_watching(stack, first)
+        second = stack.start(max_runtime_seconds=1.0)
+        report = second.join()
+        first_report = first.join()
+        assert (first_report.code, report.code) == (5, 5)
+        # Longer than its own second: it waited for the first as well.
+        assert report.seconds >= 1.5
+        lease = LeaseTable(stack.store, "0").read()
+        assert (lease.holder, lease.epoch, lease.released, lease.clean) == (report.session, 2, True, True)

@@ -1,0 +1,157 @@
+"""What crosses the wire: writes in proportion to change (I6, I7), batches in proportion to changed record sets."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesync.aws.store import UPSTREAMS, Check, Put
+from kubesync_local.apiserver import ServerOptions
+from kubesync_local.apiserver.resources import SERVICES, Target
+from support.memory_store import Call, MemoryStore
+from support.stack import Stack, a_stack
+
+WEB = {"ports": [{"name": "http", "port": 80}, {"name": "admin", "port": 8080}], "selector": {"app": "web"}}
+# Nothing but the lease is written for an hour, whatever the clock does.
+PATIENT = {"lease_seconds": 7200.0, "lease_write_seconds": 7200.0}
+
+
+def store_of(stack: Stack) -> MemoryStore:
+    assert isinstance(stack.store, MemoryStore)
+    return stack.store
+
+
+def besides_the_lease(stack: Stack) -> list[Call]:
+    """Requests to DynamoDB, those to the lease item and the epoch left out."""
+    return [
+        call
+        for call in list(store_of(stack).calls)
+        if not any(key.partition.startswith("lease") for key in (*call.keys, *(a.key for a in call.actions)))
+    ]
+
+
+def forget_calls(stack: Stack) -> int:
+    """Count from now on; returns the number of requests that Route 53 has seen."""
+    store_of(stack).calls.clear()
+    return len(stack.r53.calls)
+
+
+def writes(calls: list[Call]) -> list[Call]:
+    return [call for call in calls if call.actions]
+
+
+def keys_written(calls: list[Call]) -> list[str]:
+    """Sort keys of everything that was put, updated or deleted, in order."""
+    return [str(action.key.sort) for call in calls for action in call.actions if not isinstance(action, Check)]
+
+
+def test_four_scalings_in_one_window_make_one_write_per_upstream() -> None:
+    with a_stack() as stack:
+        cluster = stack.api.cluster
+        cluster.deploy("default", "web", 2)
+        cluster.expose("default", "web", WEB)
+        stack.add_cluster()
+        running = stack.start(window_seconds=1.0)
+        running.wait_for(lambda: {len(nodes) for nodes in stack.upstreams().values()} == {1, 2})
+        running.wait_for(lambda: "web.default.svc.prod.example.com A" in stack.records())
+        batches = forget_calls(stack)
+        for replicas in (3, 5, 1, 4):
+            cluster.scale("default", "web", replicas)
+        running.wait_for(lambda: running.received() >= 4)
+        put = [a for call in besides_the_lease(stack) for a in call.actions if a.key.table == UPSTREAMS]
+        assert sorted(action.key.partition for action in put) == [
+            "prod/default/web/80/TCP",
+            "prod/default/web/8080/TCP",
+        ]
+        assert all(isinstance(action, Put) and action.item["version"] == 2 for action in put)
+        assert len(writes(besides_the_lease(stack))) == 1
+        assert len(stack.upstreams()["prod/default/web/80/TCP"]) == 4
+        assert len(stack.r53.calls) == batches
+        running.end()
+
+
+def test_window_without_effect_writes_nothing_but_a_checkpoint_every_30_s() -> None:
+    """I6: a label change leads to the same outputs."""
+    with a_stack() as stack:
+        cluster = stack.api.cluster
+        cluster.expose("default", "web", WEB)
+        stack.add_cluster()
+        running = stack.start(**PATIENT)
+        running.wait_for(lambda: "web.default.svc.prod.example.com A" in stack.records())
+        # Endpoints may be listed in a window of their own, whose checkpoint is the last one written.
+        running.wait_for(lambda: "prod/default/web/80/TCP" in stack.upstreams())
+        calls_before = forget_calls(stack)
+
+        def change_label(value: str) -> None:
+            wanted = running.received() + 1
+            stack.api.writer.patch(
+                Target(SERVICES, "default", "web"), {"metadata": {"labels": {"colour": value, "size": value}}}
+            )
+            running.wait_for(lambda: running.received() >= wanted)
+
+        stack.api.bookmark()
+        change_label("green")
+        change_label("red")
+        assert writes(besides_the_lease(stack)) == []
+        stack.clock.advance(31)
+        change_label("blue")
+        (checkpoint,) = writes(besides_the_lease(stack))
+        assert keys_written([checkpoint]) == ["checkpoint#services"]
+        change_label("white")
+        assert writes(besides_the_lease(stack)) == [checkpoint]
+        assert len(stack.r53.calls) == calls_before
+        report = running.end()
+        assert report.listeners[0].bookmarks == 1
+
+
+@pytest.mark.parametrize("services", [3, 300])
+def test_resumed_session_without_events_asks_little_whatever_the_size_of_the_cluster(services: int) -> None:
+    """I7: no list, no call to Route 53, at most 20 requests to DynamoDB, hand-over and end included."""
+    with a_stack() as stack:
+        create_services(stack, services)
+        stack.add_cluster()
+        first = stack.start()
+        first.wait_for(lambda: len(stack.upstreams()) == services + 1)
+        assert first.end().clean
+        stack.api.requests.clear()
+        calls_before = forget_calls(stack)
+        second = stack.start()
+        stack.api.requests.wait_for_count(2, verb="watch")
+        report = second.end()
+        assert report.took_over == "clean hand-over"
+        assert stack.api.requests.all(verb="list") == []
+        assert len(stack.r53.calls) == calls_before
+        assert len(besides_the_lease(stack)) <= 20
+        assert not [call for call in store_of(stack).calls if call.operation == "scan"]
+
+
+def test_changed_single_valued_sets_of_one_window_go_in_the_fewest_batches() -> None:
+    """1,200 changes of two elements each, 998 elements a batch beside the journal: ceil(2 * 1200 / 998) = 3 batches."""
+    with a_stack(ServerOptions(ipv6_cidr=None)) as stack:
+        create_services(stack, 1200)
+        stack.add_cluster()
+        running = stack.start(window_seconds=5.0)
+        running.wait_for(lambda: len(stack.r53.batches()) == 2, 60)
+        running.wait_for(lambda: len(stack.records()) == 1200 + 2, 60)
+        forget_calls(stack)
+        before = len(stack.r53.batches())
+        patch = {"metadata": {"annotations": {"external-dns.kubernetes.io/ttl": "90"}}}
+        for number in range(1200):
+            stack.api.writer.patch(Target(SERVICES, "default", f"web-{number}"), patch)
+        running.wait_for(lambda: running.received() == 1200, 60)
+        running.wait_for(lambda: sum(record["ttl"] == 90 for record in stack.records().values()) == 1200, 60)
+        batches = stack.r53.batches()[before:]
+        assert [batch.accepted for batch in batches] == [True, True, True]
+        assert [len(batch.changes) for batch in batches] == [1000, 1000, 2400 - 2 * 998 + 2]
+        # Recorded in as few transactions: a key, its open mark, and a part of the checks beside.
+        recorded = [
+            call for call in writes(besides_the_lease(stack)) if any("open#" in a.key.partition for a in call.actions)
+        ]
+        assert len(recorded) <= 2 * 1200 * 2 // 90
+        running.end()
+
+
+def create_services(stack: Stack, count: int) -> None:
+    """So many ClusterIP services of one port without a name: one record set each on a cluster with IPv4 only."""
+    for number in range(count):
+        body = {"metadata": {"name": f"web-{number}"}, "spec": {"ports": [{"port": 80}]}}
+        stack.api.writer.create(Target(SERVICES, "default"), body)
