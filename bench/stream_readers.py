@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from itertools import islice
 from typing import Any
@@ -42,12 +42,13 @@ def _into_window(url: str, resource: str, events: int, *, parse: bool) -> int:
     class UntilLast(Listener):
         """Ends the reflector with the stream's last event."""
 
-        def on_event(self, event: RawEvent) -> None:
-            super().on_event(event)
-            if event.resource_version == FIRST_VERSION + events:
+        def on_events(self, events: Sequence[RawEvent]) -> None:
+            super().on_events(events)
+            if events[-1].resource_version == last:
                 reflector.stop()
 
     clock = SystemClock()
+    last = FIRST_VERSION + events
     window = SharedWindow(1.0, clock)
     access = ClusterAccess(url, policy=ReflectorPolicy())
     reflector = KubernetesReflector(ApiClient(access, clock), Resource(resource), clock=clock, jitter=random.random)
@@ -81,11 +82,12 @@ def through_kubernetes(url: str, resource: str, events: int) -> int:
 def through_lightkube(url: str, resource: str, events: int) -> int:
     """lightkube's watch, with its objects."""
     from lightkube import Client, KubeConfig
+    from lightkube.config.models import Cluster, User
     from lightkube.resources.core_v1 import Service
     from lightkube.resources.discovery_v1 import EndpointSlice
 
     kinds: dict[str, Any] = {"services": Service, "endpointslices": EndpointSlice}
-    client = Client(KubeConfig.from_server(url), trust_env=False)
+    client = Client(KubeConfig.from_one(cluster=Cluster(server=url), user=User()), trust_env=False)
     return _count(client.watch(kinds[resource], namespace="*", resource_version=str(FIRST_VERSION)), events)
 
 

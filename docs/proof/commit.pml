@@ -141,6 +141,15 @@ inline fresh(id) {
 	assert(id <= NB)                /* else: raise NB, the model is too small */
 }
 
+inline empty_batch(b) {
+	z = 0;
+	do
+	:: z == KEYS -> break
+	:: else -> before[AT(b, z)] = 0; after[AT(b, z)] = 0; z++
+	od;
+	z = 0
+}
+
 /* Forget what nobody can ask for any more, so that equal states look equal. Changes no behaviour. */
 inline tidy() {
 	y = 1;
@@ -161,11 +170,7 @@ inline tidy() {
 			if
 			:: !air[y] ->
 				by[y] = 0; fits[y] = 0;
-				x = 0;
-				do
-				:: x == KEYS -> break
-				:: else -> before[AT(y, x)] = 0; after[AT(y, x)] = 0; x++
-				od
+				empty_batch(y)
 			:: else
 			fi
 		:: else
@@ -183,7 +188,14 @@ inline journal_moves(id, epoch) {
 	x = 1;
 	do
 	:: x > NB -> break
-	:: else -> fits[x] = 0; air[x] = 0; x++
+	:: else ->
+#ifndef CLOSE_WITHOUT_COMPARING_BATCH
+		if
+		:: fits[x] && x != id -> empty_batch(x)         /* it can neither land nor be proven to have landed */
+		:: else
+		fi;
+#endif
+		fits[x] = 0; air[x] = 0; x++
 	od;
 	x = 1;
 	do
@@ -265,7 +277,7 @@ end:
 
 /* ---- the way to Route 53: copies of requests whose answers were lost land late ---- */
 proctype Air() {
-	byte x, y, b, bad;
+	byte x, y, z, b, bad;
 end:
 	do
 	:: atomic {
@@ -406,9 +418,8 @@ end:
 	}
 	od;
 lost:                               /* NotMasterError */
-	skip;
 over:
-	skip
+	atomic { up[m] == 2 -> place = 0; seen = 0; recording[m] = 0 }
 }
 
 /* closer._after: what landed moves `applied`; a key without a change left closes */
@@ -463,7 +474,7 @@ inline check_quiet(k) {
 
 /* ---- a session: lease, fence, and the writer of its one zone ---- */
 proctype Writer(byte m) {
-	byte x, y, k, b, bad;
+	byte x, y, z, k, b, bad;
 	byte free;                      /* judged: nothing stands where a set was to be deleted */
 	byte alien;                     /* judged: a set stands where there should be none */
 	bit settled, journal_read, unknown;
@@ -786,10 +797,11 @@ close:
 lost:                               /* NotMasterError: this session ends without writing anything more */
 	atomic {
 		printf("master %d finds that it is no master any more\n", m);
-		d_step { up[m] = 2; sent[m] = 0; found[m] = 0; wait[m] = 0; tidy() }
+		d_step { up[m] = 2; sent[m] = 0; found[m] = 0; tidy() }
 	}
 done:
-	skip
+	/* nothing of an ended session matters any more */
+	atomic { wait[m] = 0; knows[m] = 0; settled = 0; journal_read = 0; unknown = 0; bad = 0; alien = 0; free = 0 }
 }
 
 init {

@@ -26,7 +26,6 @@ metrics = Metrics(namespace="kubesync", service="kubesync")
 
 
 @logger.inject_lambda_context(clear_state=True)
-@metrics.log_metrics
 def handler(_event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Run a session until the invocation's time runs down. Ending by codes 4 and 5 is no failure.
 

@@ -23,7 +23,10 @@ class OneLineParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Called by argparse for everything that is wrong."""
-        raise UsageError(f"{_readable(message)}; see `{self.prog} --help`")
+        said = _readable(message)
+        raise UsageError(
+            f"{said} See `{self.prog} --help`" if said.endswith("?") else f"{said}; see `{self.prog} --help`"
+        )
 
 
 def _readable(message: str) -> str:
@@ -34,7 +37,7 @@ def _readable(message: str) -> str:
     close = difflib.get_close_matches(choice["given"], known, n=1)
     meant = f", did you mean {close[0]}?" if close else ""
     what = {"COMMAND": "command", "ACTION": "action"}.get(choice["argument"], choice["argument"])
-    return f"{what} {choice['given']!r} is none of {', '.join(known)}{meant}".replace("?;", "?")
+    return f"{what} {choice['given']!r} is none of {', '.join(known)}{meant}"
 
 
 def positive(text: str) -> float:

@@ -128,7 +128,7 @@ class ScriptedReflector:
             sink.on_resumed()
         assert self._position is not None
         for event in cluster.since(self._resource, self._position):
-            sink.on_event(event)
+            sink.on_events([event])
             self._position = event.resource_version
         if cluster.version > self._position:
             sink.on_bookmark(cluster.version)

@@ -59,16 +59,20 @@ class Gate:
 
 
 def kill_at(gate: Gate, number: int, *, before: bool) -> None:
-    """Kill the process at a call, before or after its effect."""
+    """Kill the process at a call, before or after its effect. After a refused call: before it does anything else."""
 
     def strike(call: Outward) -> None:
         if call.number == number:
             gate.kill()
 
+    def strike_next(call: Outward) -> None:
+        if call.number > number:
+            gate.kill()
+
     if before:
         gate.on_before = strike
     else:
-        gate.on_after = strike
+        gate.on_before, gate.on_after = strike_next, strike
 
 
 def _pass(_call: Outward) -> None:

@@ -10,16 +10,16 @@ from chaos.world import World
 from chaos.zones import MemoryRoute53
 from kubesync.aws.clusters import ZoneReference
 from kubesync.domain.objects import Endpoint, EndpointPort, Resource, ServicePort
-from kubesync.domain.records import RecordSet
+from kubesync.domain.records import RecordKey, RecordSet
 from support.builders import HTTP, a_service, an_endpoint, an_endpoints
 
 ZONE, PRIVATE = "ZSHARED", "ZINNER"
 _ZONES = (ZoneReference(id=ZONE, name="example.com"), ZoneReference(id=PRIVATE, name="inner.example.com"))
 _OLD, _NEWER, _NEWEST = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z", "2026-03-01T00:00:00Z"
 FOREIGN = {
-    ("mail.example.com", "MX"): RecordSet(300, ("10 mx.example.net.",)),
-    ("taken.example.com", "A"): RecordSet(300, ("192.0.2.200",)),
-    ("web.shop.svc.prod.example.com", "TXT"): RecordSet(300, ('"written by a person"',)),
+    RecordKey(ZONE, "mail.example.com", "MX"): RecordSet(300, ("10 mx.example.net.",)),
+    RecordKey(ZONE, "taken.example.com", "A"): RecordSet(300, ("192.0.2.200",)),
+    RecordKey(ZONE, "web.shop.svc.prod.example.com", "TXT"): RecordSet(300, ('"written by a person"',)),
 }
 _DNS = ServicePort("dns", "UDP", 53)
 
@@ -38,8 +38,8 @@ def a_world() -> World:
     route53 = MemoryRoute53()
     route53.create(ZONE, "example.com")
     route53.create(PRIVATE, "inner.example.com")
-    for (name, record_type), record_set in FOREIGN.items():
-        route53.by_hand(ZONE, "CREATE", name, record_type, record_set)
+    for key, record_set in FOREIGN.items():
+        route53.by_hand("CREATE", key, record_set)
     clusters = {name: ScriptedCluster(name) for name in ("prod", "edge")}
     world = World(clusters, route53)
     for cluster in clusters.values():
@@ -145,6 +145,24 @@ def _gone_unseen(world: World) -> None:
     prod.compact()
 
 
+def _alone(world: World) -> None:
+    """Slices without a Service, and a Service that is left out: keys that never lead to anything."""
+    prod = world.clusters["prod"]
+    prod.apply("nobody", an_endpoints("10.1.9.1", service="nobody"), slice_name="nobody-a")
+    prod.apply("nobody", an_endpoints("10.1.9.2", service="nobody"), slice_name="nobody-b")
+    prod.apply("hidden", a_service(annotations={"kubesync.io/exclude": "true"}))
+    prod.apply("hidden", an_endpoints("10.1.9.3", service="hidden"), slice_name="hidden-a")
+    world.clusters["edge"].apply("nobody", an_endpoints("10.8.9.1", service="nobody"))
+
+
+def _alone_no_more(world: World) -> None:
+    prod = world.clusters["prod"]
+    prod.delete(Resource.ENDPOINTSLICES, "nobody-a")
+    prod.delete(Resource.ENDPOINTSLICES, "hidden-a")
+    prod.delete(Resource.SERVICES, "hidden")
+    world.clusters["edge"].delete(Resource.ENDPOINTS, "nobody")
+
+
 def _other_ttl(world: World) -> None:
     world.configure("prod", ttl=90)
 
@@ -189,4 +207,7 @@ STORY: tuple[Step, ...] = (
     Step("the third lets go", _third_lets_go),
     Step("hand-over", hand_over=True),
     Step("much at once", _all_at_once),
+    Step("some lead to nothing", _alone),
+    Step("hand-over", hand_over=True),
+    Step("and are gone again", _alone_no_more),
 )

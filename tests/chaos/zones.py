@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from chaos.gate import Gate
 from kubesync.aws.route53_names import canonical_values, from_route53, to_route53
@@ -78,10 +79,9 @@ class MemoryRoute53:
             return False
         return True
 
-    def by_hand(self, zone_id: str, action: str, name: str, record_type: str, record_set: RecordSet) -> None:
+    def by_hand(self, action: Literal["CREATE", "DELETE"], key: RecordKey, record_set: RecordSet) -> None:
         """A change by somebody else."""
-        key = RecordKey(zone_id, name, record_type)
-        self.change(zone_id, [BatchChange("CREATE" if action == "CREATE" else "DELETE", key, record_set)], "", "a person")
+        self.change(key.zone_id, [BatchChange(action, key, record_set)], "", "a person")
 
     def zone(self, zone_id: str) -> Zone:
         try:

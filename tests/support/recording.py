@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kubesync.aws.audit import AuditTable
@@ -11,6 +11,7 @@ from kubesync.aws.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.fences import raise_fence
 from kubesync.aws.listeners import ListenerTable
 from kubesync.aws.state import StateTable
+from kubesync.aws.state_codec import unpack
 from kubesync.aws.store import AUDIT, CONTROL, STATE, UPSTREAMS, Item, Key
 from kubesync.aws.upstreams import UpstreamTable
 from kubesync.domain.batches import units_of
@@ -33,7 +34,7 @@ from kubesync.session.planner import Tables
 from kubesync.session.recorder import Means, Mode, Recorded, Recorder
 from kubesync.session.transactor import Transactor
 from support.manual_clock import ManualClock
-from support.memory_store import Call, MemoryStore
+from support.memory_store import Call, MemoryStore, NoFaults
 
 SERVICES, SLICES, ENDPOINTS = Resource.SERVICES, Resource.ENDPOINTSLICES, Resource.ENDPOINTS
 USUAL = Mode()
@@ -42,6 +43,24 @@ IDENTITY = "uid-of-default-kubernetes"
 
 class CrashError(Exception):
     """The process dies here."""
+
+
+class DiesAt:
+    """Faults for ``MemoryStore``: the process dies at its n-th transaction (from 1), before or after its effect."""
+
+    def __init__(self, transaction: int, *, after: bool) -> None:
+        self._left = transaction
+        self._after = after
+
+    def before(self, call: Call) -> None:
+        if call.operation == "transact_write_items":
+            self._left -= 1
+            if self._left == 0 and not self._after:
+                raise CrashError
+
+    def after(self, call: Call) -> None:
+        if call.operation == "transact_write_items" and self._left == 0 and self._after:
+            raise CrashError
 
 
 def a_config(**changes: Any) -> ClusterConfig:
@@ -84,6 +103,25 @@ def a_list(version: int, *items: Observation, resource: Resource = SERVICES, wen
     return Snapshot(resource, version, items, went_back)
 
 
+def runs_that_die(
+    play: Callable[[World], object], config: ClusterConfig | None = None, *, prepare: Callable[[World], object]
+) -> Iterator[tuple[str, World]]:
+    """Every world in which ``play`` died at one of its transactions and was then played again by a fresh session (I1)."""
+    for after in (False, True):
+        for transaction in range(1, 1000):
+            world = World(config)
+            prepare(world)
+            world.store.faults = DiesAt(transaction, after=after)
+            try:
+                play(world)
+            except CrashError:
+                world.store.faults = NoFaults()
+                play(world)
+                yield f"{'after' if after else 'before'} transaction {transaction}", world
+            else:
+                break
+
+
 class World:
     """A store and a clock that outlive sessions; ``session`` begins the next one, as a new master with a fresh ledger."""
 
@@ -114,6 +152,14 @@ class World:
             if key.table == CONTROL or (key.table == STATE and "body" in item):
                 left_out.add("version")
             found[key] = {name: value for name, value in item.items() if name not in left_out}
+            if isinstance(body := item.get("body"), str) and str(key.sort).startswith("key#"):
+                document = unpack(body)
+                # A list sweeps tombstones, events leave them for later: they mean the same.
+                document["parts"] = [part for part in document["parts"] if "D" not in part[5]]
+                if any(document.values()):
+                    found[key]["body"] = document
+                else:
+                    del found[key]
         return found
 
     def upstreams(self) -> dict[str, list[str]]:
@@ -199,7 +245,7 @@ class Desk:
         for snapshot in lists:
             window.add_snapshot(snapshot, self.world.clock.monotonic())
         for observation in seen:
-            window.add_event(self._raw(observation), self.world.clock.monotonic())
+            window.add_events([self._raw(observation)], self.world.clock.monotonic())
         for resource, version in (bookmarks or {}).items():
             window.add_bookmark(resource, version)
         return window.close()

@@ -57,8 +57,9 @@ class RecordingSink:
     errors: list[ListenerError] = field(default_factory=list)
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
-    def on_event(self, event: RawEvent) -> None:
-        self._tell("event", event.type, event.name, event.resource_version)
+    def on_events(self, events: Sequence[RawEvent]) -> None:
+        for event in events:
+            self._tell("event", event.type, event.name, event.resource_version)
 
     def on_bookmark(self, resource_version: int) -> None:
         self._tell("bookmark", resource_version)

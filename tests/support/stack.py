@@ -18,6 +18,7 @@ import pytest
 
 from kubesync.aws.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.dynamodb import build_dynamodb_client
+from kubesync.aws.resync_requests import ResyncRequest
 from kubesync.aws.route53 import Route53ZoneClient, build_route53_client
 from kubesync.aws.state import StateTable
 from kubesync.aws.store import Store
@@ -146,6 +147,10 @@ class Stack:
 
     def start(self, **settings: Any) -> RunningSession:
         """Run a session in a thread."""
+        return self.start_application(self.application(**settings))
+
+    def start_application(self, application: Application) -> RunningSession:
+        """Run a session of an application of one's own in a thread."""
         events: list[tuple[str, dict[str, object]]] = []
         changed = threading.Condition()
 
@@ -154,7 +159,7 @@ class Stack:
                 events.append((what, details))
                 changed.notify_all()
 
-        session = self.application(**settings).new_session(told)
+        session = application.new_session(told)
         result: list[SessionReport] = []
         thread = threading.Thread(target=lambda: result.append(session.run()), name="session", daemon=True)
         running = RunningSession(session, thread, result, events, changed)
@@ -165,6 +170,12 @@ class Stack:
     def run(self, seconds: float = 1.0, **settings: Any) -> SessionReport:
         """Run a whole session of so many seconds."""
         return self.start(max_runtime_seconds=seconds, **settings).join(seconds + 30)
+
+    def resync(self, request: ResyncRequest, **settings: Any) -> dict[str, Any]:
+        """A full resync by a session of its own, as an invocation without a running master does it; its report."""
+        report = self.application(**settings).new_session().run(resync=request)
+        assert report.clean, report
+        return dict(report.resyncs[0])
 
     def records(self, zone_id: str | None = None) -> dict[str, dict[str, Any]]:
         """What stands in a zone, journal, SOA and NS left out: ``name TYPE`` to ttl and values (or alias)."""
@@ -194,7 +205,10 @@ class Stack:
 
     def by_hand(self, action: str, name: str, record_type: str, *values: str, ttl: int = 60) -> None:
         """Change the zone as a person would, past kubesync."""
-        change: Any = wire_change(action, name, record_type, list(values), ttl=ttl)
+        self.change_by_hand(wire_change(action, name, record_type, list(values), ttl=ttl))
+
+    def change_by_hand(self, change: Any) -> None:
+        """Any change, in boto3's form."""
         client = build_route53_client(self.boto, self.r53.url)
         client.change_resource_record_sets(HostedZoneId=self.zone_id, ChangeBatch={"Changes": [change]})
 

@@ -101,8 +101,6 @@ class KubernetesConnector:
         api = self._client(config)
         try:
             return cluster_identity(api)
-        except ListenerError:
-            return None
         finally:
             api.close()
 

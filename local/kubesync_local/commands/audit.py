@@ -17,7 +17,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Show the changes of the last days, of all clusters together."""
     work = Workplace()
     table = AuditTable(work.store, "")
-    streams = [table.read_changes(config.name, work.now(), arguments.days) for config in work.chosen(arguments.cluster)]
+    now = work.now()
+    names = work.names(arguments.cluster, lambda name: any(True for _ in table.read_changes(name, now, arguments.days)))
+    streams = [table.read_changes(name, now, arguments.days) for name in names]
     merged = heapq.merge(*streams, key=lambda row: str(row["at"]), reverse=True)
     rows = list(islice(merged, arguments.limit))
     print_rows(rows, _COLUMNS, arguments.output, f"no changes in the last {arguments.days} days")

@@ -14,7 +14,7 @@ from kubesync.aws.clusters import ClusterConfig, ZoneReference, explain, valid_c
 from kubesync.aws.secrets import parse_secret_reference
 from kubesync.aws.zones import ZoneClient
 from kubesync.clock import SystemClock
-from kubesync.domain.errors import ListenerError, UsageError
+from kubesync.domain.errors import ListenerError, UsageError, ZoneUnavailableError
 from kubesync.domain.objects import Resource
 from kubesync.domain.plan import Policy
 from kubesync.domain.records import Zone
@@ -138,14 +138,23 @@ def look_up_zones(client: ZoneClient, zone_ids: list[str], domain: str) -> list[
     """The zones' names from Route 53.
 
     Raises:
-        UsageError: none of them can hold names of the domain.
-        ZoneError: a zone does not exist, or may not be read.
+        UsageError: a zone does not exist, or none of them can hold names of the domain.
+        ZoneError: a zone may not be read, or Route 53 not be reached.
     """
-    zones: list[Zone] = [client.zone(zone_id) for zone_id in zone_ids]
+    zones = [_look_up(client, zone_id) for zone_id in zone_ids]
     if not any(domain == zone.name or domain.endswith(f".{zone.name}") for zone in zones):
         names = ", ".join(f"{zone.id} is {zone.name}" for zone in zones)
         raise UsageError(f"no zone given can hold names of {domain}: {names}")
     return [ZoneReference(id=zone.id, name=zone.name, private=zone.private) for zone in zones]
+
+
+def _look_up(client: ZoneClient, zone_id: str) -> Zone:
+    try:
+        return client.zone(zone_id)
+    except ZoneUnavailableError as error:
+        if str(error).startswith("NoSuchHostedZone"):
+            raise UsageError(f"there is no hosted zone {zone_id} in this AWS account: check --zone") from error
+        raise
 
 
 def _endpoints_source(given: str, config: ClusterConfig, work: Workplace) -> Resource:

@@ -22,11 +22,12 @@ def run(arguments: argparse.Namespace) -> int:
     listeners, audit = ListenerTable(work.store), AuditTable(work.store, "")
     now: list[dict[str, Any]] = []
     past: list[dict[str, Any]] = []
-    for config in work.chosen(arguments.cluster):
-        for resource, errors in sorted(listeners.errors(config.name).items()):
-            now += _of_listener(config.name, resource, errors)
-        history = audit.read_errors(config.name, work.now(), arguments.limit)
-        past += [_row("history", config.name, str(item["resource"]), item) for item in history]
+    names = work.names(arguments.cluster, lambda name: any(True for _ in audit.read_errors(name, work.now(), 1)))
+    for name in names:
+        for resource, errors in sorted(listeners.errors(name).items()):
+            now += _of_listener(name, resource, errors)
+        history = audit.read_errors(name, work.now(), arguments.limit)
+        past += [_row("history", name, str(item["resource"]), item) for item in history]
     if not arguments.cluster:
         past += [_row("session", None, None, item) for item in audit.read_sessions(work.now(), arguments.limit)]
     past.sort(key=lambda row: str(row["at"]), reverse=True)

@@ -15,8 +15,11 @@ _COLUMNS = ("upstream", "version", "nodes", "updated_at")
 def run(arguments: argparse.Namespace) -> int:
     """Show the upstreams table as it stands; removed ones are left out."""
     work = Workplace()
-    chosen = [config.name for config in work.chosen(arguments.cluster)] if arguments.cluster else None
+    # Upstreams of a cluster that was removed with --on-delete retain are still there for the proxies.
+    chosen = [arguments.cluster] if arguments.cluster else None
     rows = [document(each) for each in UpstreamTable(work.store).read_all(chosen) if not each.deleted]
+    if not rows and arguments.cluster:
+        work.chosen(arguments.cluster)
     if arguments.output == "table":
         rows = [{**row, "nodes": [_node(node) for node in row["nodes"]] or "none"} for row in rows]
     print_rows(rows, _COLUMNS, arguments.output, "no upstreams yet: is a session running? See `kubesync status`")

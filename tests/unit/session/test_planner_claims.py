@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from kubesync.domain.objects import Observation, Service
-from support.builders import a_key, a_service
-from support.recording import CrashError, World, a_config, saw
-from support.store_faults import DiesAt
+from kubesync.domain.objects import Observation, Service, Snapshot
+from kubesync.domain.state import Name
+from support.builders import a_key, a_service, an_endpoints
+from support.recording import SLICES, World, a_config, a_list, identity, runs_that_die, saw
 
 NAME = "x.example.com"
 
@@ -56,8 +58,6 @@ def test_age_counts_where_only_endpoints_of_the_younger_were_seen() -> None:
     desk = world.session()
     headless = a_service(headless=True, ports=(), annotations={"hostname": NAME}, created_at=at(9))
     desk.begin(saw(headless, 5, "a"))
-    from support.builders import an_endpoints
-
     # The headless one is seen by its endpoints, the older one by its Service, in one window.
     desk.record(
         saw(wants(NAME, created=at(1)), 21, "old"),
@@ -126,7 +126,7 @@ def test_all_of_them_deleted_in_one_window_leave_no_claim() -> None:
     assert world.claims() == {}
     assert world.waiters() == []
     assert world.heirs() == []
-    assert list(desk.tables.state.load_all("prod"))[0].key.name == "kubernetes"
+    assert {s.key.name for s in desk.tables.state.load_all("prod") if not s.bare} == {"kubernetes"}
 
 
 def test_name_never_applied_moves_between_keys_within_one_window() -> None:
@@ -141,7 +141,7 @@ def test_name_never_applied_moves_between_keys_within_one_window() -> None:
     assert f"{NAME} A" in desk.intended("to")
 
 
-@pytest.mark.parametrize(("giver", "taker"), [("a", "b"), ("b", "a")])
+@pytest.mark.parametrize(("giver", "taker"), [("one", "two"), ("two", "one")])
 def test_names_never_applied_are_swapped_within_one_window(giver: str, taker: str) -> None:
     world = World()
     desk = world.session()
@@ -245,10 +245,6 @@ def test_claim_of_a_name_in_conflict_is_let_go_with_the_conflict() -> None:
     desk.begin(saw(wants(NAME), 5, "web"))
     desk.land()
     # A resync found that somebody replaced the record set by one of a form that is never ours.
-    from dataclasses import replace
-
-    from kubesync.domain.state import Name
-
     state = desk.ledger.states([a_key()])[a_key()]
     applied = {key: found for key, found in state.applied.items() if key.name != NAME}
     conflicted = replace(state, applied=applied, conflicts={Name("Z1", NAME): "was replaced"})
@@ -258,24 +254,15 @@ def test_claim_of_a_name_in_conflict_is_let_go_with_the_conflict() -> None:
     assert world.claims()[NAME] == "prod/shop/other"
 
 
-def test_crash_between_waiters_loses_none() -> None:
+def test_crash_between_waiters_loses_none_i1() -> None:
     undisturbed = World()
     undisturbed.session().begin(*three())
-    for at_write in range(1, 4):
-        for after in (False, True):
-            world = World()
-            world.session()
-            world.store.faults = DiesAt(at_write, after=after)
-            with pytest.raises(CrashError):
-                world.session().begin(*three())
-            world.store.faults = DiesAt(10_000)
-            world.session().begin(*three())
-            assert world.settled() == undisturbed.settled()
+    died = 0
+    for when, world in runs_that_die(lambda w: w.session().begin(*three()), prepare=lambda w: None):
+        died += 1
+        assert world.settled() == undisturbed.settled(), when
+    assert died >= 4
 
 
 def _lists(*services: Observation) -> tuple[Snapshot, Snapshot]:
     return a_list(10, identity(), *services), a_list(10, resource=SLICES)
-
-
-from kubesync.domain.objects import Snapshot  # noqa: E402
-from support.recording import SLICES, a_list, identity  # noqa: E402

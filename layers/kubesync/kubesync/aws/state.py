@@ -6,6 +6,8 @@ partition                       sort                              holds
                                 key#<namespace>/<name>#<001..>    further slices of a body over 100 KB
                                 slice#<namespace>/<object>        service: the label's last value (EndpointSlices only)
 <cluster>#open#<0..3>           <namespace>/<name>                open mark: attempts, retry_at, reason
+                                <namespace>/<name>#heir#<name>    the key was given a name, and has to be planned
+                                <namespace>/<name>#gone           the key holds tombstones, to be swept
 """
 
 from __future__ import annotations
@@ -55,6 +57,11 @@ def slice_key(cluster: str, namespace: str, name: str) -> Key:
     return Key(STATE, f"{cluster}#{_hash(path) % BUCKETS:x}", f"slice#{path}")
 
 
+def _gone_key(key: ServiceKey) -> Key:
+    place = open_key(key)
+    return Key(STATE, place.partition, f"{place.sort}#gone")
+
+
 class StateTable:
     """Reads and builds writes; never writes itself, since every write belongs into a transaction with a fence (I2)."""
 
@@ -91,7 +98,7 @@ class StateTable:
         yield from ((key, mark) for key, mark in self._queue(cluster) if mark is not None)
 
     def queued(self, cluster: str) -> tuple[dict[ServiceKey, OpenMark], set[ServiceKey]]:
-        """What a take-over finds: open keys, and heirs that have to be planned anew."""
+        """What a take-over finds: open keys; and keys to be looked at anew: heirs, and what an unclean end left unswept."""
         marks: dict[ServiceKey, OpenMark] = {}
         heirs: set[ServiceKey] = set()
         for key, mark in self._queue(cluster):
@@ -177,9 +184,15 @@ class StateTable:
         return [Delete(Key(STATE, place.partition, cast(str, note["sk"]))) for note in notes]
 
     def _mark_change(self, before: KeyState, after: KeyState) -> list[Action]:
-        if before.opened == after.opened:
-            return []
-        return [Delete(open_key(after.key))] if after.opened is None else [self.mark_open(after.key, after.opened)]
+        actions: list[Action] = []
+        if before.opened != after.opened:
+            place, mark = open_key(after.key), after.opened
+            actions.append(Delete(place) if mark is None else self.mark_open(after.key, mark))
+        if before.tombstoned != after.tombstoned:
+            # Nothing but a list would ever look at such a key again (I7): whoever takes over has to find it.
+            place = _gone_key(after.key)
+            actions.append(Put(place, {"v": SCHEMA}) if after.tombstoned else Delete(place))
+        return actions
 
     def _decode(self, key: ServiceKey, head: Item, mark: OpenMark | None) -> KeyState:
         count = cast(int, head["slices"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Resource(StrEnum):
@@ -122,11 +123,11 @@ class Observation:
     problem: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RawEvent:
+class RawEvent(NamedTuple):
     """A watch event, parsed no further than its metadata; ``line`` is the whole JSON line as received.
 
-    ``type`` is ADDED, MODIFIED or DELETED; bookmarks and errors never leave the reflector.
+    ``type`` is ADDED, MODIFIED or DELETED; bookmarks and errors never leave the reflector. A tuple, since one is made for
+    every line of a watch: a frozen dataclass takes three times as long.
     """
 
     type: str

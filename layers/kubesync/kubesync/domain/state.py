@@ -105,6 +105,11 @@ class KeyState:
         return tuple(value for _, value in sorted(found, key=lambda f: f[0].name) if isinstance(value, EndpointsObject))
 
     @property
+    def tombstoned(self) -> bool:
+        """Deleted objects are remembered until no event can contradict that any more."""
+        return any(part.deleted for part in self.parts.values())
+
+    @property
     def bare(self) -> bool:
         """Nothing is left that would have to be remembered, tombstones aside."""
         return not (

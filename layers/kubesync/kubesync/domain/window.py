@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kubesync.domain.objects import RawEvent, Resource, Snapshot
@@ -44,27 +44,23 @@ class Window:
         self._opened_at: float | None = None
         self._received = 0
 
-    def add_event(self, event: RawEvent, now: float) -> None:
-        """Keep the event unless a newer one of the same object, or a list that is not older, is already there.
-
-        Args:
-            now: counts for the first event only, which opens the window.
-        """
-        # Written out rather than called: this runs for every event, and most are replaced by a newer one.
-        self._received += 1
+    def add_events(self, events: Sequence[RawEvent], now: float) -> None:
+        """Keep each event unless a newer one of the same object, or a list that is not older, is already there."""
+        # The hot path of a session: nothing that can be done once for all of them is done for each.
         if self._opened_at is None:
             self._opened_at = now
-        resource, version = event.resource, event.resource_version
-        if self._snapshots:
-            listed = self._snapshots.get(resource)
-            if listed is not None and version <= listed.resource_version:
-                return
-        place = (resource, event.namespace, event.name)
-        known = self._events.get(place)
-        if known is None or known.resource_version < version:
-            self._events[place] = event
-        if version > self._checkpoints.get(resource, 0):
-            self._checkpoints[resource] = version
+        kept, snapshots, checkpoints = self._events, self._snapshots, self._checkpoints
+        self._received += len(events)
+        for event in events:
+            _, resource, namespace, name, _, version, _ = event
+            if snapshots and resource in snapshots and version <= snapshots[resource].resource_version:
+                continue
+            place = (resource, namespace, name)
+            known = kept.get(place)
+            if known is None or known.resource_version < version:
+                kept[place] = event
+            if version > checkpoints.get(resource, 0):
+                checkpoints[resource] = version
 
     def add_bookmark(self, resource: Resource, resource_version: int) -> None:
         """Move the checkpoint; a bookmark alone opens no window."""
@@ -89,11 +85,6 @@ class Window:
             snapshot = Snapshot(resource, snapshot.resource_version, snapshot.items, store_went_back=True)
         self._snapshots[resource] = snapshot
         self._checkpoints[resource] = snapshot.resource_version
-
-    @property
-    def opened_at(self) -> float | None:
-        """Monotonic time of the first event, None while it is not open."""
-        return self._opened_at
 
     def closes_at(self) -> float | None:
         """Monotonic time at which the window is due, None while it is not open."""

@@ -196,9 +196,9 @@ class _TlsPool(HTTPSConnectionPool):
 
 
 class ApiServerAdapter(HTTPAdapter):
-    """Sends through interruptible connections, under one TLS context of ours."""
+    """Sends through interruptible connections, under one TLS context of ours (None: plain HTTP only)."""
 
-    def __init__(self, interrupter: Interrupter, context: ssl.SSLContext) -> None:
+    def __init__(self, interrupter: Interrupter, context: ssl.SSLContext | None) -> None:
         self._interrupter = interrupter
         self._context = context
         super().__init__(max_retries=0, pool_connections=1, pool_maxsize=1)

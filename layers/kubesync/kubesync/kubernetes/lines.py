@@ -39,9 +39,9 @@ class ChunkDecoder:
         at = self._finish_chunk(block, pieces)
         if self._head:
             block, at, self._head = self._head + block[at:], 0, b""
-        size = len(block)
+        size, find, whole = len(block), block.find, pieces.append
         while at < size and not self.ended:
-            line_end = block.find(b"\r\n", at)
+            line_end = find(b"\r\n", at)
             if line_end < 0:
                 if size - at > _MAX_SIZE_LINE:
                     raise MalformedBodyError("no chunk size where one belongs")
@@ -60,7 +60,7 @@ class ChunkDecoder:
             elif end + 2 <= size:  # the usual case: a whole chunk lies in this block
                 if block[end : end + 2] != b"\r\n":
                     raise MalformedBodyError("a chunk does not end where its size says")
-                pieces.append(block[start:end])
+                whole(block[start:end])
                 at = end + 2
             else:
                 self._left, self._closing = length, 2
@@ -108,10 +108,11 @@ class LineSplitter:
             MalformedBodyError: a line is longer than the limit.
         """
         lines: list[bytes] = []
+        longest, whole = self._max_line_bytes, lines.append
         for piece in pieces:
             end = piece.find(b"\n") + 1
-            if end == len(piece) and not self._tail and end <= self._max_line_bytes:
-                lines.append(piece)  # the usual case: one event, one chunk, one line
+            if end == len(piece) <= longest and not self._tail:
+                whole(piece)  # the usual case: one event, one chunk, one line
             else:
                 self._split(piece, end, lines)
         return lines

@@ -39,9 +39,14 @@ def list_all(
     items: list[Observation] = []
     token = ""
     version: int | None = None
-    while True:
+    size = 0
+    for _ in range(api.policy.max_list_pages):
         request = urls.list_page(resource, namespace, limit=page_limit, continue_token=token)
-        page = read_list_page(resource, api.fetch(request, deadline_monotonic=deadline_monotonic))
+        body = api.fetch(request, deadline_monotonic=deadline_monotonic)
+        size += len(body)
+        if size > api.policy.max_list_bytes:
+            raise BodyError(f"the list of {resource.value} is longer than {api.policy.max_list_bytes} bytes")
+        page = read_list_page(resource, body)
         if page.unreadable:
             raise BodyError(f"the list of {resource.value} holds an object without a name: {page.unreadable[0]}")
         if version is not None and page.resource_version != version:
@@ -53,3 +58,4 @@ def list_all(
         if page.continue_token == token:
             raise BodyError(f"the list of {resource.value} does not go on: the same continue token twice")
         token = page.continue_token
+    raise BodyError(f"the list of {resource.value} has more than {api.policy.max_list_pages} pages")

@@ -1,7 +1,8 @@
 """What is read of the API's JSON: only the fields that a projection needs, each checked for its type.
 
 Go writes an absent list or map as ``null`` or leaves it out; both are allowed everywhere. ``strict``: a number in quotes is
-not a number, as for the API server itself. Field names are the API's.
+not a number, as for the API server itself. Field names are the API's. What becomes part of a key or is repeated in items of
+tables is bounded by what the API server allows: longer, and DynamoDB would refuse the whole window that it came with (I4).
 """
 
 from __future__ import annotations
@@ -14,49 +15,59 @@ _CONFIG: Final = ConfigDict(strict=True, extra="ignore")
 
 PortNumber = Annotated[int, Field(ge=1, le=65535)]
 """A port, 1 to 65535."""
-Labels = dict[str, str] | None
-Text = Annotated[str, Field(min_length=1)]
+MAX_NAME_CHARACTERS: Final = 253
+"""Of an object's name: a DNS subdomain (Kubernetes, "Object Names and IDs")."""
+Short = Annotated[str, Field(max_length=MAX_NAME_CHARACTERS)]
+"""Names of nodes, pods, zones, ports, protocols, and addresses."""
+Labels = dict[str, Annotated[str, Field(max_length=63)]] | None
+"""Values have at most 63 characters (Kubernetes, "Labels and Selectors")."""
+Annotations = dict[str, Annotated[str, Field(max_length=262_144)]] | None
+"""256 KiB are allowed for all of an object's annotations together (Kubernetes, "Annotations")."""
+# Legal names are narrower; those that are not are reported later, in words that say why.
+NAME_PATTERN: Final = r"^[ !\"$-.0-~]{1,253}$"
+"""Of a name that can be part of a table's key: ASCII, without ``/`` and ``#``, which separate the parts of keys."""
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Version = Annotated[str, Field(pattern=r"^[0-9]{1,20}$")]
 """A resourceVersion; versions of one resource compare as integers."""
 
 
 @with_config(_CONFIG)
 class Metadata(TypedDict, total=False):
-    name: Required[Text]
-    namespace: Required[Text]
-    uid: Required[Text]
+    name: Required[Name]
+    namespace: Required[Name]
+    uid: Required[Name]
     resourceVersion: Required[Version]
-    creationTimestamp: str | None
+    creationTimestamp: Annotated[str, Field(max_length=40)] | None
     labels: Labels
-    annotations: Labels
+    annotations: Annotations
 
 
 @with_config(_CONFIG)
 class ServicePortModel(TypedDict, total=False):
-    name: str | None
-    protocol: str | None
+    name: Short | None
+    protocol: Short | None
     port: Required[PortNumber]
 
 
 @with_config(_CONFIG)
 class ServiceSpec(TypedDict, total=False):
-    type: str | None
-    clusterIP: str | None
-    clusterIPs: list[str] | None
-    externalName: str | None
-    ports: list[ServicePortModel] | None
+    type: Short | None
+    clusterIP: Short | None
+    clusterIPs: Annotated[list[Short], Field(max_length=100)] | None
+    externalName: Annotated[str, Field(max_length=1000)] | None
+    ports: Annotated[list[ServicePortModel], Field(max_length=10_000)] | None
     publishNotReadyAddresses: bool | None
 
 
 @with_config(_CONFIG)
 class Ingress(TypedDict, total=False):
-    ip: str | None
-    hostname: str | None
+    ip: Short | None
+    hostname: Annotated[str, Field(max_length=1000)] | None
 
 
 @with_config(_CONFIG)
 class LoadBalancer(TypedDict, total=False):
-    ingress: list[Ingress] | None
+    ingress: Annotated[list[Ingress], Field(max_length=1000)] | None
 
 
 @with_config(_CONFIG)
@@ -73,22 +84,22 @@ class ServiceModel(TypedDict, total=False):
 
 @with_config(_CONFIG)
 class TargetRef(TypedDict, total=False):
-    kind: str | None
-    name: str | None
+    kind: Short | None
+    name: Short | None
 
 
 @with_config(_CONFIG)
 class Address(TypedDict, total=False):
-    ip: Required[str]
-    hostname: str | None
-    nodeName: str | None
+    ip: Required[Short]
+    hostname: Short | None
+    nodeName: Short | None
     targetRef: TargetRef | None
 
 
 @with_config(_CONFIG)
 class SubsetPort(TypedDict, total=False):
-    name: str | None
-    protocol: str | None
+    name: Short | None
+    protocol: Short | None
     port: Required[PortNumber]
 
 
@@ -114,18 +125,18 @@ class Conditions(TypedDict, total=False):
 
 @with_config(_CONFIG)
 class SliceEndpoint(TypedDict, total=False):
-    addresses: list[str] | None
+    addresses: list[Short] | None
     conditions: Conditions | None
-    hostname: str | None
-    nodeName: str | None
-    zone: str | None
+    hostname: Short | None
+    nodeName: Short | None
+    zone: Short | None
     targetRef: TargetRef | None
 
 
 @with_config(_CONFIG)
 class SlicePort(TypedDict, total=False):
-    name: str | None
-    protocol: str | None
+    name: Short | None
+    protocol: Short | None
     port: PortNumber | None  # null: "all ports" (discovery.k8s.io/v1, EndpointPort)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,8 +13,8 @@ from kubesync.domain.objects import RawEvent, Snapshot
 class WatchSink(Protocol):
     """Takes what a reflector saw, in order. Called from the listener's thread; must be quick and thread-safe."""
 
-    def on_event(self, event: RawEvent) -> None:
-        """An ADDED, MODIFIED or DELETED event."""
+    def on_events(self, events: Sequence[RawEvent]) -> None:
+        """ADDED, MODIFIED and DELETED events, one or more, in order: those that came in one block of the stream."""
 
     def on_bookmark(self, resource_version: int) -> None:
         """Everything up to this version has been seen."""
@@ -62,3 +63,6 @@ class ReflectorPolicy:
     backoff_reset: float = 120.0
     max_line_bytes: int = 16 * 1024 * 1024
     max_list_page_bytes: int = 256 * 1024 * 1024
+    # 200,000 objects of 2.5 KB; what is kept of them is a fraction. A list that is longer than that does not end.
+    max_list_bytes: int = 512 * 1024 * 1024
+    max_list_pages: int = 10_000

@@ -8,9 +8,9 @@ from typing import Final
 from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointPort, EndpointsObject, Service, ServicePort
 from kubesync.kubernetes.models import (
     Address,
+    Annotations,
     EndpointSliceModel,
     EndpointsModel,
-    Labels,
     ServiceModel,
     SliceEndpoint,
     TargetRef,
@@ -116,5 +116,5 @@ def _pod(target: TargetRef | None) -> str:
     return (target.get("name") or "") if target and target.get("kind") == "Pod" else ""
 
 
-def _kept(annotations: Labels) -> tuple[tuple[str, str], ...]:
+def _kept(annotations: Annotations) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((key, value) for key, value in (annotations or {}).items() if key in ANNOTATIONS))

@@ -136,10 +136,15 @@ class ApiClient:
             server = parse_server(self._access.server)
             insecure = self._access.insecure_skip_tls_verify
             try:
-                context = build_tls_context(
-                    ca_pem=self._access.ca_pem,
-                    insecure_skip_tls_verify=insecure,
-                    client_certificate=self._access.client_certificate,
+                # Reading the public authorities takes 20 ms: not for plain HTTP.
+                context = (
+                    None
+                    if server.scheme == "http"
+                    else build_tls_context(
+                        ca_pem=self._access.ca_pem,
+                        insecure_skip_tls_verify=insecure,
+                        client_certificate=self._access.client_certificate,
+                    )
                 )
             except (OSError, ValueError):
                 raise HandshakeError(

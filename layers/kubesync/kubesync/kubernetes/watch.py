@@ -12,7 +12,7 @@ from kubesync.kubernetes.failures import TooOldError
 from kubesync.kubernetes.ports import ReflectorPolicy, WatchSink
 from kubesync.kubernetes.streams import LineStream
 from kubesync.kubernetes.transport import logger
-from kubesync.kubernetes.wire import Bookmark, StreamError, UnreadableEvent, read_event_header
+from kubesync.kubernetes.wire import Bookmark, StreamError, UnreadableEvent, read_event_headers
 
 
 class WatchEnd(StrEnum):
@@ -89,33 +89,38 @@ def follow(
 
 def _deliver(lines: list[bytes], resource: Resource, position: Position, sink: WatchSink) -> None:
     """Hand on the lines of a block. The hot path of a session: a few microseconds an event."""
-    on_event = sink.on_event
-    version = position.version
-    heard = 0
+    events: list[RawEvent] = []
+    before = position.heard
     try:
-        for line in lines:
-            event = read_event_header(line, resource)
+        for event in read_event_headers(lines, resource):
             if type(event) is RawEvent:
-                on_event(event)
-                version = event.resource_version
-                heard += 1
+                events.append(event)
             elif type(event) is Bookmark:
+                _hand_on(events, position, sink)
+                events = []
                 sink.on_bookmark(event.resource_version)
-                version = event.resource_version
-                heard += 1
+                position.version = event.resource_version
+                position.heard += 1
             elif type(event) is StreamError:
                 raise _as_error(event)
             elif type(event) is UnreadableEvent:
                 # Nothing can be done about an object without a name; whoever wrote it must not stop others (I4).
                 logger.warning("event skipped", extra={"resource": resource.value, "reason": event.reason})
-    except (BodyError, StatusError) as error:
-        position.poisoned = (0 if heard else position.poisoned) + (error.status != 429)
+    except (BodyError, StatusError, TooOldError) as error:
+        _hand_on(events, position, sink)
+        if not isinstance(error, TooOldError):
+            position.poisoned = (0 if position.heard > before else position.poisoned) + (error.status != 429)
         raise
-    finally:
-        position.version = version
-        position.heard += heard
-    if heard:
+    _hand_on(events, position, sink)
+    if position.heard > before:
         position.poisoned = 0
+
+
+def _hand_on(events: list[RawEvent], position: Position, sink: WatchSink) -> None:
+    if events:
+        sink.on_events(events)
+        position.version = events[-1].resource_version
+        position.heard += len(events)
 
 
 def _as_error(event: StreamError) -> StatusError | TooOldError:

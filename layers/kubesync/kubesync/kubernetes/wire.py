@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,17 +16,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import EndpointsObject, Observation, RawEvent, Resource, Service
-from kubesync.kubernetes import models, projections
+from kubesync.kubernetes import lenient, models, projections
 from kubesync.kubernetes.failures import one_line
+from kubesync.kubernetes.transport import logger
 
 _EVENT_TYPES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
 _EVENT_TYPE_NAMES: Final = {b"ADDED": "ADDED", b"MODIFIED": "MODIFIED", b"DELETED": "DELETED"}
-_new: Final = object.__new__
-_set_type, _set_resource, _set_namespace, _set_name, _set_uid, _set_version, _set_line = (
-    getattr(RawEvent, name).__set__
-    for name in ("type", "resource", "namespace", "name", "uid", "resource_version", "line")
-)
 _VERSION: Final = re.compile(r"[0-9]{1,20}")
+_NAME: Final = re.compile(models.NAME_PATTERN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +48,10 @@ class UnreadableEvent:
     """An event of an object that cannot be told from others: its metadata is not as the API promises."""
 
     reason: str
+
+
+type EventHeader = RawEvent | Bookmark | StreamError | UnreadableEvent
+"""What a line of a watch can be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class _Reader:
 def _prefix(kind: str, api_version: str) -> re.Pattern[bytes]:
     # Plain ASCII without escapes only; whatever else a string may hold is left to the JSON parser.
     # Possessive, as nothing in it can match in two ways: a line that is written otherwise is left at once.
-    name = rb"[-A-Za-z0-9._:]++"
+    name = rb"[-A-Za-z0-9._:]{1,%d}+" % models.MAX_NAME_CHARACTERS
     return re.compile(
         rb'\{"type":"(ADDED|MODIFIED|DELETED)","object":\{"kind":"%s","apiVersion":"%s","metadata":\{"name":"(%s)",'
         rb'(?:"generateName":"%s",)?+"namespace":"(%s)","uid":"(%s)","resourceVersion":"([0-9]{1,20})"[,}]'
@@ -121,38 +122,44 @@ _HEADER: Final = TypeAdapter(models.Header)
 _ANY_LIST: Final = TypeAdapter(models.AnyList)
 
 
-def read_event_header(line: bytes, resource: Resource) -> RawEvent | Bookmark | StreamError | UnreadableEvent:
-    """Read a line of a watch as far as its metadata.
+def read_event_header(line: bytes, resource: Resource) -> EventHeader:
+    """Read a line of a watch as far as its metadata; see ``read_event_headers``."""
+    return next(read_event_headers((line,), resource))
 
-    What follows the metadata is not looked at where the line begins as API servers write it: ``observe`` does.
+
+def read_event_headers(lines: Iterable[bytes], resource: Resource) -> Iterator[EventHeader]:
+    """Read lines of a watch as far as their metadata, one after the other.
+
+    What follows the metadata is not looked at where a line begins as API servers write it: ``observe`` does.
 
     Raises:
-        BodyError: the line is no JSON object, or no watch event.
+        BodyError: the line is no JSON object, or no watch event. Those before it have been handed on.
     """
-    match = _READERS[resource].prefix.match(line)
-    if match is None:
-        return read_event_header_as_json(line, resource)
-    event_type, name, namespace, uid, version = match.groups()
-    # What the dataclass's own __init__ does, in half its time: a frozen one sets each field by a call that looks it up.
-    event = _new(RawEvent)
-    _set_type(event, _EVENT_TYPE_NAMES[event_type])
-    _set_resource(event, resource)
-    _set_namespace(event, namespace.decode())
-    _set_name(event, name.decode())
-    _set_uid(event, uid.decode())
-    _set_version(event, int(version))
-    _set_line(event, line)
-    return event
+    match, new, types = _READERS[resource].prefix.match, tuple.__new__, _EVENT_TYPE_NAMES
+    for line in lines:
+        found = match(line)
+        if found is None:
+            yield read_event_header_as_json(line, resource)
+            continue
+        event_type, name, namespace, uid, version = found.groups()
+        # Past the named tuple's own __new__, a Python function.
+        fields = (types[event_type], resource, namespace.decode(), name.decode(), uid.decode(), int(version), line)
+        yield new(RawEvent, fields)
 
 
-def read_event_header_as_json(line: bytes, resource: Resource) -> RawEvent | Bookmark | StreamError | UnreadableEvent:
+def read_event_header_as_json(line: bytes, resource: Resource) -> EventHeader:
     """The same by parsing the whole line: for bookmarks, errors, and servers that order their fields otherwise."""
     try:
         header = _HEADER.validate_json(line)
     except ValidationError as error:
-        if _is_not_json(error):
+        if not _is_not_json(error):
+            return UnreadableEvent(_problem(error))
+        try:
+            header = _HEADER.validate_python(lenient.loads(line))
+        except ValidationError as other:
+            return UnreadableEvent(_problem(other))
+        except ValueError:
             raise BodyError("a line of the watch could not be decoded as JSON") from None
-        return UnreadableEvent(_problem(error))
     target = header["object"]
     if header["type"] == "ERROR":
         retry_after = (target.get("details") or {}).get("retryAfterSeconds")
@@ -173,6 +180,8 @@ def read_event_header_as_json(line: bytes, resource: Resource) -> RawEvent | Boo
         return UnreadableEvent(f"an event of type {one_line(header['type'], 40)!r} that is not about {resource.value}")
     if not name or not namespace or not uid:
         return UnreadableEvent("an event of an object without name, namespace or uid")
+    if not all(map(_may_name_a_key, (namespace, name, uid))):
+        return UnreadableEvent(f"an event of an object that cannot be called {one_line(repr(name), 80)}")
     return RawEvent(header["type"], resource, namespace, name, uid, int(version), line)
 
 
@@ -217,11 +226,10 @@ def read_list_page(resource: Resource, body: bytes) -> ListPage:
 def _read_list_item_by_item(resource: Resource, body: bytes) -> ListPage:
     reader = _READERS[resource]
     try:
-        # The standard library's parser lets a lone surrogate through, so that it is the problem of one item.
-        page = _ANY_LIST.validate_python(json.loads(body.decode("utf-8", "replace")))
+        page = _ANY_LIST.validate_python(lenient.loads(body))
     except ValidationError as error:
         raise BodyError(f"the list of {resource.value} is not as it should be: {_problem(error)}") from None
-    except (ValueError, RecursionError):
+    except ValueError:
         raise BodyError(f"the list of {resource.value} could not be decoded as JSON") from None
     if page["kind"] != f"{reader.kind}List":
         raise BodyError(f"the answer is a {one_line(page['kind'], 40)!r}, not a list of {resource.value}")
@@ -237,6 +245,9 @@ def _read_list_item_by_item(resource: Resource, body: bytes) -> ListPage:
             problem = _problem(error)
             if known is None:
                 unreadable.append(problem)
+            elif not (_may_name_a_key(known[0]) and _may_name_a_key(known[1])):
+                # Whatever it is, it is none of those that are remembered: it can be skipped, as in a watch.
+                logger.warning("object skipped", extra={"resource": resource.value, "reason": problem})
             else:
                 namespace, name, uid, version = known
                 items.append(Observation(resource, namespace, name, uid, version, value=None, problem=problem))
@@ -271,22 +282,18 @@ def _known_metadata(item: Any) -> tuple[str, str, str, int] | None:
     if not isinstance(metadata, dict):
         return None
     name, namespace, uid, version = (
-        _text(metadata.get(key)) for key in ("name", "namespace", "uid", "resourceVersion")
+        value if isinstance(value := metadata.get(key), str) else ""
+        for key in ("name", "namespace", "uid", "resourceVersion")
     )
     if not name or not namespace:
         return None
+    uid = uid if _may_name_a_key(uid) else ""
     return namespace, name, uid, int(version) if _VERSION.fullmatch(version) else 0
 
 
-def _text(value: object) -> str:
-    """A string that UTF-8 can carry (JSON allows lone surrogates); empty for anything else."""
-    if not isinstance(value, str):
-        return ""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return ""
-    return value
+def _may_name_a_key(name: str) -> bool:
+    """Every legal name can, and of the others those that can be reported on a key of their own."""
+    return _NAME.match(name) is not None
 
 
 def _is_not_json(error: ValidationError) -> bool:

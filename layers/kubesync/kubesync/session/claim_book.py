@@ -79,6 +79,8 @@ class ClaimBook:
         claim = self._known(name)
         place = self._table.waiter_place(name, key, created_at)
         left = [p for p, waiter in self._waiters(name).items() if waiter == key and p != place]
+        if not left:
+            return []
         self._drop(name, left)
         self._came[name][place] = key
         self._claims[name] = replace(claim, version=claim.version + 1)

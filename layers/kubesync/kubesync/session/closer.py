@@ -24,7 +24,7 @@ from kubesync.domain.state import KeyState, Name, OpenMark, names_of
 from kubesync.session.claim_book import ClaimBook
 from kubesync.session.key_writes import MAX_CLUSTERS, Chunk, Closing, KeyWrite, Piece, chunks_of
 from kubesync.session.ledger import Ledger
-from kubesync.session.planner import Tables, unclaiming
+from kubesync.session.planner import Tables, conflict_problems, unclaiming
 from kubesync.session.transactor import StaleStateError, Transactor
 
 _RETRY_INITIAL_SECONDS: Final = 5.0
@@ -147,7 +147,14 @@ class Closer:
                 place = outcome.unit.changes[0].key
                 conflicts[Name(place.zone_id, place.name)] = outcome.reason
         kept = (names_of(state.intended) - conflicts.keys()) | names_of(applied)
-        after = replace(state, applied=applied, conflicts=conflicts, claims=state.claims & kept)
+        reported = {p for p in state.problems if p.code != "Conflict"} | set(conflict_problems(conflicts))
+        after = replace(
+            state,
+            applied=applied,
+            conflicts=conflicts,
+            claims=state.claims & kept,
+            problems=tuple(sorted(reported)),
+        )
         if not changes_of(after, ledger.config.policy):
             after = replace(after, opened=None)
         elif postponed:
@@ -165,7 +172,7 @@ class Closer:
             actions.append(self._audit.changes(cluster, entries, epoch, now, chunk.token))
         self._transactor.run(chunk.clusters or clusters, actions, chunk.token)
         for state in chunk.states:
-            self._ledgers[state.key.cluster].store(state)
+            self._ledgers[state.key.cluster].remember(state)
         for committed in chunk.committed:
             committed()
 

@@ -123,7 +123,7 @@ class ClusterRunner:
         valid = view.checkpoint is not None and view.checkpoint.basis == self.ledger.basis
         resume = view.checkpoint.resource_version if view.checkpoint is not None and valid and not relist else None
         with self.ledger.lock:
-            view.whole = valid
+            # Not whole before its watch is accepted: a list or a watch that is refused leaves it unknown (I5).
             if resume is None:
                 self._unseen.add(resource)
         listener.start(resume, deadline_monotonic)
@@ -173,13 +173,19 @@ class ClusterRunner:
     def _resumed(self, resource: Resource) -> None:
         # A watch that follows a list says nothing before that list is recorded: unknown is not empty (I5).
         with self.ledger.lock:
-            if resource not in self._unseen:
-                self.ledger.listeners[resource].whole = True
+            if resource in self._unseen:
+                return
+            view = self.ledger.listeners[resource]
+            view.whole = True
+            owed = set(view.unsure)
+        if owed:
+            self.replan(owed)
 
     def _stale(self, resource: Resource) -> None:
         with self.ledger.lock:
             self._unseen.add(resource)
-            self.ledger.listeners[resource].whole = False
+            view = self.ledger.listeners[resource]
+            view.whole, view.broken = False, True
 
     def _error(self, resource: Resource, error: ListenerError) -> None:
         self._events.error(self.ledger.config.name, resource, error)
@@ -262,13 +268,17 @@ class ClusterRunner:
         if recorded is None:
             return
         if recorded.opened:
-            with self.ledger.lock:
-                states = list(self.ledger.states(recorded.opened).values())
-            self._events.opened(states, since)
+            # Without an answer now, the keys stay durably open for the next session.
+            states = self._persist(lambda: self._states(recorded.opened))
+            self._events.opened(states or [], since)
         if recorded.heirs:
             self._events.heirs(recorded.heirs)
 
-    def _persist(self, write: Callable[[], Recorded]) -> Recorded | None:
+    def _states(self, keys: Iterable[ServiceKey]) -> list[KeyState]:
+        with self.ledger.lock:
+            return list(self.ledger.states(keys).values())
+
+    def _persist[T](self, write: Callable[[], T]) -> T | None:
         """Repeat until it is durable: nothing later may be recorded before it (I1). None: the session ends first."""
         delay = _RETRY_INITIAL_SECONDS
         while not self._failed:

@@ -63,7 +63,8 @@ class Control:
 
     def _apply(self, name: str, config: ClusterConfig) -> None:
         ledger = self._master.ledgers.get(name)
-        if ledger is not None and ledger.config.revision == config.revision:
+        begun = name in self._master.runners or name in self._removals
+        if ledger is not None and ledger.config.revision == config.revision and begun:
             return
         code = ErrorCode.CONFIG_DELETE if config.deleting else ErrorCode.CONFIG_UPDATE
         self._master.stop_cluster(name, code, self._soon())
@@ -89,7 +90,7 @@ class Control:
                     del self._removals[name]
                     self._master.forget(name)
                     self._master.progress("removed", {"cluster": name})
-            except StoreError as error:
+            except (StoreError, StaleStateError) as error:
                 logger.warning("removal goes on later", cluster=name, error=str(error))
 
     def resync(self, request: ResyncRequest) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from kubesync.aws.clusters import ClusterConfig
@@ -24,11 +24,18 @@ RULES_VERSION: Final = 1
 
 @dataclass(slots=True)
 class ListenerView:
-    """How far one listener is. ``whole``: it has listed completely or resumed, so that what is not there, is not (I5)."""
+    """How far one listener is.
+
+    ``whole``: it has listed completely or resumed, so that what is not there, is not (I5). ``broken``: its version is too
+    old, and it has not listed since. ``unsure``: keys that were planned while it was not whole; until they are planned
+    again its checkpoint must not be believed.
+    """
 
     checkpoint: Checkpoint | None = None
     generation: int = 0
     whole: bool = False
+    broken: bool = False
+    unsure: set[ServiceKey] = field(default_factory=set)
     seen_version: int = 0
     written_at: float = 0.0
 
@@ -75,19 +82,15 @@ class Ledger:
         return found
 
     def remember(self, state: KeyState) -> None:
-        """Keep what was read or written last."""
+        """Keep what was read or written last, and note tombstones that a later sweep may drop."""
         self._states[state.key] = state
-        self._states.move_to_end(state.key)
-        while len(self._states) > CACHED_KEYS:
-            self._states.popitem(last=False)
-
-    def store(self, state: KeyState) -> None:
-        """Keep what was just written, and note tombstones that a later sweep may drop."""
-        self.remember(state)
-        if any(part.deleted for part in state.parts.values()):
+        if state.tombstoned:
             self.tombstoned.add(state.key)
         else:
             self.tombstoned.discard(state.key)
+        self._states.move_to_end(state.key)
+        while len(self._states) > CACHED_KEYS:
+            self._states.popitem(last=False)
 
     def forget(self, keys: Iterable[ServiceKey] | None = None) -> None:
         """Read these keys (or all) anew next time."""

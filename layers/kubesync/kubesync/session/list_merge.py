@@ -34,16 +34,17 @@ class ListMerge:
     """Merges snapshots with the stored keys of a cluster; the caller holds the ledger's lock.
 
     Args:
-        probe_identity: asks the cluster for the uid of Service default/kubernetes (None: cannot be known).
+        probed: the uid of Service default/kubernetes as the cluster was asked for it, where its services were not listed
+            (None: cannot be known).
         forced: a person lets held deletions through.
     """
 
     def __init__(
-        self, ledger: Ledger, table: StateTable, probe_identity: Callable[[], str | None], *, forced: bool
+        self, ledger: Ledger, table: StateTable, probed: str | None, *, forced: bool
     ) -> None:
         self._ledger = ledger
         self._table = table
-        self._probe_identity = probe_identity
+        self._probed = probed
         self._forced = forced
         self.held: dict[Resource, str] = {}
         self.identity_actions: tuple[Action, ...] = ()
@@ -103,7 +104,7 @@ class ListMerge:
             found.gone[resource] = _by_key([*moved, *unlisted, *(missing if verdict.believed else ())])
             found.held[resource] = {} if verdict.believed else _by_key(missing)
             if not verdict.believed:
-                found.reasons[resource] = verdict.reason
+                found.reasons[resource] = f"{verdict.reason}; `kubesync resync --force` lets the deletions through"
         return found
 
     def _forget_slices(self, gone: PartsOfKeys, sightings: Sightings) -> None:
@@ -141,8 +142,7 @@ class ListMerge:
         if remembered is None or not self._default_in_scope:
             return True
         if uid is None and resource is not Resource.SERVICES:
-            probed = self._probe_identity()
-            return probed is None or probed == remembered
+            return self._probed is None or self._probed == remembered
         return uid == remembered
 
 

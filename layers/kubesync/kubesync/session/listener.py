@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kubesync.clock import Clock
@@ -20,17 +20,13 @@ class SharedWindow:
     def __init__(self, length_seconds: float, clock: Clock) -> None:
         self._window = Window(length_seconds)
         self._clock = clock
-        self._lock = threading.RLock()
-        self.changed = threading.Condition(self._lock)
+        self.changed = threading.Condition()
 
-    def event(self, event: RawEvent) -> None:
-        # The hot path of a session: the bare lock, and the clock only for the event that opens the window.
-        with self._lock:
-            opened_at = self._window.opened_at
-            if opened_at is not None:
-                self._window.add_event(event, opened_at)
-            else:
-                self._window.add_event(event, self._clock.monotonic())
+    def events(self, events: Sequence[RawEvent]) -> None:
+        with self.changed:
+            opened = self._window.closes_at() is None
+            self._window.add_events(events, self._clock.monotonic())
+            if opened:
                 self.changed.notify_all()
 
     def bookmark(self, resource: Resource, resource_version: int) -> None:
@@ -105,9 +101,9 @@ class Listener:
 
     # --- WatchSink ---
 
-    def on_event(self, event: RawEvent) -> None:
-        self.report.events += 1
-        self._window.event(event)
+    def on_events(self, events: Sequence[RawEvent]) -> None:
+        self.report.events += len(events)
+        self._window.events(events)
 
     def on_bookmark(self, resource_version: int) -> None:
         self.report.bookmarks += 1

@@ -78,6 +78,7 @@ class Master:
         self.runners: dict[str, ClusterRunner] = {}
         self._ended: list[ClusterRunner] = []
         self._end = end
+        self.ending: Callable[[], bool] = lambda: False
         settings, store, clock = parts.settings, parts.store, parts.clock
         self.clusters = ClusterTable(store)
         self.listeners = ListenerTable(store)
@@ -87,6 +88,7 @@ class Master:
         self.transactor = Transactor(store, epoch, keeper.may_write, clock)
         self.fenced: set[str] = set()
         self._inherited: dict[str, set[ServiceKey]] = {}
+        self._queues_taken: set[str] = set()
         self.closer = Closer(self.ledgers, self.tables, self.transactor, self.audit, clock, self.fenced, self._heirs)
         self._reclaimer = Reclaimer(parts.zones, self.ledgers, self.recorders, self.closer)
         self._keeper = keeper
@@ -159,6 +161,7 @@ class Master:
             self.opened(states, None)
         if heirs:
             self._inherited[cluster] = set(heirs)
+        self._queues_taken.add(cluster)
 
     def _zone_means(self) -> ZoneMeans:
         settings = self.parts.settings
@@ -209,9 +212,8 @@ class Master:
         if config.name not in self.fenced:
             raise_fence(self.parts.store, config.name, self.transactor.epoch)
             self.fenced.add(config.name)
-        known = config.name in self.ledgers
         self._register(config)
-        if not known:
+        if config.name not in self._queues_taken:
             self._take_queue(config.name)
 
     def stop_cluster(self, name: str, code: ErrorCode, deadline: float) -> None:
@@ -228,6 +230,7 @@ class Master:
         """A cluster is gone for good."""
         self.ledgers.pop(name, None)
         self.recorders.pop(name, None)
+        self._queues_taken.discard(name)
 
     # --- told by runners and zone writers, from their threads ---
 
@@ -334,6 +337,7 @@ class Master:
                 }
             )
         report.lag = percentiles(lags)
+        report.transactions = {"sent": self.transactor.sent, "repeated": self.transactor.repeated}
 
 
 _ENDED = {

@@ -24,7 +24,7 @@ _CODES: Final = {code.key: code for code in ErrorCode}
 
 
 def publish(metrics: Metrics, report: SessionReport) -> None:
-    """Add the session's figures; those with dimensions of their own are written at once."""
+    """Write the session's figures to standard output."""
     _one(metrics, "Sessions", 1, {"ended": report.ended})
     for (key, cluster), count in sorted(_stops(report).items()):
         _one(metrics, "ListenerStopped", count, {"code": str(int(_CODES[key])), "key": key, "cluster": cluster})
@@ -43,6 +43,7 @@ def publish(metrics: Metrics, report: SessionReport) -> None:
     if report.lag:
         metrics.add_metric(name="LagMedian", unit=MetricUnit.Seconds, value=report.lag["p50"])
         metrics.add_metric(name="LagP99", unit=MetricUnit.Seconds, value=report.lag["p99"])
+    metrics.flush_metrics()
 
 
 def _stops(report: SessionReport) -> Counter[tuple[str, str]]:

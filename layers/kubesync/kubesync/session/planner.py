@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
+from aws_lambda_powertools import Logger
+
 from kubesync.aws.audit import Entry, describe
 from kubesync.aws.claims import ClaimTable
 from kubesync.aws.state import StateTable
@@ -22,6 +24,8 @@ from kubesync.domain.upstreams import digest
 from kubesync.session.claim_book import ClaimBook
 from kubesync.session.key_writes import NO_NOTES, KeyWrite, Notes, Piece
 from kubesync.session.ledger import Ledger
+
+logger = Logger(service="kubesync", child=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +107,21 @@ class Planner:
         views = self._ledger.listeners
         if self._removing:
             return Desired({}, {}, ())
+        for view in views.values():
+            if view.whole:
+                view.unsure.discard(seen.key)
+            else:
+                view.unsure.add(seen.key)
         if not views[Resource.SERVICES].whole:
             return Desired(None, None, ())
         source = self._ledger.config.endpoints_source
         endpoints = seen.endpoints(source) if views[source].whole else None
-        return desired(seen.key, seen.service, endpoints, self._ledger.rules)
+        try:
+            return desired(seen.key, seen.service, endpoints, self._ledger.rules)
+        except Exception as error:  # a fault of ours that one object brings out must not stop the others (I4)
+            logger.exception("key cannot be planned", service=str(seen.key))
+            message = f"kubesync cannot plan it, its outputs stay as they are: {type(error).__name__}"
+            return Desired(None, None, (Problem("Unplannable", str(seen.key), message),))
 
     def _names_in_question(self, wants: Iterable[tuple[KeyState, KeyState, Desired]]) -> set[Name]:
         unknown: set[Name] = set()
@@ -161,9 +175,7 @@ class Planner:
             after, of_upstreams, changed = self._upstreams(after, want.upstreams, stands, why)
             pieces += of_upstreams
             entries += changed
-        problems += [
-            Problem("Conflict", f"{name.name} in {name.zone_id}", reason) for name, reason in after.conflicts.items()
-        ]
+        problems += conflict_problems(after.conflicts)
         after = replace(after, problems=tuple(sorted(set(problems))))
         after = self._opened(before, after)
         entries += _record_entries(before, after, why)
@@ -265,6 +277,11 @@ def _upstream(upstream: str, written: UpstreamState | None) -> Callable[[KeyStat
         return replace(state, upstreams=upstreams)
 
     return apply
+
+
+def conflict_problems(conflicts: Mapping[Name, str]) -> list[Problem]:
+    """What is reported of names where a foreign set stands (I3)."""
+    return [Problem("Conflict", f"{name.name} in {name.zone_id}", reason) for name, reason in conflicts.items()]
 
 
 def _problems_of_parts(state: KeyState) -> list[Problem]:

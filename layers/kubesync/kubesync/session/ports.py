@@ -28,7 +28,11 @@ class Connector(Protocol):
         """
 
     def identity(self, config: ClusterConfig) -> str | None:
-        """The uid of Service default/kubernetes, None where it cannot be known now."""
+        """The uid of Service default/kubernetes, None where it cannot be known.
+
+        Raises:
+            ListenerError: the cluster cannot be asked now.
+        """
 
     def observe(self, event: RawEvent) -> Observation:
         """Parse an event; never raises for a bad object."""

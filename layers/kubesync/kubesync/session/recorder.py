@@ -30,6 +30,9 @@ from kubesync.session.transactor import StaleStateError, Transactor
 # Windows without effect move their checkpoint at most so often (I6).
 IDLE_CHECKPOINT_SECONDS: Final = 30.0
 _ATTEMPTS: Final = 8
+_PROBES: Final = 3
+_PROBE_PAUSE_SECONDS: Final = 1.0
+_NOT_ANSWERED: Final = "not answered"  # the uid of no object: what is not known is not taken for the same cluster (I5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,8 @@ class Recorded:
 class Means:
     """What recording needs besides the ledger.
 
-    ``observe`` parses an event; ``probe_identity`` asks the cluster for the uid of Service default/kubernetes (None: cannot be known).
+    ``observe`` parses an event; ``probe_identity`` asks the cluster for the uid of Service default/kubernetes (None: cannot
+    be known; ListenerError: not now).
     """
 
     transactor: Transactor
@@ -83,6 +87,7 @@ class Recorder:
         self._ledger = ledger
         self._means = means
         self._held: dict[Resource, str] = {}
+        self._probed: str | None = None
         self._doubted: set[str] = set()
         # Kept over attempts: what an attempt wrote before it failed is not seen as a change by the next one.
         self._opened: dict[ServiceKey, None] = {}
@@ -99,7 +104,23 @@ class Recorder:
             NotMasterError: another master writes by now.
             StaleStateError: the table kept changing under us: try again later.
         """
+        self._probed = self._probe(content)
         return self._until_fresh(lambda: self._record(content, mode, flush=flush))
+
+    def _probe(self, content: WindowContent) -> str | None:
+        """Whose cluster it is that listed endpoints alone. Asked before the lock is taken: an API server that answers slowly
+        must not hold up a zone that other clusters share.
+        """
+        if not content.snapshots or Resource.SERVICES in content.snapshots or self._ledger.identity is None:
+            return None
+        for left in reversed(range(_PROBES)):
+            try:
+                return self._means.probe_identity()
+            except ListenerError as error:
+                logger.info("the cluster's identity cannot be asked for", error=error.message)
+            if left:
+                self._means.clock.sleep(_PROBE_PAUSE_SECONDS)
+        return _NOT_ANSWERED
 
     def replan(self, keys: Iterable[ServiceKey], why: str) -> Recorded:
         """Plan keys anew without news about them: heirs of a name."""
@@ -130,6 +151,7 @@ class Recorder:
     def preview(self, content: WindowContent, mode: Mode) -> Preview:
         """What recording these lists would come to. Writes nothing; spoils the ledger."""
         preview = Preview()
+        self._probed = self._probe(content)
         with self._ledger.lock:
             sightings, pairs, _ = self._listed(content, mode)
             planner = self._planner(mode)
@@ -198,13 +220,13 @@ class Recorder:
             again = stored is not None and stored.resource_version == content.checkpoints.get(resource)
             anew = snapshot.store_went_back or elsewhere or (below and not again)
             views[resource].generation = known + 1 if anew else max(known, 1)
-            views[resource].whole = True
+            views[resource].whole, views[resource].broken = True, False
         for resource, version in content.checkpoints.items():
             views[resource].seen_version = version
         observations = [self._means.observe(event) for event in content.events]
         listed = chain.from_iterable(snapshot.items for snapshot in content.snapshots.values())
         sightings = self._sort([*listed, *observations], whole=True)
-        merge = ListMerge(self._ledger, self._means.tables.state, self._means.probe_identity, forced=mode.forced)
+        merge = ListMerge(self._ledger, self._means.tables.state, self._probed, forced=mode.forced)
         pairs = merge.pairs(sightings, content.snapshots)
         self._held = merge.held
         return sightings, pairs, merge.identity_actions
@@ -286,7 +308,7 @@ class Recorder:
             actions.append(self._means.audit.changes(name, entries, transactor.epoch, now, chunk.token))
         transactor.run({self._ledger.config.name, *chunk.clusters}, actions, chunk.token)
         for state in chunk.states:
-            self._ledger.store(state)
+            self._ledger.remember(state)
         for committed in chunk.committed:
             committed()
 
@@ -306,14 +328,14 @@ class Recorder:
         return self._came_to()
 
     def _closing(self, token: str, extra: Iterable[Action] = ()) -> Closing:
-        """Checkpoints of all listeners, where they have moved; broken ones are taken back (I5)."""
+        """Checkpoints of all listeners, where they have moved; those that are not to be believed are taken back (I5)."""
         moved: dict[Resource, Checkpoint] = {}
         for resource, view in self._ledger.listeners.items():
             stored = view.checkpoint
             version = 1 if stored is None else stored.version + 1
-            if view.whole and view.seen_version:
+            if view.whole and view.seen_version and not view.unsure:
                 new = Checkpoint(view.seen_version, max(1, view.generation), self._ledger.basis, version)
-            elif stored is not None and not view.whole:
+            elif stored is not None and (view.broken or view.unsure):
                 new = Checkpoint(stored.resource_version, stored.generation, Basis(0, stored.basis.server, 0), version)
             else:
                 continue

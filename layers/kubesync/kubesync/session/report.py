@@ -42,6 +42,7 @@ class SessionReport:
     """A whole session.
 
     ``code`` and ``ended``: of an ErrorCode, or 0 and DONE. ``lag``: from a window's first event to the accepted batch, in seconds.
+    ``transactions``: how many were ``sent`` to DynamoDB, and how often one was ``repeated``.
     """
 
     session: str
@@ -55,6 +56,7 @@ class SessionReport:
     clusters: list[ClusterReport] = field(default_factory=list)
     zones: list[dict[str, Any]] = field(default_factory=list)
     lag: dict[str, float] = field(default_factory=dict)
+    transactions: dict[str, int] = field(default_factory=dict)
     resyncs: list[dict[str, Any]] = field(default_factory=list)
     recoveries: list[dict[str, Any]] = field(default_factory=list)
     clean: bool = False

@@ -8,8 +8,8 @@ state against zone        what really stands in the zone is walked while no batc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import TimeoutError as FutureTimeoutError
+from collections.abc import Callable, Iterator
+from concurrent.futures import wait
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from kubesync.session.master import Master
 from kubesync.session.recorder import Mode, Preview, Recorder
 
 LIST_SECONDS: Final = 300.0
+_LOOK_SECONDS: Final = 0.2  # a session that has to end must not wait for a resync
 
 
 class ResyncError(KubesyncError):
@@ -95,8 +96,7 @@ class Resync:
             runner = self._master.start_cluster(self._cluster, self._mode)
         else:
             runner.relist(self._mode)
-        patience = min(LIST_SECONDS, self._master.deadline - self._master.parts.clock.monotonic())
-        if not runner.wait_relisted(patience):
+        if not self._wait(runner.wait_relisted):
             why = "; ".join(f"{resource}: {error}" for resource, error in sorted(runner.last_errors.items()))
             raise ResyncError(f"cluster {self._cluster} could not be listed in time ({why or 'no answer'})")
         return {"changed_keys": runner.report.changed_keys - before, "held": dict(runner.report.held)}
@@ -111,11 +111,20 @@ class Resync:
     def _compare(self, zone_id: str, *, mend: bool) -> list[Drift]:
         assert self._master.pool is not None
         future = self._master.pool.between_batches(zone_id, lambda: self._walk(zone_id, mend=mend))
-        patience = min(LIST_SECONDS, self._master.deadline - self._master.parts.clock.monotonic())
-        try:
-            return future.result(timeout=max(0.0, patience))
-        except FutureTimeoutError:
-            raise ResyncError(f"zone {zone_id} could not be compared in time") from None
+        if not self._wait(lambda seconds: bool(wait([future], timeout=seconds).done)):
+            raise ResyncError(f"zone {zone_id} could not be compared in time")
+        return future.result()
+
+    def _wait(self, done: Callable[[float], bool]) -> bool:
+        """Wait for something, but no longer than the session may, and not once it has to end."""
+        clock = self._master.parts.clock
+        until = min(clock.monotonic() + LIST_SECONDS, self._master.deadline)
+        while not done(_LOOK_SECONDS):
+            if self._master.ending():
+                raise ResyncError("the session ended before the resync was done: ask again")
+            if clock.monotonic() >= until:
+                return False
+        return True
 
     def _walk(self, zone_id: str, *, mend: bool) -> list[Drift]:
         """Runs in the zone's own thread, between two batches."""

@@ -109,6 +109,7 @@ class Session:
         self._keeper.start(self._clock.epoch() + (deadline - now))
         self._progress("master", {"session": self.report.session, "epoch": lease.epoch, "after": self.report.took_over})
         master = self.master_type(self._parts, self._keeper, lease.epoch, self.report, self._progress, self.stop)
+        master.ending = lambda: self._code is not None
         try:
             master.deadline = deadline
             master.take_over(clean=before.released and before.clean, hold_zones=recovery is not None)
@@ -145,8 +146,11 @@ class Session:
         control = Control(master, self._parts)
         every = self._settings.control_seconds
         next_control = self._clock.monotonic() + every
-        if control.pending():
+        try:
+            self._control_due = control.pending() or self._control_due
+        except StoreError as error:
             self._control_due = True
+            logger.warning("requests could not be read", error=str(error))
         while self._code is None:
             now = self._clock.monotonic()
             if now >= deadline:

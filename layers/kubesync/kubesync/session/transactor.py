@@ -35,6 +35,9 @@ class Transactor:
 
     Args:
         may_write: raises NotMasterError as soon as the lease may be another's.
+
+    ``sent`` counts transactions, ``repeated`` how often one had to be sent again (throttled, collided, no answer): about
+    right, as threads count at the same time.
     """
 
     def __init__(self, store: Store, epoch: int, may_write: Callable[[], None], clock: Clock) -> None:
@@ -42,6 +45,8 @@ class Transactor:
         self._store = store
         self._may_write = may_write
         self._clock = clock
+        self.sent = 0
+        self.repeated = 0
 
     @staticmethod
     def token() -> str:
@@ -71,6 +76,7 @@ class Transactor:
         whole = [*checks, *actions]
         witness = _witness(actions, token)
         delay = _BACKOFF_INITIAL_SECONDS
+        self.sent += 1
         while True:
             self._may_write()
             try:
@@ -90,6 +96,7 @@ class Transactor:
                 pass
             else:
                 return
+            self.repeated += 1
             self._clock.sleep(delay * (0.5 + random.random()))  # noqa: S311 - jitter
             delay = min(delay * 2, _BACKOFF_CAP_SECONDS)
 

@@ -1,0 +1,48 @@
+"""``python -m bench [--report-only] [--small] [NAME ...]``: measure, print a table, exit 1 where a goal is missed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from bench.figures import Figure, table
+
+# Name of the program and its module, in the order of the design's table.
+PROGRAMS = {
+    "watch-stream": "bench.watch_stream",
+    "resumed-session": "bench.resumed_session",
+    "change-batches": "bench.change_batches",
+    "event-lag": "bench.event_lag",
+    "memory": "bench.memory",
+    "hand-over": "bench.hand_over",
+}
+
+
+def measure(name: str, *, small: bool = False) -> list[Figure]:
+    """Run one program; ``small``: in a size that shows that it works, and measures nothing."""
+    program: Any = import_module(PROGRAMS[name])
+    return list(program.run(program.SMALL) if small else program.run())
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure the figures of docs/benchmarks.md.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(PROGRAMS)} (default: all)")
+    parser.add_argument("--report-only", action="store_true", help="exit 0 also where a goal is missed")
+    parser.add_argument("--small", action="store_true", help="a few seconds in all: shows that the programs work")
+    arguments = parser.parse_args(argv)
+    unknown = [name for name in arguments.names if name not in PROGRAMS]
+    if unknown:
+        parser.error(f"no such program: {', '.join(unknown)}; there are {', '.join(PROGRAMS)}")
+    figures: list[Figure] = []
+    for name in arguments.names or PROGRAMS:
+        print(f"· measuring {name}", file=sys.stderr, flush=True)
+        figures += measure(name, small=arguments.small)
+    print(table(figures))
+    return 1 if any(figure.missed for figure in figures) and not arguments.report_only else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""Figure 1: a watch stream through reflector and merge window, against other clients on the same stream.
+
+A child process serves the stream over plain sockets; each client reads it in a process of its own, in turns, several rounds.
+What counts is CPU time: of the fastest round, since others share the machine.
+"""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from bench import ROOT
+from bench.figures import Figure, Sense
+from bench.stream_readers import READERS, installed
+
+NAME = "watch-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much is streamed: events about so many objects, read so many times by each client."""
+
+    events: int = 30_000
+    objects: int = 500
+    rounds: int = 5
+    resources: tuple[str, ...] = ("services", "endpointslices")
+
+
+SMALL = Size(events=200, objects=10, rounds=1, resources=("services",))
+
+
+def run(size: Size = Size()) -> Iterator[Figure]:
+    """Goals: ten times ``kubernetes``, 1.3 times ``lightkube``, 0.6 of reading the bytes through ``requests`` alone."""
+    with _served(size) as url:
+        for resource in size.resources:
+            yield from _compare(url, resource, size)
+
+
+def _compare(url: str, resource: str, size: Size) -> Iterator[Figure]:
+    best: dict[str, float] = {}
+    for _ in range(size.rounds):
+        for reader in READERS:
+            if installed(reader):
+                best[reader] = min(best.get(reader, math.inf), _cpu_seconds(reader, url, resource, size.events))
+    for reader, seconds in best.items():
+        what = f"{resource} through {reader}"
+        yield Figure(NAME, what, seconds / size.events * 1e6, "µs CPU an event", note=f"{size.events:,} events")
+    for peer, goal in (("kubernetes", 10.0), ("lightkube", 1.3), ("requests", 0.6)):
+        ratio = best[peer] / best["kubesync"] if peer in best else math.nan
+        note = f"best of {size.rounds} rounds" if peer in best else f"{peer} is not installed here: see make bench"
+        yield Figure(NAME, f"{resource}: kubesync to {peer}", ratio, "times", Sense.AT_LEAST, goal, note)
+
+
+def _cpu_seconds(reader: str, url: str, resource: str, events: int) -> float:
+    command = [sys.executable, "-m", "bench.stream_readers", reader, url, resource, str(events)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{reader} failed: {done.stderr.strip().splitlines()[-1:]}")
+    return float(done.stdout.split()[0])
+
+
+@contextmanager
+def _served(size: Size) -> Iterator[str]:
+    arguments = [",".join(size.resources), str(size.events), str(size.objects)]
+    command = [sys.executable, "-m", "bench.recorded_stream", *arguments]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{int(server.stdout.readline())}"
+        finally:
+            server.stdin.close()

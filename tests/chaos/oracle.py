@@ -1,0 +1,171 @@
+"""What must stand when everything is quiet, computed from what the clusters hold: independent of any run.
+
+A name that several services want stands for exactly one of them, and the others wait for it: which one depends on who came first.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from chaos.world import SETTINGS, World
+from kubesync.aws.claims import claim_key
+from kubesync.aws.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.journal import journal_record_key
+from kubesync.aws.listeners import ListenerTable
+from kubesync.aws.state import StateTable, open_key
+from kubesync.aws.store import CONTROL, STATE
+from kubesync.aws.upstreams import UpstreamTable
+from kubesync.domain.desired import Desired, desired
+from kubesync.domain.objects import EndpointsObject, Resource, Service, ServiceKey
+from kubesync.domain.records import RecordKey, RecordSet
+from kubesync.domain.state import Name
+from kubesync.domain.upstreams import node_document
+from kubesync.session.ledger import RULES_VERSION, rules_of
+
+type Sets = dict[RecordKey, RecordSet]
+type Wanted = dict[Name, dict[ServiceKey, Sets]]
+
+
+def judge_quiet(world: World, others: Sets) -> list[str]:
+    """What is wrong with a quiet world, one line each.
+
+    Args:
+        others: record sets of other people, which must stand as they are.
+    """
+    wanted: Wanted = defaultdict(dict)
+    upstreams: dict[str, list[dict[str, object]]] = {}
+    keys: set[ServiceKey] = set()
+    for config in ClusterTable(world.store).all():
+        for key, want in _desired(world, config):
+            keys.add(key)
+            for record_key, record_set in (want.records or {}).items():
+                wanted[Name(record_key.zone_id, record_key.name)].setdefault(key, {})[record_key] = record_set
+            for upstream, nodes in (want.upstreams or {}).items():
+                upstreams[upstream] = [node_document(node) for node in nodes]
+    blocked = {name for name, by_key in wanted.items() if _blocked(name, by_key, others)}
+    lines = [*_zones(world, wanted, blocked, others), *_upstreams(world, upstreams)]
+    lines += [*_claims(world, wanted, blocked), *_rest(world, keys, {k for name in blocked for k in wanted[name]})]
+    return lines
+
+
+def _desired(world: World, config: ClusterConfig) -> Iterator[tuple[ServiceKey, Desired]]:
+    services: dict[tuple[str, str], Service] = {}
+    endpoints: dict[tuple[str, str], list[EndpointsObject]] = defaultdict(list)
+    for (resource, namespace, name), seen in world.clusters[config.name].live.items():
+        if resource is Resource.SERVICES:
+            assert isinstance(seen.value, Service)
+            services[namespace, name] = seen.value
+        elif resource is config.endpoints_source:
+            assert isinstance(seen.value, EndpointsObject)
+            # An Endpoints object belongs to the Service of its own name, a slice to the one that its label names.
+            owner = seen.value.service if resource is Resource.ENDPOINTSLICES else name
+            endpoints[namespace, owner].append(seen.value)
+    for namespace, name in sorted(services.keys() | endpoints.keys()):
+        key = ServiceKey(config.name, namespace, name)
+        yield key, desired(key, services.get((namespace, name)), endpoints[namespace, name], rules_of(config))
+
+
+def _blocked(name: Name, by_key: dict[ServiceKey, Sets], others: Sets) -> bool:
+    sets = {key for wanted in by_key.values() for key in wanted}
+    return any(
+        key in sets or (Name(key.zone_id, key.name) == name and "CNAME" in {key.type, *(s.type for s in sets)})
+        for key in others
+    )
+
+
+def _zones(world: World, wanted: Wanted, blocked: set[Name], others: Sets) -> Iterator[str]:
+    standing: dict[Name, Sets] = defaultdict(dict)
+    for zone_id in world.route53.ids:
+        zone = world.route53.zone(zone_id)
+        journal = journal_record_key(zone, SETTINGS.deployment, SETTINGS.shard)
+        for key, record_set in world.route53.records(zone_id).items():
+            if key != journal and key.type not in ("SOA", "NS") and key not in others:
+                standing[Name(key.zone_id, key.name)][key] = record_set
+        for key, record_set in others.items():
+            if key.zone_id == zone_id and world.route53.records(zone_id).get(key) != record_set:
+                yield f"foreign record set {key.name} {key.type} was touched"
+    for name in sorted(standing.keys() | wanted.keys()):
+        found, choices = standing.get(name, {}), list(wanted.get(name, {}).values())
+        if name in blocked or not choices:
+            if found:
+                yield f"{name.name} stands in {name.zone_id} and nobody wants it: {found}"
+        elif found not in choices:
+            yield f"{name.name} in {name.zone_id} is {found}, and not one of {choices}"
+
+
+def _upstreams(world: World, wanted: dict[str, list[dict[str, object]]]) -> Iterator[str]:
+    found = {stored.upstream: stored for stored in UpstreamTable(world.store).read_all()}
+    for name in sorted(found.keys() | wanted.keys()):
+        stored = found.get(name)
+        if stored is not None and not stored.whole:
+            yield f"upstream {name} is torn"
+        elif name in wanted and (stored is None or stored.deleted or list(stored.nodes) != wanted[name]):
+            yield f"upstream {name} is {stored}, and not {wanted[name]}"
+        elif name not in wanted and stored is not None and not stored.deleted:
+            yield f"upstream {name} stands and nobody wants it"
+
+
+def _claims(world: World, wanted: Wanted, blocked: set[Name]) -> Iterator[str]:
+    owners: dict[tuple[str, str], str] = {}
+    counts: dict[tuple[str, str], int] = {}
+    waiters: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for key, item in world.store.dump().items():
+        if key.table != STATE or not key.partition.startswith("names#"):
+            continue
+        name, _, waiting = str(key.sort).partition("#wait#")
+        if waiting:
+            waiters[key.partition, name].append(str(item["key"]))
+        else:
+            owners[key.partition, name] = str(item["owner"])
+            counts[key.partition, name] = int(str(item["waiting"]))
+    places = {(claim_key(name).partition, name.name): name for name in wanted}
+    for place in sorted(owners.keys() | waiters.keys() | places.keys()):
+        name_wanted = places.get(place)
+        if name_wanted in blocked:
+            continue
+        keys = {str(key): sets for key, sets in wanted[name_wanted].items()} if name_wanted is not None else {}
+        owner, queue = owners.get(place, ""), waiters.get(place, [])
+        if sorted([*filter(None, [owner]), *queue]) != sorted(keys):
+            yield f"claim {place}: owner {owner or 'nobody'}, waiting {queue}, wanted by {sorted(keys)}"
+        if counts.get(place, 0) != len(queue):
+            yield f"claim {place} counts {counts.get(place)} waiters, there are {len(queue)}"
+        if owner in keys and name_wanted is not None:
+            here = world.route53.at_name(name_wanted.zone_id, name_wanted.name)
+            if any(here.get(key) != record_set for key, record_set in keys[owner].items()):
+                yield f"claim {place}: {owner} owns it, and its record sets do not stand there"
+
+
+def _rest(world: World, keys: set[ServiceKey], in_conflict: set[ServiceKey]) -> Iterator[str]:
+    marks = {open_key(key) for key in in_conflict}
+    for key, item in world.store.dump().items():
+        if key.table == STATE and "#open#" in key.partition and key not in marks:
+            yield f"mark left over: {key.partition} {key.sort}"
+        if key.table == CONTROL and key.partition.startswith("inflight#") and item.get("batch", "slice") != "":
+            yield f"noted as under way: {key.sort} {item.get('batch')}"
+    table = StateTable(world.store)
+    for config in ClusterTable(world.store).all():
+        yield from _of_cluster(world, config, {key for key in keys if key.cluster == config.name}, table)
+    for zone_id in {batch.zone_id for batch in world.route53.accepted if batch.session != "a person"}:
+        zone = world.route53.zone(zone_id)
+        if journal_record_key(zone, SETTINGS.deployment, SETTINGS.shard) not in world.route53.records(zone_id):
+            yield f"the journal of {zone_id} is gone"
+
+
+def _of_cluster(world: World, config: ClusterConfig, keys: set[ServiceKey], table: StateTable) -> Iterator[str]:
+    cluster = world.clusters[config.name]
+    stored = {state.key: state for state in table.load_all(config.name)}
+    for key in sorted(stored.keys() ^ keys):
+        yield f"state of {key} " + (f"left over: {stored[key]}" if key in stored else "is missing")
+    slices = {
+        (namespace, name): seen.value.service
+        for (resource, namespace, name), seen in cluster.live.items()
+        if resource is config.endpoints_source is Resource.ENDPOINTSLICES and isinstance(seen.value, EndpointsObject)
+    }
+    remembered = table.all_slices(config.name)
+    if {place: service for place, service in slices.items() if service} != remembered:
+        yield f"slices remembered of {config.name}: {remembered}, there are {slices}"
+    for resource, checkpoint in ListenerTable(world.store).checkpoints(config.name).items():
+        basis = (checkpoint.basis.revision, checkpoint.basis.rules)
+        if checkpoint.resource_version != cluster.version or basis != (config.revision, RULES_VERSION):
+            yield f"checkpoint of {config.name} {resource}: {checkpoint}, and not version {cluster.version}"

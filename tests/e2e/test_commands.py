@@ -1,0 +1,251 @@
+"""Every command by hand, as a process, against servers on this machine; answers are checked literally."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from support.cli_stack import TOKEN, CliStack, a_cli_stack
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[CliStack]:
+    """Tables made, a cluster with one service, and one session that published it."""
+    with a_cli_stack() as made:
+        ran = made.run("setup")
+        assert ran.status == 0, ran.err
+        assert ran.lines == [f"table kubesync-test-{name} made" for name in ("control", "state", "audit", "upstreams")]
+        made.api.cluster.deploy("shop", "web", 1)
+        made.api.cluster.expose("shop", "web", {"ports": [{"name": "http", "port": 80}], "selector": {"app": "web"}})
+        made.api.cluster.expose("shop", "bad", {"type": "ExternalName", "externalName": "10.0.0.1"})
+        added = made.add_cluster("prod", "--ttl", "60")
+        assert added.status == 0, added.err
+        assert added.lines == [
+            f"cluster prod registered: prod.example.com in example.com ({made.zone_id}), pods from endpointslices"
+        ]
+        session = made.run("session", "--max-runtime", "2")
+        assert (session.status, session.json["ended"]) == (0, "ERR_MAX_RUNTIME"), session.err
+        yield made
+
+
+def test_setup_again_changes_nothing(stack: CliStack) -> None:
+    ran = stack.call("setup")
+
+    assert ran.status == 0
+    assert ran.lines == [
+        f"table kubesync-test-{name} was there already" for name in ("control", "state", "audit", "upstreams")
+    ]
+
+
+def test_cluster_list_is_a_flat_array(stack: CliStack) -> None:
+    (row,) = stack.call("cluster", "list", "--output", "json").json
+
+    assert row == {
+        "name": "prod",
+        "server": stack.api.url,
+        "domain": "prod.example.com",
+        "zones": [{"id": stack.zone_id, "name": "example.com", "private": False}],
+        "token": "env:KUBESYNC_TEST_TOKEN",
+        "insecure_skip_tls_verify": False,
+        "eks": None,
+        "kubeconfig": None,
+        "context": None,
+        "namespace": None,
+        "endpoints_source": "endpointslices",
+        "ttl": 60,
+        "template": "{service}.{namespace}.svc.{domain}",
+        "srv": True,
+        "policy": "sync",
+        "on_delete": "remove",
+        "load_balancer_cluster_ips": False,
+        "load_balancer_alias": False,
+        "shard": "0",
+        "revision": 1,
+        "own_ca": False,
+        "state": "registered",
+    }
+    assert stack.call("cluster", "show", "prod", "--output", "json").json == row
+
+
+def test_records_are_a_flat_array(stack: CliStack) -> None:
+    rows = stack.call("records", "--output", "json").json
+
+    common: dict[str, Any] = {"zone": stack.zone_id, "ttl": 60, "state": "applied", "reason": ""}
+    assert rows == [
+        {**common, "name": name, "type": kind, "values": [value], "service": service}
+        for name, kind, value, service in (
+            ("kubernetes.default.svc.prod.example.com", "A", "10.68.0.1", "prod/default/kubernetes"),
+            (
+                "_https._tcp.kubernetes.default.svc.prod.example.com",
+                "SRV",
+                "0 100 443 kubernetes.default.svc.prod.example.com.",
+                "prod/default/kubernetes",
+            ),
+            ("web.shop.svc.prod.example.com", "A", "10.68.0.16", "prod/shop/web"),
+            (
+                "_http._tcp.web.shop.svc.prod.example.com",
+                "SRV",
+                "0 100 80 web.shop.svc.prod.example.com.",
+                "prod/shop/web",
+            ),
+        )
+    ]
+    assert stack.zone_records() == {f"{row['name']} {row['type']}": row["values"] for row in rows}
+
+
+def test_upstreams_are_a_flat_array(stack: CliStack) -> None:
+    rows = stack.call("upstreams", "--output", "json").json
+
+    assert [row["upstream"] for row in rows] == ["prod/default/kubernetes/443/TCP", "prod/shop/web/80/TCP"]
+    web = rows[1]
+    assert (web["version"], web["node_count"], web["slices"]) == (1, 1, 1)
+    assert [(node["ip"], node["port"], node["ready"]) for node in web["nodes"]] == [("10.42.0.2", 80, True)]
+
+
+def test_status_shows_lease_listeners_and_problems(stack: CliStack) -> None:
+    status = stack.call("status", "--output", "json").json
+
+    assert status["deployment"] == "test"
+    assert status["lease"]["state"] in ("released clean", "held")
+    (cluster,) = status["clusters"]
+    assert (cluster["cluster"], cluster["services"], cluster["open"], cluster["held"]) == ("prod", 3, [], [])
+    assert {row["listener"]: row["ended"] for row in cluster["listeners"]}.keys() == {"services", "endpointslices"}
+    assert all(row["checkpoint"] > 0 for row in cluster["listeners"])
+    assert cluster["problems"] == [
+        {
+            "service": "prod/shop/bad",
+            "code": "ExternalNameIsAddress",
+            "subject": "10.0.0.1",
+            "message": "an external name must be a DNS name",
+        }
+    ]
+    assert status["zones"] == [
+        {"zone": stack.zone_id, "name": "example.com", "private": False, "problem": None, "since": None}
+    ]
+
+
+def test_errors_show_how_listeners_ended(stack: CliStack) -> None:
+    rows = stack.call("errors", "--output", "json").json
+
+    assert {(row["kind"], row["listener"]) for row in rows} >= {
+        ("ended", "services"),
+        ("ended", "endpointslices"),
+        ("history", "services"),
+    }
+    assert {row["key"] for row in rows} <= {"ERR_MAX_RUNTIME", "ERR_WORKER_EXITING"}
+
+
+def test_audit_is_newest_first_and_limited(stack: CliStack) -> None:
+    rows = stack.call("audit", "--output", "json", "--limit", "3").json
+
+    assert len(rows) == 3
+    assert [row["at"] for row in rows] == sorted((row["at"] for row in rows), reverse=True)
+    assert all(row.keys() == {"at", "cluster", "what", "from", "to", "why", "session"} for row in rows)
+
+
+@pytest.mark.parametrize("command", ["status", "records", "upstreams", "errors", "audit"])
+def test_table_is_the_default_form(stack: CliStack, command: str) -> None:
+    ran = stack.call(command)
+
+    assert ran.status == 0, ran.err
+    assert "prod" in ran.out
+    assert "Traceback" not in ran.err
+    assert not ran.out.startswith("[")
+
+
+def test_dry_run_sees_a_drifted_record_set_and_resync_mends_it(stack: CliStack) -> None:
+    name = "web.shop.svc.prod.example.com"
+    stack.boto().client("route53", endpoint_url=stack.route53.url).change_resource_record_sets(
+        HostedZoneId=stack.zone_id,
+        ChangeBatch={
+            "Changes": [
+                {
+                    "Action": "UPSERT",
+                    "ResourceRecordSet": {
+                        "Name": name, "Type": "A", "TTL": 5, "ResourceRecords": [{"Value": "192.0.2.99"}],
+                    },
+                }
+            ]
+        },
+    )  # fmt: skip
+
+    dry = stack.call("resync", "--dry-run")
+    assert dry.status == 0, dry.err
+    (cluster,) = dry.json["clusters"]
+    assert [(each["drift"], each["name"], each["stands"]) for each in cluster["drift"]] == [
+        ("changed", name, {"ttl": 5, "values": ["192.0.2.99"]})
+    ]
+    assert stack.zone_records()[f"{name} A"] == ["192.0.2.99"]
+
+    done = stack.call("resync", "--cluster", "prod")
+    assert done.status == 0, done.err
+    assert done.lines[-1] == "prod: 0 keys changed, 1 record sets drifted, 0 conflicts"
+    assert stack.zone_records()[f"{name} A"] == ["10.68.0.16"]
+
+
+def test_running_session_answers_a_resync_and_takes_a_cluster_up(stack: CliStack) -> None:
+    session = stack.start("session", "--max-runtime", "60", KUBESYNC_LEASE_RENEW_SECONDS="0.3")
+    assert session.stderr is not None
+    first = session.stderr.readline()
+    assert "is the master" in first
+    holder = first.split()[2]
+
+    answered = stack.run("resync", "--dry-run")
+    assert answered.status == 0, answered.err
+    assert answered.json["by"] == holder
+    assert "it was asked" in answered.err
+
+    assert stack.add_cluster("second").status == 0
+    assert stack.call("cluster", "add", "prod", "--replace", "--server", stack.api.url, "--domain", "prod.example.com",
+                     "--zone", stack.zone_id, "--token", "env:KUBESYNC_TEST_TOKEN", "--ttl", "90").status == 0  # fmt: skip
+    told: list[str] = []
+    while not {"ADDED", "ERR_CONFIG_UPDATE"} <= {word for line in told for word in line.split()}:
+        told.append(session.stderr.readline())
+        assert told[-1], told
+    assert stack.call("cluster", "remove", "second").status == 0
+    while "second: removed" not in told[-1]:
+        told.append(session.stderr.readline())
+        assert told[-1], told
+
+    session.send_signal(signal.SIGINT)
+    session.send_signal(signal.SIGTERM)
+    out, err = session.communicate(timeout=20)
+    assert session.returncode == 1
+    assert '"ended": "ERR_WORKER_EXITING"' in out
+    assert "Traceback" not in err
+    assert [row["name"] for row in stack.call("cluster", "list", "--output", "json").json] == ["prod"]
+    assert {row["ttl"] for row in stack.call("records", "--output", "json").json} == {90}
+
+
+def test_second_session_is_not_master_and_no_failure(stack: CliStack) -> None:
+    session = stack.start("session", "--max-runtime", "300")
+    assert session.stderr is not None
+    assert "is the master" in session.stderr.readline()
+
+    ran = stack.run("session", "--max-runtime", "5")
+
+    assert (ran.status, ran.json["ended"], ran.json["code"]) == (0, "ERR_NOT_MASTER", 4)
+    session.send_signal(signal.SIGTERM)
+    session.communicate(timeout=20)
+    rows = stack.call("errors", "--output", "json").json
+    assert [row["key"] for row in rows if row["kind"] == "session"] == ["ERR_NOT_MASTER"]
+
+
+def test_no_output_holds_the_token(stack: CliStack) -> None:
+    for command in (["cluster", "show", "prod"], ["status"], ["errors"], ["audit", "--output", "json"]):
+        ran = stack.call(*command)
+        assert TOKEN not in ran.out + ran.err
+
+
+def test_demo_ends_as_its_story_must() -> None:
+    with a_cli_stack() as stack:
+        ran = stack.run("demo", "--fast", AWS_PROFILE="no-such-profile-of-the-person")
+
+    assert ran.status == 0, ran.out + ran.err
+    assert "✓ 28 record sets and 13 upstreams are exactly what the story must lead to" in ran.out
+    assert re.search(r"hand-over: watching again \d\.\d\d s after the lease was released", ran.out)
+    assert ran.err == ""

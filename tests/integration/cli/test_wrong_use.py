@@ -1,0 +1,243 @@
+"""Wrong use of every command: an exit status, exactly one line on standard error that says what to do, no traceback."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from support.cli_stack import CliStack, Ran, a_bare_environment, a_cli_stack, call
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[CliStack]:
+    """Tables and one cluster."""
+    with a_cli_stack() as made:
+        assert made.call("setup").status == 0
+        assert made.add_cluster("prod").status == 0
+        yield made
+
+
+def check(ran: Ran, status: int, said: str) -> None:
+    assert ran.err.count("\n") == 1, ran.err
+    assert ran.err.startswith("kubesync: ")
+    assert said in ran.err
+    assert (ran.status, ran.out) == (status, "")
+    assert "Traceback" not in ran.err
+
+
+GRAMMAR: Final = [
+    ([], "the following arguments are required: COMMAND"),
+    (["recrods"], "did you mean records?"),
+    (["--no-such"], "the following arguments are required: COMMAND"),
+    (["demo", "--slow"], "unrecognized arguments: --slow"),
+    (["setup", "now"], "unrecognized arguments: now"),
+    (["cluster"], "the following arguments are required: ACTION"),
+    (["cluster", "ad"], "action 'ad' is none of add, list, show, remove, did you mean add?"),
+    (["cluster", "add"], "the following arguments are required: NAME, --domain, --zone"),
+    (["cluster", "list", "--output", "yaml"], "--output 'yaml' is none of table, json"),
+    (["cluster", "show"], "the following arguments are required: NAME"),
+    (["cluster", "remove"], "the following arguments are required: NAME"),
+    (["session", "--max-runtime", "0"], "'0' is no number of seconds between 0 and 86400"),
+    (["session", "--max-runtime", "soon"], "'soon' is no number of seconds"),
+    (["session", "--max-runtime", "nan"], "'nan' is no number of seconds"),
+    (["resync", "--cluster"], "expected one argument"),
+    (["resync", "--forced"], "unrecognized arguments: --forced"),
+    (["resync", "--timeout", "-1"], "'-1' is no number of seconds"),
+    (["status", "--output", "text"], "is none of table, json"),
+    (["records", "--limit", "5"], "unrecognized arguments: --limit 5"),
+    (["upstreams", "prod"], "unrecognized arguments: prod"),
+    (["errors", "--limit", "0"], "'0' is no whole number from 1 to"),
+    (["audit", "--days", "1.5"], "'1.5' is no whole number from 1 to 3660"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), GRAMMAR, ids=[" ".join(words) or "nothing" for words, _ in GRAMMAR])
+def test_wrong_arguments_are_refused(arguments: list[str], said: str) -> None:
+    check(call(*arguments, environment=a_bare_environment()), 2, said)
+
+
+REACHED: Final = ["--server", "https://127.0.0.1:6443"]
+NAMED: Final = ["--domain", "x.example.com", "--zone", "ZONE"]
+ADDED_WRONG: Final = [
+    (["Prod", *REACHED, *NAMED], "'Prod' is no name for a cluster"),
+    (["x", *NAMED], "say how the cluster is reached: --server URL, --eks NAME or --kubeconfig FILE"),
+    (["x", "--server", "ftp://a", *NAMED], "server 'ftp://a' is not a URL such as https://host:6443"),
+    (["x", "--server", "http://10.0.0.1:80", *NAMED], "http:// is allowed on loopback only"),
+    (["x", "--server", "https://u:p@h", *NAMED], "the server's URL must hold no credentials"),
+    (["x", *REACHED, "--domain", "no domain", "--zone", "ZONE"], "domain: "),
+    (["x", *REACHED, "--domain", "a.b", "--zone", ","], "--zone is empty"),
+    (["x", *REACHED, "--domain", "a.b", "--zone", "example.com"], "--zone 'example.com' is no id of a hosted zone"),
+    (["x", *REACHED, "--domain", "x.example.org", "--zone", "ZONE"], "no zone given can hold names of x.example.org"),
+    (["x", *REACHED, *NAMED, "--ttl", "0"], "'0' is no whole number"),
+    (["x", *REACHED, *NAMED, "--template", "{pod}.{domain}"], "the template may hold {service}"),
+    (["x", *REACHED, *NAMED, "--token", "abc.def.ghi"], "a token is given by reference"),
+    (["x", *REACHED, *NAMED, "--token", "env:"], "a reference to env: has no name"),
+    (["x", *REACHED, *NAMED, "--policy", "some"], "--policy 'some' is none of sync, upsert-only, create-only"),
+    (["x", *REACHED, *NAMED, "--on-delete", "keep"], "--on-delete 'keep' is none of remove, retain"),
+    (["x", *REACHED, *NAMED, "--ca-file", "/no/such/ca.pem"], "--ca-file /no/such/ca.pem: No such file"),
+    (["x", *REACHED, *NAMED, "--ca-file", __file__], "holds no certificate in PEM form"),
+    (["x", *REACHED, *NAMED, "--context", "c"], "--context goes with --kubeconfig"),
+    (["x", *REACHED, *NAMED, "--kubeconfig", "f"], "--kubeconfig says it all: leave out --server"),
+    (["x", "--kubeconfig", "/no/such/config", *NAMED], "/no/such/config: No such file"),
+    (["x", *REACHED, "--eks", "e", "--token", "env:T", *NAMED], "--eks signs in by itself: leave out --token"),
+    (["x", "--replace", *REACHED, *NAMED], "there is no cluster x to replace"),
+    (["prod", *REACHED, *NAMED], "cluster prod is already registered: --replace changes it"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), ADDED_WRONG, ids=[said for _, said in ADDED_WRONG])
+def test_cluster_that_cannot_be_is_refused(stack: CliStack, arguments: list[str], said: str) -> None:
+    given = [stack.zone_id if word == "ZONE" else word for word in arguments]
+
+    check(stack.call("cluster", "add", *given, "--endpoints-source", "endpointslices"), 2, said)
+    assert [row["name"] for row in stack.call("cluster", "list", "--output", "json").json] == ["prod"]
+
+
+def test_private_key_as_ca_file_is_refused(stack: CliStack, tmp_path: Path) -> None:
+    file = tmp_path / "both.pem"
+    file.write_text(
+        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+        "-----BEGIN PRIVATE" + " KEY-----\nAAAA\n-----END PRIVATE" + " KEY-----\n"
+    )
+
+    ran = stack.call("cluster", "add", "x", *REACHED, "--domain", "a.example.com", "--zone", stack.zone_id,
+                     "--ca-file", str(file))  # fmt: skip
+
+    check(ran, 2, "holds a private key")
+
+
+def test_zone_that_does_not_exist_is_refused(stack: CliStack) -> None:
+    ran = stack.call("cluster", "add", "x", *REACHED, "--domain", "x.example.com", "--zone", "Z0000000000000000000")
+
+    check(ran, 2, "there is no hosted zone Z0000000000000000000 in this AWS account: check --zone")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("a: [", "is not YAML"),
+        ("[]", "is not a kubeconfig"),
+        ("contexts: []\n", "no current-context, name one with --context"),
+        ("current-context: a\ncontexts: []\n", "has no context 'a'; it has: none"),
+    ],
+)
+def test_wrong_kubeconfig_is_refused(stack: CliStack, tmp_path: Path, content: str, said: str) -> None:
+    file = tmp_path / "config"
+    file.write_text(content)
+
+    ran = stack.call("cluster", "add", "x", "--kubeconfig", str(file), "--domain", "x.example.com",
+                     "--zone", stack.zone_id)  # fmt: skip
+
+    check(ran, 2, said)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["cluster", "show", "stage"],
+        ["cluster", "remove", "stage"],
+        ["resync", "--cluster", "stage"],
+        ["status", "--cluster", "stage"],
+        ["records", "--cluster", "stage"],
+        ["upstreams", "--cluster", "stage"],
+        ["errors", "--cluster", "stage"],
+        ["audit", "--cluster", "stage"],
+    ],
+    ids=" ".join,
+)
+def test_unknown_cluster_names_those_there_are(stack: CliStack, command: list[str]) -> None:
+    check(stack.call(*command), 2, "there is no cluster 'stage'; registered: prod")
+
+
+ALL_COMMANDS: Final = [
+    ["cluster", "list"],
+    ["cluster", "show", "prod"],
+    ["cluster", "remove", "prod"],
+    ["session", "--max-runtime", "1"],
+    ["resync"],
+    ["status"],
+    ["records"],
+    ["upstreams"],
+    ["errors"],
+    ["audit"],
+]
+
+
+@pytest.mark.parametrize("command", ALL_COMMANDS, ids=" ".join)
+def test_missing_tables_say_what_to_do(stack: CliStack, command: list[str]) -> None:
+    ran = stack.call(*command, KUBESYNC_TABLE_PREFIX="nowhere")
+
+    check(ran, 1, "does not exist: run `kubesync setup`, or check the prefix and the region")
+
+
+type Spoil = Callable[[dict[str, str]], None]
+
+
+def _without(*names: str) -> Spoil:
+    def spoil(environment: dict[str, str]) -> None:
+        for name in names:
+            del environment[name]
+
+    return spoil
+
+
+def _with(**values: str) -> Spoil:
+    return lambda environment: environment.update(values)
+
+
+ENVIRONMENTS: Final = [
+    (
+        "no credentials",
+        _without("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
+        1,
+        "no AWS credentials: set AWS_PROFILE",
+    ),
+    ("no region", _without("AWS_REGION"), 2, "no AWS region: set AWS_REGION"),
+    ("no such profile", _with(AWS_PROFILE="nobody"), 2, "AWS SDK: The config profile (nobody) could not be found"),
+    ("bad setting", _with(KUBESYNC_PAGE_LIMIT="0"), 2, "KUBESYNC_PAGE_LIMIT='0' is not valid"),
+    ("bad deployment", _with(KUBESYNC_DEPLOYMENT="My Own"), 2, "KUBESYNC_DEPLOYMENT='My Own' is not valid"),
+    ("bad log level", _with(KUBESYNC_LOG_LEVEL="loud"), 2, "KUBESYNC_LOG_LEVEL='LOUD' is none of DEBUG, INFO"),
+]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "status", "said"), [row[1:] for row in ENVIRONMENTS], ids=[r[0] for r in ENVIRONMENTS]
+)
+@pytest.mark.parametrize("command", [["status"], ["session"], ["setup"]], ids=" ".join)
+def test_wrong_environment_is_one_line(
+    stack: CliStack, command: list[str], spoil: Spoil, status: int, said: str
+) -> None:
+    environment = dict(stack.environment)
+    spoil(environment)
+
+    check(call(*command, environment=environment), status, said)
+
+
+def test_dynamodb_that_is_not_there_is_one_line(stack: CliStack) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+
+    check(stack.call("status", AWS_ENDPOINT_URL_DYNAMODB=url), 1, "DynamoDB cannot be reached: check the network")
+
+
+def test_cluster_that_cannot_be_reached_is_added_with_a_remark(stack: CliStack) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        server = f"http://127.0.0.1:{closed.getsockname()[1]}"
+
+    ran = stack.call("cluster", "add", "away", "--server", server, "--domain", "away.example.com",
+                     "--zone", stack.zone_id)  # fmt: skip
+
+    assert (ran.status, len(ran.lines)) == (0, 2), ran.err
+    assert ran.lines[0].startswith("note: away cannot be asked now (ERR_CONNECT_FAILED: ")
+    assert ran.lines[1].endswith("pods from endpointslices")
+    failed = stack.call("resync", "--cluster", "away", "--dry-run")
+    assert failed.status == 1
+    assert failed.json["clusters"][0]["error"].startswith("cluster away could not be listed: ")
+    assert stack.call("cluster", "remove", "away").status == 0
+    assert stack.call("session", "--max-runtime", "2.5").status == 0

@@ -1,0 +1,156 @@
+"""The deployed handlers, with the sample events and a context that runs down, against servers on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from kubesync.domain.errors import StoreUnavailableError, UsageError
+from support.cli_stack import CliStack, a_cli_stack, environment_of, logging_restored
+from support.lambda_functions import FakeContext, load_handler
+
+EVENTS: Final = Path(__file__).resolve().parents[3] / "events"
+RESYNC_EVENTS: Final = ("dry-run", "forced-resync", "full-resync", "resync-cluster")
+
+
+def event(name: str) -> Any:
+    return json.loads((EVENTS / f"{name}.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[CliStack]:
+    with a_cli_stack() as made:
+        assert made.call("setup").status == 0
+        made.api.cluster.deploy("shop", "web", 1)
+        made.api.cluster.expose("shop", "web", {"ports": [{"name": "http", "port": 80}], "selector": {"app": "web"}})
+        # The token of a function comes from Secrets Manager: env: and file: are refused there.
+        secrets = made.boto().client("secretsmanager", endpoint_url=made.dynamodb_url)
+        secrets.create_secret(Name="kubesync/prod", SecretString=made.environment["KUBESYNC_TEST_TOKEN"])
+        made.environment["AWS_ENDPOINT_URL_SECRETS_MANAGER"] = made.dynamodb_url
+        added = made.call(
+            "cluster", "add", "prod", "--server", made.api.url, "--domain", "prod.example.com",
+            "--zone", made.zone_id, "--token", "secretsmanager:kubesync/prod", "--endpoints-source", "endpointslices",
+        )  # fmt: skip
+        assert added.status == 0, added.err
+        made.environment["KUBESYNC_MAX_RUNTIME_SECONDS"] = "1.5"
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def _environment(stack: CliStack) -> Iterator[None]:
+    with environment_of(stack.environment), logging_restored():
+        yield
+
+
+def metrics_in(text: str) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    return [line for line in lines if "_aws" in line]
+
+
+def test_scheduled_event_runs_a_session_and_publishes_metrics(
+    stack: CliStack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = load_handler("watch")(event("schedule"), FakeContext())
+
+    assert (report["ended"], report["code"], report["clean"]) == ("ERR_MAX_RUNTIME", 5, True)
+    assert json.loads(json.dumps(report)) == report
+    assert stack.zone_records()["web.shop.svc.prod.example.com A"] == ["10.68.0.16"]
+    found = metrics_in(capsys.readouterr().out)
+    stops = [each for each in found if "ListenerStopped" in each]
+    assert [(each["code"], each["key"], each["cluster"], each["ListenerStopped"]) for each in stops] == [
+        ("5", "ERR_MAX_RUNTIME", "prod", [2.0])
+    ]
+    (whole,) = [each for each in found if "Windows" in each]
+    assert whole["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "kubesync"
+    assert (whole["Batches"], whole["Changes"]) == ([1.0], [4.0])
+    assert whole["LagMedian"][0] < 1.5
+    assert [each["ended"] for each in found if "Sessions" in each] == ["ERR_MAX_RUNTIME"]
+
+
+def test_session_ends_before_the_invocation_does() -> None:
+    context = FakeContext(seconds=16.5)  # 15 s of it are the drain margin
+
+    with environment_of({**os.environ, "KUBESYNC_MAX_RUNTIME_SECONDS": "840"}):
+        report = load_handler("watch")(event("schedule"), context)
+
+    assert report["ended"] in ("ERR_MAX_RUNTIME", "ERR_WORKER_EXITING")
+    assert context.get_remaining_time_in_millis() > 10_000
+    assert report["clean"] is True
+
+
+def test_sigterm_ends_the_session_in_order(stack: CliStack) -> None:
+    watches = len(stack.api.requests.all(verb="watch"))
+
+    def interrupt() -> None:
+        stack.api.requests.wait_for_count(watches + 2, verb="watch", timeout_seconds=20)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    thread = threading.Thread(target=interrupt, daemon=True)
+    thread.start()
+    with environment_of({**os.environ, "KUBESYNC_MAX_RUNTIME_SECONDS": "60"}):
+        report = load_handler("watch")(event("schedule"), FakeContext())
+    thread.join()
+
+    assert (report["ended"], report["message"], report["clean"]) == ("ERR_WORKER_EXITING", "SIGTERM", True)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize("name", RESYNC_EVENTS)
+def test_event_by_hand_leads_to_a_report(name: str) -> None:
+    report = load_handler("resync")(event(name), FakeContext())
+
+    assert report["dry_run"] is (name == "dry-run")
+    assert report["forced"] is (name == "forced-resync")
+    (cluster,) = report["clusters"]
+    assert (cluster["cluster"], cluster["drift"], cluster["conflicts"]) == ("prod", [], [])
+    assert ("changes" in cluster) is (name == "dry-run")
+
+
+def test_resync_of_an_unknown_cluster_says_which_there_are() -> None:
+    report = load_handler("resync")({"cluster": "stage"}, FakeContext())
+
+    assert report["clusters"] == [{"cluster": "stage", "error": "no such cluster; registered: prod"}]
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ([], 'the event is not an object such as {"cluster": "prod", "dry_run": true}'),
+        ({"dryrun": True}, "the event is not valid: dryrun: Extra inputs are not permitted; known are"),
+        ({"dry_run": "yes"}, "the event is not valid: dry_run: Input should be a valid boolean; known are"),
+        ({"cluster": 7}, "the event is not valid: cluster: Input should be a valid string; known are"),
+        ({"cluster": "no/such"}, "the event is not valid: cluster is not the name of a cluster"),
+    ],
+)
+def test_bad_event_is_refused_in_one_line(bad: object, said: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        load_handler("resync")(bad, FakeContext())
+
+    assert str(refused.value).startswith(said)
+    assert "\n" not in str(refused.value)
+
+
+def test_missing_tables_fail_the_invocation() -> None:
+    with (
+        environment_of({**os.environ, "KUBESYNC_DEPLOYMENT": "nowhere"}),
+        pytest.raises(
+            StoreUnavailableError, match="table kubesync-nowhere-control does not exist: run `kubesync setup`"
+        ),
+    ):
+        load_handler("watch")(event("schedule"), FakeContext())
+
+
+def test_bad_setting_fails_the_invocation() -> None:
+    with (
+        environment_of({**os.environ, "KUBESYNC_LEASE_SECONDS": "soon"}),
+        pytest.raises(UsageError, match="KUBESYNC_LEASE_SECONDS='soon' is not valid"),
+    ):
+        load_handler("watch")(event("schedule"), FakeContext())

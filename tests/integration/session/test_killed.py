@@ -1,0 +1,244 @@
+"""I1: a session killed with SIGKILL in the middle of a commit; the next one completes exactly what was begun.
+
+Real processes, real sockets: the killed session is a child, DynamoDB is behind HTTP. Where the child stands when it is
+killed is decided by a request that is held: in a proxy in front of DynamoDB, or in Route 53's stand-in.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from kubesync.aws.claims import ClaimTable, claim_key
+from kubesync.aws.inflight import InflightTable
+from kubesync.aws.state import StateTable
+from kubesync.clock import SystemClock
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.state import Name
+from support.holding_proxy import HoldingProxy
+from support.session_process import SessionProcess, a_session_process, environment_of
+from support.stack import Stack, a_stack
+
+SERVICES = 55  # closing so many takes two transactions
+QUICK = {"lease_seconds": 1.0, "lease_renew_seconds": 0.2, "lease_write_seconds": 0.7, "max_runtime_seconds": 50.0}
+FOREIGN = "by-hand.example.com A"
+
+
+def deploy(stack: Stack) -> None:
+    stack.by_hand("CREATE", "by-hand.example.com", "A", "192.0.2.7")
+    stack.api.cluster.deploy("default", "web", 2)
+    for number in range(SERVICES):
+        spec = {"ports": [{"port": 80}], "selector": {"app": "web"}}
+        stack.api.writer.create(_services_of("default"), {"metadata": {"name": f"s{number:02d}"}, "spec": spec})
+    stack.api.cluster.reconcile("default")
+
+
+def _services_of(namespace: str) -> Any:
+    from kubesync_local.apiserver.resources import SERVICES as RESOURCE
+    from kubesync_local.apiserver.resources import Target
+
+    return Target(RESOURCE, namespace)
+
+
+def is_closed(stack: Stack) -> bool:
+    inflight = InflightTable(stack.store, "0").read(stack.zone_id)
+    return (
+        len(stack.records()) == 3 + SERVICES
+        and len(stack.upstreams()) == 1 + SERVICES
+        and not any(StateTable(stack.store).open_keys("prod"))
+        and inflight is not None
+        and not inflight.batch
+    )
+
+
+def begin(stack: Stack) -> None:
+    deploy(stack)
+    stack.add_cluster()
+
+
+def finish(stack: Stack) -> None:
+    """Run a session to its end in this process."""
+    running = stack.start(**QUICK)
+    running.wait_for(lambda: is_closed(stack), 60)
+    assert running.end().clean
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Zone and upstreams as a session leaves them that nothing happens to."""
+    with a_stack() as stack:
+        begin(stack)
+        finish(stack)
+        return stack.records(), stack.upstreams()
+
+
+# --- where the child stands when it is killed ---
+
+
+def _inflight(request: dict[str, Any]) -> dict[str, Any] | None:
+    for action in request["TransactItems"]:
+        item = action.get("Put", {}).get("Item", {})
+        if item.get("pk", {}).get("S", "").startswith("inflight#"):
+            return dict(item)
+    return None
+
+
+def announces(request: dict[str, Any]) -> bool:
+    item = _inflight(request)
+    return item is not None and bool(item["batch"]["S"])
+
+
+def clears(request: dict[str, Any]) -> bool:
+    item = _inflight(request)
+    return item is not None and not item["batch"]["S"]
+
+
+def closes_some(request: dict[str, Any]) -> bool:
+    """The first transaction of a close that takes several."""
+    gone = [a["Delete"]["Key"]["pk"]["S"] for a in request["TransactItems"] if "Delete" in a]
+    return any("#open#" in partition for partition in gone) and _inflight(request) is None
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When the child is killed.
+
+    ``wanted``, ``after``: the transaction that is held, before or after its effect; None: a batch is held by Route 53.
+    ``landed``: whether the batch is in the zone by then.
+    """
+
+    wanted: Callable[[dict[str, Any]], bool] | None
+    after: bool = False
+    landed: bool = False
+
+
+MOMENTS = {
+    "recorded, nothing announced": Moment(announces),
+    "announced, no batch sent": Moment(announces, after=True),
+    "batch under way": Moment(None),
+    "landed, nothing closed": Moment(closes_some, landed=True),
+    "landed, half closed": Moment(closes_some, after=True, landed=True),
+    "landed, last part of the close not written": Moment(clears, landed=True),
+    "closed, its answer not read": Moment(clears, after=True, landed=True),
+}
+
+
+@pytest.fixture
+def stack() -> Iterator[Stack]:
+    with a_stack(moto=True) as made:
+        yield made
+
+
+def run_until(stack: Stack, moment: Moment, proxy: HoldingProxy) -> SessionProcess:
+    """Start a child and let it run until it is held."""
+    environment = environment_of(
+        proxy.url, stack.r53.url, deployment="test", table_prefix="kubesync-test", window_seconds=0.3, **QUICK
+    )
+    if moment.wanted is None:
+        stack.r53.faults.stall(1)
+    else:
+        proxy.hold(moment.wanted, after=moment.after)
+    return SessionProcess(environment)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    waited = threading.Event()
+    for _ in range(int(seconds / 0.02)):
+        if condition():
+            return
+        waited.wait(0.02)
+    raise AssertionError(f"not within {seconds} s")
+
+
+@pytest.mark.parametrize("moment", MOMENTS.values(), ids=MOMENTS.keys())
+def test_i1_the_next_session_completes_what_a_killed_one_began(
+    moment: Moment, stack: Stack, undisturbed: tuple[dict[str, Any], dict[str, Any]]
+) -> None:
+    begin(stack)
+    assert stack.dynamodb_url is not None
+    with HoldingProxy(stack.dynamodb_url) as proxy:
+        child = run_until(stack, moment, proxy)
+        try:
+            if moment.wanted is None:
+                wait_until(lambda: stack.r53.held == 1)
+            else:
+                assert proxy.held.wait(60), (child.said, child.errors)
+            child.kill()
+        finally:
+            child.close()
+        assert (len(stack.records()) > 1) is moment.landed
+        finish(stack)
+    stack.r53.faults.clear()
+    late = stack.r53.release()
+    assert [call.accepted for call in late] == [False] * (moment.wanted is None)
+
+    records, upstreams = undisturbed
+    assert stack.records() == records
+    assert stack.upstreams() == upstreams
+    assert stack.records()[FOREIGN] == {"ttl": 60, "values": ["192.0.2.7"]}
+    # Nothing was made twice: every set of ours was created in exactly one batch that took effect.
+    created = [
+        (change.record_set.key.name, change.record_set.key.type)
+        for call in stack.r53.batches()
+        if call.accepted
+        for change in call.changes
+        if change.action == "CREATE" and not change.record_set.key.name.startswith("_kubesync")
+    ]
+    assert len(created) == len(set(created)) == len(records)
+    claims_are_right(stack)
+
+
+def claims_are_right(stack: Stack) -> None:
+    """Every name is claimed by its key, and nothing else is claimed."""
+    names = {f"s{n:02d}": f"s{n:02d}.default.svc.prod.example.com" for n in range(SERVICES)}
+    names["kubernetes"] = "kubernetes.default.svc.prod.example.com"
+    srv = "_https._tcp.kubernetes.default.svc.prod.example.com"
+    claims = ClaimTable(stack.store).read(Name(stack.zone_id, name) for name in [*names.values(), srv])
+    owners = {claim.name.name: claim.owner for claim in claims.values()}
+    assert owners == {
+        srv: ServiceKey("prod", "default", "kubernetes"),
+        **{name: ServiceKey("prod", "default", service) for service, name in names.items()},
+    }
+    assert all(claim.waiting == 0 for claim in claims.values())
+    assert claim_key(Name(stack.zone_id, "by-hand.example.com"))  # never claimed
+    assert ClaimTable(stack.store).read([Name(stack.zone_id, "by-hand.example.com")]) == {}
+
+
+def test_i1_a_session_killed_again_and_again_gets_there(stack: Stack, undisturbed: tuple[Any, Any]) -> None:
+    begin(stack)
+    assert stack.dynamodb_url is not None
+    for name in ("announced, no batch sent", "landed, half closed"):
+        with HoldingProxy(stack.dynamodb_url) as proxy:
+            child = run_until(stack, MOMENTS[name], proxy)
+            try:
+                assert proxy.held.wait(60), (child.said, child.errors)
+                child.kill()
+            finally:
+                child.close()
+    finish(stack)
+    assert (stack.records(), stack.upstreams()) == undisturbed
+
+
+def test_code_1_of_a_process_that_is_told_to_end_by_sigterm(stack: Stack) -> None:
+    from support.persisted_errors import ended_of, errors_of
+
+    begin(stack)
+    assert stack.dynamodb_url is not None
+    environment = environment_of(
+        stack.dynamodb_url, stack.r53.url, deployment="test", table_prefix="kubesync-test", **QUICK
+    )
+    with a_session_process(environment) as child:
+        child.wait_for("batch")
+        started = SystemClock().monotonic()
+        assert child.terminate() == 0
+        assert SystemClock().monotonic() - started < 15
+        report = child.wait_for("report")
+    assert (report["code"], report["ended"], report["clean"]) == (1, "ERR_WORKER_EXITING", True)
+    assert ended_of(stack.store)["key"] == "ERR_WORKER_EXITING"
+    assert errors_of(stack.store).counts["ERR_WORKER_EXITING"] == 1
+    # What it had read is written, or durably open: the next session has it.
+    finish(stack)

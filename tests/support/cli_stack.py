@@ -1,0 +1,196 @@
+"""Everything that the ``kubesync`` command and the functions talk to, served on this machine, and ways to run them."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import boto3
+
+from kubesync_local.apiserver import ApiServer
+from kubesync_local.cli import main
+from kubesync_local.embedded_dynamodb import EmbeddedDynamoDB
+from kubesync_local.route53 import StrictRoute53
+
+TOKEN: Final = "token-of-a-test-that-must-not-leak"
+ROOT: Final = Path(__file__).resolve().parents[2]
+_PATHS: Final = os.pathsep.join(str(ROOT / part) for part in ("layers/kubesync", "local"))
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output as JSON."""
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[str]:
+        """Standard error, line by line."""
+        return self.err.splitlines()
+
+
+@dataclass(slots=True)
+class CliStack:
+    """The running servers, and the environment that leads to them."""
+
+    api: ApiServer
+    route53: StrictRoute53
+    dynamodb_url: str
+    zone_id: str
+    environment: dict[str, str]
+    processes: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    def run(self, *arguments: str, seconds: float = 60, **changes: str) -> Ran:
+        """Run a command to its end, as a person does: a process of its own."""
+        done = subprocess.run(
+            [sys.executable, "-m", "kubesync_local", *arguments],
+            env={**self.environment, **changes},
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    def call(self, *arguments: str, **changes: str) -> Ran:
+        """Run a command in this process: the same, without the second that a new Python takes."""
+        return call(*arguments, environment={**self.environment, **changes})
+
+    def start(self, *arguments: str, **changes: str) -> subprocess.Popen[str]:
+        """Start a command that goes on running."""
+        process = subprocess.Popen(
+            [sys.executable, "-u", "-m", "kubesync_local", *arguments],
+            env={**self.environment, **changes},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.processes.append(process)
+        return process
+
+    def add_cluster(self, name: str = "prod", *options: str) -> Ran:
+        """Register the stand-in API server under a name."""
+        return self.call(
+            "cluster", "add", name, "--server", self.api.url, "--domain", f"{name}.example.com",
+            "--zone", self.zone_id, "--token", "env:KUBESYNC_TEST_TOKEN", *options,
+        )  # fmt: skip
+
+    def boto(self) -> boto3.Session:
+        """A session of the tests' own."""
+        return boto3.Session("test", "test", region_name="eu-west-1")
+
+    def zone_records(self) -> dict[str, list[str]]:
+        """What stands in the zone, read from the stand-in itself: ``name TYPE`` to values."""
+        return {
+            f"{key.name.rstrip('.')} {key.type}": list(stored.values)
+            for key, stored in self.route53.records(self.zone_id).items()
+            if key.type not in ("SOA", "NS") and not key.name.startswith("_kubesync-")
+        }
+
+    def close(self) -> None:
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+            process.communicate(timeout=10)
+
+
+@contextmanager
+def a_cli_stack() -> Iterator[CliStack]:
+    """Start the servers; tables are not made yet."""
+    with ExitStack() as stack:
+        dynamodb = stack.enter_context(EmbeddedDynamoDB())
+        route53 = stack.enter_context(StrictRoute53())
+        api = stack.enter_context(ApiServer(tokens={TOKEN: "admin"}))
+        made = CliStack(api, route53, dynamodb.url, route53.create_zone("example.com"), {})
+        made.environment = {
+            **a_bare_environment(),
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_REGION": "eu-west-1",
+            "AWS_ENDPOINT_URL_DYNAMODB": dynamodb.url,
+            "AWS_ENDPOINT_URL_ROUTE_53": route53.url,
+            "KUBESYNC_DEPLOYMENT": "test",
+            "KUBESYNC_WINDOW_SECONDS": "0.1",
+            "KUBESYNC_TEST_TOKEN": TOKEN,
+        }
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+def a_bare_environment() -> dict[str, str]:
+    """This process's environment without any AWS or kubesync setting, and without the person's own AWS files."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("AWS_", "KUBESYNC_", "POWERTOOLS_", "PYTEST_"))
+    }
+    return {
+        **kept,
+        "PYTHONPATH": _PATHS,
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "NO_PROXY": "127.0.0.1",
+        "COLUMNS": "200",
+    }
+
+
+def call(*arguments: str, environment: Mapping[str, str]) -> Ran:
+    """Run a command in this process, in exactly this environment."""
+    out, err = io.StringIO(), io.StringIO()
+    with environment_of(environment), logging_restored(), redirect_stdout(out), redirect_stderr(err):
+        try:
+            status = main(arguments)
+        except SystemExit as done:
+            status = int(str(done.code or 0))
+    return Ran(status, out.getvalue(), err.getvalue())
+
+
+@contextmanager
+def logging_restored() -> Iterator[None]:
+    """Commands and handlers set up the log of their process; tests that follow want theirs."""
+    root = logging.getLogger("kubesync")
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("kubesync.")]
+    levels = {name: logging.getLogger(name).level for name in names}
+    handlers, state = list(root.handlers), dict(vars(root))
+    try:
+        yield
+    finally:
+        # Powertools keeps attributes of its own on the logger, which say that it is set up.
+        vars(root).clear()
+        vars(root).update(state)
+        root.handlers = handlers
+        root.setLevel(root.level)  # empties the cache of levels
+        for name in [name for name in logging.root.manager.loggerDict if name.startswith("kubesync.")]:
+            logging.getLogger(name).setLevel(levels.get(name, logging.INFO))
+
+
+@contextmanager
+def environment_of(values: Mapping[str, str]) -> Iterator[None]:
+    """Exactly these variables in this process, for what runs in it."""
+    before = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)

@@ -1,0 +1,183 @@
+"""A process that is paused at a chosen call, as a frozen Lambda environment is: nothing of it goes on until it is resumed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, cast
+
+from kubesync.aws.store import CONTROL, STATE, Action, Item, Key, Put, Store, Update, Write
+from kubesync.aws.zones import BatchChange, ZoneClient
+from kubesync.clock import SystemClock
+from kubesync.domain.records import RecordKey, RecordSet, Zone
+from support.stack import RunningSession, Stack, StackApplication
+
+if TYPE_CHECKING:
+    from kubesync.settings import Settings
+
+PATIENCE_SECONDS = 30.0
+
+
+def kind_of(actions: Sequence[Action]) -> str:
+    """What a write is for: ``record``, ``announce`` (the inflight item), ``close``, ``renew``, or ``other``."""
+    for action in actions:
+        if action.key.partition.startswith("inflight#") and isinstance(action, Put) and "batch" in action.item:
+            return "announce" if action.item["batch"] else "close"
+        if action.key.partition.startswith("lease#") and isinstance(action, Update) and "expires_at_ms" in action.set:
+            return "renew" if "holder" not in action.set else "take"
+    if any(action.key.table == STATE and isinstance(action, Put) for action in actions):
+        return "record"
+    return "other"
+
+
+class Gate:
+    """Shut by the chosen call; every later call of the process waits at it.
+
+    Args:
+        kind: the call: as of ``kind_of``, or ``batch`` for a change of a zone.
+        after: pause when the call has had its effect, its answer not yet read.
+        armed: whether the first such call is the one; else ``arm`` says from when.
+    """
+
+    def __init__(self, kind: str, *, after: bool, armed: bool = True) -> None:
+        self._kind = kind
+        self._after = after
+        self._armed = armed
+        self._lock = threading.Lock()
+        self._open = threading.Event()
+        self._open.set()
+        self.reached = threading.Event()
+        self.paused_at = 0.0
+        self.paused_seconds = 0.0
+
+    def arm(self) -> None:
+        self._armed = True
+
+    def around[T](self, kind: str, call: Callable[[], T]) -> T:
+        self._pass(kind, after=False)
+        try:
+            return call()
+        finally:
+            self._pass(kind, after=True)
+
+    def _pass(self, kind: str, *, after: bool) -> None:
+        with self._lock:
+            if self._armed and not self.reached.is_set() and (kind, after) == (self._kind, self._after):
+                self.paused_at = SystemClock().monotonic()
+                self._open.clear()
+                self.reached.set()
+        assert self._open.wait(2 * PATIENCE_SECONDS), "nobody resumed the process"
+
+    def wait_until_paused(self) -> None:
+        assert self.reached.wait(PATIENCE_SECONDS), f"no such call: {self._kind}"
+
+    def resume(self) -> None:
+        with self._lock:
+            self.paused_seconds = SystemClock().monotonic() - self.paused_at
+            self._open.set()
+
+
+class StoppedClock(SystemClock):
+    """Does not know of the pause: what a process sees whose machine was suspended. Fences alone can help against it."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    def monotonic(self) -> float:
+        if self._gate.reached.is_set() and not self._gate.paused_seconds:
+            return self._gate.paused_at
+        return super().monotonic() - self._gate.paused_seconds
+
+    def epoch(self) -> float:
+        return super().epoch() - self._gate.paused_seconds
+
+
+class GatedStore:
+    """Implements ``Store``."""
+
+    def __init__(self, store: Store, gate: Gate) -> None:
+        self._store = store
+        self._gate = gate
+
+    def get(self, key: Key) -> Item | None:
+        return self._gate.around("read", lambda: self._store.get(key))
+
+    def batch_get(self, keys: Sequence[Key]) -> dict[Key, Item]:
+        return self._gate.around("read", lambda: self._store.batch_get(keys))
+
+    def query(
+        self,
+        table: str,
+        partition: str,
+        *,
+        prefix: str = "",
+        start: str = "",
+        limit: int | None = None,
+        newest_first: bool = False,
+    ) -> Iterator[Item]:
+        found = self._store.query(table, partition, prefix=prefix, start=start, limit=limit, newest_first=newest_first)
+        return iter(self._gate.around("read", lambda: list(found)))
+
+    def scan(self, table: str) -> Iterator[Item]:
+        return iter(self._gate.around("read", lambda: list(self._store.scan(table))))
+
+    def write(self, action: Write) -> Item:
+        return self._gate.around(kind_of([action]), lambda: self._store.write(action))
+
+    def transact(self, actions: Sequence[Action], token: str) -> None:
+        self._gate.around(kind_of(actions), lambda: self._store.transact(actions, token))
+
+
+class GatedZones:
+    """Implements ``ZoneClient``."""
+
+    def __init__(self, zones: ZoneClient, gate: Gate) -> None:
+        self._zones = zones
+        self._gate = gate
+
+    def zone(self, zone_id: str) -> Zone:
+        return self._gate.around("read zone", lambda: self._zones.zone(zone_id))
+
+    def change(self, zone_id: str, changes: Sequence[BatchChange], comment: str = "") -> None:
+        self._gate.around("batch", lambda: self._zones.change(zone_id, changes, comment))
+
+    def read(self, zone_id: str, name: str) -> dict[RecordKey, RecordSet]:
+        return self._gate.around("read zone", lambda: self._zones.read(zone_id, name))
+
+    def walk(self, zone_id: str) -> Iterator[tuple[RecordKey, RecordSet]]:
+        return iter(self._gate.around("read zone", lambda: list(self._zones.walk(zone_id))))
+
+
+class GatedApplication(StackApplication):
+    """An application of a stack whose calls all go through a gate."""
+
+    def __init__(self, settings: Settings, stack: Stack, gate: Gate, *, knows_of_the_pause: bool) -> None:
+        super().__init__(settings, stack)
+        self._gate = gate
+        if not knows_of_the_pause:
+            self.clock = StoppedClock(gate)
+
+    def store(self) -> Store:
+        return cast(Store, GatedStore(super().store(), self._gate))
+
+    def lease_store(self) -> Store:
+        return cast(Store, GatedStore(super().lease_store(), self._gate))
+
+    def zones(self) -> ZoneClient:
+        return cast(ZoneClient, GatedZones(super().zones(), self._gate))
+
+
+def start_gated(stack: Stack, gate: Gate, *, knows_of_the_pause: bool, **settings: float) -> RunningSession:
+    """Run a session behind a gate in a thread."""
+    application = GatedApplication(stack.settings(**settings), stack, gate, knows_of_the_pause=knows_of_the_pause)
+    return stack.start_application(application)
+
+
+def items_but_the_lease(store: Store) -> dict[str, Item]:
+    """Everything that is stored, less what a living master's renewals change."""
+    from support.memory_store import MemoryStore
+
+    assert isinstance(store, MemoryStore)
+    return {
+        str(key): item for key, item in store.dump().items() if not (key.table == CONTROL and "lease#" in key.partition)
+    }

@@ -1,0 +1,113 @@
+"""Change batches: what goes together, what fits, in which order, and how a refused one is halved."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubesync.domain.batches import BatchLimits, Unit, fill, halves, in_stable_order, units_of
+from kubesync.domain.records import AliasTarget, RecordChange, RecordKey, RecordSet
+from support.builders import a_key
+
+ROOM = BatchLimits(elements=998, characters=31_800)
+
+
+def a_change(name: str, kind: str = "A", before: int = 1, after: int = 1, length: int = 8) -> RecordChange:
+    """So many values before and after; 0: no set."""
+    sides = [
+        RecordSet(60, tuple(f"{n:0{length}d}" for n in range(count))) if count else None for count in (before, after)
+    ]
+    return RecordChange(RecordKey("Z1", name, kind), *sides)
+
+
+def a_unit(name: str, *, before: int = 1, after: int = 1, length: int = 8, key: str = "web") -> Unit:
+    return Unit(a_key(key), (a_change(name, before=before, after=after, length=length),))
+
+
+def test_changes_of_one_name_go_apart_unless_a_cname_comes_or_goes() -> None:
+    changes = [
+        a_change("b", "A"),
+        a_change("b", "AAAA"),
+        a_change("a", "CNAME", before=0),
+        a_change("a", "A", after=0),
+        a_change("a", "AAAA", after=0),
+    ]
+    assert [[(c.key.name, c.key.type) for c in unit.changes] for unit in units_of(a_key(), changes)] == [
+        [("a", "A"), ("a", "AAAA"), ("a", "CNAME")],
+        [("b", "A")],
+        [("b", "AAAA")],
+    ]
+
+
+def test_unit_weighs_what_it_takes_away_and_what_it_adds() -> None:
+    unit = a_unit("a", before=3, after=5, length=10)
+    assert (unit.elements, unit.characters, unit.creates_only) == (8, 80, False)
+    created = a_unit("a", before=0, after=2)
+    assert (created.elements, created.characters, created.creates_only) == (2, 16, True)
+    alias = RecordSet(None, (), AliasTarget("ZELB", "lb.example.org"))
+    aliased = Unit(a_key(), (RecordChange(RecordKey("Z1", "a", "A"), None, alias),))
+    assert (aliased.elements, aliased.characters) == (1, 0)
+
+
+@pytest.mark.parametrize("changed", [1, 499, 500, 998, 999, 5000])
+def test_changed_single_valued_sets_take_the_fewest_batches(changed: int) -> None:
+    left = [a_unit(f"n{n:05d}") for n in range(changed)]
+    batches = 0
+    while left:
+        _, left, oversized = fill(left, ROOM)
+        assert oversized == []
+        batches += 1
+    assert batches == ceil(2 * changed / 998)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30), st.integers(1, 40)), max_size=40),
+    st.builds(BatchLimits, st.integers(1, 60), st.integers(1, 900)),
+)
+def test_limits_are_never_exceeded_and_no_unit_is_lost(sizes: list[tuple[int, int, int]], limits: BatchLimits) -> None:
+    units = [
+        a_unit(f"n{index:02d}", before=before, after=after, length=length)
+        for index, (before, after, length) in enumerate(sizes)
+    ]
+    left, seen = units, list[Unit]()
+    while left:
+        taken, later, oversized = fill(left, limits)
+        assert sum(unit.elements for unit in taken) <= limits.elements
+        assert sum(unit.characters for unit in taken) <= limits.characters
+        assert all(u.elements > limits.elements or u.characters > limits.characters for u in oversized)
+        assert sorted(unit.name for unit in [*taken, *later, *oversized]) == [unit.name for unit in left]
+        assert len(later) < len(left), "it goes forward"
+        seen += [*taken, *oversized]
+        left = later
+    assert sorted(unit.name for unit in seen) == [unit.name for unit in units]
+
+
+def test_unit_too_large_for_any_batch_holds_up_none_behind_it_i4() -> None:
+    units = [a_unit("a"), a_unit("big", after=999), a_unit("c")]
+    taken, later, oversized = fill(units, ROOM)
+    assert [[u.name for u in part] for part in (taken, later, oversized)] == [["a", "c"], [], ["big"]]
+
+
+def test_order_is_by_name_then_type_whatever_came_first() -> None:
+    units = [a_unit("b"), Unit(a_key("x"), (a_change("a", "SRV"),)), Unit(a_key("y"), (a_change("a", "A"),))]
+    names = [(u.name, u.changes[0].key.type) for u in in_stable_order(units)]
+    assert names == [("a", "A"), ("a", "SRV"), ("b", "A")]
+    assert in_stable_order(reversed(units)) == in_stable_order(units)
+
+
+def test_two_keys_at_one_name_and_type_are_a_fault_of_ours() -> None:
+    with pytest.raises(AssertionError, match="a claim is missing"):
+        in_stable_order([a_unit("a", key="one"), a_unit("a", key="two")])
+
+
+@given(st.integers(2, 50))
+def test_halves_hold_everything_in_order_and_neither_is_empty(count: int) -> None:
+    units = [a_unit(f"n{n:02d}") for n in range(count)]
+    first, second = halves(units)
+    assert first + second == units
+    assert first
+    assert second

@@ -1,0 +1,182 @@
+"""Parts: every row of the table of cases, and that repeats and replays change nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubesync.domain.merge import observe, with_observations, without_parts, without_tombstones
+from kubesync.domain.objects import Observation, Resource, Service
+from kubesync.domain.state import KeyState, Part, PartId
+from support.builders import a_key, a_service
+from support.recording import SERVICES, a_list, saw
+
+OLD, NEW = a_service(), a_service(cluster_ips=("10.0.0.2",))
+WEB = PartId(SERVICES, "web")
+ONE = {Resource.SERVICES: 1}
+
+LIVE = Part("u-web", 10, 1, OLD)
+TOMBSTONE = Part("u-web", 10, 1, None, deleted=True)
+BAD = Part("u-web", 10, 1, OLD, problem="bad")
+HELD = Part("u-web", 10, 1, OLD, held=True)
+
+
+@pytest.mark.parametrize(
+    ("part", "seen", "generation", "becomes"),
+    [
+        pytest.param(replace(LIVE, generation=2), saw(NEW, 99), 1, None, id="older generation"),
+        pytest.param(LIVE, saw(NEW, 10), 1, None, id="same version"),
+        pytest.param(LIVE, saw(NEW, 9, uid="older"), 1, None, id="late event of an old uid"),
+        pytest.param(TOMBSTONE, saw(OLD, 9), 1, None, id="late event of a deleted object"),
+        pytest.param(None, saw(OLD, 9, deleted=True), 1, None, id="nothing to delete"),
+        pytest.param(None, saw(OLD, 9), 1, Part("u-web", 9, 1, OLD), id="new"),
+        pytest.param(None, saw(None, 9, problem="bad"), 1, Part("u-web", 9, 1, None, problem="bad"), id="new and bad"),
+        pytest.param(LIVE, saw(OLD, 11, deleted=True), 1, Part("u-web", 11, 1, None, deleted=True), id="deleted"),
+        pytest.param(TOMBSTONE, saw(None, 11, deleted=True), 1, None, id="deleted twice"),
+        pytest.param(TOMBSTONE, saw(NEW, 11, uid="new"), 1, Part("new", 11, 1, NEW), id="made anew"),
+        pytest.param(LIVE, saw(None, 11, problem="bad"), 1, Part("u-web", 11, 1, OLD, problem="bad"), id="turned bad"),
+        pytest.param(
+            LIVE, saw(None, 11, uid="new", problem="bad"), 1, Part("new", 11, 1, None, problem="bad"), id="bad, new uid"
+        ),
+        pytest.param(BAD, saw(None, 11, problem="bad"), 1, None, id="as bad as before"),
+        pytest.param(BAD, saw(OLD, 11), 1, Part("u-web", 11, 1, OLD), id="good again"),
+        pytest.param(LIVE, saw(OLD, 11), 1, None, id="equal"),
+        pytest.param(LIVE, saw(OLD, 11, uid="new"), 1, Part("new", 11, 1, OLD), id="equal, new uid"),
+        pytest.param(LIVE, saw(NEW, 11), 1, Part("u-web", 11, 1, NEW), id="changed"),
+        pytest.param(LIVE, saw(NEW, 3), 2, Part("u-web", 3, 2, NEW), id="new generation"),
+        pytest.param(LIVE, saw(OLD, 3), 2, Part("u-web", 3, 2, OLD), id="equal in a new generation"),
+        pytest.param(HELD, saw(OLD, 10), 1, Part("u-web", 10, 1, OLD), id="held, and there again"),
+        pytest.param(HELD, saw(OLD, 9), 1, None, id="held, and a late event"),
+        pytest.param(
+            HELD, saw(None, 11, deleted=True), 1, Part("u-web", 11, 1, None, deleted=True), id="held, deleted"
+        ),
+    ],
+)
+def test_part_after_an_observation(part: Part | None, seen: Observation, generation: int, becomes: Part | None) -> None:
+    assert observe(part, seen, generation) == becomes
+
+
+def test_state_is_the_very_same_where_nothing_changed() -> None:
+    state = KeyState(a_key(), parts={WEB: LIVE})
+    assert with_observations(state, [saw(OLD, 11), saw(NEW, 4)], ONE) is state
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Observation]:
+    """The life of one name: made, changed, turned bad, deleted, made anew, at rising versions."""
+    seen: list[Observation] = []
+    uid = 0
+    alive = False
+    for version in range(1, draw(st.integers(1, 12)) + 1):
+        if not alive:
+            uid += 1
+            alive = True
+            seen.append(saw(draw(values), version, uid=f"u{uid}"))
+            continue
+        what = draw(st.sampled_from(["change", "change", "bad", "delete"]))
+        alive = what != "delete"
+        if what == "bad":
+            seen.append(saw(None, version, uid=f"u{uid}", problem="bad"))
+        else:
+            seen.append(saw(draw(values), version, uid=f"u{uid}", deleted=what == "delete"))
+    return seen
+
+
+values = st.sampled_from([OLD, NEW, a_service(cluster_ips=("10.0.0.3",))])
+
+
+def meaning(state: KeyState) -> tuple[object, ...]:
+    """What outputs depend on: a tombstone means as much as nothing; an equal value at another version is the same."""
+    part = state.parts.get(WEB)
+    return () if part is None or part.deleted else (part.uid, part.value, part.problem)
+
+
+def played(state: KeyState, seen: list[Observation]) -> KeyState:
+    return with_observations(state, seen, ONE)
+
+
+def merged(seen: list[Observation]) -> list[Observation]:
+    return [max(seen, key=lambda s: s.resource_version)] if seen else []
+
+
+@settings(deadline=None)
+@given(histories(), st.data())
+def test_replay_from_any_checkpoint_in_other_windows_comes_to_the_same(
+    seen: list[Observation], data: st.DataObject
+) -> None:
+    """A session dies and the next one reads again from an earlier checkpoint: as if it had read once, in order."""
+    expected = meaning(played(KeyState(a_key()), seen))
+    state = KeyState(a_key())
+    at = 0
+    for _ in range(data.draw(st.integers(0, 4))):
+        end = data.draw(st.integers(at, len(seen)))
+        state = played(state, merged(seen[at:end]))
+        at = data.draw(st.integers(0, end))  # the checkpoint that was durable
+    while at < len(seen):
+        end = data.draw(st.integers(at + 1, len(seen)))
+        state = played(state, merged(seen[at:end]))
+        at = end
+    last = seen[-1]
+    if last.problem is None:
+        assert meaning(state) == expected
+    else:
+        # Which value an unreadable object keeps depends on what was merged away; that it is reported does not.
+        part = state.parts[WEB]
+        assert (part.uid, part.problem) == (last.uid, "bad")
+
+
+@settings(deadline=None)
+@given(histories(), st.data())
+def test_late_and_duplicate_events_of_what_was_seen_change_nothing(
+    seen: list[Observation], data: st.DataObject
+) -> None:
+    state = KeyState(a_key())
+    for index, observation in enumerate(seen):
+        state = played(state, [observation])
+        part = state.parts.get(WEB)
+        known = part.resource_version if part is not None else 0
+        late = [old for old in seen[: index + 1] if old.resource_version <= known]
+        assert played(state, data.draw(st.permutations(late)) if late else []) is state
+
+
+@settings(deadline=None)
+@given(histories(), st.data())
+def test_late_event_of_an_old_uid_never_touches_the_new_object(seen: list[Observation], data: st.DataObject) -> None:
+    state = played(KeyState(a_key()), seen)
+    older = [old for old in seen if old.uid != seen[-1].uid]
+    part = state.parts.get(WEB)
+    if part is not None and part.uid == seen[-1].uid and older:
+        assert played(state, [data.draw(st.sampled_from(older))]) is state
+
+
+def test_absent_parts_become_tombstones_at_the_lists_version_or_are_held() -> None:
+    state = KeyState(a_key(), parts={WEB: LIVE})
+    gone = without_parts(state, [WEB], a_list(30), 2, hold=False)
+    assert gone.parts == {WEB: Part("u-web", 30, 2, None, deleted=True)}
+    held = without_parts(state, [WEB], a_list(30), 2, hold=True)
+    assert held.parts == {WEB: HELD}
+    assert without_parts(held, [WEB], a_list(31), 2, hold=True) is held
+    assert without_parts(state, [], a_list(30), 2, hold=False) is state
+
+
+@pytest.mark.parametrize(
+    ("floor", "dropped"), [((1, 9), False), ((1, 10), True), ((1, 11), True), ((2, 1), True), ((0, 99), False)]
+)
+def test_tombstone_is_dropped_once_nothing_at_or_below_it_is_read_again(
+    floor: tuple[int, int], *, dropped: bool
+) -> None:
+    state = KeyState(a_key(), parts={WEB: TOMBSTONE})
+    assert (without_tombstones(state, {SERVICES: floor}).parts == {}) is dropped
+    assert without_tombstones(state, {}) is state
+    live = KeyState(a_key(), parts={WEB: LIVE})
+    assert without_tombstones(live, {SERVICES: (9, 9)}) is live
+
+
+def test_service_and_endpoints_of_a_key_are_those_of_live_parts() -> None:
+    assert isinstance(KeyState(a_key(), parts={WEB: LIVE}).service, Service)
+    assert KeyState(a_key(), parts={WEB: TOMBSTONE}).service is None
+    assert KeyState(a_key(), parts={WEB: TOMBSTONE}).bare
+    assert not KeyState(a_key(), parts={WEB: LIVE}).bare

@@ -1,0 +1,161 @@
+"""I1: a session may die at any transaction; when the next one has seen the same again, everything is as if nothing had happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pytest
+
+from kubesync.domain.errors import StoreOutcomeUnknownError
+from kubesync.domain.objects import Observation, ServicePort
+from support.builders import a_service, an_endpoints
+from support.memory_store import Call
+from support.recording import SLICES, Desk, World, a_list, identity, runs_that_die, saw
+
+MANY_PORTS = a_service(ports=[ServicePort(f"p{n}", "TCP", 1000 + n) for n in range(150)])
+MANY_NAMES = a_service(annotations={"hostname": ",".join(f"n{n:03d}.example.com" for n in range(100))}, ports=())
+PODS = an_endpoints("10.1.0.1")
+
+
+def services(count: int, version: int, number: int) -> list[Observation]:
+    """Services whose addresses, ports, names and upstreams depend on a number."""
+    ports = [ServicePort(f"p{number}", "TCP", 1000 + number), ServicePort(f"q{number}", "UDP", 2000 + number)]
+    return [
+        saw(a_service(cluster_ips=(f"10.0.{number}.{n}",), ports=ports), version + n, f"s{n:02d}") for n in range(count)
+    ]
+
+
+@dataclass(frozen=True)
+class Story:
+    """What happened before, and the window that the session dies in."""
+
+    before: Callable[[Desk], object]
+    window: Callable[[Desk], object]
+
+
+def nothing(_desk: Desk) -> None: ...
+
+
+STORIES = {
+    "a first list of 25 services": Story(nothing, lambda d: d.begin(*services(25, 20, 1))),
+    "25 services change": Story(
+        lambda d: d.begin(*services(25, 20, 1)), lambda d: d.record(*services(25, 200, 2))),
+    "25 services are deleted": Story(
+        lambda d: d.begin(*services(25, 20, 1)),
+        lambda d: d.record(*(replace(s, deleted=True) for s in services(25, 200, 1)))),
+    "150 ports come": Story(lambda d: d.begin(), lambda d: d.record(saw(MANY_PORTS, 20))),
+    "150 ports go": Story(lambda d: d.begin(saw(MANY_PORTS, 5)), lambda d: d.record(saw(None, 20, deleted=True))),
+    "100 names come": Story(lambda d: d.begin(), lambda d: d.record(saw(MANY_NAMES, 20))),
+    "100 names are taken": Story(
+        lambda d: d.begin(saw(MANY_NAMES, 5, "owner")), lambda d: d.record(saw(MANY_NAMES, 20, "waiter"))),
+    "100 names are let go to one that waits": Story(
+        lambda d: d.begin(saw(replace(MANY_NAMES, created_at=""), 5, "owner"), saw(MANY_NAMES, 6, "waiter")),
+        lambda d: d.record(saw(a_service(ports=()), 20, "owner"))),
+    "a slice moves to a key that comes earlier": Story(
+        lambda d: d.begin(
+            *services(25, 20, 1), saw(a_service(), 5, "a"), saw(a_service(), 6, "z"),
+            slices=[saw(replace(PODS, service="z"), 7, "pods")],
+        ),
+        lambda d: d.record(*services(25, 200, 2), saw(a_service(), 300, "a"), saw(replace(PODS, service="a"), 301, "pods"))),
+    "a slice moves to a key that comes later": Story(
+        lambda d: d.begin(
+            *services(25, 20, 1), saw(a_service(), 5, "a"), saw(a_service(), 6, "z"),
+            slices=[saw(replace(PODS, service="a"), 7, "pods")],
+        ),
+        lambda d: d.record(*services(25, 200, 2), saw(a_service(), 300, "a"), saw(replace(PODS, service="z"), 301, "pods"))),
+    "120 slices come and their Service": Story(
+        lambda d: d.begin(),
+        lambda d: d.record(
+            saw(a_service(), 20), *(saw(an_endpoints(f"10.1.0.{n}"), 30 + n, f"web-{n}") for n in range(120))
+        )),
+    "120 slices go": Story(
+        lambda d: d.begin(
+            saw(a_service(), 5), slices=[saw(an_endpoints(f"10.1.0.{n}"), 6, f"web-{n}") for n in range(120)]
+        ),
+        lambda d: d.record(
+            *(saw(None, 30 + n, f"web-{n}", resource=SLICES, deleted=True) for n in range(120))
+        )),
+    "a list lacks some of what was there": Story(
+        lambda d: d.begin(*services(25, 20, 1)),
+        lambda d: d.record(lists=(a_list(300, identity(), *services(18, 200, 2)),))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_session_that_dies_at_any_transaction_loses_nothing_i1(name: str) -> None:
+    story = STORIES[name]
+
+    def prepare(world: World) -> None:
+        story.before(world.session())
+
+    undisturbed = World()
+    prepare(undisturbed)
+    undisturbed.store.calls.clear()
+    story.window(undisturbed.session())
+    transactions = sum(call.operation == "transact_write_items" for call in undisturbed.store.calls)
+    assert transactions >= 2
+
+    died = 0
+    for when, world in runs_that_die(lambda w: story.window(w.session()), prepare=prepare):
+        died += 1
+        assert world.settled() == undisturbed.settled(), f"{name}: {when}"
+        world.session().land()
+        assert world.session().tables.state.queued("prod") == ({}, set()), f"{name}: {when}"
+    assert died == 2 * transactions
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_transactions_are_full_but_never_over_their_limits(name: str) -> None:
+    story = STORIES[name]
+    world = World()
+    story.before(world.session())
+    world.store.calls.clear()
+    story.window(world.session())
+    sizes = [len(call.actions) for call in world.store.calls if call.operation == "transact_write_items"]
+    assert max(sizes) <= 100
+    assert max(sizes) >= 75
+
+
+@pytest.mark.parametrize("landed", [False, True])
+@pytest.mark.parametrize("name", ["25 services change", "150 ports come", "100 names are taken"])
+def test_lost_answers_change_nothing_in_the_end_i1(name: str, *, landed: bool) -> None:
+    story = STORIES[name]
+    undisturbed = World()
+    story.before(undisturbed.session())
+    story.window(undisturbed.session())
+
+    class EveryOtherAnswerIsLost:
+        def __init__(self) -> None:
+            self.count = 0
+
+        def before(self, call: Call) -> None:
+            self.count += call.operation == "transact_write_items"
+            if call.operation == "transact_write_items" and not landed and self.count % 2:
+                raise StoreOutcomeUnknownError("no answer")
+
+        def after(self, call: Call) -> None:
+            if call.operation == "transact_write_items" and landed and self.count % 2:
+                raise StoreOutcomeUnknownError("no answer")
+
+    world = World()
+    story.before(world.session())
+    world.store.faults = EveryOtherAnswerIsLost()
+    story.window(world.session())
+    assert world.settled() == undisturbed.settled()
+
+
+def test_transaction_of_exactly_100_actions_is_written() -> None:
+    # 1 fence check, 1 audit item; of the 98 left the recorder keeps 4 for fences of other clusters.
+    world = World()
+    desk = world.session()
+    room = desk.transactor.room(1)
+    assert room == 98
+    desk.begin()
+    token = desk.transactor.token()
+    actions = [desk.tables.state.remember_slice("prod", "shop", f"s{n}", "web") for n in range(98)]
+    audit = desk.audit.changes("prod", (), desk.transactor.epoch, 0.0, token)
+    world.store.calls.clear()
+    desk.transactor.run(["prod"], [*actions, audit], token)
+    (call,) = [call for call in world.store.calls if call.operation == "transact_write_items"]
+    assert len(call.actions) == 100
