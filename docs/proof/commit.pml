@@ -91,10 +91,16 @@ byte wait[MASTERS + 1];             /* keys postponed after a refusal, until the
 byte settled_epoch;                 /* the newest master whose zone writer has settled: older ones must change nothing any more */
 bit  quiet;                         /* the last master has ended with nothing left to do */
 
+/* -DONLY_HARM leaves only I1 and I3 to be checked: what a broken I2 leads to. */
+#ifdef ONLY_HARM
+#define WRITES(m)  skip
+#define LANDS(e)   skip
+#else
 /* I2: nobody writes state under a newer fence, and after the end all is still. */
 #define WRITES(m)  assert((m) >= fence); assert(!quiet)
 /* I2 for the zone. */
 #define LANDS(e)   assert((e) >= settled_epoch); assert(!quiet)
+#endif
 
 #ifdef NO_FENCE_CHECK
 #define fenced_in(m) (true)
@@ -106,6 +112,11 @@ bit  quiet;                         /* the last master has ended with nothing le
 #define NO_COMPARISON 1
 #else
 #define NO_COMPARISON 0
+#endif
+#ifdef SWAP_BEFORE_CLOSING
+#define CLOSES_FIRST 0
+#else
+#define CLOSES_FIRST 1
 #endif
 #ifdef ADOPT_EQUAL_SETS
 #define ADOPTS 1
@@ -478,6 +489,12 @@ proctype Writer(byte m) {
 	byte free;                      /* judged: nothing stands where a set was to be deleted */
 	byte alien;                     /* judged: a set stands where there should be none */
 	bit settled, journal_read, unknown;
+#ifdef READ_BEFORE_FENCE
+	bit exists;
+#endif
+#ifdef SWAP_BEFORE_CLOSING
+	bit proven;
+#endif
 
 	/* lease_keeper.acquire: released, expired, or so it seems. One write, conditional on the renewal that was read. */
 	d_step {
@@ -487,6 +504,12 @@ proctype Writer(byte m) {
 		lease_clean = 0;
 		printf("master %d takes the lease; released clean before: %d\n", m, settled)
 	}
+#ifdef READ_BEFORE_FENCE
+	atomic { exists = inflight_exists; found[m] = inflight }
+#define EXISTS exists
+#else
+#define EXISTS inflight_exists
+#endif
 	/* master.take_over: raise the fence, only upward, before anything is read */
 	atomic {
 		if
@@ -506,7 +529,7 @@ proctype Writer(byte m) {
 	/* ---- zone_writer._settle: after an unclean end ---- */
 	atomic {
 		if
-		:: !inflight_exists ->                                  /* nothing was ever sent */
+		:: !EXISTS ->                                           /* nothing was ever sent */
 			printf("master %d finds no inflight item: nothing to settle\n", m);
 			settled_epoch = m; goto idle
 		:: else ->
@@ -516,7 +539,9 @@ proctype Writer(byte m) {
 			:: else
 			fi;
 #endif
+#ifndef READ_BEFORE_FENCE
 			found[m] = inflight;
+#endif
 			printf("master %d settles; inflight names batch %d\n", m, found[m])
 		fi
 	}
@@ -528,7 +553,7 @@ settle:
 		:: else -> knows[m] = 1; journal_read = 1
 		fi;
 		if
-		:: found[m] && (journal == found[m] || NO_COMPARISON) -> skip
+		:: CLOSES_FIRST && found[m] && (journal == found[m] || NO_COMPARISON) -> skip
 		:: else -> goto swap
 		fi
 	}
@@ -548,6 +573,9 @@ swap:
 		:: true ->                                              /* answered */
 			if
 			:: knows[m] ->
+#ifdef SWAP_BEFORE_CLOSING
+				proven = (found[m] && journal == found[m]);
+#endif
 				printf("master %d swaps the journal\n", m);
 				d_step { LANDS(m); journal_moves(OTHER, m); knows[m] = 1; tidy() }
 			:: else -> goto settle                              /* refused: somebody's late batch came first */
@@ -560,6 +588,19 @@ swap:
 	}
 #else
 	settled_epoch = m;
+#endif
+#ifdef SWAP_BEFORE_CLOSING
+	atomic {
+		if
+		:: proven ->
+			proven = 0;
+			if
+			:: fenced_in(m) -> d_step { WRITES(m); close_batch(found[m]); found[m] = 0; tidy() }
+			:: else -> goto lost
+			fi
+		:: else
+		fi
+	}
 #endif
 	/* what has not landed by now never will */
 	atomic {
@@ -699,6 +740,15 @@ send:
 		:: !unknown || (fits[sent[m]] && !air[sent[m]]) ->      /* no answer: a copy lands now, later or never */
 			printf("master %d sends batch %d: no answer, a copy may be under way\n", m, sent[m]);
 			air[sent[m]] = air[sent[m]] || fits[sent[m]];
+#ifdef CLEAN_WITH_AN_UNKNOWN_OUTCOME
+			if
+			:: m < MASTERS && lease == m && !recording[m] ->
+				printf("master %d ends clean\n", m);
+				lease_clean = 1; up[m] = 2; sent[m] = 0; d_step { tidy() };
+				goto done
+			:: true
+			fi;
+#endif
 #ifdef RETRY_NOT_SAME_BATCH
 			sent[m] = 0; d_step { tidy() };
 			goto idle

@@ -18,6 +18,7 @@ _MODULES: Final = {
     "setup": "setup",
     "session": "session",
     "resync": "resync",
+    "recover": "recover",
     "status": "status",
     "records": "records",
     "upstreams": "upstreams",
@@ -56,6 +57,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_cluster(commands)
     _add_session(commands)
     _add_resync(commands)
+    _add_recover(commands)
     _add_lists(commands)
     return parser
 
@@ -93,6 +95,18 @@ def _add_resync(commands: _Commands) -> None:
         "--timeout", type=positive, default=600.0, metavar="S", help="wait so long for a master (default: 600)"
     )
     _add_output(resync, default="json")
+
+
+def _add_recover(commands: _Commands) -> None:
+    recover = commands.add_parser(
+        "recover",
+        help="after tables were lost or restored from a backup",
+        description="Says what would be recovered; --apply does it: raises the epoch above what the journals in the zones "
+        "show, and takes record sets as ours that clusters want in exactly the form in which they stand.",
+    )
+    recover.add_argument("--cluster", metavar="NAME", default="", help="this cluster only (default: all)")
+    recover.add_argument("--apply", action="store_true", help="do it (default: a dry run)")
+    _add_output(recover)
 
 
 def _add_lists(commands: _Commands) -> None:

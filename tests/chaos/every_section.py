@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from chaos import crash
+from chaos import crash, two_masters
 from chaos.sections import Section
 
-SECTIONS: Final[tuple[Section, ...]] = (crash.SECTION,)
+SECTIONS: Final[tuple[Section, ...]] = (crash.SECTION, two_masters.SECTION)
 BY_NUMBER: Final = {section.number: section for section in SECTIONS}

@@ -21,7 +21,7 @@ from kubesync.aws.store import Store
 from kubesync.aws.tables import table_names
 from kubesync.aws.zones import ZoneClient
 from kubesync.clock import Clock, SystemClock
-from kubesync.domain.errors import DeniedError, ListenerError, UsageError
+from kubesync.domain.errors import DeniedError, UsageError
 from kubesync.domain.objects import Observation, RawEvent, Resource, Snapshot
 from kubesync.kubernetes import wire
 from kubesync.kubernetes.credentials import EksToken

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from kubesync.domain.errors import UsageError
 
@@ -19,7 +19,7 @@ _PREFIX = "KUBESYNC_"
 class Settings(BaseModel):
     """See docs/configuration.md, which lists the same fields."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
     deployment: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,22}[a-z0-9])?$")] = "main"
     shard: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]{1,8}$")] = "0"
@@ -49,6 +49,14 @@ class Settings(BaseModel):
 
     audit_retention_days: int = Field(default=90, ge=1)
 
+    @model_validator(mode="after")
+    def _check_lease(self) -> Self:
+        if not self.lease_renew_seconds < self.lease_write_seconds <= self.lease_seconds:
+            raise ValueError(
+                "it must be KUBESYNC_LEASE_RENEW_SECONDS < KUBESYNC_LEASE_WRITE_SECONDS <= KUBESYNC_LEASE_SECONDS"
+            )
+        return self
+
     @property
     def tables(self) -> str:
         """Prefix of the tables' names."""
@@ -69,5 +77,7 @@ class Settings(BaseModel):
             return cls.model_validate(values)
         except ValidationError as invalid:
             first = invalid.errors()[0]
+            if not first["loc"]:  # about several of them together
+                raise UsageError(first["msg"].removeprefix("Value error, ")) from None
             name = _PREFIX + str(first["loc"][0]).upper()
             raise UsageError(f"{name}={first['input']!r} is not valid: {first['msg']}") from None

@@ -83,19 +83,23 @@ class Play:
     # --- the story ---
 
     def _tell_story(self) -> None:
-        joined = False
         for number, step in enumerate(self._steps):
             self._stop.wait(self._pace.pause)
             if self._stop.is_set():
                 return
-            if not joined and self.board.elapsed >= self._pace.join:
-                self._start("second", _LONG_SECONDS)
-                joined = True
+            if self.board.elapsed >= self._pace.join:
+                self._join()
             self.board.step = number
             self.board.say("step", step.title)
             step.play()
         self.board.step = len(self._steps)
+        self._join()
         self._wait(lambda: self.board.hand_over_seconds is not None or bool(self._failures), _PATIENCE_SECONDS)
+
+    def _join(self) -> None:
+        """Start the second session, once the first is master: on a busy machine it might be quicker."""
+        if len(self._sessions) == 1 and self.board.sessions[0].epoch:
+            self._start("second", _LONG_SECONDS)
 
     def _arrived(self) -> bool:
         return self._outside() == (expected.RECORDS, expected.UPSTREAMS)

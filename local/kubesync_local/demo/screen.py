@@ -47,7 +47,7 @@ def _picture(board: Board) -> Group:
         Panel(_steps(board), title="in the cluster", border_style="cyan", height=_STEPS_SHOWN + 3),
         Panel(
             Group(_sessions(board), Text(), _figures(board)),
-            title="kubesync",
+            title="kubesync: two sessions",
             border_style="magenta",
             height=_STEPS_SHOWN + 3,
         ),
@@ -72,11 +72,9 @@ def _sessions(board: Board) -> Table:
         table.add_column(no_wrap=True)
     for view in list(board.sessions):
         epoch = f"epoch {view.epoch}" if view.epoch else ""
-        table.add_row(
-            f"{view.name} session", Text(view.state, style=_SESSION_STYLES.get(view.state, "")), f"{epoch}{_left(view)}"
-        )
+        table.add_row(view.name, Text(view.state, style=_SESSION_STYLES.get(view.state, "")), f"{epoch}{_left(view)}")
     if len(board.sessions) < 2:
-        table.add_row(Text("second session", style="dim"), Text("not started", style="dim"), "")
+        table.add_row(Text("second", style="dim"), Text("not started", style="dim"), "")
     gap = board.hand_over_seconds
     table.add_row(
         "hand-over", Text("–" if gap is None else f"{gap:.2f} s", style="bold"), Text("to the first watch", style="dim")

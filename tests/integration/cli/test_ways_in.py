@@ -78,7 +78,7 @@ class _Eks(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - named by the base class
         """Quiet."""
 
 

@@ -41,7 +41,7 @@ def test_names_are_assigned(
 ) -> None:
     state = KeyState(ME, claims=frozenset(claims), conflicts={NAME: "foreign"} if conflict else {})
     assignment = assign_names(state, {A: ONE}, {NAME: owner})
-    assert (assignment.gained, assignment.waits) == (gained, waits)
+    assert (set(assignment.gained), set(assignment.waits)) == (gained, waits)
     assert assignment.intended == ({A: ONE} if intended else {})
     assert [p.code for p in assignment.problems] == (["NameTaken"] if waits else [])
 

@@ -9,10 +9,10 @@ import pytest
 from chaos.zones import MemoryRoute53
 from kubesync.aws.audit import AuditTable
 from kubesync.aws.claims import ClaimTable
-from kubesync.aws.clusters import ClusterConfig
+from kubesync.aws.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.fences import raise_fence
-from kubesync.aws.inflight import Inflight, InflightTable
-from kubesync.aws.journal import read_journal
+from kubesync.aws.inflight import InflightTable
+from kubesync.aws.journal import journal_swap
 from kubesync.aws.state import StateTable
 from kubesync.aws.upstreams import UpstreamTable
 from kubesync.aws.zone_problems import ZoneProblemTable
@@ -32,9 +32,10 @@ from support.manual_clock import ManualClock
 from support.memory_store import MemoryStore
 
 ZONE = Zone("Z1", "example.com")
-KEY = ServiceKey("prod", "default", "web")
-NAME = RecordKey("Z1", "web.default.svc.prod.example.com", "A")
+KEY = ServiceKey("late", "default", "web")
+SET = RecordKey("Z1", "web.default.svc.late.example.com", "A")
 WANTED = RecordSet(30, ("10.0.0.1",))
+UNIT = Unit(KEY, (RecordChange(SET, None, WANTED),))
 
 
 class Client:
@@ -57,26 +58,28 @@ class Client:
         yield from self._route53.records(zone_id).items()
 
 
+def _not_master() -> None:
+    raise NotMasterError("the lease was lost to another session")
+
+
 class World:
     """One store, one zone; masters are made by epoch. Nobody's clock tells him that he is no master any more."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.store = MemoryStore(clock=self.clock)
+        self.states = StateTable(self.store)
         self.route53 = MemoryRoute53()
         self.route53.create(ZONE.id, ZONE.name)
 
-    def means(self, epoch: int) -> ZoneMeans:
-        raise_fence(self.store, "prod", epoch)
-        config = ClusterConfig(
-            name="prod", server="https://prod.example.com", domain="prod.example.com", zones=(ZONE,), revision=1
-        )
+    def master(self, epoch: int, *clusters: str) -> ZoneMeans:
+        """A master that has raised the fences of these clusters."""
         transactor = Transactor(self.store, epoch, lambda: None, self.clock)
-        tables = Tables(StateTable(self.store), ClaimTable(self.store), UpstreamTable(self.store))
-        ledgers = {"prod": Ledger(config, tables.state)}
+        tables = Tables(self.states, ClaimTable(self.store), UpstreamTable(self.store))
+        ledgers: dict[str, Ledger] = {}
         audit = AuditTable(self.store, f"s{epoch}", 86_400)
-        closer = Closer(ledgers, tables, transactor, audit, self.clock, {"prod"}, lambda _keys: None)
-        return ZoneMeans(
+        closer = Closer(ledgers, tables, transactor, audit, self.clock, set(clusters), lambda _keys: None)
+        means = ZoneMeans(
             client=Client(self.route53, f"s{epoch}"),
             inflight=InflightTable(self.store, "0"),
             transactor=transactor,
@@ -88,35 +91,61 @@ class World:
             shard="0",
             limits=BatchLimits(),
             problems=ZoneProblemTable(self.store, "0", f"s{epoch}"),
-            truly_master=lambda: None,
+            truly_master=_not_master,
         )
+        for cluster in clusters:
+            ledgers[cluster] = self.adopted(epoch, cluster)
+        return means
 
-    def record_open_key(self, means: ZoneMeans) -> None:
-        """The key wants its set; nothing is applied yet."""
-        before = KeyState(KEY)
-        after = KeyState(
-            KEY,
-            intended={NAME: WANTED},
-            claims=frozenset({Name(NAME.zone_id, NAME.name)}),
-            opened=OpenMark(),
+    def adopted(self, epoch: int, cluster: str) -> Ledger:
+        """A cluster whose fence this epoch has raised."""
+        raise_fence(self.store, cluster, epoch)
+        reference = ZoneReference(id=ZONE.id, name=ZONE.name)
+        config = ClusterConfig(
+            name=cluster, server="https://api.example.com", domain=f"{cluster}.example.com", zones=(reference,)
         )
-        _, actions = means.inflight_free_put(before, after) if hasattr(means, "inflight_free_put") else StateTable(
-            self.store
-        ).put(before, after, "t0")
-        means.transactor.run(["prod"], actions, "t0")
-        means.ledgers["prod"].forget()
+        return Ledger(config, self.states)
 
+    def open_key(self, means: ZoneMeans) -> None:
+        """Record that the key wants its set; nothing is applied yet."""
+        name = frozenset({Name(SET.zone_id, SET.name)})
+        wanting = KeyState(KEY, intended={SET: WANTED}, claims=name, opened=OpenMark())
+        _, actions = self.states.put(KeyState(KEY), wanting, "t0")
+        means.transactor.run([KEY.cluster], actions, "t0")
 
-def a_unit() -> Unit:
-    return Unit(KEY, (RecordChange(NAME, None, WANTED),))
+    def state(self) -> KeyState:
+        return self.states.load([KEY])[KEY]
 
 
 def test_i2_a_fenced_out_master_does_not_settle_what_its_successor_sends() -> None:
     world = World()
-    paused = ZoneGround("Z1", world.means(1), ZONE)  # it raised its fence, and was paused before it read anything else
-    successor = ZoneGround("Z1", world.means(2), ZONE)
-    assert successor.settle(lambda _inflight: None)  # no inflight item: nothing to settle, so the journal is not swapped
-    successor.announce("b" * 32, (a_unit(),))  # its batch is on the way
+    paused = ZoneGround("Z1", world.master(1, "late"), ZONE)  # paused between its fence and everything else
+    successor = ZoneGround("Z1", world.master(2, "late"), ZONE)
+    # No inflight item, nothing to settle: the journal is not swapped.
+    assert successor.settle(lambda _inflight: None)
+    successor.announce("b" * 32, (UNIT,))
     with pytest.raises(NotMasterError):
         paused.settle(lambda _inflight: None)
     assert world.route53.accepted == []
+
+
+def test_i1_an_inflight_item_that_moved_under_a_writer_is_settled_not_overwritten() -> None:
+    world = World()
+    means = world.master(2, "prod")
+    writer = ZoneWriter("Z1", means, settled=False, zone=ZONE)
+    assert writer.step() == 0.0  # nothing was ever sent
+    # A predecessor wakes up, adopts a cluster that the new master has not fenced yet, and writes for it.
+    old = world.master(1, "late")
+    world.open_key(old)
+    ground = ZoneGround("Z1", old, ZONE)
+    ground.announce("b" * 32, (UNIT,))
+    swap = journal_swap(ground.journal_key(), None, ground.following("b" * 32))
+    old.client.change("Z1", [*swap, BatchChange("CREATE", SET, WANTED)])
+    # The new master adopts that cluster too, and finds the key open.
+    ledgers = means.ledgers
+    assert isinstance(ledgers, dict)
+    ledgers["late"] = world.adopted(2, "late")
+    writer.add([KEY])
+    for _ in range(20):
+        world.clock.advance(writer.step() or 0.0)
+    assert (world.state().applied, dict(world.state().conflicts), world.state().opened) == ({SET: WANTED}, {}, None)

@@ -101,7 +101,7 @@ def test_every_transaction_is_within_its_limits_and_the_last_word_comes_last(key
         for at, chunk in enumerate(chunks):
             names = {action.key for action in chunk.actions}
             assert not (
-                at > final and names & {a.key for p in write.pieces for a in p.actions if a.key.sort not in "st"}
+                at > final and names & {a.key for p in write.pieces for a in p.actions if a.key.sort not in ("s", "t")}
             )
             assert not (at < final and names & {action.key for action in write.trailing})
 

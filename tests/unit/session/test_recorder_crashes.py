@@ -101,7 +101,8 @@ def test_session_that_dies_at_any_transaction_loses_nothing_i1(name: str) -> Non
         died += 1
         assert world.settled() == undisturbed.settled(), f"{name}: {when}"
         world.session().land()
-        assert world.session().tables.state.queued("prod") == ({}, set()), f"{name}: {when}"
+        queued = world.session().tables.state.queued("prod")
+        assert (queued.marks, queued.heirs) == ({}, set()), f"{name}: {when}"
     assert died == 2 * transactions
 
 

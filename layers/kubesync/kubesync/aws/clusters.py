@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from string import Formatter
 from typing import Annotated, Final, Self, cast
 from urllib.parse import urlsplit
 
@@ -22,6 +23,7 @@ from kubesync.domain.objects import Resource
 from kubesync.domain.plan import Policy
 
 _PARTITION: Final = "clusters"
+_TEMPLATE_FIELDS: Final = frozenset({"service", "namespace", "domain", "cluster"})
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _LABELS = r"^[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?(\.[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?)*$"
 
@@ -84,11 +86,18 @@ class ClusterConfig(BaseModel):
                 raise ValueError("http:// is allowed on loopback only: use https://")
         if self.endpoints_source is Resource.SERVICES:
             raise ValueError("endpoints_source is endpoints or endpointslices")
-        try:
-            self.template.format(service="s", namespace="n", domain="d", cluster="c")
-        except (KeyError, IndexError, ValueError):
-            raise ValueError("the template may hold {service}, {namespace}, {domain} and {cluster} only") from None
+        if not _plain_template(self.template):
+            raise ValueError("the template may hold {service}, {namespace}, {domain} and {cluster} only")
         return self
+
+
+def _plain_template(template: str) -> bool:
+    """Whether it holds known fields without attributes, conversions or formats (``{service:>999999999}``)."""
+    try:
+        fields = [field for _, *field in Formatter().parse(template) if field[0] is not None]
+    except ValueError:
+        return False
+    return all(name in _TEMPLATE_FIELDS and not spec and not conversion for name, spec, conversion in fields)
 
 
 class ClusterTable:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, cast
 
 from kubesync.aws.state_codec import SCHEMA, decode_state, encode_state, pack, unpack
@@ -26,6 +26,7 @@ BUCKETS: Final = 16
 # Fewer than the buckets of keys: a take-over queries all of them, however little there is to do (I7).
 OPEN_PARTITIONS: Final = 4
 MAX_BODY_BYTES: Final = 100_000
+_GONE: Final = "gone"
 
 
 def _hash(text: str) -> int:
@@ -59,7 +60,16 @@ def slice_key(cluster: str, namespace: str, name: str) -> Key:
 
 def _gone_key(key: ServiceKey) -> Key:
     place = open_key(key)
-    return Key(STATE, place.partition, f"{place.sort}#gone")
+    return Key(STATE, place.partition, f"{place.sort}#{_GONE}")
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """Open keys; heirs of a name, to be planned; and keys whose tombstones nobody has swept yet."""
+
+    marks: dict[ServiceKey, OpenMark]
+    heirs: set[ServiceKey]
+    unswept: set[ServiceKey]
 
 
 class StateTable:
@@ -95,25 +105,26 @@ class StateTable:
 
     def open_keys(self, cluster: str) -> Iterator[tuple[ServiceKey, OpenMark]]:
         """The durable work queue of a cluster."""
-        yield from ((key, mark) for key, mark in self._queue(cluster) if mark is not None)
+        yield from ((key, mark) for key, _, mark in self._queue(cluster) if mark is not None)
 
-    def queued(self, cluster: str) -> tuple[dict[ServiceKey, OpenMark], set[ServiceKey]]:
-        """What a take-over finds: open keys; and keys to be looked at anew: heirs, and what an unclean end left unswept."""
-        marks: dict[ServiceKey, OpenMark] = {}
-        heirs: set[ServiceKey] = set()
-        for key, mark in self._queue(cluster):
-            if mark is None:
-                heirs.add(key)
+    def queued(self, cluster: str) -> Queued:
+        """What a take-over finds to do."""
+        found = Queued({}, set(), set())
+        for key, note, mark in self._queue(cluster):
+            if mark is not None:
+                found.marks[key] = mark
+            elif note == _GONE:
+                found.unswept.add(key)
             else:
-                marks[key] = mark
-        return marks, heirs
+                found.heirs.add(key)
+        return found
 
-    def _queue(self, cluster: str) -> Iterator[tuple[ServiceKey, OpenMark | None]]:
+    def _queue(self, cluster: str) -> Iterator[tuple[ServiceKey, str, OpenMark | None]]:
         for partition in range(OPEN_PARTITIONS):
             for item in self._store.query(STATE, f"{cluster}#open#{partition}"):
-                path, _, heir = cast(str, item["sk"]).partition("#")
+                path, _, note = cast(str, item["sk"]).partition("#")
                 namespace, _, name = path.partition("/")
-                yield ServiceKey(cluster, namespace, name), None if heir else _mark(item)
+                yield ServiceKey(cluster, namespace, name), note, None if note else _mark(item)
 
     def services_of_slices(self, cluster: str, slices: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """Which Service each EndpointSlice (namespace, name) was last seen with; slices never seen are missing."""

@@ -52,10 +52,10 @@ class Window:
         kept, snapshots, checkpoints = self._events, self._snapshots, self._checkpoints
         self._received += len(events)
         for event in events:
-            _, resource, namespace, name, _, version, _ = event
+            resource, version = event.resource, event.resource_version
             if snapshots and resource in snapshots and version <= snapshots[resource].resource_version:
                 continue
-            place = (resource, namespace, name)
+            place = (resource, event.namespace, event.name)
             known = kept.get(place)
             if known is None or known.resource_version < version:
                 kept[place] = event

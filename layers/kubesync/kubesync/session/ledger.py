@@ -67,6 +67,11 @@ class Ledger:
             self.listeners[resource] = view
 
     @property
+    def default_in_scope(self) -> bool:
+        """Whether Service default/kubernetes is among what this cluster's listeners see."""
+        return self.config.namespace in (None, "default")
+
+    @property
     def basis(self) -> Basis:
         """What checkpoints are made under now."""
         return Basis(self.config.revision, self.config.server, RULES_VERSION)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import batched
 from typing import Final
@@ -123,13 +123,9 @@ class ListMerge:
 
     # --- whose cluster is this (I5) ---
 
-    @property
-    def _default_in_scope(self) -> bool:
-        return self._ledger.config.namespace in (None, "default")
-
     def _identify(self, services: Snapshot | None) -> str | None:
         """The uid of Service default/kubernetes in the list, empty where it is not in it; None without such a list."""
-        if services is None or not self._default_in_scope:
+        if services is None or not self._ledger.default_in_scope:
             return None
         uid = next((i.uid for i in services.items if (i.namespace, i.name) == ("default", "kubernetes")), "")
         if uid and (self._ledger.identity is None or self._forced or uid == self._ledger.identity):
@@ -139,7 +135,7 @@ class ListMerge:
 
     def _same_cluster(self, uid: str | None, resource: Resource) -> bool:
         remembered = self._ledger.identity
-        if remembered is None or not self._default_in_scope:
+        if remembered is None or not self._ledger.default_in_scope:
             return True
         if uid is None and resource is not Resource.SERVICES:
             return self._probed is None or self._probed == remembered

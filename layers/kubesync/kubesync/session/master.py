@@ -31,7 +31,7 @@ from kubesync.session.ledger import Ledger
 from kubesync.session.planner import Tables
 from kubesync.session.ports import Connector, Progress
 from kubesync.session.reclaim import Reclaimer
-from kubesync.session.recorder import Means, Mode, Recorder
+from kubesync.session.recorder import Means, Mode, Recorded, Recorder
 from kubesync.session.report import SessionReport, percentiles
 from kubesync.session.transactor import StaleStateError, Transactor
 from kubesync.session.zone_ground import ZoneMeans
@@ -153,14 +153,15 @@ class Master:
         )
 
     def _take_queue(self, cluster: str) -> None:
-        marks, heirs = self.tables.state.queued(cluster)
-        if marks:
-            ledger = self.ledgers[cluster]
-            with ledger.lock:
-                states = list(ledger.states(marks).values())
+        queued = self.tables.state.queued(cluster)
+        ledger = self.ledgers[cluster]
+        with ledger.lock:
+            states = list(ledger.states(queued.marks).values())
+            ledger.states(queued.unswept)  # known from now on, so that they are swept when there is time
+        if states:
             self.opened(states, None)
-        if heirs:
-            self._inherited[cluster] = set(heirs)
+        if queued.heirs:
+            self._inherited[cluster] = queued.heirs
         self._queues_taken.add(cluster)
 
     def _zone_means(self) -> ZoneMeans:
@@ -238,6 +239,14 @@ class Master:
         """Keys whose record sets have to change."""
         assert self.pool is not None
         self.pool.add(states, since)
+
+    def follow_up(self, cluster: str, recorded: Recorded) -> None:
+        """What a transformation of a cluster's keys came to: open ones to their zones, heirs to their runners."""
+        ledger = self.ledgers[cluster]
+        with ledger.lock:
+            states = list(ledger.states(recorded.opened).values())
+        self.opened(states, None)
+        self._heirs(recorded.heirs)
 
     def _heirs(self, keys: Iterable[ServiceKey]) -> None:
         for key in keys:

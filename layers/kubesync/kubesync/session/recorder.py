@@ -12,10 +12,13 @@ from functools import partial
 from itertools import batched, chain
 from typing import Final
 
+from aws_lambda_powertools import Logger
+
 from kubesync.aws.audit import AuditTable, Entry
 from kubesync.aws.listeners import Basis, Checkpoint, ListenerTable
 from kubesync.aws.store import UPSTREAMS, Action
 from kubesync.clock import Clock
+from kubesync.domain.errors import ListenerError
 from kubesync.domain.merge import with_observations, without_tombstones
 from kubesync.domain.objects import Observation, RawEvent, Resource, ServiceKey
 from kubesync.domain.state import KeyState, Name
@@ -26,6 +29,8 @@ from kubesync.session.list_merge import KEYS_AT_A_TIME, ListMerge
 from kubesync.session.planner import Planner, Tables
 from kubesync.session.sightings import Sightings, sort_sightings
 from kubesync.session.transactor import StaleStateError, Transactor
+
+logger = Logger(service="kubesync", child=True)
 
 # Windows without effect move their checkpoint at most so often (I6).
 IDLE_CHECKPOINT_SECONDS: Final = 30.0
@@ -111,7 +116,8 @@ class Recorder:
         """Whose cluster it is that listed endpoints alone. Asked before the lock is taken: an API server that answers slowly
         must not hold up a zone that other clusters share.
         """
-        if not content.snapshots or Resource.SERVICES in content.snapshots or self._ledger.identity is None:
+        asked = content.snapshots and Resource.SERVICES not in content.snapshots and self._ledger.default_in_scope
+        if not asked or self._ledger.identity is None:
             return None
         for left in reversed(range(_PROBES)):
             try:

@@ -33,12 +33,9 @@ class Removal:
     def step(self) -> bool:
         """Do what can be done now. True: the cluster is gone."""
         name = self._config.name
-        recorder, ledger = self._master.recorders[name], self._master.ledgers[name]
         if not self._begun:
-            recorded = recorder.transform(self._emptied, "the cluster is removed")
-            with ledger.lock:
-                states = list(ledger.states(recorded.opened).values())
-            self._master.opened(states, None)
+            recorder = self._master.recorders[name]
+            self._master.follow_up(name, recorder.transform(self._emptied, "the cluster is removed"))
             self._begun = True
         if next(iter(self._master.tables.state.load_all(name)), None) is not None:
             return False

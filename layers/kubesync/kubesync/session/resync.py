@@ -149,10 +149,7 @@ class Resync:
                 yield state, _as_it_stands(state, by_key[key])
 
         recorder = self._master.recorders[self._cluster]
-        recorded = recorder.transform(pairs, "resync")
-        with self._ledger.lock:
-            states = list(self._ledger.states(recorded.opened).values())
-        self._master.opened(states, None)
+        self._master.follow_up(self._cluster, recorder.transform(pairs, "resync"))
 
 
 def list_now(master: Master, cluster: str) -> WindowContent:

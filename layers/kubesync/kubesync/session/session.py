@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import secrets
-import threading
 from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import ClassVar, Final
 
 from aws_lambda_powertools import Logger
@@ -56,7 +57,8 @@ class Session:
         self._clock: Clock = parts.clock
         self._keeper = keeper
         self._progress = progress
-        self._wake = threading.Event()
+        # A queue, since its put may interrupt its get: `stop` is called from signal handlers, in this very thread.
+        self._wake: SimpleQueue[None] = SimpleQueue()
         self._code: ErrorCode | None = None
         self._message = ""
         self._control_due = False
@@ -68,7 +70,7 @@ class Session:
         if self._code is None or (code is ErrorCode.NOT_MASTER and self._code is not code):
             self._code = code
             self._message = message
-        self._wake.set()
+        self._wake.put(None)
 
     def run(
         self,
@@ -140,7 +142,7 @@ class Session:
 
     def _signalled(self) -> None:
         self._control_due = True
-        self._wake.set()
+        self._wake.put(None)
 
     def _watch(self, master: Master, deadline: float, remaining: Callable[[], float]) -> None:
         control = Control(master, self._parts)
@@ -167,8 +169,8 @@ class Session:
                 except StoreError as error:
                     logger.warning("configurations could not be read", error=str(error))
             control.finish_removals()
-            self._wake.wait(max(0.0, min(_TICK_SECONDS, deadline - now)))
-            self._wake.clear()
+            with suppress(Empty):
+                self._wake.get(timeout=max(0.0, min(_TICK_SECONDS, deadline - now)))
 
     def _finish(self, master: Master, drain_until: float, started: float) -> None:
         code = self._code or ErrorCode.MAX_RUNTIME

@@ -30,7 +30,7 @@ from kubesync.session.closer import Closer
 from kubesync.session.key_writes import Closing
 from kubesync.session.ledger import Ledger
 from kubesync.session.ports import Progress
-from kubesync.session.transactor import Transactor
+from kubesync.session.transactor import StaleStateError, Transactor
 
 
 class ZoneBlockedError(ZoneError):
@@ -101,6 +101,7 @@ class ZoneGround:
         Raises:
             ZoneBlockedError: it may not.
             NotMasterError: a later master wrote it.
+            StaleStateError: another master wrote to the zone since this one looked: settle it.
         """
         journal = read_journal(self._means.client, self.journal_key())
         if journal is not None:
@@ -128,7 +129,13 @@ class ZoneGround:
         epoch = self._means.transactor.epoch
         if journal.epoch > epoch or (journal.epoch == epoch and not self._written):
             return True
-        return self.known_inflight() is None
+        if self.known_inflight() is not None:
+            return False
+        self.doubt()
+        if self.known_inflight() is not None:
+            # A master that was paused has written it since: what it sent has to be settled first.
+            raise StaleStateError(())
+        return True
 
     def room(self) -> BatchLimits:
         """What a batch may hold besides the journal swap."""
@@ -196,6 +203,13 @@ class ZoneGround:
         inflight = self.known_inflight()
         if inflight is None:
             return True  # nothing was ever sent: the inflight item is written first
+        if inflight.epoch > self._means.transactor.epoch:
+            # A successor that found no item need not swap the journal: it would not shut this master out of the zone (I2).
+            self._means.truly_master()
+            raise ZoneBlockedError(
+                f"what is in flight in zone {self.zone_id} has epoch {inflight.epoch}, above ours "
+                f"({self._means.transactor.epoch}): were tables lost or restored? see `kubesync recover`"
+            )
         journal = self.read_journal()
         if inflight.batch and journal is not None and journal.batch == inflight.batch:
             landed(inflight)

@@ -142,7 +142,9 @@ class ZoneWriter:
             self.report.throttled += 1
             return self._back_off(str(error))
         except StaleStateError as error:
+            # Another master's write, or one of ours whose answer was lost: what is in flight is settled, never overwritten.
             self._ground.doubt()
+            self._settled = False
             return self._back_off(str(error))
         except (ZoneUnavailableError, ZoneBlockedError) as error:
             self.report.problem = str(error)

@@ -1,0 +1,31 @@
+"""A DynamoDB in memory as far away as a real one, that notes when it was asked for what."""
+
+from __future__ import annotations
+
+import time
+
+from kubesync.clock import SystemClock
+from support.memory_store import Call, MemoryStore
+
+
+class Distance:
+    """Hooks of a MemoryStore: half the latency before a call takes effect, half after."""
+
+    def __init__(self, latency_seconds: float) -> None:
+        self._half = latency_seconds / 2
+        self.calls: list[tuple[float, Call]] = []
+
+    def before(self, call: Call) -> None:
+        self.calls.append((time.monotonic(), call))
+        if self._half:
+            time.sleep(self._half)
+
+    def after(self, call: Call) -> None:  # noqa: ARG002 - part of the hooks
+        if self._half:
+            time.sleep(self._half)
+
+
+def distant_store(latency_seconds: float = 0.004) -> tuple[MemoryStore, Distance]:
+    """The store, and what it notes. 4 ms: DynamoDB within a region, reads and transactions alike."""
+    distance = Distance(latency_seconds)
+    return MemoryStore(clock=SystemClock(), faults=distance), distance

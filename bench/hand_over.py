@@ -1,0 +1,70 @@
+"""Figure 6: from the release of the lease to the first watch request of the session that stood by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bench.child_cluster import Cluster, api_server
+from bench.child_route53 import route53
+from bench.distant_store import Distance, distant_store
+from bench.figures import Figure, Sense, percentile
+from bench.system import ZONE, System, wait_until
+from kubesync.aws.lease import lease_key
+from kubesync.aws.store import Update
+from support.memory_store import Call
+
+NAME = "hand-over"
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """So many hand-overs in a row, of a cluster of so many services."""
+
+    hand_overs: int = 8
+    services: int = 3_000
+    session_seconds: float = 2.0
+    store_latency_seconds: float = 0.004
+
+
+SMALL = Size(hand_overs=1, services=10, session_seconds=1.0, store_latency_seconds=0.001)
+
+
+def run(size: Size = Size()) -> Iterator[Figure]:
+    """Goal: 0.5 s at most."""
+    store, distance = distant_store(size.store_latency_seconds)
+    with api_server(services=size.services, endpoints_each=0) as cluster, route53(ZONE) as zone:
+        system = System(cluster, zone, store)
+        first = system.start()
+        system.wait_for_sets(size.services)
+        first.end()
+        current = system.start(max_runtime_seconds=size.session_seconds)
+        for _ in range(size.hand_overs):
+            wait_until(lambda: _watches(cluster, _last_taken(distance)) >= 2, 30, "both watches")
+            following = system.start(max_runtime_seconds=size.session_seconds)
+            assert current.join().clean
+            current = following
+        wait_until(lambda: bool(_watches(cluster, _releases(distance)[-1])), 30, "a watch")
+        current.end()
+        watches = [at for verb, _, at in cluster.requests() if verb == "watch"]
+    # The last release has no session after it.
+    gaps = [min(at for at in watches if at > released) - released for released in _releases(distance)[1:-1]]
+    note = f"{len(gaps)} hand-overs, {size.store_latency_seconds * 1000:.0f} ms a store call"
+    yield Figure(NAME, "release to first watch request, longest", max(gaps), "s", Sense.AT_MOST, 0.5, note)
+    yield Figure(NAME, "release to first watch request, median", percentile(gaps, 0.5), "s")
+
+
+def _watches(cluster: Cluster, since: float) -> int:
+    return sum(1 for verb, _, at in cluster.requests() if verb == "watch" and at > since)
+
+
+def _last_taken(distance: Distance) -> float:
+    return max(at for at, call in distance.calls if _sets(call, "holder"))
+
+
+def _releases(distance: Distance) -> list[float]:
+    return [at for at, call in distance.calls if _sets(call, "released") and not _sets(call, "holder")]
+
+
+def _sets(call: Call, attribute: str) -> bool:
+    return any(isinstance(a, Update) and a.key == lease_key("0") and attribute in a.set for a in call.actions)

@@ -1,0 +1,101 @@
+"""Figure 5: resident memory of a process that runs a session over a large cluster, its first list included.
+
+API server, Route 53 and the tables are in processes of their own. The session's process loads what a Lambda function loads,
+clients of DynamoDB included, although the tables are reached over a local socket.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from bench.child_cluster import TOKEN, Cluster, api_server
+from bench.child_route53 import Route53, route53
+from bench.child_store import ChildStore, child_store
+from bench.children import answer, child
+from bench.figures import Figure, Sense
+
+NAME = "memory"
+_MEGABYTE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A cluster of so many services with so many endpoints each."""
+
+    services: int = 10_000
+    endpoints_each: int = 10
+    route53_changes_per_second: float = 1_000
+
+
+SMALL = Size(services=20, endpoints_each=3)
+
+
+def run(size: Size = Size()) -> Iterator[Figure]:
+    """Goal: 220 MB resident at the highest point."""
+    from bench.system import ZONE, wait_until
+
+    with (
+        api_server(services=size.services, endpoints_each=size.endpoints_each) as cluster,
+        route53(ZONE) as zone,
+        child_store() as (address, authority),
+    ):
+        with child(_session, cluster, zone.url, zone.zone_id, address, authority) as process:
+            imported = process.wait()
+            process.ask("start")
+            wait_until(lambda: len(zone.created()) >= size.services, 600, "every record set")
+            written = process.ask("peak")
+            seconds = process.ask("end")
+            highest = process.ask("peak")
+        with child(_session, cluster, zone.url, zone.zone_id, address, authority) as process:
+            process.wait()
+            process.ask("start")
+            time.sleep(2.0)
+            process.ask("end")
+            resumed = process.ask("peak")
+    note = f"{size.services:,} services, {size.services * size.endpoints_each:,} endpoints; {seconds:.0f} s"
+    yield Figure(NAME, "resident, highest, first list included", highest, "MB", Sense.AT_MOST, 220, note)
+    yield Figure(NAME, "resident, highest, until the zone is written", written, "MB")
+    yield Figure(NAME, "resident, when everything is imported", imported, "MB")
+    yield Figure(NAME, "resident, highest, a session that resumes", resumed, "MB")
+
+
+def peak_megabytes() -> float:
+    """The process's own highest resident set."""
+    status = Path("/proc/self/status")
+    if status.exists():  # ru_maxrss also counts what a forking parent had
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) / 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / _MEGABYTE if sys.platform == "darwin" else peak / 1024
+
+
+def _session(pipe: Connection, cluster: str, zone_url: str, zone_id: str, address: str, authority: bytes) -> None:
+    from bench.system import System
+    from kubesync.aws.dynamodb import build_dynamodb_client
+
+    system = System(cluster, zone_url, zone_id, ChildStore(address, authority))
+    # Not called, but in memory as on Lambda: two clients, for the tables and for the lease.
+    clients = [
+        build_dynamodb_client(system.application.session, connect_timeout=1, read_timeout=2, endpoint_url=zone_url)
+        for _ in range(2)
+    ]
+    system.application.zones()
+    pipe.send(peak_megabytes())
+    running = []
+
+    def start() -> None:
+        running.append((time.monotonic(), system.start()))
+
+    def end() -> float:
+        started, session = running[0]
+        assert session.end().clean
+        return time.monotonic() - started
+
+    answer(pipe, {"start": start, "end": end, "peak": peak_megabytes})
+    del clients

@@ -1,0 +1,72 @@
+"""Figure 2: what a session costs that resumes after a clean hand-over and sees no event, whatever the cluster's size."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bench.child_cluster import api_server
+from bench.child_route53 import route53
+from bench.distant_store import distant_store
+from bench.figures import Figure, Sense
+from bench.system import ZONE, System
+from kubesync.aws.lease import lease_key
+from support.memory_store import Call
+
+NAME = "resumed-session"
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Clusters of so many services, and how long the session is watched."""
+
+    services: tuple[int, ...] = (10, 3_000)
+    seconds: float = 60.0
+
+
+SMALL = Size(services=(5,), seconds=0.5)
+
+
+def run(size: Size = Size()) -> Iterator[Figure]:
+    """Goals: no list, no Route 53 call, at most 20 DynamoDB requests a cluster besides lease renewals in a minute."""
+    found: dict[int, list[Figure]] = {}
+
+    def measure(services: int) -> None:
+        found[services] = list(_measure(services, size.seconds))
+
+    # At the same time: they idle.
+    threads = [threading.Thread(target=measure, args=(services,)) for services in size.services]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for services in size.services:
+        yield from found[services]
+
+
+def _measure(services: int, seconds: float) -> Iterator[Figure]:
+    store, distance = distant_store()
+    with api_server(services=services, endpoints_each=2) as cluster, route53(ZONE) as zone:
+        system = System(cluster, zone, store)
+        first = system.start()
+        system.wait_for_sets(services)
+        assert first.end().clean
+        distance.calls.clear()
+        asked, called = len(cluster.requests()), zone.calls()
+        report = system.start(max_runtime_seconds=seconds).join()
+        requests = Counter(verb for verb, _, _ in cluster.requests()[asked:])
+        route53_calls = zone.calls() - called
+    assert report.clean
+    began = distance.calls[0][0]
+    during = [call for at, call in distance.calls if at < began + seconds and not _renewal(call)]
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(Counter(c.operation for c in during).items()))
+    what = f"{services:,} services"
+    yield Figure(NAME, f"{what}: DynamoDB requests", len(during), "", Sense.AT_MOST, 20, f"{seconds:.0f} s: {kinds}")
+    yield Figure(NAME, f"{what}: lists", requests["list"], "", Sense.EXACTLY, 0, f"{requests['watch']} watches")
+    yield Figure(NAME, f"{what}: Route 53 calls", route53_calls, "", Sense.EXACTLY, 0)
+
+
+def _renewal(call: Call) -> bool:
+    return call.operation == "update_item" and call.actions[0].key == lease_key("0")

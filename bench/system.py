@@ -1,0 +1,113 @@
+"""Sessions in this process against stand-ins in others."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+
+from bench.child_cluster import TOKEN, Cluster
+from bench.child_route53 import Route53
+from kubesync.aws.clusters import ClusterConfig, ZoneReference
+from kubesync.aws.rate import TokenBucket
+from kubesync.aws.route53 import Route53ZoneClient, build_route53_client
+from kubesync.aws.store import Store
+from kubesync.aws.zones import ZoneClient
+from kubesync.bootstrap import Application
+from kubesync.domain.errors import ErrorCode
+from kubesync.session.report import SessionReport
+from kubesync.session.session import Session
+from kubesync.settings import Settings
+
+ZONE = "example.com"
+_TOKEN_VARIABLE = "KUBESYNC_BENCH_TOKEN"
+_END_SECONDS = 120.0
+
+
+class BenchApplication(Application):
+    """An application with the settings of a deployment, whose store and Route 53 are stand-ins."""
+
+    def __init__(self, settings: Settings, store: Store, zone_url: str) -> None:
+        session = boto3.Session(aws_access_key_id="AKIABENCH", aws_secret_access_key="none", region_name="eu-west-1")
+        super().__init__(settings, local=True, session=session)
+        self._store = store
+        self._zone_url = zone_url
+
+    def store(self) -> Store:
+        return self._store
+
+    def lease_store(self) -> Store:
+        return self._store
+
+    def zones(self) -> ZoneClient:
+        settings, clock = self.settings, self.clock
+        return Route53ZoneClient(
+            build_route53_client(self.session, self._zone_url),
+            clock,
+            requests=TokenBucket(settings.route53_requests_per_second, settings.route53_request_burst, clock),
+            changes=TokenBucket(settings.route53_changes_per_second, settings.route53_changes_per_second, clock),
+        )
+
+
+class RunningSession:
+    """A session in a thread."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._reports: list[SessionReport] = []
+        self._thread = threading.Thread(target=lambda: self._reports.append(session.run()), daemon=True)
+        self._thread.start()
+
+    def join(self) -> SessionReport:
+        """Its report, once it has ended."""
+        self._thread.join(_END_SECONDS)
+        if not self._reports:
+            raise RuntimeError("the session did not end, or ended with an exception")
+        return self._reports[0]
+
+    def end(self) -> SessionReport:
+        """Stop it, and its report."""
+        self._session.stop(ErrorCode.WORKER_EXITING)
+        return self.join()
+
+
+class System:
+    """One cluster and one zone, and the sessions that keep them in step."""
+
+    def __init__(self, cluster: Cluster, zone: Route53, store: Store, **settings: Any) -> None:
+        os.environ[_TOKEN_VARIABLE] = TOKEN
+        self.settings = Settings(deployment="bench", **settings)
+        self.store = store
+        self._zone = zone
+        self.application = BenchApplication(self.settings, store, zone.url)
+        self.application.clusters().put(
+            ClusterConfig(
+                name="prod",
+                server=cluster.url,
+                domain=f"prod.{ZONE}",
+                zones=(ZoneReference(id=zone.zone_id, name=ZONE),),
+                token=f"env:{_TOKEN_VARIABLE}",
+            )
+        )
+
+    def start(self, **settings: Any) -> RunningSession:
+        """Run a session in a thread, with other settings where they are given."""
+        changed = self.settings.model_copy(update=settings)
+        return RunningSession(BenchApplication(changed, self.store, self._zone.url).new_session())
+
+    def wait_for_sets(self, count: int, seconds: float = 300.0) -> None:
+        """Until so many A sets were created in the zone since the beginning."""
+        wait_until(lambda: len(self._zone.created()) >= count, seconds, f"{count} record sets")
+
+
+def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
+    """Look every 50 ms. Raises TimeoutError."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {seconds} s: {what}")
+        time.sleep(0.05)

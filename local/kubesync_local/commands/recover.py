@@ -1,0 +1,61 @@
+"""``kubesync recover``: after tables were lost or restored from a backup; a dry run unless --apply is given."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from kubesync.domain.errors import ErrorCode, KubesyncError
+from kubesync.session.recovery import RecoveryRequest
+from kubesync_local.commands.ending import ended_by_signals
+from kubesync_local.commands.progress import ProgressLines
+from kubesync_local.commands.workplace import Workplace
+from kubesync_local.output import new_console, print_json, remark, table
+
+_WHAT = {
+    "claimed": "stands as wanted: taken as ours",
+    "differing": "stands in another form: yours to decide",
+    "unwanted": "nobody wants it: yours to decide",
+}
+
+
+class RecoverError(KubesyncError):
+    """Nothing was recovered; one line that says why."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do it, or say what would be done. 1 where some cluster could not be recovered."""
+    work = Workplace()
+    work.chosen(arguments.cluster)
+    session = work.application.new_session(ProgressLines())
+    with ended_by_signals(lambda: session):
+        report = session.run(recovery=RecoveryRequest(arguments.cluster, dry_run=not arguments.apply))
+    if not report.recoveries:
+        hint = "; pause the schedule and try again" if report.code == ErrorCode.NOT_MASTER else ""
+        raise RecoverError(f"nothing was recovered: {report.ended} {report.message}".rstrip() + hint)
+    found: dict[str, Any] = report.recoveries[0]
+    for cluster in found["clusters"]:
+        remark(_summary(cluster))
+    if found["dry_run"]:
+        remark("nothing was changed; --apply does it")
+    if arguments.output == "json":
+        print_json(found)
+    else:
+        new_console().print(table(_rows(found), ("cluster", "what", "name", "type", "stands", "wanted", "service")))
+    return 1 if any("error" in cluster for cluster in found["clusters"]) else 0
+
+
+def _summary(cluster: dict[str, Any]) -> str:
+    if "error" in cluster:
+        return f"{cluster['cluster']}: failed: {cluster['error']}"
+    counted = ", ".join(f"{len(cluster[kind])} {kind}" for kind in _WHAT)
+    return f"{cluster['cluster']}: record sets: {counted}"
+
+
+def _rows(found: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {"cluster": cluster["cluster"], "what": text, **row}
+        for cluster in found["clusters"]
+        for kind, text in _WHAT.items()
+        for row in cluster.get(kind, [])
+    ]

@@ -1,0 +1,37 @@
+"""Tables that were lost: a dry run first, then record sets that stand as wanted are taken as ours."""
+
+from __future__ import annotations
+
+from support.cli_stack import a_cli_stack
+
+
+def test_lost_tables_are_recovered_without_touching_the_zone() -> None:
+    with a_cli_stack() as stack:
+        assert stack.call("setup").status == 0
+        assert stack.add_cluster().status == 0
+        for _ in range(3):  # the journal's epoch grows beyond what new tables begin with
+            assert stack.call("session", "--max-runtime", "1").status == 0
+        before = stack.zone_records()
+        assert before["kubernetes.default.svc.prod.example.com A"] == ["10.68.0.1"]
+
+        # A table prefix that was never used: what is left when the tables are gone.
+        stack.environment["KUBESYNC_TABLE_PREFIX"] = "kubesync-anew"
+        assert stack.call("setup").status == 0
+        assert stack.add_cluster().status == 0
+        dry = stack.call("recover", "--output", "json")
+        assert dry.status == 0, dry.err
+        assert dry.json["dry_run"] is True
+        assert sorted(row["name"] for row in dry.json["clusters"][0]["claimed"]) == [
+            "_https._tcp.kubernetes.default.svc.prod.example.com",
+            "kubernetes.default.svc.prod.example.com",
+        ]
+        assert stack.call("records", "--output", "json").json == []
+
+        done = stack.call("recover", "--apply")
+        assert done.status == 0, done.err
+        assert "prod: record sets: 2 claimed, 0 differing, 0 unwanted" in done.lines
+        assert stack.zone_records() == before
+        assert {row["state"] for row in stack.call("records", "--output", "json").json} == {"applied"}
+        stack.api.cluster.expose("shop", "web", {"ports": [{"port": 80}], "selector": {"app": "web"}})
+        assert stack.call("session", "--max-runtime", "1").status == 0
+        assert stack.zone_records()["web.shop.svc.prod.example.com A"] == ["10.68.0.16"]

@@ -1,0 +1,223 @@
+"""What is wrong with one change, zone or cluster holds up no other (I3, I4)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil, log2
+from typing import Any, Final
+
+from kubesync.aws.clusters import ZoneReference
+from kubesync.aws.route53 import build_route53_client
+from kubesync.aws.state import StateTable
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.state import OpenMark
+from kubesync_local.apiserver import ApiServer, ServerOptions
+from kubesync_local.apiserver.faults import Delay, ErrorEvent, Fault, Silent
+from kubesync_local.apiserver.request_log import RecordedRequest
+from kubesync_local.route53 import Limits
+from support.raw_objects import put_raw, raw_service
+from support.route53 import wire_change
+from support.stack import TOKEN, Stack, a_stack
+
+# A set of more values is refused with a message that names no record set, as one of Route 53's limits is.
+_VALUES_OF_SET: Final = 3
+_TOO_MANY: Final = [f"10.68.1.{n}" for n in range(1, 6)]
+_QUICK_SECONDS: Final = 3.0
+
+
+def open_marks(stack: Stack, cluster: str = "prod") -> dict[ServiceKey, OpenMark]:
+    """The durable work queue."""
+    return dict(StateTable(stack.store).open_keys(cluster))
+
+
+def play_bad_among_many(bad: int, many: int = 500) -> None:
+    """``bad`` changes that the zone rejects, without saying which, evenly among ``many``."""
+    culprits = {n * many // bad for n in range(bad)}
+    with a_stack(limits=Limits(values_of_set=_VALUES_OF_SET)) as stack:
+        stack.add_cluster(srv=False)
+        for n in range(many):
+            ips = _TOO_MANY if n in culprits else [f"10.69.{n // 250}.{n % 250 + 1}"]
+            put_raw(stack.api, raw_service(f"s{n:03d}", spec={"clusterIPs": ips}))
+        running = stack.start()
+        names = {f"s{n:03d}.shop.svc.prod.example.com A" for n in range(many) if n not in culprits}
+        running.wait_for(lambda: names <= stack.records().keys())
+        running.wait_for(lambda: {mark.attempts for mark in open_marks(stack).values()} == {1})
+        marks = open_marks(stack)
+        report = running.end()
+        batches = stack.r53.batches(stack.zone_id)
+        assert len(batches) <= 2 * bad * ceil(log2(many)) + 1, len(batches)
+        assert {key.name for key in marks} == {f"s{n:03d}" for n in culprits}
+        assert all("Route 53 rejects it: Cannot have more than 3 records" in mark.reason for mark in marks.values())
+        assert report.clean
+        assert sum(1 for what, _ in running.events if what == "window") <= 2, "it took windows of its own"
+
+
+def play_rejected_then_mended() -> None:
+    """A rejected change waits in the durable queue, over sessions, with growing patience, and heals when it is mended."""
+    with a_stack(limits=Limits(values_of_set=_VALUES_OF_SET)) as stack:
+        stack.add_cluster(srv=False)
+        put_raw(stack.api, raw_service("bad", spec={"clusterIPs": _TOO_MANY}))
+        first = stack.start()
+        first.wait_for(lambda: {mark.attempts for mark in open_marks(stack).values()} == {1})
+        first.end()
+        (before,) = open_marks(stack).values()
+        assert before.retry_at > stack.clock.epoch()
+        sent = len(stack.r53.batches())
+        stack.run(0.3)
+        assert len(stack.r53.batches()) == sent, "tried again before its time"
+        stack.clock.advance(30)
+        second = stack.start()
+        second.wait_for(lambda: {mark.attempts for mark in open_marks(stack).values()} == {2})
+        (after,) = open_marks(stack).values()
+        assert after.retry_at - stack.clock.epoch() > 5, "no backoff"
+        put_raw(stack.api, raw_service("bad", spec={"clusterIPs": _TOO_MANY[:3]}), change="MODIFIED")
+        second.wait_for(lambda: "bad.shop.svc.prod.example.com A" in stack.records())
+        second.wait_for(lambda: not open_marks(stack))
+        assert second.end().clean
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What is wrong with a zone, how it is mended, and what the session says about it."""
+
+    begin: Callable[[Stack, str], None]
+    end: Callable[[Stack, str], None]
+    says: str
+
+
+def _client(stack: Stack) -> Any:
+    return build_route53_client(stack.boto, stack.r53.url)
+
+
+def _change(stack: Stack, zone_id: str, *changes: Any) -> None:
+    _client(stack).change_resource_record_sets(HostedZoneId=zone_id, ChangeBatch={"Changes": list(changes)})
+
+
+def _fill(stack: Stack, zone_id: str, action: str = "CREATE") -> None:
+    room = 30 - 2  # SOA and NS
+    sets = [wire_change(action, f"f{n}.a.example.net", "A", ["192.0.2.1"]) for n in range(room)]
+    _change(stack, zone_id, *sets)
+
+
+def _foreign_journal(stack: Stack, zone_id: str, action: str = "CREATE") -> None:
+    value = '"heritage=kubesync,owner=another,epoch=3,batch=00000000000000000000000000000000"'
+    _change(stack, zone_id, wire_change(action, "_kubesync-test-0.a.example.net", "TXT", [value]))
+
+
+def _nothing(_stack: Stack, _zone_id: str) -> None: ...
+
+
+TROUBLES: Final[dict[str, Trouble]] = {
+    "throttled": Trouble(
+        lambda stack, zone: stack.r53.faults.throttle(None, when=lambda call: call.zone_id == zone),
+        lambda stack, zone: stack.r53.faults.clear(),
+        "Throttling",
+    ),
+    "without answers": Trouble(
+        lambda stack, zone: stack.r53.faults.drop_before(None, when=lambda call: call.zone_id == zone),
+        lambda stack, zone: stack.r53.faults.clear(),
+        "",
+    ),
+    "denied": Trouble(
+        lambda stack, zone: stack.r53.faults.deny(None, when=lambda call: call.zone_id == zone),
+        lambda stack, zone: stack.r53.faults.clear(),
+        "AccessDenied",
+    ),
+    "full": Trouble(_fill, lambda stack, zone: _fill(stack, zone, "DELETE"), "full"),
+    "of another owner": Trouble(
+        _foreign_journal, lambda stack, zone: _foreign_journal(stack, zone, "DELETE"), "belongs to another"
+    ),
+    "deleted": Trouble(lambda stack, zone: stack.r53.account.delete(zone) and None, _nothing, "zone"),
+}
+
+
+def play_zone_in_trouble(title: str) -> None:
+    """Two clusters share an API server; one publishes in the zone in trouble and in another one, the second in the other."""
+    trouble = TROUBLES[title]
+    with a_stack(limits=Limits(sets_of_zone=30)) as stack:
+        bad_zone = stack.add_zone("a.example.net")
+        trouble.begin(stack, bad_zone)
+        both = (ZoneReference(id=bad_zone, name="a.example.net"), ZoneReference(id=stack.zone_id, name="example.com"))
+        stack.add_cluster("alpha", zones=both, domain="a.example.net", srv=False)
+        stack.add_cluster("beta", domain="beta.example.com", srv=False)
+        running = stack.start()
+        hostname = {"external-dns.kubernetes.io/hostname": "web.alpha.example.com"}
+        for n in range(2):
+            metadata = {"annotations": hostname} if n == 0 else {}
+            put_raw(stack.api, raw_service(f"web{n}", metadata=metadata))
+            began = time.monotonic()
+            wanted = {f"web{n}.shop.svc.beta.example.com A", "web.alpha.example.com A"}
+            running.wait_for(lambda wanted=wanted: wanted <= stack.records().keys(), _QUICK_SECONDS)  # type: ignore[misc]
+            assert time.monotonic() - began < _QUICK_SECONDS
+        running.wait_for(lambda: len(open_marks(stack, "alpha")) >= 2, _QUICK_SECONDS)
+        report = running.end()
+        (zone,) = [zone for zone in report.zones if zone["zone"] == bad_zone]
+        assert trouble.says in zone["problem"], zone
+        assert open_marks(stack, "beta") == {}
+        if title == "deleted":
+            return
+        trouble.end(stack, bad_zone)
+        assert not any(name.startswith("web") for name in stack.records(bad_zone))
+        stack.clock.advance(120)
+        healed = stack.start()
+        healed.wait_for(
+            lambda: {"web0.shop.svc.a.example.net A", "web1.shop.svc.a.example.net A"} <= stack.records(bad_zone).keys()
+        )
+        healed.wait_for(lambda: open_marks(stack, "alpha") == {})
+        assert healed.end().clean
+
+
+SLOW: Final[dict[str, tuple[Fault, str | None]]] = {
+    "silent": (Silent(), None),
+    "slow to list": (Delay(20.0), "list"),
+    "slow to watch": (Delay(20.0), "watch"),
+}
+
+
+def play_cluster_in_trouble(title: str) -> None:
+    """One cluster cannot be reached, or answers too late; the other one shares zone and session with it."""
+    with a_stack() as stack, ApiServer(tokens={TOKEN: "admin"}) as other:
+        if title == "unreachable":
+            other.stop()
+        else:
+            fault, verb = SLOW[title]
+            other.faults.add(fault, verb=verb, times=None)
+        stack.add_cluster("alpha", server=other.url, domain="alpha.example.com")
+        stack.add_cluster("beta", domain="beta.example.com")
+        running = stack.start()
+        for n in range(2):
+            put_raw(stack.api, raw_service(f"web{n}"))
+            wanted = f"web{n}.shop.svc.beta.example.com A"
+            running.wait_for(lambda wanted=wanted: wanted in stack.records(), _QUICK_SECONDS)  # type: ignore[misc]
+        began = time.monotonic()
+        report = running.end()
+        assert time.monotonic() - began < _QUICK_SECONDS, "its end was held up"
+        assert report.clean
+        if title == "unreachable":
+            errors = [each.errors for each in report.listeners if each.cluster == "alpha"]
+            assert all("ERR_CONNECT_FAILED" in each for each in errors), errors
+
+
+def _asks_who_it_is(request: RecordedRequest) -> bool:
+    return request.path == "/api/v1/namespaces/default/services"
+
+
+def play_identity_that_is_not_answered() -> None:
+    """A list of endpoints alone makes us ask whose cluster it is; that answer does not come. The zone is shared."""
+    with a_stack() as stack, ApiServer(ServerOptions(), tokens={TOKEN: "admin"}) as other:
+        stack.add_cluster("alpha", server=other.url, domain="alpha.example.com", endpoints_source="endpoints")
+        stack.add_cluster("beta", domain="beta.example.com")
+        put_raw(other, raw_service("one"))
+        running = stack.start()
+        running.wait_for(lambda: "one.shop.svc.alpha.example.com A" in stack.records())
+        running.end()
+        other.faults.add(ErrorEvent(410), resource="endpoints", verb="watch")
+        other.faults.add(Silent(), times=None, where=_asks_who_it_is)
+        running = stack.start(read_timeout_seconds=2)
+        other.requests.wait_for(lambda seen: any(map(_asks_who_it_is, seen)))
+        put_raw(stack.api, raw_service("web"))
+        running.wait_for(lambda: "web.shop.svc.beta.example.com A" in stack.records(), 1.5)
+        other.faults.clear()
+        assert running.end().clean

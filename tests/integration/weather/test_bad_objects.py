@@ -1,0 +1,90 @@
+"""I4: one bad object blocks no other. See ``scenarios_bad_objects`` for the objects."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from integration.weather.scenarios_bad_objects import BAD, good_record, play_listed, play_watched
+from kubesync.domain.errors import ErrorCode
+from support.raw_objects import put_raw, raw_endpoints, raw_service
+from support.stack import a_stack
+
+
+@pytest.mark.parametrize("title", BAD)
+def test_i4_bad_object_in_a_watch_blocks_no_other_and_heals(title: str) -> None:
+    play_watched(BAD[title])
+
+
+@pytest.mark.parametrize("title", BAD)
+def test_i4_bad_object_in_a_list_blocks_no_other_and_heals(title: str) -> None:
+    play_listed(BAD[title])
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.text(max_size=20) | st.sampled_from(["\ud800", "\u0000"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+SHAPES: dict[str, dict[str, Any]] = {
+    "services": raw_service(
+        "odd",
+        metadata={"annotations": {"external-dns.kubernetes.io/hostname": "odd.example.com"}, "labels": {"a": "b"}},
+    ),
+    "endpoints": raw_endpoints(
+        "odd", subsets=[{"addresses": [{"ip": "10.42.0.9", "nodeName": "n"}], "ports": [{"name": "http", "port": 8080}]}]
+    ),
+}
+
+
+def _places(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    found = [path] if path else []
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in children:
+        found += _places(inner, (*path, key))
+    return found
+
+
+# What tells one object from another stays: an object without it is nobody's, and has tests of its own.
+PLACES = [
+    (resource, path)
+    for resource, shape in SHAPES.items()
+    for path in _places(shape)
+    if path[0] != "metadata" or (len(path) > 1 and path[1] in ("annotations", "labels", "creationTimestamp"))
+]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(st.lists(st.tuples(st.sampled_from(PLACES), JSON_VALUES), min_size=1, max_size=6))
+def test_i4_anything_anywhere_in_an_object_is_survived(mutations: list[tuple[tuple[str, tuple[str | int, ...]], object]]) -> None:
+    """Each example: a session that lists some broken objects, is sent others, and publishes the good ones."""
+    odd = []
+    for number, ((resource, path), value) in enumerate(mutations):
+        item = json.loads(json.dumps(SHAPES[resource]))
+        item["metadata"] |= {"name": f"odd-{number}", "uid": f"uid-{number}"}
+        target: Any = item
+        for step in path[:-1]:
+            target = target[step]
+        target[path[-1]] = value
+        odd.append((resource, item))
+    with a_stack() as stack:
+        stack.add_cluster(endpoints_source="endpoints")
+        half = len(odd) // 2
+        for resource, item in odd[:half]:
+            put_raw(stack.api, copy.deepcopy(item), resource)
+        put_raw(stack.api, raw_service("good-0"))
+        running = stack.start(window_seconds=0.02)
+        running.wait_for(lambda: good_record(0) in stack.records(), 5)
+        for resource, item in odd[half:]:
+            put_raw(stack.api, copy.deepcopy(item), resource)
+        put_raw(stack.api, raw_service("good-1"))
+        running.wait_for(lambda: good_record(1) in stack.records(), 5)
+        report = running.end(ErrorCode.WORKER_EXITING)
+        assert report.clean
+        assert [cluster.problem for cluster in report.clusters] == [""]
+        assert [(listener.errors, listener.lists) for listener in report.listeners] == [({}, 1), ({}, 1)]

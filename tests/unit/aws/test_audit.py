@@ -1,0 +1,97 @@
+"""The audit: what is kept of every change, for how long, and how it is read back."""
+
+from __future__ import annotations
+
+from kubesync.aws.audit import AuditTable, Entry, describe
+from kubesync.aws.dynamodb_values import item_bytes
+from kubesync.domain.records import AliasTarget, RecordSet
+from support.manual_clock import ManualClock
+from support.memory_store import MemoryStore
+
+NOW = 1_800_000_000.0  # 2027-01-15T08:00:00Z
+DAY = 86_400
+
+
+def a_table(session: str = "s1", **changes: int) -> tuple[MemoryStore, AuditTable]:
+    store = MemoryStore(clock=ManualClock())
+    return store, AuditTable(store, session, **changes)
+
+
+def test_changes_are_read_newest_first_one_row_each() -> None:
+    store, table = a_table()
+    store.write(table.changes("prod", [Entry("a", None, 1, "watch"), Entry("b", 1, None, "watch")], 4, NOW, "t1"))
+    store.write(table.changes("prod", [Entry("c", 1, 2, "list")], 4, NOW + 5, "t2"))
+    store.write(table.changes("prod", [Entry("yesterday", 1, 2, "list")], 4, NOW - DAY, "t3"))
+    store.write(table.changes("other", [Entry("d", 1, 2, "list")], 4, NOW, "t4"))
+    rows = list(table.read_changes("prod", NOW + 6, days=1))
+    assert [(row["what"], row["at"]) for row in rows] == [
+        ("c", "2027-01-15T08:00:05.000Z"),
+        ("b", "2027-01-15T08:00:00.000Z"),
+        ("a", "2027-01-15T08:00:00.000Z"),
+    ]
+    assert rows[0] == {
+        "at": "2027-01-15T08:00:05.000Z",
+        "cluster": "prod",
+        "what": "c",
+        "from": 1,
+        "to": 2,
+        "why": "list",
+        "session": "s1",
+    }
+    assert [row["what"] for row in table.read_changes("prod", NOW + 6, days=2)][-1] == "yesterday"
+
+
+def test_items_carry_an_expiry_and_are_filtered_by_it_when_read() -> None:
+    store, table = a_table(retention_seconds=60)
+    put = table.changes("prod", [Entry("a", None, 1, "watch")], 4, NOW, "t1")
+    assert put.item["expires_at"] == 1_800_000_060
+    store.write(put)
+    store.write(table.error("prod", {"key": "ERR_READ_BODY"}, NOW))
+    store.write(table.session_ended({"code": 4}, NOW))
+    assert len(list(table.read_changes("prod", NOW + 59, 1))) == 1
+    assert len(list(table.read_errors("prod", NOW + 59, 10))) == 1
+    assert len(list(table.read_sessions(NOW + 59, 10))) == 1
+    assert list(table.read_changes("prod", NOW + 60, 1)) == []
+    assert list(table.read_errors("prod", NOW + 60, 10)) == []
+    assert list(table.read_sessions(NOW + 60, 10)) == []
+
+
+def test_item_of_a_huge_transaction_stays_small_and_says_what_it_left_out() -> None:
+    store, table = a_table()
+    from hashlib import sha256
+
+    noise = ["".join(sha256(b"%d %d" % (n, m)).hexdigest() for m in range(60)) for n in range(400)]
+    put = table.changes("prod", [Entry(f"e{n}", None, text, "list") for n, text in enumerate(noise)], 4, NOW, "t")
+    assert item_bytes(put.item) < 210_000
+    store.write(put)
+    rows = list(table.read_changes("prod", NOW, 1))
+    assert rows[0]["what"] == f"{400 - (len(rows) - 1)} more changes"
+    assert rows[-1]["what"] == "e0"
+    assert len(rows) > 50
+
+
+def test_single_entry_that_is_too_large_is_left_out_not_refused() -> None:
+    store, table = a_table()
+    from random import Random
+
+    noise = Random(1).randbytes(300_000).hex()
+    store.write(table.changes("prod", [Entry("big", None, noise, "list")], 4, NOW, "t"))
+    assert [row["what"] for row in table.read_changes("prod", NOW, 1)] == ["1 more changes"]
+
+
+def test_errors_and_sessions_are_append_only_items_of_their_own() -> None:
+    store, table = a_table()
+    _, other = a_table("s2")
+    store.write(table.error("prod", {"key": "ERR_READ_BODY", "message": "x"}, NOW))
+    store.write(table.error("prod", {"key": "ERR_READ_BODY", "message": "y"}, NOW))
+    store.write(table.session_ended({"code": 5}, NOW))
+    store.write(other.session_ended({"code": 4}, NOW))
+    assert sorted(str(item["message"]) for item in table.read_errors("prod", NOW, 10)) == ["x", "y"]
+    assert [item["session"] for item in table.read_sessions(NOW, 10)] == ["s2", "s1"]
+    assert len(list(table.read_sessions(NOW, 1))) == 1
+
+
+def test_record_sets_are_described_as_people_read_them() -> None:
+    assert describe(None) is None
+    assert describe(RecordSet(60, ("10.0.0.1", "10.0.0.2"))) == {"ttl": 60, "values": ["10.0.0.1", "10.0.0.2"]}
+    assert describe(RecordSet(None, (), AliasTarget("Z", "lb.example.org"))) == {"alias": "lb.example.org"}

@@ -1,0 +1,94 @@
+"""Claims and their queues, each action under the condition that keeps a waiter from being overlooked."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesync.aws.claims import Claim, ClaimTable, claim_key, parse_service_key
+from kubesync.aws.store import Absent, Equals
+from kubesync.domain.errors import TransactionRefusedError
+from kubesync.domain.state import Name
+from support.builders import a_key
+from support.manual_clock import ManualClock
+from support.memory_store import MemoryStore
+
+NAME = Name("Z1", "x.example.com")
+ME, SECOND, THIRD = a_key("me"), a_key("second"), a_key("third", cluster="other")
+EARLY, LATE = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    store = MemoryStore(clock=ManualClock())
+    store.transact(ClaimTable.gain(NAME, ME), "gain")
+    return store
+
+
+def test_nobody_owns_a_name_that_was_never_claimed() -> None:
+    assert ClaimTable(MemoryStore(clock=ManualClock())).read([NAME]) == {}
+
+
+def test_name_is_gained_only_where_nobody_owns_it(store: MemoryStore) -> None:
+    assert ClaimTable(store).read([NAME, Name("Z2", NAME.name)]) == {NAME: Claim(NAME, ME, 1, 0)}
+    with pytest.raises(TransactionRefusedError):
+        store.transact(ClaimTable.gain(NAME, SECOND), "again")
+    assert ClaimTable.gain(NAME, ME)[0].conditions == (Absent(),)
+
+
+def test_waiters_queue_by_age_then_key(store: MemoryStore) -> None:
+    table = ClaimTable(store)
+    for version, (key, created) in enumerate([(SECOND, LATE), (THIRD, EARLY), (ME, LATE)], 1):
+        store.transact(table.wait(Claim(NAME, ME, version, version - 1), key, created), f"w{version}")
+    assert [key for key, _ in table.waiters(NAME)] == [THIRD, ME, SECOND]
+    assert table.read([NAME])[NAME] == Claim(NAME, ME, 4, 3)
+
+
+def test_waiters_of_a_longer_name_are_not_its_own(store: MemoryStore) -> None:
+    longer = Name("Z1", "x.example.com.au")
+    store.transact(ClaimTable.wait(Claim(NAME, ME, 1, 0), SECOND, EARLY), "w")
+    assert list(ClaimTable(store).waiters(longer)) == []
+
+
+def test_owner_that_lets_go_cannot_overlook_a_waiter(store: MemoryStore) -> None:
+    table = ClaimTable(store)
+    seen = table.read([NAME])[NAME]
+    store.transact(table.wait(seen, SECOND, EARLY), "w")
+    with pytest.raises(TransactionRefusedError):
+        store.transact(table.let_go(seen, None), "late")
+
+
+def test_name_goes_to_its_first_waiter_in_one_transaction(store: MemoryStore) -> None:
+    table = ClaimTable(store)
+    store.transact(table.wait(table.read([NAME])[NAME], SECOND, LATE), "w1")
+    store.transact(table.wait(table.read([NAME])[NAME], THIRD, EARLY), "w2")
+    heir = next(table.waiters(NAME))
+    store.transact(table.let_go(table.read([NAME])[NAME], heir), "go")
+    assert table.read([NAME])[NAME] == Claim(NAME, THIRD, 4, 1)
+    assert [key for key, _ in table.waiters(NAME)] == [SECOND]
+    store.transact(table.let_go(table.read([NAME])[NAME], next(table.waiters(NAME))), "go2")
+    store.transact(table.let_go(table.read([NAME])[NAME], None), "go3")
+    assert list(store.scan("state")) == []
+
+
+def test_waiter_that_gives_up_is_gone(store: MemoryStore) -> None:
+    table = ClaimTable(store)
+    store.transact(table.wait(table.read([NAME])[NAME], SECOND, LATE), "w1")
+    store.transact(table.give_up(table.read([NAME])[NAME], [table.waiter_place(NAME, SECOND, LATE)]), "up")
+    assert table.read([NAME])[NAME] == Claim(NAME, ME, 3, 0)
+    assert list(table.waiters(NAME)) == []
+    assert table.give_up(None, []) == []
+
+
+def test_waiter_takes_another_place_and_the_claims_version_moves(store: MemoryStore) -> None:
+    table = ClaimTable(store)
+    store.transact(table.wait(table.read([NAME])[NAME], SECOND, EARLY), "w1")
+    claim = table.read([NAME])[NAME]
+    store.transact(table.requeue(claim, SECOND, LATE, [table.waiter_place(NAME, SECOND, EARLY)]), "r")
+    assert list(table.waiters(NAME)) == [(SECOND, table.waiter_place(NAME, SECOND, LATE))]
+    assert table.read([NAME])[NAME] == Claim(NAME, ME, 3, 1)
+    assert table.requeue(claim, SECOND, LATE, [])[-1].conditions == (Equals("version", 2),)
+
+
+def test_claim_of_one_name_in_two_zones_is_two_claims() -> None:
+    assert claim_key(NAME) != claim_key(Name("Z2", NAME.name))
+    assert parse_service_key("prod/shop/web") == a_key()

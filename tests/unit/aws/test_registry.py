@@ -1,0 +1,148 @@
+"""The registry of clusters and the mailbox for resyncs."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from kubesync.aws.clusters import ClusterConfig, ClusterTable, ZoneReference, explain, valid_cluster_name
+from kubesync.aws.resync_requests import RequestTable
+from kubesync.aws.store import Store
+from kubesync.domain.errors import TransactionRefusedError, UsageError
+from support.manual_clock import ManualClock
+from support.memory_store import MemoryStore
+
+NOW = 1_800_000_000.0
+
+
+@pytest.fixture
+def store() -> Store:
+    return MemoryStore(clock=ManualClock())
+
+
+def a_cluster(**changes: Any) -> ClusterConfig:
+    zones = (ZoneReference(id="Z1", name="example.com"),)
+    fields = {"name": "prod", "server": "https://prod.test:6443", "domain": "prod.example.com", "zones": zones}
+    return ClusterConfig(**{**fields, **changes})
+
+
+def test_configuration_comes_back_with_its_revision(store: Store) -> None:
+    table = ClusterTable(store)
+    first = table.put(a_cluster(ttl=120, token="ssm:/prod/token"))
+    assert first.revision == 1
+    assert table.get("prod") == first
+    second = table.put(first.model_copy(update={"deleting": True}))
+    assert (second.revision, second.deleting) == (2, True)
+    assert table.all() == [second]
+    assert table.get("missing") is None
+
+
+def test_changes_from_an_old_revision_are_refused(store: Store) -> None:
+    table = ClusterTable(store)
+    first = table.put(a_cluster())
+    table.put(first)
+    with pytest.raises(UsageError, match="was changed by somebody else"):
+        table.put(first)
+    with pytest.raises(UsageError, match="is already registered"):
+        table.put(a_cluster())
+    with pytest.raises(TransactionRefusedError):
+        store.transact([table.forget(first)], "old")
+    store.transact([table.forget(first.model_copy(update={"revision": 2}))], "new")
+    assert table.all() == []
+
+
+def test_clusters_of_a_shard_are_listed_apart(store: Store) -> None:
+    table = ClusterTable(store)
+    for name, shard in (("b", "0"), ("a", "1"), ("c", "0")):
+        table.put(a_cluster(name=name, shard=shard))
+    assert [config.name for config in table.all()] == ["a", "b", "c"]
+    assert [config.name for config in table.all("0")] == ["b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"server": ""}, "give the API server's address"),
+        ({"server": "prod.test:6443"}, "is not a URL"),
+        ({"server": "ftp://prod.test"}, "is not a URL"),
+        ({"server": "https://user:secret@prod.test"}, "must hold no credentials"),
+        ({"server": "https://prod.test/?token=x"}, "must hold no credentials"),
+        ({"server": "http://prod.test"}, "loopback only"),
+        ({"server": "http://localhost.evil.test"}, "loopback only"),
+        ({"zones": ()}, "zones:"),
+        ({"ttl": 0}, "ttl:"),
+        ({"ttl": 2147483648}, "ttl:"),
+        ({"name": "Prod"}, "name:"),
+        ({"name": "a/b"}, "name:"),
+        ({"domain": "prod..example.com"}, "domain:"),
+        ({"template": "{service}.{pod}"}, "the template may hold"),
+        ({"template": "{service"}, "the template may hold"),
+        ({"template": "{service.__class__}"}, "the template may hold"),
+        ({"template": "{service:>999999999}"}, "the template may hold"),
+        ({"template": "{service!r}"}, "the template may hold"),
+        ({"template": "{}.{service}"}, "the template may hold"),
+        ({"endpoints_source": "services"}, "endpoints_source is"),
+        ({"unknown": 1}, "unknown:"),
+    ],
+)
+def test_configuration_that_makes_no_sense_is_refused_in_one_line(changes: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        a_cluster(**changes)
+    line = explain(refused.value)
+    assert complaint in line
+    assert "\n" not in line
+
+
+def test_plain_http_is_for_loopback() -> None:
+    for host in ("127.0.0.1:8001", "localhost", "[::1]:8001"):
+        assert a_cluster(server=f"http://{host}").server == f"http://{host}"
+
+
+def test_names_of_clusters_are_labels() -> None:
+    assert valid_cluster_name("prod-1")
+    assert not any(valid_cluster_name(name) for name in ("", "-a", "a-", "A", "a.b", "a/b", "a" * 64, "a\n"))
+
+
+def test_request_is_answered_and_collected_once(store: Store) -> None:
+    table = RequestTable(store, "0")
+    request = table.ask("id1", "prod", NOW, dry_run=True, force=False)
+    assert table.pending(NOW) == [request]
+    assert (request.cluster, request.dry_run, request.force) == ("prod", True, False)
+    assert table.collect(request) is None
+    store.transact(table.answer(request, {"clusters": [1]}, "t"), "t")
+    assert table.pending(NOW) == []
+    assert table.collect(request) == {"clusters": [1]}
+    assert table.collect(request) is None
+    assert list(store.scan("control")) == []
+
+
+def test_long_report_is_sliced_and_leaves_nothing_behind(store: Store) -> None:
+    table = RequestTable(store, "0")
+    request = table.ask("id1", "", NOW, dry_run=False, force=True)
+    report = {"drift": [sha256(b"%d" % n).hexdigest() for n in range(10_000)]}
+    store.transact(table.answer(request, report, "t"), "t")
+    assert len(list(store.scan("control"))) == 4
+    assert table.pending(NOW) == []
+    assert table.collect(request) == report
+    assert list(store.scan("control")) == []
+
+
+def test_answer_to_somebody_who_went_away_is_refused(store: Store) -> None:
+    table = RequestTable(store, "0")
+    request = table.ask("id1", "", NOW, dry_run=False, force=False)
+    table.withdraw(request)
+    with pytest.raises(TransactionRefusedError):
+        store.transact(table.answer(request, {}, "t"), "t")
+    assert list(store.scan("control")) == []
+
+
+def test_old_requests_and_other_shards_are_not_pending(store: Store) -> None:
+    table = RequestTable(store, "0")
+    table.ask("old", "", NOW - 3600, dry_run=False, force=False)
+    fresh = table.ask("new", "", NOW - 3599, dry_run=False, force=False)
+    RequestTable(store, "1").ask("other", "", NOW, dry_run=False, force=False)
+    assert table.pending(NOW) == [fresh]
+    assert len(list(store.query("control", "resync#0"))) == 1, "the old one was dropped"

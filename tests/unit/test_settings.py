@@ -1,0 +1,73 @@
+"""Settings from the environment, and what is said about those that make no sense."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesync.domain.errors import UsageError
+from kubesync.settings import Settings
+
+
+def test_defaults_are_those_of_the_documentation() -> None:
+    settings = Settings.from_environment({})
+    assert (settings.deployment, settings.shard, settings.tables) == ("main", "0", "kubesync-main")
+    assert (settings.max_runtime_seconds, settings.drain_margin_seconds, settings.window_seconds) == (840, 15, 1)
+    assert (settings.lease_seconds, settings.lease_renew_seconds, settings.lease_write_seconds) == (15, 5, 10)
+    assert (settings.batch_elements, settings.batch_characters) == (1000, 32_000)
+
+
+def test_variables_are_read_and_empty_or_foreign_ones_are_not() -> None:
+    settings = Settings.from_environment(
+        {
+            "KUBESYNC_DEPLOYMENT": "blue-1",
+            "KUBESYNC_MAX_RUNTIME_SECONDS": "60.5",
+            "KUBESYNC_PAGE_LIMIT": "",
+            "KUBESYNC_NO_SUCH_THING": "x",
+            "MAX_RUNTIME_SECONDS": "1",
+        }
+    )
+    assert settings.tables == "kubesync-blue-1"
+    assert settings.max_runtime_seconds == 60.5
+    assert settings.page_limit == 500
+
+
+def test_prefix_of_the_tables_can_be_chosen() -> None:
+    assert Settings(table_prefix="other", deployment="main").tables == "other"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DEPLOYMENT", "Blue"),
+        ("DEPLOYMENT", "-a"),
+        ("DEPLOYMENT", "a" * 25),
+        ("DEPLOYMENT", 'a",owner=b'),
+        ("SHARD", "a-b"),
+        ("SHARD", "123456789"),
+        ("MAX_RUNTIME_SECONDS", "0"),
+        ("MAX_RUNTIME_SECONDS", "soon"),
+        ("MAX_RUNTIME_SECONDS", "nan"),
+        ("WINDOW_SECONDS", "-1"),
+        ("WINDOW_SECONDS", "61"),
+        ("LEASE_SECONDS", "inf"),
+        ("BATCH_ELEMENTS", "1001"),
+        ("BATCH_ELEMENTS", "9"),
+        ("BATCH_CHARACTERS", "32001"),
+        ("PAGE_LIMIT", "0"),
+        ("AUDIT_RETENTION_DAYS", "1.5"),
+    ],
+)
+def test_value_that_is_not_valid_names_its_variable_in_one_line(name: str, value: str) -> None:
+    with pytest.raises(UsageError, match=f"^KUBESYNC_{name}=") as refused:
+        Settings.from_environment({f"KUBESYNC_{name}": value})
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "times", [{"LEASE_RENEW_SECONDS": "10"}, {"LEASE_WRITE_SECONDS": "16"}, {"LEASE_SECONDS": "9"}]
+)
+def test_lease_that_could_not_be_kept_is_refused(times: dict[str, str]) -> None:
+    with pytest.raises(
+        UsageError, match="LEASE_RENEW_SECONDS < KUBESYNC_LEASE_WRITE_SECONDS <= KUBESYNC_LEASE_SECONDS"
+    ):
+        Settings.from_environment({f"KUBESYNC_{name}": value for name, value in times.items()})
