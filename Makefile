@@ -19,6 +19,7 @@ help:
 	@echo "make test     all tests, the fast ones first"
 	@echo "make check    what CI runs: style, types, layers, tests, the other Python, sam build"
 	@echo "make bench    the figures of the design, measured on this machine"
+	@echo "make prove    the commit protocol, checked in full as a model (needs spin)"
 	@echo "make lock     compile the requirements anew"
 	@echo "make clean    remove all that was made here"
 
@@ -78,6 +79,10 @@ sam: .venv-sam/.requirements
 .PHONY: bench
 bench: .venv-bench/.requirements
 	@.venv-bench/bin/python -m bench $(BENCH)
+
+.PHONY: prove
+prove:
+	@tools/prove
 
 .PHONY: lock
 lock: $(ready)

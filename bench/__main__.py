@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
@@ -36,12 +37,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     unknown = [name for name in arguments.names if name not in PROGRAMS]
     if unknown:
         parser.error(f"no such program: {', '.join(unknown)}; there are {', '.join(PROGRAMS)}")
-    figures: list[Figure] = []
+    missed = failed = False
     for name in arguments.names or PROGRAMS:
-        print(f"· measuring {name}", file=sys.stderr, flush=True)
-        figures += measure(name, small=arguments.small)
-    print(table(figures))
-    return 1 if any(figure.missed for figure in figures) and not arguments.report_only else 0
+        print(f"· {name}", flush=True)
+        try:
+            figures = measure(name, small=arguments.small)
+        except Exception:  # noqa: BLE001 - the others are measured all the same
+            failed = True
+            traceback.print_exc()
+            continue
+        print(table(figures), flush=True)
+        missed = missed or any(figure.missed for figure in figures)
+    return 1 if failed or (missed and not arguments.report_only) else 0
 
 
 if __name__ == "__main__":

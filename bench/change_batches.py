@@ -14,9 +14,7 @@ from bench.child_cluster import api_server
 from bench.child_route53 import route53
 from bench.distant_store import distant_store
 from bench.figures import Figure, Sense
-from bench.system import ZONE, System, wait_until
-
-NAME = "change-batches"
+from bench.system import ZONE, System, wait_for_sets, wait_until
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +33,16 @@ def run(size: Size = Size()) -> Iterator[Figure]:
     store, _ = distant_store(0.0)
     services = max(size.changes)
     with api_server(services=services, endpoints_each=0) as cluster, route53(ZONE) as zone:
-        system = System(cluster, zone, store, window_seconds=size.window_seconds, route53_requests_per_second=1_000)
+        system = System(
+            cluster.url,
+            zone.url,
+            zone.zone_id,
+            store,
+            window_seconds=size.window_seconds,
+            route53_requests_per_second=1_000,
+        )
         session = system.start()
-        system.wait_for_sets(services)
+        wait_for_sets(zone, services)
         for number in size.changes:
             before = zone.batches()
             started = time.monotonic()
@@ -45,7 +50,6 @@ def run(size: Size = Size()) -> Iterator[Figure]:
             wait_until(lambda: wanted <= zone.created(before).keys(), 120, f"{number} changes")  # noqa: B023
             seconds = time.monotonic() - started
             yield Figure(
-                NAME,
                 f"{number:,} changed sets",
                 zone.batches() - before,
                 "batches",

@@ -75,7 +75,7 @@ class ChildStore:
                 yield from page
 
     def _connect(self) -> Connection:
-        return Client(self._address, "AF_UNIX", authkey=self._authority)  # type: ignore[return-value]
+        return Client(self._address, "AF_UNIX", authkey=self._authority)
 
 
 @contextmanager

@@ -9,9 +9,7 @@ from bench.child_cluster import api_server
 from bench.child_route53 import route53
 from bench.distant_store import distant_store
 from bench.figures import Figure, Sense, percentile
-from bench.system import ZONE, System, wait_until
-
-NAME = "event-lag"
+from bench.system import ZONE, System, wait_for_sets, wait_until
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +34,9 @@ def run(size: Size = Size()) -> Iterator[Figure]:
         api_server(services=size.services, endpoints_each=0) as cluster,
         route53(ZONE, latency_seconds=size.route53_latency_seconds) as zone,
     ):
-        system = System(cluster, zone, store, window_seconds=size.window_seconds)
+        system = System(cluster.url, zone.url, zone.zone_id, store, window_seconds=size.window_seconds)
         session = system.start()
-        system.wait_for_sets(size.services)
+        wait_for_sets(zone, size.services)
         before = zone.batches()
         sent = cluster.keep_changing(size.events_each_second, size.seconds)
         wait_until(lambda: sent.keys() <= zone.created(before).keys(), 60, "every change in the zone")
@@ -50,6 +48,6 @@ def run(size: Size = Size()) -> Iterator[Figure]:
         f"{len(lags):,} events, {batches} batches; {size.store_latency_seconds * 1000:.0f} ms a store call, "
         f"{size.route53_latency_seconds * 1000:.0f} ms a batch"
     )
-    yield Figure(NAME, "event to accepted batch, median", percentile(lags, 0.5), "s", Sense.AT_MOST, 1.1, note)
-    yield Figure(NAME, "event to accepted batch, 99th percentile", percentile(lags, 0.99), "s", Sense.AT_MOST, 1.5)
-    yield Figure(NAME, "event to accepted batch, longest", max(lags), "s")
+    yield Figure("event to accepted batch, median", percentile(lags, 0.5), "s", Sense.AT_MOST, 1.1, note)
+    yield Figure("event to accepted batch, 99th percentile", percentile(lags, 0.99), "s", Sense.AT_MOST, 1.5)
+    yield Figure("event to accepted batch, longest", max(lags), "s")

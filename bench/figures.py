@@ -22,14 +22,12 @@ class Figure:
     """One measured number.
 
     Args:
-        program: the measuring program that it comes from.
         what: a few words, for a person.
         value: measured; NaN: it could not be measured here (``note`` says why).
         unit: of value and goal.
         note: how it came about.
     """
 
-    program: str
     what: str
     value: float
     unit: str = ""
@@ -57,10 +55,10 @@ class Figure:
         """Cells of the table."""
         goal = f"{self.sense} {_number(self.goal)}" if self.sense is not Sense.NOTE else ""
         verdict = "" if not goal else "not measured" if math.isnan(self.value) else "MISSED" if self.missed else "met"
-        return (self.program, self.what, f"{_number(self.value)} {self.unit}".strip(), goal, verdict, self.note)
+        return (self.what, f"{_number(self.value)} {self.unit}".strip(), goal, verdict, self.note)
 
 
-HEAD = ("program", "figure", "measured", "goal", "", "note")
+HEAD = ("figure", "measured", "goal", "", "note")
 
 
 def table(figures: Iterable[Figure]) -> str:

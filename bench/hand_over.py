@@ -9,12 +9,10 @@ from bench.child_cluster import Cluster, api_server
 from bench.child_route53 import route53
 from bench.distant_store import Distance, distant_store
 from bench.figures import Figure, Sense, percentile
-from bench.system import ZONE, System, wait_until
+from bench.system import ZONE, System, wait_for_sets, wait_until
 from kubesync.aws.lease import lease_key
 from kubesync.aws.store import Update
 from support.memory_store import Call
-
-NAME = "hand-over"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +32,18 @@ def run(size: Size = Size()) -> Iterator[Figure]:
     """Goal: 0.5 s at most."""
     store, distance = distant_store(size.store_latency_seconds)
     with api_server(services=size.services, endpoints_each=0) as cluster, route53(ZONE) as zone:
-        system = System(cluster, zone, store)
+        system = System(cluster.url, zone.url, zone.zone_id, store)
         first = system.start()
-        system.wait_for_sets(size.services)
+        wait_for_sets(zone, size.services)
         first.end()
         current = system.start(max_runtime_seconds=size.session_seconds)
-        for _ in range(size.hand_overs):
-            wait_until(lambda: _watches(cluster, _last_taken(distance)) >= 2, 30, "both watches")
+        for number in range(size.hand_overs):
+            sessions = 2 + number
+            wait_until(lambda: len(_taken(distance)) == sessions, 30, "the lease taken")  # noqa: B023 - called at once
+            wait_until(lambda: _watches(cluster, _taken(distance)[-1]) >= 2, 30, "both watches")
             following = system.start(max_runtime_seconds=size.session_seconds)
-            assert current.join().clean
+            report = current.join()
+            assert report.clean, report
             current = following
         wait_until(lambda: bool(_watches(cluster, _releases(distance)[-1])), 30, "a watch")
         current.end()
@@ -50,16 +51,16 @@ def run(size: Size = Size()) -> Iterator[Figure]:
     # The last release has no session after it.
     gaps = [min(at for at in watches if at > released) - released for released in _releases(distance)[1:-1]]
     note = f"{len(gaps)} hand-overs, {size.store_latency_seconds * 1000:.0f} ms a store call"
-    yield Figure(NAME, "release to first watch request, longest", max(gaps), "s", Sense.AT_MOST, 0.5, note)
-    yield Figure(NAME, "release to first watch request, median", percentile(gaps, 0.5), "s")
+    yield Figure("release to first watch request, longest", max(gaps), "s", Sense.AT_MOST, 0.5, note)
+    yield Figure("release to first watch request, median", percentile(gaps, 0.5), "s")
 
 
 def _watches(cluster: Cluster, since: float) -> int:
     return sum(1 for verb, _, at in cluster.requests() if verb == "watch" and at > since)
 
 
-def _last_taken(distance: Distance) -> float:
-    return max(at for at, call in distance.calls if _sets(call, "holder"))
+def _taken(distance: Distance) -> list[float]:
+    return [at for at, call in distance.calls if _sets(call, "holder")]
 
 
 def _releases(distance: Distance) -> list[float]:

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from bench.child_cluster import TOKEN, Cluster, api_server
-from bench.child_route53 import Route53, route53
+from bench.child_cluster import api_server
+from bench.child_route53 import route53
 from bench.child_store import ChildStore, child_store
 from bench.children import answer, child
 from bench.figures import Figure, Sense
 
-NAME = "memory"
 _MEGABYTE = 1024 * 1024
 
 
@@ -30,7 +29,6 @@ class Size:
 
     services: int = 10_000
     endpoints_each: int = 10
-    route53_changes_per_second: float = 1_000
 
 
 SMALL = Size(services=20, endpoints_each=3)
@@ -38,31 +36,31 @@ SMALL = Size(services=20, endpoints_each=3)
 
 def run(size: Size = Size()) -> Iterator[Figure]:
     """Goal: 220 MB resident at the highest point."""
-    from bench.system import ZONE, wait_until
+    from bench.system import ZONE, wait_for_sets
 
     with (
         api_server(services=size.services, endpoints_each=size.endpoints_each) as cluster,
         route53(ZONE) as zone,
         child_store() as (address, authority),
     ):
-        with child(_session, cluster, zone.url, zone.zone_id, address, authority) as process:
+        with child(_session, cluster.url, zone.url, zone.zone_id, address, authority) as process:
             imported = process.wait()
             process.ask("start")
-            wait_until(lambda: len(zone.created()) >= size.services, 600, "every record set")
+            wait_for_sets(zone, size.services)
             written = process.ask("peak")
             seconds = process.ask("end")
             highest = process.ask("peak")
-        with child(_session, cluster, zone.url, zone.zone_id, address, authority) as process:
+        with child(_session, cluster.url, zone.url, zone.zone_id, address, authority) as process:
             process.wait()
             process.ask("start")
             time.sleep(2.0)
             process.ask("end")
             resumed = process.ask("peak")
     note = f"{size.services:,} services, {size.services * size.endpoints_each:,} endpoints; {seconds:.0f} s"
-    yield Figure(NAME, "resident, highest, first list included", highest, "MB", Sense.AT_MOST, 220, note)
-    yield Figure(NAME, "resident, highest, until the zone is written", written, "MB")
-    yield Figure(NAME, "resident, when everything is imported", imported, "MB")
-    yield Figure(NAME, "resident, highest, a session that resumes", resumed, "MB")
+    yield Figure("resident, highest, first list included", highest, "MB", Sense.AT_MOST, 220, note)
+    yield Figure("resident, highest, until the zone is written", written, "MB")
+    yield Figure("resident, when everything is imported", imported, "MB")
+    yield Figure("resident, highest, a session that resumes", resumed, "MB")
 
 
 def peak_megabytes() -> float:

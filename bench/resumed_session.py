@@ -11,11 +11,9 @@ from bench.child_cluster import api_server
 from bench.child_route53 import route53
 from bench.distant_store import distant_store
 from bench.figures import Figure, Sense
-from bench.system import ZONE, System
+from bench.system import ZONE, System, wait_for_sets
 from kubesync.aws.lease import lease_key
 from support.memory_store import Call
-
-NAME = "resumed-session"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +47,9 @@ def run(size: Size = Size()) -> Iterator[Figure]:
 def _measure(services: int, seconds: float) -> Iterator[Figure]:
     store, distance = distant_store()
     with api_server(services=services, endpoints_each=2) as cluster, route53(ZONE) as zone:
-        system = System(cluster, zone, store)
+        system = System(cluster.url, zone.url, zone.zone_id, store)
         first = system.start()
-        system.wait_for_sets(services)
+        wait_for_sets(zone, services)
         assert first.end().clean
         distance.calls.clear()
         asked, called = len(cluster.requests()), zone.calls()
@@ -63,9 +61,9 @@ def _measure(services: int, seconds: float) -> Iterator[Figure]:
     during = [call for at, call in distance.calls if at < began + seconds and not _renewal(call)]
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(Counter(c.operation for c in during).items()))
     what = f"{services:,} services"
-    yield Figure(NAME, f"{what}: DynamoDB requests", len(during), "", Sense.AT_MOST, 20, f"{seconds:.0f} s: {kinds}")
-    yield Figure(NAME, f"{what}: lists", requests["list"], "", Sense.EXACTLY, 0, f"{requests['watch']} watches")
-    yield Figure(NAME, f"{what}: Route 53 calls", route53_calls, "", Sense.EXACTLY, 0)
+    yield Figure(f"{what}: DynamoDB requests", len(during), "", Sense.AT_MOST, 20, f"{seconds:.0f} s: {kinds}")
+    yield Figure(f"{what}: lists", requests["list"], "", Sense.EXACTLY, 0, f"{requests['watch']} watches")
+    yield Figure(f"{what}: Route 53 calls", route53_calls, "", Sense.EXACTLY, 0)
 
 
 def _renewal(call: Call) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 import boto3
 
-from bench.child_cluster import TOKEN, Cluster
+from bench.child_cluster import TOKEN
 from bench.child_route53 import Route53
 from kubesync.aws.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.rate import TokenBucket
@@ -78,18 +78,20 @@ class RunningSession:
 class System:
     """One cluster and one zone, and the sessions that keep them in step."""
 
-    def __init__(self, cluster: Cluster, zone: Route53, store: Store, **settings: Any) -> None:
+    def __init__(self, cluster_url: str, zone_url: str, zone_id: str, store: Store, **settings: Any) -> None:
         os.environ[_TOKEN_VARIABLE] = TOKEN
         self.settings = Settings(deployment="bench", **settings)
         self.store = store
-        self._zone = zone
-        self.application = BenchApplication(self.settings, store, zone.url)
+        self._zone_url = zone_url
+        self.application = BenchApplication(self.settings, store, zone_url)
+        if self.application.clusters().get("prod") is not None:
+            return
         self.application.clusters().put(
             ClusterConfig(
                 name="prod",
-                server=cluster.url,
+                server=cluster_url,
                 domain=f"prod.{ZONE}",
-                zones=(ZoneReference(id=zone.zone_id, name=ZONE),),
+                zones=(ZoneReference(id=zone_id, name=ZONE),),
                 token=f"env:{_TOKEN_VARIABLE}",
             )
         )
@@ -97,11 +99,12 @@ class System:
     def start(self, **settings: Any) -> RunningSession:
         """Run a session in a thread, with other settings where they are given."""
         changed = self.settings.model_copy(update=settings)
-        return RunningSession(BenchApplication(changed, self.store, self._zone.url).new_session())
+        return RunningSession(BenchApplication(changed, self.store, self._zone_url).new_session())
 
-    def wait_for_sets(self, count: int, seconds: float = 300.0) -> None:
-        """Until so many A sets were created in the zone since the beginning."""
-        wait_until(lambda: len(self._zone.created()) >= count, seconds, f"{count} record sets")
+
+def wait_for_sets(zone: Route53, count: int) -> None:
+    """Until so many A sets were created in the zone since the beginning."""
+    wait_until(lambda: len(zone.created()) >= count, 600, f"{count} record sets in the zone")
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:

@@ -17,8 +17,6 @@ from bench import ROOT
 from bench.figures import Figure, Sense
 from bench.stream_readers import READERS, installed
 
-NAME = "watch-stream"
-
 
 @dataclass(frozen=True, slots=True)
 class Size:
@@ -48,11 +46,11 @@ def _compare(url: str, resource: str, size: Size) -> Iterator[Figure]:
                 best[reader] = min(best.get(reader, math.inf), _cpu_seconds(reader, url, resource, size.events))
     for reader, seconds in best.items():
         what = f"{resource} through {reader}"
-        yield Figure(NAME, what, seconds / size.events * 1e6, "µs CPU an event", note=f"{size.events:,} events")
+        yield Figure(what, seconds / size.events * 1e6, "µs CPU an event", note=f"{size.events:,} events")
     for peer, goal in (("kubernetes", 10.0), ("lightkube", 1.3), ("requests", 0.6)):
         ratio = best[peer] / best["kubesync"] if peer in best else math.nan
         note = f"best of {size.rounds} rounds" if peer in best else f"{peer} is not installed here: see make bench"
-        yield Figure(NAME, f"{resource}: kubesync to {peer}", ratio, "times", Sense.AT_LEAST, goal, note)
+        yield Figure(f"{resource}: kubesync to {peer}", ratio, "times", Sense.AT_LEAST, goal, note)
 
 
 def _cpu_seconds(reader: str, url: str, resource: str, events: int) -> float:

@@ -142,7 +142,7 @@ def play_zone_in_trouble(title: str) -> None:
         both = (ZoneReference(id=bad_zone, name="a.example.net"), ZoneReference(id=stack.zone_id, name="example.com"))
         stack.add_cluster("alpha", zones=both, domain="a.example.net", srv=False)
         stack.add_cluster("beta", domain="beta.example.com", srv=False)
-        running = stack.start()
+        running = stack.start(drain_margin_seconds=1)
         hostname = {"external-dns.kubernetes.io/hostname": "web.alpha.example.com"}
         for n in range(2):
             metadata = {"annotations": hostname} if n == 0 else {}

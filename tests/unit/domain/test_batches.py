@@ -63,7 +63,7 @@ def test_changed_single_valued_sets_take_the_fewest_batches(changed: int) -> Non
     assert batches == ceil(2 * changed / 998)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30), st.integers(1, 40)), max_size=40),
     st.builds(BatchLimits, st.integers(1, 60), st.integers(1, 900)),

@@ -102,7 +102,7 @@ def merged(seen: list[Observation]) -> list[Observation]:
     return [max(seen, key=lambda s: s.resource_version)] if seen else []
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(histories(), st.data())
 def test_replay_from_any_checkpoint_in_other_windows_comes_to_the_same(
     seen: list[Observation], data: st.DataObject
@@ -128,7 +128,7 @@ def test_replay_from_any_checkpoint_in_other_windows_comes_to_the_same(
         assert (part.uid, part.problem) == (last.uid, "bad")
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(histories(), st.data())
 def test_late_and_duplicate_events_of_what_was_seen_change_nothing(
     seen: list[Observation], data: st.DataObject
@@ -142,7 +142,7 @@ def test_late_and_duplicate_events_of_what_was_seen_change_nothing(
         assert played(state, data.draw(st.permutations(late)) if late else []) is state
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(histories(), st.data())
 def test_late_event_of_an_old_uid_never_touches_the_new_object(seen: list[Observation], data: st.DataObject) -> None:
     state = played(KeyState(a_key()), seen)

@@ -101,7 +101,7 @@ keys = st.builds(
 sets = st.dictionaries(keys, st.sampled_from([ONE, TWO]), max_size=8)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(sets, sets, st.sampled_from(Policy))
 def test_changes_lead_towards_what_is_intended_and_no_further_than_the_policy(
     applied: dict[RecordKey, RecordSet], intended: dict[RecordKey, RecordSet], policy: Policy

@@ -102,7 +102,7 @@ def streams(draw: st.DrawFn) -> list[RawEvent | Snapshot | int]:
     return said
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(streams(), st.sets(st.integers(0, 25)))
 def test_windows_lose_nothing_and_checkpoints_never_run_ahead(
     said: list[RawEvent | Snapshot | int], closings: set[int]

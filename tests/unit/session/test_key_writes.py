@@ -69,7 +69,7 @@ plans = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(st.lists(plans, max_size=6))
 def test_every_transaction_is_within_its_limits_and_the_last_word_comes_last(keys: list[Plan]) -> None:
     numbers = count()

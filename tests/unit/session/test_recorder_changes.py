@@ -224,7 +224,7 @@ def test_large_key_with_more_slices_than_a_transaction_takes_is_written_and_shri
     assert state.slices == 2
     assert len(state.parts) == 122
     sliced = [item for key, item in world.upstream_items().items() if key.sort != 0]
-    assert state.upstreams["prod/shop/web/80/TCP"].slices == len(sliced) + 1 == 6
+    assert state.upstreams["prod/shop/web/80/TCP"].slices == len(sliced) + 1 == 5
     assert len(world.upstreams()["prod/shop/web/80/TCP"]) == 3602
     assert {s.key: s for s in desk.tables.state.load_all("prod")}[a_key()] == state
     assert len(desk.tables.state.all_slices("prod")) == 121

@@ -14,6 +14,7 @@ from support.memory_store import Call
 from support.recording import SLICES, Desk, World, a_list, identity, runs_that_die, saw
 
 MANY_PORTS = a_service(ports=[ServicePort(f"p{n}", "TCP", 1000 + n) for n in range(150)])
+SOME_PORTS = a_service(ports=MANY_PORTS.ports[:60])
 MANY_NAMES = a_service(annotations={"hostname": ",".join(f"n{n:03d}.example.com" for n in range(100))}, ports=())
 PODS = an_endpoints("10.1.0.1")
 
@@ -38,32 +39,32 @@ def nothing(_desk: Desk) -> None: ...
 
 
 STORIES = {
-    "a first list of 25 services": Story(nothing, lambda d: d.begin(*services(25, 20, 1))),
-    "25 services change": Story(
-        lambda d: d.begin(*services(25, 20, 1)), lambda d: d.record(*services(25, 200, 2))),
-    "25 services are deleted": Story(
-        lambda d: d.begin(*services(25, 20, 1)),
-        lambda d: d.record(*(replace(s, deleted=True) for s in services(25, 200, 1)))),
+    "a first list of 16 services": Story(nothing, lambda d: d.begin(*services(16, 20, 1))),
+    "16 services change": Story(
+        lambda d: d.begin(*services(16, 20, 1)), lambda d: d.record(*services(16, 200, 2))),
+    "16 services are deleted": Story(
+        lambda d: d.begin(*services(16, 20, 1)),
+        lambda d: d.record(*(replace(s, deleted=True) for s in services(16, 200, 1)))),
     "150 ports come": Story(lambda d: d.begin(), lambda d: d.record(saw(MANY_PORTS, 20))),
-    "150 ports go": Story(lambda d: d.begin(saw(MANY_PORTS, 5)), lambda d: d.record(saw(None, 20, deleted=True))),
-    "100 names come": Story(lambda d: d.begin(), lambda d: d.record(saw(MANY_NAMES, 20))),
-    "100 names are taken": Story(
+    "60 ports go": Story(lambda d: d.begin(saw(SOME_PORTS, 5)), lambda d: d.record(saw(None, 20, deleted=True))),
+    "95 names come": Story(lambda d: d.begin(), lambda d: d.record(saw(MANY_NAMES, 20))),
+    "95 names are taken": Story(
         lambda d: d.begin(saw(MANY_NAMES, 5, "owner")), lambda d: d.record(saw(MANY_NAMES, 20, "waiter"))),
-    "100 names are let go to one that waits": Story(
+    "95 names are let go to one that waits": Story(
         lambda d: d.begin(saw(replace(MANY_NAMES, created_at=""), 5, "owner"), saw(MANY_NAMES, 6, "waiter")),
         lambda d: d.record(saw(a_service(ports=()), 20, "owner"))),
     "a slice moves to a key that comes earlier": Story(
         lambda d: d.begin(
-            *services(25, 20, 1), saw(a_service(), 5, "a"), saw(a_service(), 6, "z"),
+            *services(16, 20, 1), saw(a_service(), 5, "a"), saw(a_service(), 6, "z"),
             slices=[saw(replace(PODS, service="z"), 7, "pods")],
         ),
-        lambda d: d.record(*services(25, 200, 2), saw(a_service(), 300, "a"), saw(replace(PODS, service="a"), 301, "pods"))),
+        lambda d: d.record(*services(16, 200, 2), saw(a_service(), 300, "a"), saw(replace(PODS, service="a"), 301, "pods"))),
     "a slice moves to a key that comes later": Story(
         lambda d: d.begin(
-            *services(25, 20, 1), saw(a_service(), 5, "a"), saw(a_service(), 6, "z"),
+            *services(16, 20, 1), saw(a_service(), 5, "a"), saw(a_service(), 6, "z"),
             slices=[saw(replace(PODS, service="a"), 7, "pods")],
         ),
-        lambda d: d.record(*services(25, 200, 2), saw(a_service(), 300, "a"), saw(replace(PODS, service="z"), 301, "pods"))),
+        lambda d: d.record(*services(16, 200, 2), saw(a_service(), 300, "a"), saw(replace(PODS, service="z"), 301, "pods"))),
     "120 slices come and their Service": Story(
         lambda d: d.begin(),
         lambda d: d.record(
@@ -77,8 +78,8 @@ STORIES = {
             *(saw(None, 30 + n, f"web-{n}", resource=SLICES, deleted=True) for n in range(120))
         )),
     "a list lacks some of what was there": Story(
-        lambda d: d.begin(*services(25, 20, 1)),
-        lambda d: d.record(lists=(a_list(300, identity(), *services(18, 200, 2)),))),
+        lambda d: d.begin(*services(16, 20, 1)),
+        lambda d: d.record(lists=(a_list(300, identity(), *services(10, 200, 2)),))),
 }  # fmt: skip
 
 
@@ -119,7 +120,7 @@ def test_transactions_are_full_but_never_over_their_limits(name: str) -> None:
 
 
 @pytest.mark.parametrize("landed", [False, True])
-@pytest.mark.parametrize("name", ["25 services change", "150 ports come", "100 names are taken"])
+@pytest.mark.parametrize("name", ["16 services change", "150 ports come", "95 names are taken"])
 def test_lost_answers_change_nothing_in_the_end_i1(name: str, *, landed: bool) -> None:
     story = STORIES[name]
     undisturbed = World()

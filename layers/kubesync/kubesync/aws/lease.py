@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, cast
 
-from kubesync.aws.store import CONTROL, Absent, Condition, Equals, Item, Key, Store, Update
+from kubesync.aws.store import CONTROL, AbsentOrBelow, Condition, Equals, Item, Key, Store, Update
 from kubesync.domain.errors import ConditionFailedError, NotMasterError
 
 _EPOCH: Final = Key(CONTROL, "lease", "epoch")
@@ -102,22 +102,10 @@ class LeaseTable:
             "released": False,
             "clean": False,
         }
-        known: tuple[Condition, ...] = (Equals("renewal", seen.renewal),)
+        # Never held: there is no item, or one that holds no more than a signal, and it must still be so.
+        known: Condition = Equals("renewal", seen.renewal) if seen.renewal else AbsentOrBelow("renewal", 1)
         try:
-            return _parse(self._store.write(Update(self._key, set=fields, conditions=known)))
-        except ConditionFailedError as refused:
-            if seen.renewal == 0 and (refused.item is None or "renewal" not in refused.item):
-                return self._take_first(fields)
-            raise NotMasterError("another session took the lease first") from refused
-
-    def _take_first(self, fields: dict[str, str | int | bool]) -> Lease:
-        # Nothing there yet, or only a signal: then the signal has to be kept.
-        current = self._store.get(self._key)
-        known: Condition = Absent() if current is None else Equals("signal", cast(int, current["signal"]))
-        try:
-            if current is not None and "renewal" in current:
-                raise NotMasterError("another session took the lease first")
-            return _parse(self._store.write(Update(self._key, set=dict(fields), conditions=(known,))))
+            return _parse(self._store.write(Update(self._key, set=fields, conditions=(known,))))
         except ConditionFailedError as refused:
             raise NotMasterError("another session took the lease first") from refused
 
@@ -148,7 +136,9 @@ class LeaseTable:
                 Update(self._key, set={"released": True, "clean": clean}, add={"renewal": 1}, conditions=_still(mine))
             )
         except ConditionFailedError as refused:
-            raise NotMasterError("the lease was lost to another session") from refused
+            now = _parse(refused.item)
+            if (now.holder, now.epoch, now.released) != (mine.holder, mine.epoch, True):  # else an earlier try had landed
+                raise NotMasterError("the lease was lost to another session") from refused
 
     def signal(self) -> None:
         """Tell the master that configurations changed or a resync was asked for."""

@@ -203,19 +203,21 @@ class LeaseKeeper:
         """From now on ``may_write`` refuses: threads that are still busy must not write after the release."""
         self._closed = True
 
-    def release(self, *, clean: bool) -> None:
-        """Stop renewing and give the lease back, if it is still ours."""
+    def release(self, *, clean: bool) -> bool:
+        """Stop renewing and give the lease back, if it is still ours. False: it was another's by then."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(timeout=10)
-        if not self._lost.is_set():
+        ours = not self._lost.is_set()
+        if ours:
             try:
                 self._table.release(self.lease, clean=clean)
             except StoreError:
                 pass  # it expires by itself, and counts as unclean
             except NotMasterError:
-                pass
+                ours = False
         self._lost.set()
+        return ours
 
     def _now_ms(self) -> int:
         return int(self._clock.epoch() * 1000)

@@ -343,6 +343,7 @@ class Master:
                     "throttled": counted.throttled,
                     "unknown": counted.unknown,
                     "problem": counted.problem,
+                    "remark": counted.remark,
                 }
             )
         report.lag = percentiles(lags)

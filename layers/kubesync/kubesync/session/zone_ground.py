@@ -17,6 +17,8 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from aws_lambda_powertools import Logger
+
 from kubesync.aws.inflight import Inflight, InflightTable
 from kubesync.aws.journal import Journal, journal_record_key, journal_swap, make_journal, read_journal
 from kubesync.aws.zone_problems import ZoneProblemTable
@@ -31,6 +33,9 @@ from kubesync.session.key_writes import Closing
 from kubesync.session.ledger import Ledger
 from kubesync.session.ports import Progress
 from kubesync.session.transactor import StaleStateError, Transactor
+
+
+logger = Logger(service="kubesync", child=True)
 
 
 class ZoneBlockedError(ZoneError):
@@ -118,6 +123,7 @@ class ZoneGround:
                 )
         elif self._journal is not None or self.known_inflight() is not None:
             self.remark = f"the journal of zone {self.zone_id} was missing and is made anew"
+            logger.warning("the journal of a zone was missing and is made anew", zone=self.zone_id)
         self._journal, self._journal_read = journal, True
         return journal
 

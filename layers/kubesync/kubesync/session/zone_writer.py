@@ -62,7 +62,7 @@ class Sent:
 
 @dataclass(slots=True)
 class ZoneReport:
-    """Counters of one zone in this session, and what is wrong with it."""
+    """Counters of one zone in this session, what is wrong with it (``problem``), and what was and is mended (``remark``)."""
 
     batches: int = 0
     refused: int = 0
@@ -70,6 +70,7 @@ class ZoneReport:
     unknown: int = 0
     changes: int = 0
     problem: str = ""
+    remark: str = ""
     lags: deque[float] = field(default_factory=lambda: deque(maxlen=10_000))
 
 
@@ -152,6 +153,7 @@ class ZoneWriter:
             self._not_before = self._means.clock.monotonic() + _BLOCKED_SECONDS
             return _BLOCKED_SECONDS
         self._failures = 0
+        self.report.remark = self._ground.remark
         if self._noted_problem:
             self._note_problem("")
         return following
