@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from chaos.gate import Gate, kill_at
+from chaos.gate import Gate, Outward, kill_at
 from chaos.oracle import judge_quiet
 from chaos.play import Play
 from chaos.sections import Effort, Section, sample
@@ -39,30 +39,28 @@ class Undisturbed:
     end: Play
     normal: dict[str, object]
     begins: tuple[tuple[int, Play], ...]
-    calls: int
+    calls: tuple[Outward, ...]
 
 
 @lru_cache(maxsize=4)
 def undisturbed(seed: int) -> Undisturbed:
-    random.seed(seed)
     play = Play(a_world(), STORY)
     begins: list[tuple[int, Play]] = []
-    calls = 0
+    calls: list[Outward] = []
     while not play.over:
-        begins.append((calls, play.copy()))
-        gate = play.one_session()
-        calls += len(gate.calls)
+        begins.append((len(calls), play.copy()))
+        calls += play.one_session().calls
         report = play.reports[-1]
         assert report is not None
         assert report.clean, report
     normal = play.world.normal()
     wrong = judge_quiet(play.world, FOREIGN)
     assert not wrong, wrong
-    return Undisturbed(play, normal, tuple(begins), calls)
+    return Undisturbed(play, normal, tuple(begins), tuple(calls))
 
 
 def cases(effort: Effort) -> Sequence[Crash]:
-    calls = range(1, undisturbed(effort.seed).calls + 1)
+    calls = range(1, len(undisturbed(effort.seed).calls) + 1)
     if effort.short:
         every = [Crash(effort.seed, n, before, (n + before) % 2 == 0) for n in calls for before in (True, False)]
         return sample(every, _SHORT_CASES, effort.seed)
@@ -81,7 +79,6 @@ def cases(effort: Effort) -> Sequence[Crash]:
 def play(case: object) -> list[str]:
     assert isinstance(case, Crash)
     wanted = undisturbed(case.seed)
-    random.seed(case.seed * 1_000_003 + case.call)
     offset, begin = next((at, p) for at, p in reversed(wanted.begins) if at < case.call)
     tried = begin.copy()
 

@@ -50,7 +50,7 @@ def cases(effort: Effort) -> Sequence[Overlap]:
     chance = random.Random(effort.seed)
     made = [
         Overlap(effort.seed, n, before, work, chance.randrange(len(WAKES)), chance.random() < 0.75)
-        for n in range(1, undisturbed(effort.seed).calls + 1)
+        for n in range(1, len(undisturbed(effort.seed).calls) + 1)
         for before in (True, False)
         for work in chance.sample(range(len(WORKS)), 2)
     ]
@@ -124,7 +124,6 @@ class PausedSession:
 def play(case: object) -> list[str]:
     assert isinstance(case, Overlap)
     known: Undisturbed = undisturbed(case.seed)
-    random.seed(case.seed * 1_000_003 + case.call)
     offset, begin = next((at, p) for at, p in reversed(known.begins) if at < case.call)
     tried = begin.copy()
     world = tried.world

@@ -15,6 +15,7 @@ from kubesync.aws.lease import LeaseTable
 from kubesync.aws.state import StateTable
 from kubesync.aws.store import CONTROL, STATE, Item, Key
 from kubesync.aws.upstreams import UpstreamTable
+from kubesync.domain.errors import KubesyncError
 from kubesync.session.lease_keeper import LeaseTimes
 from kubesync.session.master import MasterParts
 from kubesync.session.report import SessionReport
@@ -70,6 +71,7 @@ class World:
     def new_session(self, gate: Gate, drive: Drive, clock: ManualClock | None = None) -> SyncSession:
         """A process of its own behind a gate."""
         self.sessions += 1
+        random.seed(self.sessions)  # jitter, so that the same faults meet the same calls
         own = clock or self.clock
         session_id = f"session-{self.sessions}"
         keeper = SyncKeeper(LeaseTable(self.store, SETTINGS.shard), session_id, LEASE, own)
@@ -86,7 +88,7 @@ class World:
         self.store.faults = _Gated(self)
         try:
             return session.run()
-        except Killed:
+        except (Killed, KubesyncError):  # killed, or ended by an error that its caller sees: the next one goes on
             return None
         finally:
             self.outside()
@@ -189,9 +191,4 @@ def copy_tables(source: MemoryStore, target: MemoryStore) -> None:
     }
     target._landed = dict(source._landed)
     target.in_flight = list(source.in_flight)
-
-
-def seeded(seed: int, *more: object) -> random.Random:
-    """A stream of random numbers for one purpose."""
-    return random.Random(":".join(map(str, (seed, *more))))
 

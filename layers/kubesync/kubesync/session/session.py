@@ -180,7 +180,9 @@ class Session:
         lost = lost or code is ErrorCode.NOT_MASTER or self._keeper.lost
         if not self._keeper.release(clean=clean and not lost) and not lost:
             # All was written while the lease was ours; but the next session will not take this for a hand-over.
-            lost, code, self._message = True, ErrorCode.NOT_MASTER, "the lease was lost before it could be released"
+            lost = True
+            code = self._code = ErrorCode.NOT_MASTER
+            self._message = "the lease was lost before it could be released"
         self.report.clean = clean and not lost
         self.report.code, self.report.ended = int(code), code.key
         if (self.report.resyncs or self.report.recoveries) and self._code is None:
