@@ -22,17 +22,18 @@ class Size:
     hand_overs: int = 8
     services: int = 3_000
     session_seconds: float = 2.0
+    window_seconds: float = 1.0
     store_latency_seconds: float = 0.004
 
 
-SMALL = Size(hand_overs=1, services=10, session_seconds=1.0, store_latency_seconds=0.001)
+SMALL = Size(hand_overs=1, services=10, session_seconds=0.5, window_seconds=0.2, store_latency_seconds=0.001)
 
 
 def run(size: Size = Size()) -> Iterator[Figure]:
     """Goal: 0.5 s at most."""
     store, distance = distant_store(size.store_latency_seconds)
     with api_server(services=size.services, endpoints_each=0) as cluster, route53(ZONE) as zone:
-        system = System(cluster.url, zone.url, zone.zone_id, store)
+        system = System(cluster.url, zone.url, zone.zone_id, store, window_seconds=size.window_seconds)
         first = system.start()
         wait_for_sets(zone, size.services)
         first.end()

@@ -25,13 +25,14 @@ _MEGABYTE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A cluster of so many services with so many endpoints each."""
+    """A cluster of so many services with so many endpoints each, and how long another session goes on from there."""
 
     services: int = 10_000
     endpoints_each: int = 10
+    resumed_seconds: float = 5.0
 
 
-SMALL = Size(services=20, endpoints_each=3)
+SMALL = Size(services=20, endpoints_each=3, resumed_seconds=0.2)
 
 
 def run(size: Size = Size()) -> Iterator[Figure]:
@@ -53,7 +54,7 @@ def run(size: Size = Size()) -> Iterator[Figure]:
         with child(_session, cluster.url, zone.url, zone.zone_id, address, authority) as process:
             process.wait()
             process.ask("start")
-            time.sleep(2.0)
+            time.sleep(size.resumed_seconds)
             process.ask("end")
             resumed = process.ask("peak")
     note = f"{size.services:,} services, {size.services * size.endpoints_each:,} endpoints; {seconds:.0f} s"

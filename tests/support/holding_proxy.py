@@ -44,7 +44,8 @@ class HoldingProxy:
         """One request; None: it is held until the end."""
         held = self._is_wanted(headers, body)
         if held and not self._after:
-            return self._hold()
+            self._hold()
+            return None
         connection = http.client.HTTPConnection(self._upstream, timeout=PATIENCE_SECONDS)
         try:
             connection.request("POST", "/", body, headers)
@@ -52,7 +53,10 @@ class HoldingProxy:
             answer = response.status, dict(response.getheaders()), response.read()
         finally:
             connection.close()
-        return self._hold() if held else answer
+        if not held:
+            return answer
+        self._hold()
+        return None
 
     def _is_wanted(self, headers: dict[str, str], body: bytes) -> bool:
         if not headers.get("X-Amz-Target", "").endswith(".TransactWriteItems"):

@@ -6,6 +6,9 @@ killed is decided by a request that is held: in a proxy in front of DynamoDB, or
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -229,5 +232,19 @@ def test_code_1_of_a_process_that_is_told_to_end_by_sigterm(stack: Stack) -> Non
     assert (report["code"], report["ended"], report["clean"]) == (1, "ERR_WORKER_EXITING", True)
     assert ended_of(stack.store)["key"] == "ERR_WORKER_EXITING"
     assert errors_of(stack.store).counts["ERR_WORKER_EXITING"] == 1
+    shown = subprocess.run(
+        [sys.executable, "-m", "kubesync_local", "errors", "--output", "json"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    rows = [row for row in json.loads(shown.stdout) if row["key"] == "ERR_WORKER_EXITING"]
+    assert sorted((row["kind"], row["listener"], row["count"]) for row in rows if row["kind"] == "ended") == [
+        ("ended", "endpointslices", 1),
+        ("ended", "services", 1),
+    ]
+    assert [row["listener"] for row in rows if row["kind"] == "history"].count("services") == 1
     # What it had read is written, or durably open: the next session has it.
     finish(stack, FEW)

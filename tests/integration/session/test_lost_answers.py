@@ -13,8 +13,14 @@ from kubesync.aws.inflight import InflightTable
 from kubesync.aws.lease import LeaseTable
 from kubesync.aws.state import StateTable
 from kubesync.aws.store import Store
+from kubesync.aws.upstreams import UpstreamTable
+from kubesync.clock import SystemClock
+from kubesync.domain.errors import StoreOutcomeUnknownError
 from kubesync_local.route53.faults import Call, Faults
+from support.memory_store import Call as StoreCall
+from support.memory_store import LandLater, MemoryStore
 from support.stack import RunningSession, Stack, a_stack
+from support.store_faults import StoreFaults
 
 WEB = "web.default.svc.prod.example.com A"
 API = "api.default.svc.prod.example.com A"
@@ -153,3 +159,42 @@ def test_i2_an_earlier_try_that_is_still_under_way_is_shut_out_where_its_repeat_
         running.wait_for(lambda: WEB in stack.records() and is_closed(stack.store, stack.zone_id))
         assert creations_of(stack, WEB) == 2  # by hand, and by kubesync once
         assert running.end().clean
+
+
+# --- answers of DynamoDB ---
+
+
+@pytest.mark.parametrize("how", ["landed", "not landed", "lands late"])
+def test_i1_lost_answers_of_the_table_change_nothing_in_the_outcome(how: str) -> None:
+    faults = StoreFaults()
+    store = MemoryStore(clock=SystemClock(), faults=faults)
+    with a_stack(store=store) as stack:
+        stack.add_cluster()
+        running = stack.start(lease_renew_seconds=0.2)
+        running.wait_for(lambda: bool(stack.records()) and is_closed(store, stack.zone_id))
+        transactions = 0
+
+        def every_other(call: StoreCall) -> bool:
+            nonlocal transactions
+            first_try = bool(call.token) and call.token not in tokens
+            tokens.add(call.token)
+            transactions += first_try
+            return first_try and transactions % 2 == 1
+
+        tokens: set[str] = set()
+        error = LandLater() if how == "lands late" else StoreOutcomeUnknownError("no answer")
+        faults.fail(every_other, error, after=how == "landed", times=None)
+        for number in range(6):
+            expose(stack, f"s{number}")
+            running.wait_for(lambda n=number: f"s{n}.default.svc.prod.example.com A" in stack.records())  # type: ignore[misc]
+        running.wait_for(lambda: is_closed(store, stack.zone_id))
+        while store.in_flight:
+            store.land()
+        report = running.end()
+        faults.clear()
+        assert transactions > 6
+        assert report.clean
+        assert is_closed(store, stack.zone_id)
+        assert all(creations_of(stack, f"s{n}.default.svc.prod.example.com A") == 1 for n in range(6))
+        versions = {u.upstream: u.version for u in UpstreamTable(store).read_all() if "/default/s" in u.upstream}
+        assert versions == {f"prod/default/s{n}/80/TCP": 1 for n in range(6)}

@@ -12,6 +12,7 @@ ROOT: Final = Path(__file__).resolve().parents[3]
 LAYER: Final = ROOT / "layers/dependencies/requirements.txt"
 DEV: Final = ROOT / "requirements/dev.txt"
 SAM: Final = ROOT / "requirements/sam.txt"
+BENCH: Final = ROOT / "requirements/bench.txt"
 _PIN: Final = re.compile(
     r"(?P<name>[a-z0-9.-]+)==(?P<version>[^ ;]+)(?: ; [^\\]*)? \\\n(?P<hashes>(?:    --hash=.*\n?)+)"
 )
@@ -22,7 +23,7 @@ def _pins(path: Path) -> dict[str, str]:
     return {match["name"]: match["version"] for match in _PIN.finditer(path.read_text())}
 
 
-@pytest.mark.parametrize("path", [LAYER, DEV, SAM], ids=lambda path: path.parent.name + "/" + path.name)
+@pytest.mark.parametrize("path", [LAYER, DEV, SAM, BENCH], ids=lambda path: path.parent.name + "/" + path.name)
 def test_every_requirement_is_pinned_with_hashes_and_nothing_else_is_said(path: Path) -> None:
     lines = [line for line in path.read_text().splitlines() if not line.lstrip().startswith("#")]
     names = [line for line in lines if not line.startswith(" ")]
@@ -32,10 +33,11 @@ def test_every_requirement_is_pinned_with_hashes_and_nothing_else_is_said(path: 
     assert [line for line in lines if line.startswith(" ") and not _HASH_LINE.fullmatch(line)] == []
 
 
-def test_tests_run_on_the_versions_that_lambda_gets() -> None:
-    shipped, tested = _pins(LAYER), _pins(DEV)
+@pytest.mark.parametrize("path", [DEV, BENCH], ids=lambda path: path.name)
+def test_tests_and_benches_run_on_the_versions_that_lambda_gets(path: Path) -> None:
+    shipped, used = _pins(LAYER), _pins(path)
 
-    assert {name: tested.get(name) for name in shipped} == shipped
+    assert {name: used.get(name) for name in shipped} == shipped
 
 
 def test_layer_ships_only_the_four_libraries_and_what_they_need() -> None:

@@ -132,6 +132,15 @@ def test_item_that_two_keys_name_takes_two_transactions() -> None:
     assert [[state.key.name for state in chunk.states] for chunk in chunks] == [["a"], ["b"]]
 
 
+def test_transaction_of_many_keys_checks_no_more_fences_than_there_is_room_for() -> None:
+    chunks = cut(*(a_write(f"k{n}", a_piece(n, 1, cluster=f"c{n}")) for n in range(9)))
+    assert [sorted(chunk.clusters) for chunk in chunks] == [
+        ["c0", "c1", "c2", "c3", "prod"],
+        ["c4", "c5", "c6", "c7", "prod"],
+        ["c8", "prod"],
+    ]
+
+
 def test_transaction_is_cut_before_it_has_4_megabytes() -> None:
     chunks = cut(*(a_write(f"k{n}", a_piece(n, 1, size=300_000)) for n in range(30)))
     sizes = [sum(item_bytes(a.item) for a in chunk.actions if isinstance(a, Put)) for chunk in chunks]

@@ -238,6 +238,25 @@ def test_large_key_with_more_slices_than_a_transaction_takes_is_written_and_shri
     assert desk.tables.state.all_slices("prod") == {("shop", "web-1"): "web"}
 
 
+def test_service_with_more_nodes_than_a_transaction_takes_is_cut_and_blocks_no_other_i4() -> None:
+    _, desk = begun()
+    huge = [
+        an_endpoint(f"10.{n // 65536}.{n // 256 % 256}.{n % 256}", pod="p" * 250, node="n" * 250, zone="z" * 60)
+        for n in range(6000)
+    ]
+    desk.record(saw(an_endpoints(*huge), 20, "web-1"), saw(a_service(ports=()), 21, "other"))
+    assert "other.shop.svc.prod.example.com A" in desk.intended("other")
+    (stored,) = [u for u in desk.tables.upstreams.read_all() if u.upstream == "prod/shop/web/80/TCP"]
+    assert (stored.slices, stored.whole) == (24, True)
+    assert [(p.code, p.subject, p.message) for p in desk.state().problems] == [
+        (
+            "TooManyNodes",
+            "prod/shop/web/80/TCP",
+            f"{6000 - len(stored.nodes)} of 6000 nodes are left out: an upstream is full",
+        )
+    ]
+
+
 def test_tombstones_are_swept_once_the_checkpoint_is_past_them() -> None:
     world, desk = begun()
     desk.record(saw(PODS, 20, "web-1", deleted=True))

@@ -34,8 +34,13 @@ def test_a_batch_is_announced_sent_and_closed() -> None:
 def test_what_arrives_while_a_batch_is_under_way_joins_the_next() -> None:
     bench = ZoneBench()
     bench.want("a", {"a A": ["10.0.0.1"]})
-    later = iter([lambda: [bench.want(n, {f"{n} A": ["10.0.0.2"]}) for n in ("b", "c", "d")], list, list])
-    bench.zone.before = lambda: next(later)() and None
+
+    def more() -> None:
+        bench.zone.before = lambda: None
+        for name in ("b", "c", "d"):
+            bench.want(name, {f"{name} A": ["10.0.0.2"]})
+
+    bench.zone.before = more
     bench.run()
     assert [len(batch) for batch in bench.zone.sent] == [2, 5]  # a journal swap is 1 at first, then 2
     assert sorted(bench.zone.sets()) == ["a A", "b A", "c A", "d A"]
@@ -74,6 +79,14 @@ def test_journal_missing_is_made_anew_and_reported() -> None:
     assert bench.zone.sets() == {"a A": ("10.0.0.1",), "b A": ("10.0.0.2",)}
     assert bench.zone.journal != ""
     assert "was missing and is made anew" in bench.writer.report.remark
+
+
+def test_journal_that_never_was_is_not_reported_as_missing() -> None:
+    bench = ZoneBench()
+    bench.want("a", {"a A": ["no address"]})
+    bench.run()
+    assert bench.writer.report.refused == 1
+    assert bench.writer.report.remark == ""
 
 
 @pytest.mark.parametrize("value", ['"heritage=kubesync,owner=somebody-else,epoch=1,batch=b"', '"something else"'])
@@ -148,7 +161,8 @@ def test_journal_that_was_moved_leads_to_the_same_units_again_with_the_journal_a
 
 
 @pytest.mark.parametrize(
-    "error", [ZoneOutcomeUnknownError("no answer"), ZoneThrottledError("Throttling"), ZoneThrottledError("PriorRequest")]
+    "error",
+    [ZoneOutcomeUnknownError("no answer"), ZoneThrottledError("Throttling"), ZoneThrottledError("PriorRequest")],
 )
 def test_the_same_batch_is_sent_again_before_anything_else(error: Exception) -> None:
     bench = ZoneBench()

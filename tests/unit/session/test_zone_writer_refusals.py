@@ -16,7 +16,7 @@ N = 499  # names that fit one batch beside the journal swap: 998 elements when t
 
 def many(bench: ZoneBench, bad: set[int], names: int = N) -> None:
     for number in range(names):
-        value = "not an address" if number in bad else f"10.0.{number // 250}.{number % 250 + 1}"
+        value = f"no address {number}" if number in bad else f"10.0.{number // 250}.{number % 250 + 1}"
         bench.want(f"s{number:03d}", {f"s{number:03d} A": [value]})
 
 
@@ -187,7 +187,7 @@ def test_batches_stay_below_the_limit_of_characters_with_the_journal() -> None:
     bench.run()
     assert len(bench.zone.sets()) == 40
     assert bench.writer.report.refused == 0
-    assert len(bench.zone.sent) == 5
+    assert len(bench.zone.sent) == 4  # 11 where there is no journal yet, then 10 each
 
 
 def test_two_batches_never_share_a_name_that_changes_its_type() -> None:

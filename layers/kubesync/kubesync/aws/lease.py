@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, cast
 
-from kubesync.aws.store import CONTROL, AbsentOrBelow, Condition, Equals, Item, Key, Store, Update
+from kubesync.aws.store import CONTROL, AbsentOrBelow, Check, Condition, Equals, Item, Key, Store, Update
 from kubesync.domain.errors import ConditionFailedError, NotMasterError
 
 _EPOCH: Final = Key(CONTROL, "lease", "epoch")
@@ -48,6 +48,11 @@ _NEVER: Final = Lease("", 0, 0, 0, 0, released=True, clean=True, signal=0)
 def lease_key(shard: str) -> Key:
     """Where the lease of a shard lies."""
     return Key(CONTROL, f"lease#{shard}", "lease")
+
+
+def held_check(shard: str, epoch: int) -> Check:
+    """For a transaction: the lease is held under this epoch."""
+    return Check(lease_key(shard), (Equals("epoch", epoch), Equals("released", value=False)))
 
 
 def _parse(item: Item | None) -> Lease:
@@ -136,8 +141,9 @@ class LeaseTable:
                 Update(self._key, set={"released": True, "clean": clean}, add={"renewal": 1}, conditions=_still(mine))
             )
         except ConditionFailedError as refused:
-            now = _parse(refused.item)
-            if (now.holder, now.epoch, now.released) != (mine.holder, mine.epoch, True):  # else an earlier try had landed
+            now = refused.item or {}
+            landed = (now.get("holder"), now.get("epoch"), now.get("released")) == (mine.holder, mine.epoch, True)
+            if not landed:  # by an earlier try
                 raise NotMasterError("the lease was lost to another session") from refused
 
     def signal(self) -> None:

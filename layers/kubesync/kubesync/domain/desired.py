@@ -44,7 +44,7 @@ from kubesync.domain.headless import (
 from kubesync.domain.names import canonical_name, service_name, why_illegal
 from kubesync.domain.objects import EndpointsObject, Service, ServiceKey
 from kubesync.domain.records import Node, Problem, RecordKey, RecordSet, Zone
-from kubesync.domain.upstreams import upstreams_of
+from kubesync.domain.upstreams import fitting, upstreams_of
 
 # Problems are stored with the key and shown to people; ten thousand bad endpoints must not make ten thousand.
 MAX_PROBLEMS_OF_A_KIND: Final = 10
@@ -120,6 +120,12 @@ def desired(
     upstreams = None
     if groups is not None:
         upstreams = {} if service.type == "ExternalName" else upstreams_of(key, service, groups)
+        for name, nodes in upstreams.items():
+            upstreams[name] = fitting(nodes)
+            if left_out := len(nodes) - len(upstreams[name]):
+                plan.problems.add(
+                    Problem("TooManyNodes", name, f"{left_out} of {len(nodes)} nodes are left out: an upstream is full")
+                )
     return Desired(records, upstreams, _bounded(plan.problems))
 
 

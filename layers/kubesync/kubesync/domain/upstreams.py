@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from hashlib import sha256
+from itertools import chain
 from typing import Final
 
 from kubesync.domain.addresses import Address
@@ -14,6 +15,11 @@ from kubesync.domain.records import Node
 
 # Well below DynamoDB's 400 KB an item, and the size from which DESIGN section 10 slices.
 MAX_SLICE_BYTES: Final = 100_000
+# All slices of a version are written in one transaction, together with the key's own state: well below 4 MB.
+# That is 12,000 nodes or more; what one Service has beyond them is reported and left out.
+MAX_SLICES: Final = 24
+# So many nodes fit in any case, however long their names.
+_ALWAYS_FIT: Final = 1000
 
 _CANONICAL_JSON: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 # Of two sightings of one address and port, as while a pod moves from one slice to another, the better one counts.
@@ -120,3 +126,11 @@ def slice_nodes(nodes: Sequence[Node], max_bytes: int = MAX_SLICE_BYTES) -> list
         slices[-1].append(node)
         size += node_bytes
     return slices
+
+
+def fitting(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """As many nodes, from the first, as one upstream can have."""
+    if len(nodes) <= _ALWAYS_FIT:
+        return tuple(nodes)
+    slices = slice_nodes(nodes)
+    return tuple(nodes) if len(slices) <= MAX_SLICES else tuple(chain.from_iterable(slices[:MAX_SLICES]))

@@ -38,29 +38,37 @@ class Window:
 
     def __init__(self, length_seconds: float) -> None:
         self._length_seconds = length_seconds
-        self._events: dict[tuple[Resource, str, str], RawEvent] = {}
+        self._events: dict[Resource, dict[tuple[str, str], RawEvent]] = {}
         self._snapshots: dict[Resource, Snapshot] = {}
         self._checkpoints: dict[Resource, int] = {}
         self._opened_at: float | None = None
         self._received = 0
 
     def add_events(self, events: Sequence[RawEvent], now: float) -> None:
-        """Keep each event unless a newer one of the same object, or a list that is not older, is already there."""
+        """Keep each event unless a newer one of the same object, or a list that is not older, is already there.
+
+        Args:
+            events: one or more, of one resource.
+        """
         # The hot path of a session: nothing that can be done once for all of them is done for each.
-        if self._opened_at is None:
-            self._opened_at = now
-        kept, snapshots, checkpoints = self._events, self._snapshots, self._checkpoints
+        self._open(now)
         self._received += len(events)
+        resource = events[0].resource
+        kept = self._events.setdefault(resource, {})
+        snapshot = self._snapshots.get(resource)
+        listed = -1 if snapshot is None else snapshot.resource_version
+        newest = 0
         for event in events:
-            resource, version = event.resource, event.resource_version
-            if snapshots and resource in snapshots and version <= snapshots[resource].resource_version:
+            version = event.resource_version
+            if version <= listed:
                 continue
-            place = (resource, event.namespace, event.name)
+            place = (event.namespace, event.name)
             known = kept.get(place)
             if known is None or known.resource_version < version:
                 kept[place] = event
-            if version > checkpoints.get(resource, 0):
-                checkpoints[resource] = version
+            if version > newest:
+                newest = version
+        self._advance(resource, newest)
 
     def add_bookmark(self, resource: Resource, resource_version: int) -> None:
         """Move the checkpoint; a bookmark alone opens no window."""
@@ -73,11 +81,9 @@ class Window:
         """
         self._open(now)
         resource = snapshot.resource
-        self._events = {
-            place: event
-            for place, event in self._events.items()
-            if event.resource is not resource
-            or (event.resource_version > snapshot.resource_version and not snapshot.store_went_back)
+        pending = {} if snapshot.store_went_back else self._events.get(resource, {})
+        self._events[resource] = {
+            place: event for place, event in pending.items() if event.resource_version > snapshot.resource_version
         }
         earlier = self._snapshots.get(resource)
         if earlier is not None and earlier.store_went_back and not snapshot.store_went_back:
@@ -93,7 +99,11 @@ class Window:
     def close(self) -> WindowContent:
         """Hand over what was collected and begin anew."""
         content = WindowContent(
-            tuple(sorted(self._events.values(), key=lambda e: (e.resource, e.resource_version))),
+            tuple(
+                event
+                for resource in sorted(self._events)
+                for event in sorted(self._events[resource].values(), key=lambda e: e.resource_version)
+            ),
             self._snapshots,
             self._checkpoints,
             self._opened_at,

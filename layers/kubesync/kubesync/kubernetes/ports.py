@@ -14,7 +14,7 @@ class WatchSink(Protocol):
     """Takes what a reflector saw, in order. Called from the listener's thread; must be quick and thread-safe."""
 
     def on_events(self, events: Sequence[RawEvent]) -> None:
-        """ADDED, MODIFIED and DELETED events, one or more, in order: those that came in one block of the stream."""
+        """ADDED, MODIFIED and DELETED events of the resource, one or more, in order: those of one block of the stream."""
 
     def on_bookmark(self, resource_version: int) -> None:
         """Everything up to this version has been seen."""

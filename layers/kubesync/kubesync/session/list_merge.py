@@ -39,9 +39,7 @@ class ListMerge:
         forced: a person lets held deletions through.
     """
 
-    def __init__(
-        self, ledger: Ledger, table: StateTable, probed: str | None, *, forced: bool
-    ) -> None:
+    def __init__(self, ledger: Ledger, table: StateTable, probed: str | None, *, forced: bool) -> None:
         self._ledger = ledger
         self._table = table
         self._probed = probed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from aws_lambda_powertools import Logger
@@ -13,6 +14,7 @@ from kubesync.aws.claims import ClaimTable
 from kubesync.aws.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.fences import raise_fence
 from kubesync.aws.inflight import InflightTable
+from kubesync.aws.lease import held_check
 from kubesync.aws.listeners import ListenerTable
 from kubesync.aws.state import StateTable
 from kubesync.aws.store import Store
@@ -21,13 +23,21 @@ from kubesync.aws.zone_problems import ZoneProblemTable
 from kubesync.aws.zones import ZoneClient
 from kubesync.clock import Clock
 from kubesync.domain.batches import BatchLimits
-from kubesync.domain.errors import ErrorCode, ListenerError, NotMasterError, StoreError
+from kubesync.domain.errors import (
+    ErrorCode,
+    ListenerError,
+    NotMasterError,
+    StoreBusyError,
+    StoreError,
+    StoreOutcomeUnknownError,
+)
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.state import KeyState
 from kubesync.session.closer import Closer
 from kubesync.session.cluster_runner import ClusterRunner, RunnerEvents
 from kubesync.session.lease_keeper import LeaseKeeper
 from kubesync.session.ledger import Ledger
+from kubesync.session.patience import patiently
 from kubesync.session.planner import Tables
 from kubesync.session.ports import Connector, Progress
 from kubesync.session.reclaim import Reclaimer
@@ -105,12 +115,11 @@ class Master:
         Args:
             hold_zones: write no zone before ``release_zones``.
         """
-        configs = self.clusters.all(self.parts.settings.shard)
+        configs = self._patiently(lambda: list(self.clusters.all(self.parts.settings.shard)))
         for config in configs:
-            raise_fence(self.parts.store, config.name, self.transactor.epoch)
-            self.fenced.add(config.name)
+            self._patiently(partial(self._fence, config.name))
         for config in configs:
-            self._register(config)
+            self._patiently(partial(self._register, config))
         zones = {zone.id: zone for ledger in self.ledgers.values() for zone in ledger.rules.zones}
         self.pool = self.pool_type(
             self._zone_means(), self.parts.clock, clean=clean, zones=zones, on_not_master=self._not_master
@@ -124,9 +133,20 @@ class Master:
         assert self.pool is not None
         self._held = False
         if not self._clean:
-            self.pool.settle(self.inflight.zones())
+            self.pool.settle(self._patiently(lambda: list(self.inflight.zones())))
         for name in list(self.ledgers):
-            self._take_queue(name)
+            self._patiently(partial(self._take_queue, name))
+
+    def _patiently[T](self, call: Callable[[], T]) -> T:
+        return patiently(call, self.transactor.check, self.parts.clock, self.deadline)
+
+    def _fence(self, cluster: str) -> None:
+        epoch = self.transactor.epoch
+        try:
+            raise_fence(self.parts.store, cluster, epoch, held_check(self.parts.settings.shard, epoch))
+        except StoreOutcomeUnknownError as unknown:
+            raise StoreBusyError(str(unknown)) from unknown  # the same again does no harm
+        self.fenced.add(cluster)
 
     def _register(self, config: ClusterConfig) -> None:
         ledger = self.ledgers.get(config.name)
@@ -211,8 +231,7 @@ class Master:
     def adopt(self, config: ClusterConfig) -> None:
         """Begin with a cluster that was registered, or go on with a changed configuration."""
         if config.name not in self.fenced:
-            raise_fence(self.parts.store, config.name, self.transactor.epoch)
-            self.fenced.add(config.name)
+            self._patiently(partial(self._fence, config.name))
         self._register(config)
         if config.name not in self._queues_taken:
             self._take_queue(config.name)

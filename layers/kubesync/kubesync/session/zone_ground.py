@@ -34,7 +34,6 @@ from kubesync.session.ledger import Ledger
 from kubesync.session.ports import Progress
 from kubesync.session.transactor import StaleStateError, Transactor
 
-
 logger = Logger(service="kubesync", child=True)
 
 
@@ -121,11 +120,16 @@ class ZoneGround:
                     f"the journal of zone {self.zone_id} (epoch {journal.epoch}) is not one that our tables "
                     f"(epoch {self._means.transactor.epoch}) can know: were they lost or restored? see `kubesync recover`"
                 )
-        elif self._journal is not None or self.known_inflight() is not None:
+        elif self._journal is not None or self._landed_once():
             self.remark = f"the journal of zone {self.zone_id} was missing and is made anew"
             logger.warning("the journal of a zone was missing and is made anew", zone=self.zone_id)
         self._journal, self._journal_read = journal, True
         return journal
+
+    def _landed_once(self) -> bool:
+        """Whether a batch of ours is known to have landed here: only what has landed, or was settled, is cleared."""
+        inflight = self.known_inflight()
+        return inflight is not None and not inflight.batch
 
     def _beyond_us(self, journal: Journal) -> bool:
         """Whether a journal of ours tells of writes that our tables do not: a later epoch, or writes without an inflight item.

@@ -1,0 +1,40 @@
+"""The stores that the lease is held on: in memory, and moto over HTTP."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import boto3
+import pytest
+
+from kubesync.aws.dynamodb import DynamoStore, build_dynamodb_client
+from kubesync.aws.store import Store
+from kubesync.aws.tables import create_tables, table_names
+from kubesync.clock import SystemClock
+from kubesync_local.embedded_dynamodb import EmbeddedDynamoDB
+from support.memory_store import MemoryStore
+
+
+@pytest.fixture(scope="module")
+def moto_store() -> Iterator[Store]:
+    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="eu-west-1")
+    with EmbeddedDynamoDB() as server:
+        client = build_dynamodb_client(session, connect_timeout=5, read_timeout=30, endpoint_url=server.url)
+        create_tables(client, "kubesync-lease")
+        yield DynamoStore(client, table_names("kubesync-lease"), SystemClock())
+        client.close()
+
+
+@pytest.fixture(params=["memory", "moto"])
+def store(request: pytest.FixtureRequest) -> Store:
+    if request.param == "memory":
+        return MemoryStore(clock=SystemClock())
+    found: Store = request.getfixturevalue("moto_store")
+    return found
+
+
+@pytest.fixture
+def shard() -> str:
+    """A shard of the test's own: the tables outlive it."""
+    return uuid.uuid4().hex[:8]
