@@ -20,8 +20,8 @@ from kubesync_local.apiserver import ApiServer
 from kubesync_local.cli import main
 from kubesync_local.embedded_dynamodb import EmbeddedDynamoDB
 from kubesync_local.route53 import StrictRoute53
+from support.secrets_watch import AWS_SECRET, TOKEN, leak_in
 
-TOKEN: Final = "token-of-a-test-that-must-not-leak"
 ROOT: Final = Path(__file__).resolve().parents[2]
 _PATHS: Final = os.pathsep.join(str(ROOT / part) for part in ("layers/kubesync", "local"))
 
@@ -33,6 +33,10 @@ class Ran:
     status: int
     out: str
     err: str
+
+    def __post_init__(self) -> None:
+        found = leak_in([self.out, self.err])
+        assert not found, f"I8: a command printed a credential: {found}"
 
     @property
     def json(self) -> Any:
@@ -121,7 +125,7 @@ def a_cli_stack() -> Iterator[CliStack]:
         made.environment = {
             **a_bare_environment(),
             "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_SECRET_ACCESS_KEY": AWS_SECRET,
             "AWS_REGION": "eu-west-1",
             "AWS_ENDPOINT_URL_DYNAMODB": dynamodb.url,
             "AWS_ENDPOINT_URL_ROUTE_53": route53.url,

@@ -25,7 +25,7 @@ def environment_of(dynamodb_url: str, route53_url: str, **settings: object) -> d
         **kept,
         "PYTHONPATH": os.pathsep.join(str(ROOT / part) for part in ("layers/kubesync", "local", "tests")),
         "AWS_ACCESS_KEY_ID": "AKIATEST",
-        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_SECRET_ACCESS_KEY": "aws-secret-of-a-test-that-must-not-leak",
         "AWS_DEFAULT_REGION": "eu-west-1",
         "AWS_EC2_METADATA_DISABLED": "true",
         "AWS_ENDPOINT_URL_DYNAMODB": dynamodb_url,

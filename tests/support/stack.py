@@ -21,7 +21,7 @@ from kubesync.aws.dynamodb import build_dynamodb_client
 from kubesync.aws.resync_requests import ResyncRequest
 from kubesync.aws.route53 import Route53ZoneClient, build_route53_client
 from kubesync.aws.state import StateTable
-from kubesync.aws.store import Store
+from kubesync.aws.store import KEY_ATTRIBUTES, Store
 from kubesync.aws.tables import create_tables
 from kubesync.aws.upstreams import UpstreamTable
 from kubesync.aws.zones import ZoneClient
@@ -36,16 +36,16 @@ from kubesync_local.embedded_dynamodb import EmbeddedDynamoDB
 from kubesync_local.route53 import Limits, StrictRoute53
 from support.memory_store import MemoryStore
 from support.route53 import wire_change
+from support.secrets_watch import AWS_SECRET, TOKEN, leak_in
 from support.shifted_clock import ShiftedClock
 
-TOKEN = "token-of-a-test-that-must-not-leak"
 REGION = "eu-west-1"
 
 
 @cache
 def a_boto_session() -> boto3.Session:
     """Made-up credentials; a region to sign for. One for all stacks: loading AWS's models takes longer than a session."""
-    return boto3.Session(aws_access_key_id="AKIATEST", aws_secret_access_key="secret", region_name=REGION)
+    return boto3.Session(aws_access_key_id="AKIATEST", aws_secret_access_key=AWS_SECRET, region_name=REGION)
 
 
 class StackApplication(Application):
@@ -218,6 +218,14 @@ class Stack:
         for running in self._running:
             running.thread.join(30)
 
+    def assert_no_secret(self) -> None:
+        """I8: no credential stands in a table or a zone, none was reported, told or sent as a comment."""
+        items = [item for table in KEY_ATTRIBUTES for item in self.store.scan(table)]
+        said = [(running.events, [report.document() for report in running.result]) for running in self._running]
+        sent = [(call.comment, call.changes) for call in self.r53.calls]
+        found = leak_in([items, said, sent])
+        assert not found, f"I8: a credential was left behind: {found}"
+
 
 @contextmanager
 def a_stack(
@@ -247,6 +255,7 @@ def a_stack(
             yield made
         finally:
             made.close()
+        made.assert_no_secret()
 
 
 @contextmanager

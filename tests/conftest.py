@@ -1,0 +1,38 @@
+"""What holds for every test: no credential is logged or printed (I8)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Iterator
+
+import pytest
+
+from support.secrets_watch import LeakingLogs, leak_in
+
+_PRINTED = ("capstdout", "capstderr", "caplog")
+
+
+@pytest.fixture(autouse=True)
+def _no_secret_is_logged() -> Iterator[None]:
+    """I8: looks at the log while the test runs, whatever thread writes it."""
+    handler = LeakingLogs()
+    # Powertools' loggers have handlers of their own, and do not always hand records on.
+    loggers = [logging.getLogger(), logging.getLogger("kubesync")]
+    for logger in loggers:
+        logger.addHandler(handler)
+    yield
+    for logger in loggers:
+        logger.removeHandler(handler)
+    assert not handler.leaks, f"I8: a credential was logged: {handler.leaks[0]}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """I8: looks at what the test printed, and at what sessions in it did."""
+    report = yield
+    if report.passed and (found := leak_in([getattr(report, name) for name in _PRINTED])):
+        report.outcome = "failed"
+        report.longrepr = f"I8: a credential was printed: {found}"
+    return report
