@@ -17,15 +17,14 @@ _FORMS: Final = tuple(
     for form in (
         _TELLTALE,
         # Whatever stands before it, base64 writes a text in one of three ways.
-        *(
-            base64.b64encode(b"-" * shift + _TELLTALE.encode()).decode()[4:-4]
-            for shift in range(3)
-        ),
+        *(base64.b64encode(b"-" * shift + _TELLTALE.encode()).decode()[4:-4] for shift in range(3)),
     )
 )
 # A bearer token of whatever kind, a token for EKS, the signature of a request to AWS.
 _ANY_CREDENTIAL: Final = re.compile(
-    "|".join([*_FORMS, r"Bearer [A-Za-z0-9._~+/-]{16,}", r"k8s-aws-v1\.[A-Za-z0-9_-]{8,}", r"X-Amz-Signature=[0-9a-f]{8,}"])
+    "|".join(
+        [*_FORMS, r"Bearer [A-Za-z0-9._~+/-]{16,}", r"k8s-aws-v1\.[A-Za-z0-9_-]{8,}", r"X-Amz-Signature=[0-9a-f]{8,}"]
+    )
 )
 
 

@@ -274,4 +274,3 @@ def play_large_absence_is_held(count: int, missing: int) -> None:
         stack.resync(FORCE)
         gone = {name for n in range(missing) for name in (record(f"s{n:02d}"), upstream(f"s{n:02d}"))}
         assert whole(stack) == {name: value for name, value in before.items() if name not in gone}
-

@@ -27,7 +27,11 @@ def test_i4_bad_object_in_a_list_blocks_no_other_and_heals(title: str) -> None:
 
 
 JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.text(max_size=20) | st.sampled_from(["\ud800", "\u0000"]),
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**20), 10**20)
+    | st.text(max_size=20)
+    | st.sampled_from(["\ud800", "\u0000"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
 )
@@ -37,7 +41,8 @@ SHAPES: dict[str, dict[str, Any]] = {
         metadata={"annotations": {"external-dns.kubernetes.io/hostname": "odd.example.com"}, "labels": {"a": "b"}},
     ),
     "endpoints": raw_endpoints(
-        "odd", subsets=[{"addresses": [{"ip": "10.42.0.9", "nodeName": "n"}], "ports": [{"name": "http", "port": 8080}]}]
+        "odd",
+        subsets=[{"addresses": [{"ip": "10.42.0.9", "nodeName": "n"}], "ports": [{"name": "http", "port": 8080}]}],
     ),
 }
 
@@ -61,7 +66,9 @@ PLACES = [
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.lists(st.tuples(st.sampled_from(PLACES), JSON_VALUES), min_size=1, max_size=6))
-def test_i4_anything_anywhere_in_an_object_is_survived(mutations: list[tuple[tuple[str, tuple[str | int, ...]], object]]) -> None:
+def test_i4_anything_anywhere_in_an_object_is_survived(
+    mutations: list[tuple[tuple[str, tuple[str | int, ...]], object]],
+) -> None:
     """Each example: a session that lists some broken objects, is sent others, and publishes the good ones."""
     odd = []
     for number, ((resource, path), value) in enumerate(mutations):

@@ -57,7 +57,7 @@ def test_watch_for_secrets_reads_data_and_tracebacks_of_logs() -> None:
 
 
 def test_stack_that_leaves_a_secret_in_a_table_fails_i8() -> None:
-    with pytest.raises(AssertionError, match="I8"), a_stack() as stack:  # noqa: PT012 - it raises at its end
+    with pytest.raises(AssertionError, match="I8"), a_stack() as stack:
         stack.store.write(Put(Key(AUDIT, "sessions", "1"), {"message": f"no token {TOKEN}"}))
 
 

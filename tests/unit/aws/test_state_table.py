@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
+from typing import Any
 
 import pytest
 
 from kubesync.aws.state import BUCKETS, Queued, StateTable, open_key, slice_key, state_key
-from kubesync.aws.store import STATE, Absent, Delete, Equals, Key, Put, Store
+from kubesync.aws.store import STATE, Absent, Delete, Equals, Item, Key, Put, Store
 from kubesync.domain.errors import TransactionRefusedError
 from kubesync.domain.records import Problem, RecordKey, RecordSet
 from kubesync.domain.state import KeyState, Name, OpenMark
@@ -80,6 +82,45 @@ def test_large_state_is_sliced_and_shrinks_again() -> None:
         assert len(list(store.scan(STATE))) == slices
     assert put(store, table, state, KeyState(a_key())) == KeyState(a_key())
     assert list(store.scan(STATE)) == []
+
+
+class ReplacedMeanwhile(MemoryStore):
+    """Runs something right after the first answer to a batch of reads, or to a query."""
+
+    def __init__(self) -> None:
+        super().__init__(clock=ManualClock())
+        self.then: list[Callable[[], object]] = []
+
+    def batch_get(self, keys: Sequence[Key]) -> dict[Key, Item]:
+        found = super().batch_get(keys)
+        while self.then:
+            self.then.pop()()
+        return found
+
+    def query(self, table: str, partition: str, **wanted: Any) -> Iterator[Item]:
+        found = list(super().query(table, partition, **wanted))
+        if len(found) > 1:
+            # The page ended after the head; the next one shows the slices of a later version.
+            yield found[0]
+            while self.then:
+                self.then.pop()()
+            found = [found[0], *list(super().query(table, partition, **wanted))[1:]]
+            yield from found[1:]
+        else:
+            yield from found
+
+
+@pytest.mark.parametrize("whole_cluster", [False, True])
+def test_key_that_is_replaced_while_it_is_read_is_read_again(whole_cluster: bool) -> None:
+    store = ReplacedMeanwhile()
+    table = StateTable(store)
+    first = put(store, table, KeyState(a_key()), KeyState(a_key(), intended=HELD, problems=long(5_000)))
+    assert first.slices > 1
+    later = replace(first, problems=long(5_000, salt=1))
+    store.then.append(lambda: put(store, table, first, later))
+    (read,) = table.load_all("prod") if whole_cluster else table.load([a_key()]).values()
+    assert read.version == 2
+    assert read.problems == later.problems
 
 
 def test_large_state_that_goes_takes_its_slices_with_it() -> None:

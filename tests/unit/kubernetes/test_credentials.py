@@ -10,6 +10,7 @@ import pytest
 
 from kubesync.domain.errors import DeniedError
 from kubesync.kubernetes.credentials import EksToken, EnvironmentToken, FileToken, StaticToken
+from kubesync.kubernetes.transport import without_secret
 from support.manual_clock import ManualClock
 
 
@@ -133,3 +134,18 @@ def test_eks_token_without_a_region_is_a_denial(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     with pytest.raises(DeniedError, match="no token for EKS cluster prod: "):
         EksToken(boto3.Session(), "prod", ManualClock()).token()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("no token here", "no token here"),
+        ("Bearer abcdefghijklmnopqrstuvwxyz is refused", "Bearer *** is refused"),
+        ("abcdefghijklmnopqrstuvwxyz, abcdefghijklmnopqrstuvwxyz", "***, ***"),
+        ("cut off: abcdefghijklmnop…", "cut off: ***…"),
+        ("abcdefghijk", "abcdefghijk"),
+    ],
+)
+def test_secret_is_hidden_wherever_it_stands_i8(text: str, shown: str) -> None:
+    assert without_secret(text, "abcdefghijklmnopqrstuvwxyz") == shown
+    assert without_secret(text, "") == text

@@ -3,7 +3,7 @@
 partition                       sort                              holds
 ---------                       ----                              -----
 <cluster>#<bucket 0..f>         key#<namespace>/<name>            head: version, tx, slices, body
-                                key#<namespace>/<name>#<001..>    further slices of a body over 100 KB
+                                key#<namespace>/<name>#<001..>    further slices of a body over 100 KB, ``of`` a version
                                 slice#<namespace>/<object>        service: the label's last value (EndpointSlices only)
 <cluster>#open#<0..3>           <namespace>/<name>                open mark: attempts, retry_at, reason
                                 <namespace>/<name>#heir#<name>    the key was given a name, and has to be planned
@@ -19,6 +19,7 @@ from typing import Final, cast
 
 from kubesync.aws.state_codec import SCHEMA, decode_state, encode_state, pack, unpack
 from kubesync.aws.store import STATE, Absent, Action, Delete, Equals, Item, Key, Put, Store
+from kubesync.domain.errors import StoreBusyError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import KeyState, Name, OpenMark
 
@@ -26,6 +27,7 @@ BUCKETS: Final = 16
 # Fewer than the buckets of keys: a take-over queries all of them, however little there is to do (I7).
 OPEN_PARTITIONS: Final = 4
 MAX_BODY_BYTES: Final = 100_000
+_TORN_READS: Final = 5
 _GONE: Final = "gone"
 
 
@@ -97,11 +99,11 @@ class StateTable:
             items: list[Item] = []  # a head, then its slices: "#" sorts before every character of a name
             for item in self._store.query(STATE, f"{cluster}#{bucket:x}", prefix="key#"):
                 if "version" in item and items:
-                    yield _assemble(cluster, items, marks)
+                    yield self._assemble(cluster, items, marks)
                     items = []
                 items.append(item)
             if items:
-                yield _assemble(cluster, items, marks)
+                yield self._assemble(cluster, items, marks)
 
     def open_keys(self, cluster: str) -> Iterator[tuple[ServiceKey, OpenMark]]:
         """The durable work queue of a cluster."""
@@ -164,7 +166,10 @@ class StateTable:
             "body": head,
         }
         actions: list[Action] = [Put(place, cast(Item, item), guard)]
-        actions += [Put(_slice_place(place, n), {"v": SCHEMA, "body": body}) for n, body in enumerate(rest, 1)]
+        actions += [
+            Put(_slice_place(place, n), {"v": SCHEMA, "of": stored.version, "body": body})
+            for n, body in enumerate(rest, 1)
+        ]
         actions += [Delete(_slice_place(place, n)) for n in range(1 + len(rest), before.slices)]
         actions += self._mark_change(before, after)
         return stored, actions
@@ -206,16 +211,26 @@ class StateTable:
         return actions
 
     def _decode(self, key: ServiceKey, head: Item, mark: OpenMark | None) -> KeyState:
-        count = cast(int, head["slices"])
-        places = [_slice_place(state_key(key), n) for n in range(1, count)]
-        found = self._store.batch_get(places) if places else {}
-        return _decode_items(key, [head, *(found[place] for place in places)], mark)
+        items = [head]
+        for _ in range(_TORN_READS):
+            places = [_slice_place(state_key(key), n) for n in range(1, cast(int, items[0]["slices"]))]
+            found = self._store.batch_get([state_key(key), *places]) if places else {}
+            items = [found.get(state_key(key), items[0]), *(found[place] for place in places if place in found)]
+            if _whole(items):
+                return _decode_items(key, items, mark)
+        raise StoreBusyError(f"the state of {key} keeps changing while it is read")
+
+    def _assemble(self, cluster: str, items: list[Item], marks: Mapping[ServiceKey, OpenMark]) -> KeyState:
+        namespace, _, name = cast(str, items[0]["sk"]).removeprefix("key#").partition("/")
+        key = ServiceKey(cluster, namespace, name)
+        # A page of a query is no transaction: a key that was replaced meanwhile is read again by itself.
+        return _decode_items(key, items, marks.get(key)) if _whole(items) else self.load([key])[key]
 
 
-def _assemble(cluster: str, items: list[Item], marks: Mapping[ServiceKey, OpenMark]) -> KeyState:
-    namespace, _, name = cast(str, items[0]["sk"]).removeprefix("key#").partition("/")
-    key = ServiceKey(cluster, namespace, name)
-    return _decode_items(key, items, marks.get(key))
+def _whole(items: list[Item]) -> bool:
+    """Whether a head and its slices are of one version."""
+    head, *rest = items
+    return len(items) == head["slices"] and all(item.get("of") == head["version"] for item in rest)
 
 
 def _decode_items(key: ServiceKey, items: list[Item], mark: OpenMark | None) -> KeyState:

@@ -8,7 +8,7 @@ import requests
 
 from kubesync.kubernetes.connections import Interrupter, Phase
 from kubesync.kubernetes.failures import FOREIGN_ERRORS, classify
-from kubesync.kubernetes.lines import ChunkDecoder, LineSplitter, MalformedBodyError
+from kubesync.kubernetes.lines import ChunkDecoder, LineSplitter, MalformedBodyError, whole_lines
 
 _BLOCK_BYTES: Final = 256 * 1024  # one read of the socket
 
@@ -20,6 +20,7 @@ class LineStream:
         self._response = response
         self._interrupter = interrupter
         self._authority = authority
+        self._max_bytes = max_bytes
         self._splitter = LineSplitter(max_bytes)
         plain = response.headers.get("Content-Encoding", "identity") == "identity"
         # The file object below http.client takes what the socket has, urllib3's own readers wait for whole chunks.
@@ -37,8 +38,7 @@ class LineStream:
         """
         self._interrupter.set_read_timeout(timeout_seconds)
         try:
-            pieces = self._pieces()
-            lines = None if pieces is None else self._splitter.feed(pieces)
+            lines = self._lines()
         except FOREIGN_ERRORS as error:
             self._interrupter.check()
             raise classify(error, Phase.BODY, self._authority) from None
@@ -48,16 +48,19 @@ class LineStream:
     def close(self) -> None:
         self._response.close()
 
-    def _pieces(self) -> list[bytes] | None:
+    def _lines(self) -> list[bytes] | None:
         if self._file is None:
             piece = self._response.raw.read1(_BLOCK_BYTES, decode_content=True)
-            return [piece] if piece else None
+            return self._splitter.feed([piece]) if piece else None
         if self._decoder.ended:
             return None
         block = self._file.read1(_BLOCK_BYTES)
         if not block:
             raise MalformedBodyError("the connection was closed inside a chunk or before the last one")
-        return self._decoder.feed(block)
+        if not self._decoder.between_chunks or self._splitter.unfinished:
+            return self._splitter.feed(self._decoder.feed(block))
+        lines, rest = whole_lines(block, self._max_bytes)
+        return lines + self._splitter.feed(self._decoder.feed(block[rest:]))
 
 
 def _socket_file(response: requests.Response) -> Any:

@@ -31,6 +31,7 @@ from kubesync.kubernetes.urls import ApiRequest, Server, parse_server
 VERSION: Final = "0.1.0"
 _BLOCK_BYTES: Final = 256 * 1024  # one read of a body
 _STATUS_BYTES: Final = 64 * 1024  # of a refusal's body, the part that is read
+_TELLING_CHARACTERS: Final = 12  # of a secret's beginning: fewer are none
 _NEVER: Final = math.inf
 
 logger = Logger(service="kubesync", child=True)
@@ -80,6 +81,7 @@ class ApiClient:
         self._clock = clock or SystemClock()
         self._interrupter = Interrupter()
         self._ready: tuple[Server, requests.Session] | None = None
+        self._token = ""
 
     @property
     def policy(self) -> ReflectorPolicy:
@@ -125,6 +127,11 @@ class ApiClient:
             if response.status_code != 200:
                 raise self._refusal(server, response)
             yield server, response
+        except ListenerError as error:
+            # What a server says, in a refusal as well as in a stream, may repeat what it was sent (I8).
+            error.message = without_secret(error.message, self._token)
+            error.args = (error.message,)
+            raise
         finally:
             response.close()
             if _ends_with_its_connection(response):
@@ -192,6 +199,7 @@ class ApiClient:
         if not token.isascii() or not token.isprintable() or " " in token or not token:
             # requests would refuse it too, and print it.
             raise DeniedError("the token is empty or holds characters that no HTTP header can carry")
+        self._token = token
         return {"Authorization": f"Bearer {token}"}
 
     def _read_all(self, server: Server, response: requests.Response, deadline: float) -> bytes:
@@ -223,7 +231,9 @@ class ApiClient:
         """
         status = response.status_code
         message, retry_after = self._read_status(response)
-        text = one_line(f"{server.authority}: HTTP {status}{': ' if message else ''}{message}")
+        # Before it is cut off: a part of a token is one too.
+        said = without_secret(message, self._token)
+        text = one_line(f"{server.authority}: HTTP {status}{': ' if said else ''}{said}")
         if status == 410:
             return TooOldError(text)
         if status in (401, 403):
@@ -244,8 +254,18 @@ class ApiClient:
         details = status.get("details")
         if retry_after is None and isinstance(details, dict):
             retry_after = _seconds(details.get("retryAfterSeconds"))
-        sent = str(response.request.headers.get("Authorization", "")).removeprefix("Bearer ")
-        return (str(message).replace(sent, "***") if sent else str(message)), retry_after
+        return str(message), retry_after
+
+
+def without_secret(text: str, secret: str) -> str:
+    """The text with every occurrence of a secret hidden, also where only its beginning is left of it."""
+    start = secret[:_TELLING_CHARACTERS]
+    while secret and (at := text.find(start)) >= 0:
+        end = at + len(start)
+        while end < len(text) and end - at < len(secret) and text[end] == secret[end - at]:
+            end += 1
+        text = f"{text[:at]}***{text[end:]}"
+    return text
 
 
 def _seconds(value: object) -> float | None:
