@@ -20,7 +20,8 @@ from kubesync_local.apiserver import ApiServer
 from kubesync_local.cli import main
 from kubesync_local.embedded_dynamodb import EmbeddedDynamoDB
 from kubesync_local.route53 import StrictRoute53
-from support.secrets_watch import AWS_SECRET, TOKEN, leak_in
+from support.secrets_watch import AWS_SECRET, leak_in
+from support.secrets_watch import TOKEN as TOKEN
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _PATHS: Final = os.pathsep.join(str(ROOT / part) for part in ("layers/kubesync", "local"))

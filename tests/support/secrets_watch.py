@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import logging
 import re
 import zlib
@@ -42,10 +43,8 @@ def _texts(value: object) -> Iterator[str]:
         yield value
     elif isinstance(value, bytes):
         yield value.decode("utf-8", "replace")
-        try:
+        with contextlib.suppress(zlib.error):
             yield zlib.decompress(value).decode("utf-8", "replace")
-        except zlib.error:
-            pass
     elif isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _texts(key)

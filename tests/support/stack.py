@@ -36,7 +36,8 @@ from kubesync_local.embedded_dynamodb import EmbeddedDynamoDB
 from kubesync_local.route53 import Limits, StrictRoute53
 from support.memory_store import MemoryStore
 from support.route53 import wire_change
-from support.secrets_watch import AWS_SECRET, TOKEN, leak_in
+from support.secrets_watch import AWS_SECRET, leak_in
+from support.secrets_watch import TOKEN as TOKEN
 from support.shifted_clock import ShiftedClock
 
 REGION = "eu-west-1"

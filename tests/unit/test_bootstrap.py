@@ -37,7 +37,7 @@ def test_address_trust_and_times_are_those_of_the_configuration(session: boto3.S
 
 def test_kubeconfig_works_on_a_persons_machine_only(session: boto3.Session) -> None:
     with pytest.raises(DeniedError, match="on a person's machine only"):
-        access(session, local=False, kubeconfig="/home/somebody/.kube/config")
+        access(session, local=False, kubeconfig="/srv/.kube/config")
 
 
 @pytest.mark.parametrize("reference", ["file:/etc/token", "env:TOKEN"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from kubesync.domain.errors import ErrorCode
@@ -25,7 +25,6 @@ class Bad:
     resource: str = "services"
     encoded: bytes = b""
     key: str = "shop/bad"
-    changes: dict[str, Any] = field(default_factory=dict)
 
 
 def _service(reported: str = UNREADABLE, name: str = "bad", **changes: Any) -> Bad:

@@ -106,6 +106,10 @@ def _foreign_journal(stack: Stack, zone_id: str, action: str = "CREATE") -> None
     _change(stack, zone_id, wire_change(action, "_kubesync-test-0.a.example.net", "TXT", [value]))
 
 
+def _delete(stack: Stack, zone_id: str) -> None:
+    stack.r53.account.delete(zone_id)
+
+
 def _nothing(_stack: Stack, _zone_id: str) -> None: ...
 
 
@@ -129,7 +133,7 @@ TROUBLES: Final[dict[str, Trouble]] = {
     "of another owner": Trouble(
         _foreign_journal, lambda stack, zone: _foreign_journal(stack, zone, "DELETE"), "belongs to another"
     ),
-    "deleted": Trouble(lambda stack, zone: stack.r53.account.delete(zone) and None, _nothing, "zone"),
+    "deleted": Trouble(_delete, _nothing, "zone"),
 }
 
 

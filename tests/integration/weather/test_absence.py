@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from integration.weather import scenarios_absence as scenarios
+from kubesync_local.apiserver.faults import Fault
 
 
 @pytest.mark.parametrize("empty", [("services",), ("endpoints",), ("services", "endpoints")], ids="+".join)
@@ -21,7 +22,7 @@ def test_i5_another_cluster_at_the_address_deletes_nothing(count: int) -> None:
 
 
 @pytest.mark.parametrize("answer", [scenarios.ANOTHER, scenarios.NO_ANSWER], ids=["another uid", "no answer"])
-def test_i5_endpoints_of_another_cluster_delete_nothing(answer: scenarios.Answer) -> None:
+def test_i5_endpoints_of_another_cluster_delete_nothing(answer: Fault) -> None:
     scenarios.play_endpoints_of_another_cluster(answer)
 
 
