@@ -1,13 +1,24 @@
-"""What holds for every test: no credential is logged or printed (I8)."""
+"""What holds for every test: no credential is logged or printed (I8); hypothesis does not judge by the wall clock."""
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Generator, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from support.secrets_watch import LeakingLogs, leak_in
+
+# A busy machine is no failure. In CI the examples are always the same: a new one is for whoever is there to look at it.
+settings.register_profile(
+    "kubesync",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=bool(os.environ.get("CI")),
+)
+settings.load_profile("kubesync")
 
 _PRINTED = ("capstdout", "capstderr", "caplog")
 
