@@ -24,13 +24,13 @@ from support.memory_store import MemoryStore
 ENDPOINT_VARIABLE = "KUBESYNC_TEST_DYNAMODB_ENDPOINT"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def moto_url() -> Iterator[str]:
     with EmbeddedDynamoDB() as server:
         yield server.url
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def moto_session() -> boto3.session.Session:
     return boto3.session.Session(
         aws_access_key_id="test", aws_secret_access_key="test", aws_session_token=None, region_name="eu-west-1"
@@ -48,12 +48,12 @@ def _dynamo_store(session: boto3.session.Session, url: str) -> Iterator[Store]:
     client.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def moto_store(moto_url: str, moto_session: boto3.session.Session) -> Iterator[Store]:
     yield from _dynamo_store(moto_session, moto_url)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def endpoint_store() -> Iterator[Store]:
     yield from _dynamo_store(boto3.session.Session(), os.environ[ENDPOINT_VARIABLE])
 
