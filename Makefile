@@ -18,6 +18,7 @@ help:
 	@echo "make demo     see it work: a stand-in cluster, DynamoDB and Route 53 on this machine"
 	@echo "make test     all tests, the fast ones first"
 	@echo "make check    what CI runs: style, types, layers, tests, the other Python, sam build"
+	@echo "make chaos    kill it at every call, let two masters meet, lose answers: within a quarter of an hour"
 	@echo "make bench    the figures of the design, measured on this machine"
 	@echo "make prove    the commit protocol, checked in full as a model (needs spin)"
 	@echo "make lock     compile the requirements anew"
@@ -83,6 +84,11 @@ bench: .venv-bench/.requirements
 .PHONY: prove
 prove:
 	@tools/prove
+
+# ARGS="--seed 7", "--section 3", "--case 12", "--short"
+.PHONY: chaos
+chaos: $(ready)
+	@cd tests && PYTHONPATH=../layers/kubesync:../local:. ../$(python) -m chaos $(ARGS)
 
 .PHONY: lock
 lock: $(ready)

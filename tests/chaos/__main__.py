@@ -44,7 +44,7 @@ def _outcomes(work: Sequence[tuple[int, int, object]], workers: int) -> Iterator
         yield from map(_play, work)
         return
     with multiprocessing.get_context("fork").Pool(workers) as pool:
-        yield from pool.imap_unordered(_play, work, chunksize=8)
+        yield from pool.imap_unordered(_play, work, chunksize=8 if len(work) > 100 else 1)
 
 
 def run(numbers: Iterable[int], *, seed: int, short: bool, workers: int, only: int | None = None) -> list[Tally]:
@@ -93,7 +93,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     parser = argparse.ArgumentParser(prog="chaos", description="Try every fault, and see that nothing is lost.")
     parser.add_argument("--seed", type=int, default=_SEED, help="repeats a run (default: %(default)s)")
-    parser.add_argument("--section", type=int, action="append", choices=sorted(every_section.BY_NUMBER), help="only this one")
+    parser.add_argument(
+        "--section", type=int, action="append", choices=sorted(every_section.BY_NUMBER), help="only this one"
+    )
     parser.add_argument("--case", type=int, help="only this case of a section, by its number")
     parser.add_argument("--short", action="store_true", help="a sample, within a minute")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes (default: %(default)s)")
@@ -108,5 +110,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 if __name__ == "__main__":
     if os.environ.get("PYTHONHASHSEED") != "0":  # the order of sets decides about the order of calls
-        os.execve(sys.executable, [sys.executable, "-m", "chaos", *sys.argv[1:]], {**os.environ, "PYTHONHASHSEED": "0"})  # noqa: S606
+        os.execve(sys.executable, [sys.executable, "-m", "chaos", *sys.argv[1:]], {**os.environ, "PYTHONHASHSEED": "0"})
     sys.exit(main())

@@ -39,12 +39,12 @@ class ScriptedCluster:
             self.name, self.version, self.oldest, self.connection, self.uids, dict(self.live), list(self.history)
         )
 
-    def apply(self, name: str, value: Service | EndpointsObject, *, slice_name: str = "", namespace: str = "shop") -> None:
+    def apply(
+        self, name: str, value: Service | EndpointsObject, *, slice_name: str = "", namespace: str = "shop"
+    ) -> None:
         """Make or change an object. Endpoints go by their Service's name, or as a slice where ``slice_name`` is given."""
-        if isinstance(value, Service):
-            resource = Resource.SERVICES
-        else:
-            resource = Resource.ENDPOINTSLICES if slice_name else Resource.ENDPOINTS
+        of_endpoints = Resource.ENDPOINTSLICES if slice_name else Resource.ENDPOINTS
+        resource = Resource.SERVICES if isinstance(value, Service) else of_endpoints
         place = (resource, namespace, slice_name or name)
         known = self.live.get(place)
         self.version += 1
@@ -70,7 +70,8 @@ class ScriptedCluster:
         """Forget the history: a watch from an older version is too old (410)."""
         self.oldest = self.version
 
-    def list(self, resource: Resource) -> Snapshot:
+    def listed(self, resource: Resource) -> Snapshot:
+        """A complete list, as it would be answered now."""
         items = tuple(seen for _, seen in sorted(self.live.items()) if seen.resource is resource)
         return Snapshot(resource, self.version, items)
 
@@ -136,7 +137,7 @@ class ScriptedReflector:
 
     def _list(self, cluster: ScriptedCluster, sink: WatchSink) -> None:
         call = self._gate.before("kubernetes", f"list {cluster.name} {self._resource}", writes=False)
-        snapshot = cluster.list(self._resource)
+        snapshot = cluster.listed(self._resource)
         self._gate.after(call)
         self._position = snapshot.resource_version
         sink.on_snapshot(snapshot)
@@ -161,7 +162,7 @@ class ScriptedConnector:
 
     def snapshot(self, config: ClusterConfig, resource: Resource) -> Snapshot:
         call = self._gate.before("kubernetes", f"list {config.name} {resource}", writes=False)
-        found = self._clusters[config.name].list(resource)
+        found = self._clusters[config.name].listed(resource)
         self._gate.after(call)
         return found
 

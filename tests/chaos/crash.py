@@ -14,7 +14,7 @@ from chaos.sections import Effort, Section, sample
 from chaos.story import FOREIGN, STORY, a_world
 from chaos.verdict import judge
 
-_SHORT_CASES = 260
+_SHORT_CASES = 130
 
 
 @dataclass(frozen=True, slots=True)

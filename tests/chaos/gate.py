@@ -8,7 +8,7 @@ from dataclasses import dataclass
 type Hook = Callable[[Outward], None]
 
 
-class Killed(BaseException):  # noqa: N818 - the end of a process, nothing that code may handle
+class Killed(BaseException):
     """The process was killed: nothing that it still does leaves it."""
 
 

@@ -42,7 +42,7 @@ def judge_quiet(world: World, others: Sets) -> list[str]:
             for record_key, record_set in (want.records or {}).items():
                 wanted[Name(record_key.zone_id, record_key.name)].setdefault(key, {})[record_key] = record_set
             for upstream, nodes in (want.upstreams or {}).items():
-                upstreams[upstream] = [node_document(node) for node in nodes]
+                upstreams[upstream] = [dict(node_document(node)) for node in nodes]
     blocked = {name for name, by_key in wanted.items() if _blocked(name, by_key, others)}
     lines = [*_zones(world, wanted, blocked, others), *_upstreams(world, upstreams)]
     lines += [*_claims(world, wanted, blocked), *_rest(world, keys, {k for name in blocked for k in wanted[name]})]
@@ -142,7 +142,7 @@ def _rest(world: World, keys: set[ServiceKey], in_conflict: set[ServiceKey]) -> 
         if key.table == STATE and "#open#" in key.partition and key not in marks:
             yield f"mark left over: {key.partition} {key.sort}"
         if key.table == CONTROL and key.partition.startswith("inflight#") and item.get("batch", "slice") != "":
-            yield f"noted as under way: {key.sort} {item.get('batch')}"
+            yield f"noted as under way: {key.sort} {item.get('batch')!r}"
     table = StateTable(world.store)
     for config in ClusterTable(world.store).all():
         yield from _of_cluster(world, config, {key for key in keys if key.cluster == config.name}, table)

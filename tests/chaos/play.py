@@ -9,6 +9,7 @@ from chaos.gate import Gate
 from chaos.story import Step
 from chaos.sync_session import SyncSession
 from chaos.world import World
+from kubesync.domain.errors import ErrorCode
 from kubesync.session.report import SessionReport
 
 _AFTER_DEATH_SECONDS = 30.0
@@ -53,7 +54,7 @@ class Play:
         session = self.world.new_session(gate, drive)
         report = self.world.run(session, gate)
         self.reports.append(report)
-        if report is None:
+        if report is None or report.code == ErrorCode.NOT_MASTER:
             self.world.clock.advance(_AFTER_DEATH_SECONDS)
         return gate
 
@@ -75,10 +76,10 @@ class Play:
         finally:
             self.world.enter(gate)
 
-    def to_the_end(self) -> None:
-        """Undisturbed from here on; a last session of its own takes over cleanly and finds nothing to do."""
+    def to_the_end(self, arm: Arm | None = None) -> None:
+        """Sessions until the story is over and all is quiet."""
         for _ in range(_MOST_SESSIONS):
             if self.over:
                 return
-            self.one_session()
+            self.one_session(arm)
         raise AssertionError("the story does not end")

@@ -78,7 +78,10 @@ def _begin(world: World) -> None:
 def _addresses_come(world: World) -> None:
     prod = world.clusters["prod"]
     prod.apply(
-        "lb", a_service("LoadBalancer", cluster_ips=("10.0.1.3",), ingress_hostnames=("b.lb.example.net", "a.lb.example.net"))
+        "lb",
+        a_service(
+            "LoadBalancer", cluster_ips=("10.0.1.3",), ingress_hostnames=("b.lb.example.net", "a.lb.example.net")
+        ),
     )
     prod.apply("ext", a_service("ExternalName", external_name="Elsewhere.example.org", created_at=_OLD))
     prod.apply("db", an_endpoints(*_pods("db-0", "db-1", "db-2"), service="db"), slice_name="db-a")
@@ -91,7 +94,9 @@ def _fight(world: World) -> None:
     prod, edge = world.clusters["prod"], world.clusters["edge"]
     shop = {"hostname": "shop.example.com, www.example.com"}
     prod.apply("first", a_service(cluster_ips=("10.0.2.1",), annotations=shop, created_at=_OLD))
-    prod.apply("second", a_service(cluster_ips=("10.0.2.2",), annotations={"hostname": "shop.example.com"}, created_at=_NEWER))
+    prod.apply(
+        "second", a_service(cluster_ips=("10.0.2.2",), annotations={"hostname": "shop.example.com"}, created_at=_NEWER)
+    )
     edge.apply(
         "third", a_service(cluster_ips=("10.9.2.3",), annotations={"hostname": "shop.example.com"}, created_at=_NEWEST)
     )
@@ -103,14 +108,19 @@ def _types_change(world: World) -> None:
     prod.apply("lb", a_service("LoadBalancer", cluster_ips=("10.0.1.3",), ingress_ips=("203.0.113.7", "2001:db8::7")))
     prod.apply("ext", a_service("ClusterIP", cluster_ips=("10.0.1.9",), created_at=_OLD))
     prod.apply("api", a_service("ExternalName", external_name="api.example.org", created_at=_OLD))
-    prod.apply("web", a_service(cluster_ips=("10.0.1.1",), annotations={"ttl": "2m", "internal-hostname": "in.inner.example.com"}))
+    prod.apply(
+        "web",
+        a_service(cluster_ips=("10.0.1.1",), annotations={"ttl": "2m", "internal-hostname": "in.inner.example.com"}),
+    )
     prod.apply("db", an_endpoints(*_pods("db-0"), service="db"), slice_name="db-a")
     prod.apply("db", an_endpoints(*_pods("db-3"), service="db"), slice_name="db-b")
 
 
 def _winner_lets_go(world: World) -> None:
     prod = world.clusters["prod"]
-    prod.apply("first", a_service(cluster_ips=("10.0.2.1",), annotations={"hostname": "www.example.com"}, created_at=_OLD))
+    prod.apply(
+        "first", a_service(cluster_ips=("10.0.2.1",), annotations={"hostname": "www.example.com"}, created_at=_OLD)
+    )
     prod.delete(Resource.SERVICES, "ext")
     prod.apply("targeted", a_service(annotations={"hostname": "t.example.com", "target": "t.example.org"}))
 

@@ -1,11 +1,11 @@
 """The real session, stepped by hand: the same parts joined by the same code, without threads and without waiting.
 
-    thread of the real session         here
-    --------------------------         ----
-    lease, renewing                    ``renew`` once a round
-    listener                           the scripted reflectors are pumped
-    worker of a cluster                ``SyncRunner.turn``: each window that is open is closed and recorded
-    writer of a zone                   ``SyncPool.turn``: stepped until it has to wait
+thread of the real session         here
+--------------------------         ----
+lease, renewing                    ``renew`` once a round
+listener                           the scripted reflectors are pumped
+worker of a cluster                ``SyncRunner.turn``: each window that is open is closed and recorded
+writer of a zone                   ``SyncPool.turn``: stepped until it has to wait
 """
 
 from __future__ import annotations

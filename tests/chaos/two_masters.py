@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from chaos.crash import Undisturbed, undisturbed
 from chaos.gate import Gate, Outward
@@ -23,13 +23,13 @@ from chaos.world import SETTINGS, World, differences
 from kubesync.aws.lease import LeaseTable
 from kubesync.aws.store import AUDIT, Key
 from kubesync.domain.errors import ErrorCode
-from kubesync.domain.objects import Resource, Service
+from kubesync.domain.objects import Observation, Resource, Service
 from kubesync.session.report import SessionReport
 from support.manual_clock import ManualClock
 
 WORKS = ("goes on with the story", "changes and changes back", "finds what was under way undone", "does nothing")
 WAKES = ("while the new one is the master", "after it has ended", "while a third is the master", "while it takes over")
-_SHORT_CASES = 150
+_SHORT_CASES, _SHORT_SENDERS = 65, 30
 _BOUND_SECONDS = 60.0
 _EPOCH = Key("control", "lease", "epoch")
 
@@ -54,7 +54,14 @@ def cases(effort: Effort) -> Sequence[Overlap]:
         for before in (True, False)
         for work in chance.sample(range(len(WORKS)), 2)
     ]
-    return sample(made, _SHORT_CASES, effort.seed) if effort.short else made
+    if not effort.short:
+        return made
+    # Paused right before a batch is sent: only the journal keeps such a one out.
+    batches = {
+        n for n, call in enumerate(undisturbed(effort.seed).calls, 1) if call.writes and call.service == "route53"
+    }
+    senders = [case for case in made if case.before and case.call in batches and case.blind]
+    return [*sample(senders, _SHORT_SENDERS, effort.seed), *sample(made, _SHORT_CASES, effort.seed)]
 
 
 class PausedSession:
@@ -160,8 +167,7 @@ def play(case: object) -> list[str]:
     return [f"paused at {where}: {line}" for line in shortened(lines)]
 
 
-def _take_over(play: Play, case: Overlap, wake: object) -> None:
-    assert callable(wake)
+def _take_over(play: Play, case: Overlap, wake: Callable[[], None]) -> None:
     when, work = WAKES[case.wake], WORKS[case.work]
     gate = Gate("the new master")
     rounds = 0
@@ -186,7 +192,12 @@ def _take_over(play: Play, case: Overlap, wake: object) -> None:
 
         def strike(call: Outward) -> None:
             nonlocal struck
-            if not struck and "swap" not in call.what and call.what.startswith("query") and "checkpoint" not in call.what:
+            if (
+                not struck
+                and "swap" not in call.what
+                and call.what.startswith("query")
+                and "checkpoint" not in call.what
+            ):
                 fenced = sum("fence" in c.what and c.writes for c in gate.calls)
                 if fenced >= len(play.world.clusters):
                     struck = True
@@ -246,29 +257,28 @@ def _shake(world: World) -> None:
 
 
 def _annotated(service: Service, annotations: dict[str, str]) -> Service:
-    from dataclasses import replace
-
     return replace(service, annotations=tuple(sorted(annotations.items())))
 
 
-def _undo(world: World, live_before: dict[str, dict[tuple[Resource, str, str], object]]) -> None:
+def _undo(world: World, live_before: dict[str, dict[tuple[Resource, str, str], Observation]]) -> None:
     """What the clusters held when the old master began, they hold again."""
     for name, cluster in world.clusters.items():
         for place in sorted(cluster.live.keys() - live_before[name].keys()):
             cluster.delete(place[0], place[2], place[1])
         for (resource, namespace, object_name), seen in sorted(live_before[name].items()):
             now = cluster.live.get((resource, namespace, object_name))
-            value = getattr(seen, "value")
+            value = seen.value
+            assert value is not None
             if now is None or now.value != value:
                 slice_name = object_name if resource is Resource.ENDPOINTSLICES else ""
                 cluster.apply(object_name, value, slice_name=slice_name, namespace=namespace)
 
 
-def _changed(before: dict[Key, object], world: World, accepted: int, *, was_master: bool) -> list[str]:
+def _changed(before: Mapping[Key, object], world: World, accepted: int, *, was_master: bool) -> list[str]:
     """What the old master wrote: nothing, but for the audit item of a session that never held the lease."""
     found = {str(key): item for key, item in world.store.dump().items() if was_master or not _harmless(key)}
     wanted = {str(key): item for key, item in before.items() if was_master or not _harmless(key)}
-    lines = differences(dict(found), dict(wanted))
+    lines = differences(found, wanted)
     lines += [f"batch accepted from it: {batch}" for batch in world.route53.accepted[accepted:]]
     return [f"the old master wrote: {line}" for line in lines]
 

@@ -7,7 +7,7 @@ upstream.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chaos.crash import undisturbed
@@ -27,7 +27,7 @@ from kubesync.domain.errors import (
 from support.memory_store import LandLater
 
 DONE, NOT_DONE, REFUSED, LATER, ORPHANED = "done", "not done", "throttled", "lands later", "lands after a hand-over"
-_SHORT_CASES = 170
+_SHORT_CASES, _SHORT_ORPHANS = 70, 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,15 @@ def cases(effort: Effort) -> Sequence[Unanswered]:
             continue
         made += [Unanswered(seed, number, outcome) for outcome in (DONE, NOT_DONE, REFUSED)]
         made += [Unanswered(seed, number, outcome, times=3) for outcome in (DONE, NOT_DONE)]
-        made += [Unanswered(seed, number, LATER, lands_after=after) for after in (1, 2, 5, 20)]
+        made += [Unanswered(seed, number, LATER, lands_after=after) for after in (1, 2, 5)]
         made += [Unanswered(seed, number, LATER, times=3, lands_after=4)]
-        made += [Unanswered(seed, number, ORPHANED, lands_after=after) for after in (1, 3, 9, 14, 19, 24, 30, 45)]
-    return sample(made, _SHORT_CASES, seed) if effort.short else made
+        made += [Unanswered(seed, number, ORPHANED, lands_after=after) for after in (1, 4, 10, 16, 22, 35)]
+    if not effort.short:
+        return made
+    # Batches that land under the next master are what journals are for: they must not be missed by chance.
+    batches = {n for n, call in enumerate(undisturbed(seed).calls, 1) if call.writes and call.service == "route53"}
+    orphans = [case for case in made if case.outcome == ORPHANED and case.call in batches]
+    return [*sample(orphans, _SHORT_ORPHANS, seed), *sample(made, _SHORT_CASES, seed)]
 
 
 class _Strike:
@@ -142,12 +147,14 @@ def play(case: object) -> list[str]:
     if wanted.calls[case.call - 1].service == "kubernetes":
         return []
     gate = tried.one_session(strike.sender)
-    following: Callable[[Gate], None] | None = strike.follower
-    while not tried.over:
-        tried.one_session(following)
+    tried.to_the_end(strike.follower)
     while tried.world.store.in_flight or tried.world.route53.delayed:
         strike.land()
-    lines = judge(tried, wanted.normal) + _twice(tried, wanted.end)
+    lines = judge(tried, wanted.normal)
+    if "lease#" not in wanted.calls[case.call - 1].what:
+        # A renewal without answer delays the news of a changed configuration: what came after it may be published under
+        # the old one first, which is one change more, and no change twice.
+        lines += _twice(tried, wanted.end)
     return [f"at {gate.calls[case.call - offset - 1]}: {line}" for line in shortened(lines)]
 
 
@@ -158,9 +165,11 @@ def _twice(found: Play, wanted: Play) -> list[str]:
         if count > expected[place]:
             lines.append(f"{place} was changed {count} times, and not {expected[place]} times")
     versions = {stored.upstream: stored.version for stored in UpstreamTable(wanted.world.store).read_all()}
-    for stored in UpstreamTable(found.world.store).read_all():
-        if stored.version > versions.get(stored.upstream, 0):
-            lines.append(f"upstream {stored.upstream} has version {stored.version}, above {versions[stored.upstream]}")
+    lines += [
+        f"upstream {stored.upstream} has version {stored.version}, above {versions.get(stored.upstream)}"
+        for stored in UpstreamTable(found.world.store).read_all()
+        if stored.version > versions.get(stored.upstream, 0)
+    ]
     for batch in found.world.route53.accepted:
         for change in batch.changes:
             again = change.action == "DELETE" and any(

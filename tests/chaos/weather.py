@@ -12,6 +12,7 @@ from chaos.sections import Effort, Section, sample
 from integration.weather import scenarios_absence as absence
 from integration.weather import scenarios_bad_objects as bad_objects
 from integration.weather import scenarios_isolation as isolation
+from integration.weather import scenarios_secrets as secrets
 from integration.weather import scenarios_silence as silence
 from integration.weather import scenarios_storms as storms
 from support.raw_objects import RESOURCES
@@ -56,6 +57,7 @@ _PLAYS: Final[Mapping[str, Callable[..., Any]]] = {
     "dynamodb throttles at the start": partial(storms.play_dynamodb, at_start=True),
     "unprocessed keys": storms.play_unprocessed,
     "api server throttles": storms.play_api_server,
+    "token repeated": secrets.play_repeated,
 }
 
 
@@ -70,8 +72,8 @@ def play(case: object) -> list[str]:
     return []
 
 
-def _some(cases: Sequence[Case], effort: Effort) -> Sequence[Case]:
-    return sample(cases, _SHORT, effort.seed) if effort.short else cases
+def _some(cases: Sequence[Case], effort: Effort, most: int = _SHORT) -> Sequence[Case]:
+    return sample(cases, most, effort.seed) if effort.short else cases
 
 
 def _bad_objects(effort: Effort) -> Sequence[Case]:
@@ -90,7 +92,9 @@ def _isolation(effort: Effort) -> Sequence[Case]:
 def _absence(effort: Effort) -> Sequence[Case]:
     empties = [("services",), ("endpoints",), ("services", "endpoints")]
     cases = [Case("held and released", (count, empty)) for count in (12, 40) for empty in empties]
-    cases += [Case("held and released", (count, empty)) for count in (1, 4, 9) for empty in empties if "services" in empty]
+    cases += [
+        Case("held and released", (count, empty)) for count in (1, 4, 9) for empty in empties if "services" in empty
+    ]
     cases += [Case("another cluster", (count,)) for count in (1, 3, 9, 12, 40)]
     cases += [Case("endpoints of another cluster", (uid,)) for uid in (True, False)]
     cases += [
@@ -107,7 +111,7 @@ def _absence(effort: Effort) -> Sequence[Case]:
 
 def _silence(effort: Effort) -> Sequence[Case]:
     cases = [Case("silence", (how, rounds)) for how in ("old", "all") for rounds in (1, 3, 5)]
-    return _some([*cases, Case("quiet")], effort)
+    return _some([*cases, Case("quiet")], effort, most=2)
 
 
 def _storms(effort: Effort) -> Sequence[Case]:
@@ -117,7 +121,11 @@ def _storms(effort: Effort) -> Sequence[Case]:
     cases += [Case("dynamodb throttles at the start", (1.0, seed)) for seed in seeds]
     cases += [Case("unprocessed keys", (seed,)) for seed in seeds]
     cases += [Case("api server throttles", (verb, after)) for verb in ("list", "watch") for after in (None, 1, 2)]
-    return _some(cases, effort)
+    return _some(cases, effort, most=2)
+
+
+def _secrets(effort: Effort) -> Sequence[Case]:
+    return _some([Case("token repeated", (how,)) for how in secrets.HOW], effort)
 
 
 SECTIONS: Final = (
@@ -126,4 +134,5 @@ SECTIONS: Final = (
     Section(7, "absence that is none", "I5 I8", _absence, play, workers=2),
     Section(8, "connections that die silently", "I1 I8", _silence, play, workers=2),
     Section(9, "throttling", "I1 I8", _storms, play, workers=2),
+    Section(11, "tokens that are repeated", "I8", _secrets, play, workers=2),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -126,11 +127,11 @@ class World:
             assert upstream.whole, f"upstream {upstream.upstream} is torn"
             nodes = tuple(tuple(sorted(node.items())) for node in upstream.nodes)
             found[f"upstream {upstream.upstream}"] = "deleted" if upstream.deleted else nodes
-        for key, item in self.store.dump().items():
-            if key.table == STATE:
-                found |= _of_state(key, item)
-            elif key.table == CONTROL:
-                found |= _of_control(key, item)
+        for place, item in self.store.dump().items():
+            if place.table == STATE:
+                found |= _of_state(place, item)
+            elif place.table == CONTROL:
+                found |= _of_control(place, item)
         return found
 
     def _states(self) -> dict[str, object]:
@@ -167,13 +168,13 @@ def _of_control(key: Key, item: Item) -> dict[str, object]:
     return {}
 
 
-def differences(found: dict[str, object], wanted: dict[str, object]) -> list[str]:
+def differences(found: Mapping[str, object], wanted: Mapping[str, object]) -> list[str]:
     """What is not as it should be, one line each."""
-    lines: list[str] = []
-    for place in sorted(found.keys() | wanted.keys()):
-        if found.get(place) != wanted.get(place):
-            lines.append(f"{place}: {_short(found.get(place))} instead of {_short(wanted.get(place))}")
-    return lines
+    return [
+        f"{place}: {_short(found.get(place))} instead of {_short(wanted.get(place))}"
+        for place in sorted(found.keys() | wanted.keys())
+        if found.get(place) != wanted.get(place)
+    ]
 
 
 def _short(value: object) -> str:
@@ -184,11 +185,8 @@ def _short(value: object) -> str:
 def copy_tables(source: MemoryStore, target: MemoryStore) -> None:
     """Fill a store with what another one holds. Stored items are never changed in place, so they are shared."""
     target._tables = {
-        table: {
-            partition: _Partition(dict(rows.items), list(rows.order)) for partition, rows in partitions.items()
-        }
+        table: {partition: _Partition(dict(rows.items), list(rows.order)) for partition, rows in partitions.items()}
         for table, partitions in source._tables.items()
     }
     target._landed = dict(source._landed)
     target.in_flight = list(source.in_flight)
-

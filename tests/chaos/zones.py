@@ -93,9 +93,7 @@ class MemoryRoute53:
     def records(self, zone_id: str) -> dict[RecordKey, RecordSet]:
         """Everything in a zone, in listing order."""
         page = self._account.page(zone_id, None, 1_000_000)
-        return {
-            RecordKey(zone_id, from_route53(s.key.name), s.key.type): _record_set(s) for s in page.sets
-        }
+        return {RecordKey(zone_id, from_route53(s.key.name), s.key.type): _record_set(s) for s in page.sets}
 
     def at_name(self, zone_id: str, name: str) -> dict[RecordKey, RecordSet]:
         page = self._account.page(zone_id, SetKey(to_route53(name), ""), 20)

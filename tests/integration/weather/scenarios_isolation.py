@@ -209,13 +209,21 @@ def _asks_who_it_is(request: RecordedRequest) -> bool:
 
 
 def play_identity_that_is_not_answered() -> None:
-    """A list of endpoints alone makes us ask whose cluster it is; that answer does not come. The zone is shared."""
-    with a_stack() as stack, ApiServer(ServerOptions(), tokens={TOKEN: "admin"}) as other:
+    """A list of endpoints alone makes us ask whose cluster it is; that answer does not come.
+
+    The zone is shared, and a change of that cluster is in its queue.
+    """
+    with (
+        a_stack(limits=Limits(values_of_set=_VALUES_OF_SET)) as stack,
+        ApiServer(ServerOptions(), tokens={TOKEN: "admin"}) as other,
+    ):
         stack.add_cluster("alpha", server=other.url, domain="alpha.example.com", endpoints_source="endpoints")
         stack.add_cluster("beta", domain="beta.example.com")
         put_raw(other, raw_service("one"))
+        put_raw(other, raw_service("bad", spec={"clusterIPs": _TOO_MANY}))
         running = stack.start()
         running.wait_for(lambda: "one.shop.svc.alpha.example.com A" in stack.records())
+        running.wait_for(lambda: {mark.attempts for mark in open_marks(stack, "alpha").values()} == {1})
         running.end()
         other.faults.add(ErrorEvent(410), resource="endpoints", verb="watch")
         other.faults.add(Silent(), times=None, where=_asks_who_it_is)

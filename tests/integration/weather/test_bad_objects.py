@@ -11,7 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from integration.weather.scenarios_bad_objects import BAD, good_record, play_listed, play_watched
+from kubesync.domain.desired import desired
 from kubesync.domain.errors import ErrorCode
+from kubesync.domain.objects import ServiceKey
 from support.raw_objects import put_raw, raw_endpoints, raw_service
 from support.stack import a_stack
 
@@ -24,6 +26,29 @@ def test_i4_bad_object_in_a_watch_blocks_no_other_and_heals(title: str) -> None:
 @pytest.mark.parametrize("title", BAD)
 def test_i4_bad_object_in_a_list_blocks_no_other_and_heals(title: str) -> None:
     play_listed(BAD[title])
+
+
+def test_i4_object_that_brings_out_a_fault_of_ours_blocks_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault that nobody knows of yet cannot be arranged but by a patch."""
+
+    def faulty(key: ServiceKey, *others: Any) -> Any:
+        if key.name == "bad":
+            raise ZeroDivisionError("a fault of ours")
+        return desired(key, *others)
+
+    monkeypatch.setattr("kubesync.session.planner.desired", faulty)
+    with a_stack() as stack:
+        stack.add_cluster()
+        put_raw(stack.api, raw_service("bad"))
+        running = stack.start()
+        put_raw(stack.api, raw_service("good-0"))
+        running.wait_for(lambda: good_record(0) in stack.records(), 5)
+        running.wait_for(lambda: stack.problems().get("shop/bad") == {"Unplannable"})
+        monkeypatch.undo()
+        put_raw(stack.api, raw_service("bad", spec={"clusterIPs": ["10.68.8.8"]}), change="MODIFIED")
+        running.wait_for(lambda: "bad.shop.svc.prod.example.com A" in stack.records(), 5)
+        running.wait_for(lambda: stack.problems() == {})
+        assert running.end().clean
 
 
 JSON_VALUES = st.recursive(

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 
+from integration.weather.scenarios_secrets import HOW, play_repeated
 from kubesync.aws.store import AUDIT, Key, Put
 from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import Resource
@@ -20,7 +21,7 @@ from kubesync.kubernetes.lister import list_all
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport import ApiClient
 from kubesync_local.apiserver import ApiServer
-from kubesync_local.apiserver.faults import Answer, RawLine, redirect
+from kubesync_local.apiserver.faults import RawLine, redirect
 from support.raw_objects import put_raw, raw_service
 from support.secrets_watch import AWS_SECRET, LeakingLogs, leak_in
 from support.stack import TOKEN, a_stack
@@ -61,28 +62,9 @@ def test_stack_that_leaves_a_secret_in_a_table_fails_i8() -> None:
         stack.store.write(Put(Key(AUDIT, "sessions", "1"), {"message": f"no token {TOKEN}"}))
 
 
-@pytest.mark.parametrize("status", [401, 403, 500])
-def test_token_that_a_server_repeats_is_nowhere_i8(status: int) -> None:
-    """The server's answers hold the token; errors are logged, stored, reported, and audited without it."""
-    with a_stack() as stack:
-        message = f"no access with Bearer {TOKEN}"
-        body = json.dumps({"kind": "Status", "message": message, "reason": message}).encode()
-        stack.api.faults.add(Answer(status, body=body), times=None)
-        stack.add_cluster()
-        running = stack.start()
-        running.wait_for(lambda: sum(1 for what, _ in running.events if what == "error") >= 3)
-        running.end()
-
-
-def test_token_that_a_stream_repeats_is_nowhere_i8() -> None:
-    with a_stack() as stack:
-        error = {"kind": "Status", "message": f"Bearer {TOKEN}", "reason": TOKEN, "code": 500}
-        line = json.dumps({"type": "ERROR", "object": error}, separators=(",", ":")).encode() + b"\n"
-        stack.api.faults.add(RawLine(line), verb="watch", times=None)
-        stack.add_cluster()
-        running = stack.start()
-        running.wait_for(lambda: sum(1 for what, _ in running.events if what == "error") >= 2)
-        running.end()
+@pytest.mark.parametrize("how", HOW)
+def test_token_that_a_server_repeats_is_nowhere_i8(how: str) -> None:
+    play_repeated(how)
 
 
 class _Eavesdropper(BaseHTTPRequestHandler):

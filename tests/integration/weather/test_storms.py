@@ -5,6 +5,12 @@ from __future__ import annotations
 import pytest
 
 from integration.weather import scenarios_storms as scenarios
+from kubesync.clock import SystemClock
+from kubesync.domain.errors import StoreBusyError
+from support.memory_store import Call, MemoryStore
+from support.raw_objects import put_raw, raw_service
+from support.stack import a_stack
+from support.store_faults import StoreFaults
 
 
 @pytest.mark.parametrize("code", ["Throttling", "PriorRequestNotComplete"])
@@ -29,3 +35,47 @@ def test_dynamodb_that_leaves_keys_unprocessed_loses_nothing() -> None:
 @pytest.mark.parametrize("verb", ["list", "watch"])
 def test_api_server_that_answers_429_is_asked_seldom_and_caught_up_with(verb: str, retry_after: int | None) -> None:
     scenarios.play_api_server(verb, retry_after)
+
+
+def test_throttled_reading_of_open_keys_does_not_end_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More keys open than a session keeps in memory, and reading them is throttled: their cluster goes on."""
+    monkeypatch.setattr("kubesync.session.ledger.CACHED_KEYS", 2)
+    faults = StoreFaults()
+
+    def arm(_call: Call) -> None:
+        faults.fail(lambda call: call.operation == "batch_get_item", StoreBusyError("throttled"), times=2)
+
+    faults.do(lambda call: "state" in call.tables and call.operation == "transact_write_items", arm, after=True)
+    with a_stack(store=MemoryStore(clock=SystemClock(), faults=faults)) as stack:
+        stack.add_cluster()
+        for n in range(6):
+            put_raw(stack.api, raw_service(f"s{n}"))
+        running = stack.start()
+        running.wait_for(lambda: {scenarios.record(f"s{n}") for n in range(6)} <= stack.records().keys())
+        put_raw(stack.api, raw_service("later"))
+        running.wait_for(lambda: scenarios.record("later") in stack.records())
+        assert running.end().clean
+
+
+def test_cluster_that_is_added_while_dynamodb_throttles_is_begun_with_later() -> None:
+    faults = StoreFaults()
+    with a_stack(store=MemoryStore(clock=SystemClock(), faults=faults)) as stack:
+        stack.add_cluster("alpha")
+        put_raw(stack.api, raw_service("web"))
+        running = stack.start(control_seconds=0.2)
+        running.wait_for(lambda: "web.shop.svc.alpha.example.com A" in stack.records())
+        faults.fail(lambda call: call.partition.startswith("beta#open"), StoreBusyError("throttled"))
+        stack.add_cluster("beta")
+        running.wait_for(lambda: "web.shop.svc.beta.example.com A" in stack.records())
+        assert running.end().clean
+
+
+def test_requests_that_cannot_be_read_at_the_start_do_not_end_the_session() -> None:
+    faults = StoreFaults()
+    faults.fail(lambda call: call.partition.startswith("resync#"), StoreBusyError("throttled"))
+    with a_stack(store=MemoryStore(clock=SystemClock(), faults=faults)) as stack:
+        stack.add_cluster()
+        put_raw(stack.api, raw_service("web"))
+        running = stack.start()
+        running.wait_for(lambda: "web.shop.svc.prod.example.com A" in stack.records())
+        assert running.end().clean

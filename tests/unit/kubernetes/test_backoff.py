@@ -32,3 +32,10 @@ def test_two_quiet_minutes_start_over() -> None:
 @pytest.mark.parametrize(("asked", "waits"), [(0.0, 0.8), (5.0, 5.0), (3600.0, 120.0), (None, 0.8)])
 def test_retry_after_is_believed_within_bounds(asked: float | None, waits: float) -> None:
     assert Backoff(POLICY, ManualClock(), lambda: 0.0).next_delay(asked) == waits
+
+
+def test_base_stays_at_its_cap_after_any_number_of_failures() -> None:
+    """client-go: TestItemExponentialFailureRateLimiterOverFlow, TestReflectorListAndWatchInitConnBackoff."""
+    backoff = Backoff(POLICY, ManualClock(), lambda: 0.999)
+    delays = [backoff.next_delay() for _ in range(5_000)]
+    assert max(delays) == delays[-1] == pytest.approx(59.97)

@@ -92,8 +92,11 @@ class ClusterRunner:
             self._mode = relist
             self._unlisted = set(self.ledger.sources)
             self._relisted.clear()
-        for resource in self.ledger.sources:
-            self._listen(resource, self._deadline, relist=relist is not None)
+        # A window that the first one fills may take back the checkpoint of the next, whose view is not whole yet (I5): where
+        # each one goes on from is settled before any of them starts.
+        made = [self._listener(resource, relist=relist is not None) for resource in self.ledger.sources]
+        for listener, resume in filter(None, made):
+            listener.start(resume, self._deadline)
 
     def relist(self, mode: Mode) -> None:
         """Break off the watches and list anew; what was read so far is applied first, in order."""
@@ -109,13 +112,14 @@ class ClusterRunner:
         """Whether the lists that were asked for are recorded by then."""
         return self._relisted.wait(seconds)
 
-    def _listen(self, resource: Resource, deadline_monotonic: float, *, relist: bool) -> None:
+    def _listener(self, resource: Resource, *, relist: bool) -> tuple[Listener, int | None] | None:
+        """A listener and the version that it resumes from (None: it lists); None: the cluster cannot be reached."""
         try:
             reflector = self._connector.reflector(self.ledger.config, resource)
         except ListenerError as error:
             self._events.error(self.ledger.config.name, resource, error)
             self.report.problem = error.message
-            return
+            return None
         told = ListenerEvents(self._resumed, self._stale, self._error)
         listener = Listener(self.ledger.config.name, resource, reflector, self.window, told)
         self._listeners.append(listener)
@@ -126,7 +130,7 @@ class ClusterRunner:
             # Not whole before its watch is accepted: a list or a watch that is refused leaves it unknown (I5).
             if resume is None:
                 self._unseen.add(resource)
-        listener.start(resume, deadline_monotonic)
+        return listener, resume
 
     def stop(self, code: ErrorCode) -> None:
         """Cut the listeners off at once; what they have read is still applied."""

@@ -237,6 +237,7 @@ class ZoneWriter:
                 here = [c for c in changes_of(state, ledger.config.policy) if c.key.zone_id == self.zone_id]
                 if not here:
                     self._queue.pop(key, None)
+                    self._since.pop(key, None)  # the lag of a later change does not count from this event
                     continue
                 self._queue.setdefault(key)
                 if state.opened is not None and state.opened.retry_at > now:

@@ -1,0 +1,90 @@
+"""A sample of ``make chaos``: every section, and what the undisturbed run itself has to look like."""
+
+from __future__ import annotations
+
+import pytest
+
+from chaos.__main__ import table
+from chaos.crash import undisturbed
+from chaos.every_section import BY_NUMBER
+from chaos.gate import Gate, kill_at
+from chaos.oracle import judge_quiet
+from chaos.play import Play
+from chaos.sections import Effort
+from chaos.story import FOREIGN, STORY, ZONE, a_world
+from chaos.verdict import judge
+from kubesync.domain.records import RecordKey, RecordSet
+
+SEED = 20261120
+OF_ITS_OWN = {1, 2, 3, 4}  # sections with their short run here; the others have tests where they belong
+
+
+@pytest.mark.parametrize("number", sorted(OF_ITS_OWN), ids=lambda number: BY_NUMBER[number].title)
+def test_i1_i2_i3_hold_under_a_sample_of_faults(number: int) -> None:
+    section = BY_NUMBER[number]
+    violated = {str(case): lines for case in section.cases(Effort(SEED, short=True)) if (lines := section.play(case))}
+    assert violated == {}
+
+
+def test_undisturbed_run_leads_to_these_records() -> None:
+    records = undisturbed(SEED).end.world.route53.records(ZONE)
+    shown = {
+        f"{key.name} {key.type}": record_set.values
+        for key, record_set in records.items()
+        if key.type not in ("SOA", "NS") and not key.name.startswith(("_kubesync", "_http"))
+    }
+    assert shown == {
+        "api.shop.svc.prod.example.com CNAME": ("api.example.org.",),
+        "ext.shop.svc.prod.example.com CNAME": ("again.example.org.",),
+        "kubernetes.default.svc.prod.example.com A": ("10.0.0.1",),
+        "late.shop.svc.prod.example.com A": ("10.0.3.1",),
+        "lb.shop.svc.prod.example.com A": ("10.0.1.3",),
+        "mail.example.com MX": ("10 mx.example.net.",),
+        "shop.example.com A": ("10.0.1.1",),
+        "taken.example.com A": ("192.0.2.200",),
+        "taker.shop.svc.prod.example.com A": ("10.0.2.4",),
+        "web.shop.svc.prod.example.com A": ("10.0.1.1",),
+        "web.shop.svc.prod.example.com TXT": ('"written by a person"',),
+    }
+
+
+def test_harness_sees_a_record_that_is_lost_or_touched() -> None:
+    wanted = undisturbed(SEED)
+    spoiled = wanted.end.copy()
+    ours = RecordKey(ZONE, "shop.example.com", "A")
+    theirs = RecordKey(ZONE, "mail.example.com", "MX")
+    for key in (ours, theirs):
+        spoiled.world.route53.by_hand("DELETE", key, spoiled.world.route53.records(ZONE)[key])
+    spoiled.world.route53.by_hand("CREATE", RecordKey(ZONE, "stray.example.com", "A"), RecordSet(60, ("192.0.2.9",)))
+    lines = judge(spoiled, wanted.normal)
+    assert [line.partition(":")[0] for line in lines] == [
+        "zone ZSHARED mail.example.com MX",
+        "zone ZSHARED shop.example.com A",
+        "zone ZSHARED stray.example.com A",
+        "foreign record set mail.example.com MX was touched",
+    ]
+    assert len(judge_quiet(spoiled.world, FOREIGN)) == 4
+
+
+def test_killed_session_leaves_something_to_mend() -> None:
+    play = Play(a_world(), STORY)
+    gate = Gate("unused")
+
+    def arm(made: Gate) -> None:
+        nonlocal gate
+        gate = made
+        batch = next(call.number for call in undisturbed(SEED).calls if call.what.startswith("ChangeResource"))
+        kill_at(made, batch, before=False)
+
+    play.one_session(arm)
+    assert gate.dead
+    assert gate.calls[-1].what.startswith("ChangeResourceRecordSets")
+    assert any("noted as under way" in line for line in judge_quiet(play.world, FOREIGN))
+
+
+def test_table_ends_with_the_number_of_violations() -> None:
+    from chaos.__main__ import Tally
+
+    shown = table([Tally(1, "killed", "I1", tried=10, violated=2, seconds=1.5), Tally(2, "paused", "I2", tried=5)])
+    assert shown.splitlines()[1].split() == ["1", "killed", "I1", "10", "8", "1.5"]
+    assert shown.splitlines()[-1] == "invariants violated: 2"

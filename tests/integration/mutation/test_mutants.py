@@ -1,0 +1,23 @@
+"""The tests bite: take one mechanism out of kubesync, and they fail. ``make mutants`` adds the slow ones and the chaos run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mutation.mutants import MUTANTS, Mutant
+from mutation.trial import copy_package, run_tests
+
+QUICK = [mutant for mutant in MUTANTS if not mutant.slow]
+
+
+def test_the_same_tests_pass_on_a_copy_as_it_is(tmp_path: Path) -> None:
+    trial = run_tests(copy_package(tmp_path, None), sorted({test for mutant in QUICK for test in mutant.caught_by}))
+    assert trial.failed == frozenset(), trial.output
+
+
+@pytest.mark.parametrize("mutant", QUICK, ids=lambda mutant: mutant.name)
+def test_tests_notice_what_is_missing(mutant: Mutant, tmp_path: Path) -> None:
+    trial = run_tests(copy_package(tmp_path, mutant), mutant.caught_by)
+    assert set(mutant.caught_by) - trial.failed == set(), f"without: {mutant.without}"

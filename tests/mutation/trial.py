@@ -1,0 +1,100 @@
+"""Runs tests against a copy of the package in which one mechanism is missing."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from mutation.mutants import Mutant
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+PACKAGE: Final = ROOT / "layers/kubesync/kubesync"
+# A mutant may wait for what never comes: that counts as noticed.
+_TEST_SECONDS: Final = 30
+_RUN_SECONDS: Final = 240
+_TESTS_FAILED: Final = 1  # pytest's exit status; 2 and above: it could not run them
+_FAILED: Final = re.compile(r"^FAILED tests/(?P<test>[^\s\[]+)", re.MULTILINE)
+
+
+class MutantError(Exception):
+    """A mutant that cannot be made, or tests that cannot be run: the list of mutants is wrong, not the code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What became of tests: ``failed`` without the cases of parametrised ones, ``output`` to be shown where it is not as expected."""
+
+    failed: frozenset[str]
+    output: str
+
+
+def mutated(mutant: Mutant, package: Path = PACKAGE) -> str:
+    """The text of the mutant's file without the mechanism.
+
+    Raises:
+        MutantError: the old text does not stand there, or more than once.
+    """
+    text = (package / mutant.file).read_text()
+    found = text.count(mutant.old)
+    if found != 1:
+        raise MutantError(f"{mutant.name}: its old text stands {found} times in {mutant.file}")
+    return text.replace(mutant.old, mutant.new)
+
+
+def copy_package(into: Path, mutant: Mutant | None) -> Path:
+    """A copy of the package under a directory of its own, which is returned; without a mutant it is as it is."""
+    copy = into / (mutant.name if mutant else "as-it-is")
+    shutil.copytree(PACKAGE, copy / "kubesync", ignore=shutil.ignore_patterns("__pycache__"))
+    if mutant is not None:
+        changed = mutated(mutant)
+        compile(changed, mutant.file, "exec")
+        (copy / "kubesync" / mutant.file).write_text(changed)
+    return copy
+
+
+def run_tests(copy: Path, tests: Iterable[str]) -> Trial:
+    """Run tests, ``file::name`` under ``tests``, against a copy.
+
+    Raises:
+        MutantError: pytest could not run them.
+    """
+    paths = " ".join(str(path) for path in (copy, ROOT / "local", ROOT / "tests", ROOT / "tools"))
+    command = [
+        *(sys.executable, "-m", "pytest", "-q", "-rf", "--tb=line", "--no-header", "--maxfail=1000"),
+        *("-p", "no:cacheprovider", "-p", "no:randomly", "-p", "mutation.witness", f"--timeout={_TEST_SECONDS}"),
+        *("-o", f"pythonpath={paths}"),
+        *(f"tests/{test}" for test in tests),
+    ]
+    status, output = _run(command, copy)
+    failed = frozenset(match["test"] for match in _FAILED.finditer(output))
+    if status not in (0, _TESTS_FAILED) or (status == _TESTS_FAILED and not failed):
+        raise MutantError(f"{copy.name}: the tests could not be run:\n{output}")
+    return Trial(failed, output)
+
+
+def run_chaos(copy: Path, section: int) -> bool:
+    """Whether a short section of the chaos run survives on a copy."""
+    status, output = _run([sys.executable, "-m", "chaos", "--short", "--workers=1", f"--section={section}"], copy)
+    if "invariants violated:" not in output and status == 0:
+        raise MutantError(f"{copy.name}: the chaos run says nothing:\n{output}")
+    return status == 0
+
+
+def _run(command: Sequence[str], copy: Path) -> tuple[int, str]:
+    paths = os.pathsep.join(str(path) for path in (copy, ROOT / "local", ROOT / "tests"))
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    variables |= {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1", "KUBESYNC_MUTANT": str(copy)}
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=_RUN_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as late:
+        raise MutantError(f"{copy.name}: not done after {late.timeout:.0f} s") from late
+    return done.returncode, done.stdout + done.stderr

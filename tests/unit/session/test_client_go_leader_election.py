@@ -1,0 +1,85 @@
+"""What client-go's leaderelection_test.go asks beyond ``test_lease_keeper*.py`` (docs/client-go-behaviours.md)."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from kubesync.aws.lease import LeaseTable, lease_key
+from kubesync.clock import SystemClock
+from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
+from support.memory_store import Call, MemoryStore
+from support.store_faults import StoreFaults, writes_to
+
+LEASE = lease_key("0")
+BOUND_SECONDS = 20
+
+
+@pytest.mark.parametrize("answered", [False, True], ids=["before its effect", "before its answer"])
+def test_release_on_cancellation_of_a_renewal_that_is_under_way_comes_after_it(*, answered: bool) -> None:
+    clock = SystemClock()
+    faults = StoreFaults()
+    table = LeaseTable(MemoryStore(clock=clock, faults=faults), "0")
+    keeper = LeaseKeeper(table, "me", LeaseTimes(duration=15, renew_every=0.01), clock)
+    keeper.acquire(lambda: True)
+    hangs, goes_on = threading.Event(), threading.Event()
+
+    def hang(_call: Call) -> None:
+        hangs.set()
+        goes_on.wait(BOUND_SECONDS)
+
+    keeper.start(clock.epoch() + 60)
+    faults.do(writes_to(LEASE), hang, after=answered)
+    assert hangs.wait(BOUND_SECONDS)
+    released = threading.Thread(target=keeper.release, kwargs={"clean": True})
+    released.start()
+    goes_on.set()
+    released.join(BOUND_SECONDS)
+    assert not released.is_alive()
+    lease = table.read()
+    assert (lease.released, lease.clean) == (True, True)
+    assert keeper.lost
+
+
+def test_release_retries_on_conflict_is_not_needed_as_a_signal_does_not_stand_in_its_way() -> None:
+    clock = SystemClock()
+    table = LeaseTable(MemoryStore(clock=clock), "0")
+    keeper = LeaseKeeper(table, "me", LeaseTimes(), clock)
+    keeper.acquire(lambda: True)
+    table.signal()  # the item has changed since this master read it
+    keeper.release(clean=True)
+    lease = table.read()
+    assert (lease.released, lease.clean, lease.signal) == (True, True, 1)
+
+
+def test_check_method_race_many_threads_may_ask_while_the_lease_is_renewed() -> None:
+    clock = SystemClock()
+    faults = StoreFaults()
+    table = LeaseTable(MemoryStore(clock=clock, faults=faults), "0")
+    keeper = LeaseKeeper(table, "me", LeaseTimes(duration=15, renew_every=0.001), clock)
+    keeper.acquire(lambda: True)
+    renewed = threading.Semaphore(0)
+    faults.do(writes_to(LEASE), lambda _call: renewed.release(), after=True, times=None)
+    refused: list[BaseException] = []
+    enough = threading.Event()
+
+    def ask() -> None:
+        try:
+            while not enough.is_set():
+                keeper.may_write()
+                keeper.truly_master()
+        except BaseException as error:  # noqa: BLE001 - shown below
+            refused.append(error)
+
+    askers = [threading.Thread(target=ask) for _ in range(4)]
+    keeper.start(clock.epoch() + 60)
+    for asker in askers:
+        asker.start()
+    for _ in range(50):
+        assert renewed.acquire(timeout=BOUND_SECONDS)
+    enough.set()
+    for asker in askers:
+        asker.join(BOUND_SECONDS)
+    keeper.release(clean=True)
+    assert refused == []
