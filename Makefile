@@ -19,6 +19,7 @@ help:
 	@echo "make test     all tests, the fast ones first"
 	@echo "make check    what CI runs: style, types, layers, tests, the other Python, sam build"
 	@echo "make chaos    kill it at every call, let two masters meet, lose answers: within a quarter of an hour"
+	@echo "make mutants  take one mechanism out at a time: do the tests notice?"
 	@echo "make bench    the figures of the design, measured on this machine"
 	@echo "make prove    the commit protocol, checked in full as a model (needs spin)"
 	@echo "make lock     compile the requirements anew"
@@ -84,6 +85,11 @@ bench: .venv-bench/.requirements
 .PHONY: prove
 prove:
 	@tools/prove
+
+# ARGS="no-inflight" for one of them
+.PHONY: mutants
+mutants: $(ready)
+	@PYTHONPATH=tests:local:layers/kubesync $(python) -m mutation --chaos $(ARGS)
 
 # ARGS="--seed 7", "--section 3", "--case 12", "--short"
 .PHONY: chaos

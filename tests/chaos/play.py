@@ -49,7 +49,7 @@ class Play:
             if lingering:  # a round of its own for what the last one left behind, before the world moves on
                 lingering = False
                 return True
-            return self._advance(gate)
+            return self.advance(gate)
 
         session = self.world.new_session(gate, drive)
         report = self.world.run(session, gate)
@@ -58,7 +58,8 @@ class Play:
             self.world.clock.advance(_AFTER_DEATH_SECONDS)
         return gate
 
-    def _advance(self, gate: Gate) -> bool:
+    def advance(self, gate: Gate) -> bool:
+        """The next step of the story, or of the quiet after it. False: the session's time is up."""
         self.world.outside()
         try:
             if self.position < len(self.story):

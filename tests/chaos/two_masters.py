@@ -123,8 +123,9 @@ class PausedSession:
         if self._go_on.is_set():  # what it would still do: a few rounds, each sees what happened meanwhile
             self._rounds_left -= 1
             return self._rounds_left > 0
-        moving_on = self._play._advance(self.gate)
-        self.clock.advance(0.0)
+        before = self._play.world.clock.monotonic()
+        moving_on = self._play.advance(self.gate)
+        self.clock.advance(self._play.world.clock.monotonic() - before)
         return moving_on
 
 

@@ -20,6 +20,7 @@ PACKAGE: Final = ROOT / "layers/kubesync/kubesync"
 _TEST_SECONDS: Final = 30
 _RUN_SECONDS: Final = 240
 _TESTS_FAILED: Final = 1  # pytest's exit status; 2 and above: it could not run them
+_VIOLATED: Final = re.compile(r"^invariants violated: (?P<cases>\d+)", re.MULTILINE)
 _FAILED: Final = re.compile(r"^FAILED tests/(?P<test>[^\s\[]+)", re.MULTILINE)
 
 
@@ -79,12 +80,15 @@ def run_tests(copy: Path, tests: Iterable[str]) -> Trial:
     return Trial(failed, output)
 
 
-def run_chaos(copy: Path, section: int) -> bool:
-    """Whether a short section of the chaos run survives on a copy."""
+def run_chaos(copy: Path, section: int) -> int:
+    """How many cases of a sample of a section violate an invariant on a copy; all of them where it cannot even begin."""
     status, output = _run([sys.executable, "-m", "chaos", "--short", "--workers=1", f"--section={section}"], copy)
-    if "invariants violated:" not in output and status == 0:
+    counted = _VIOLATED.search(output)
+    if counted is not None:
+        return int(counted["cases"])
+    if status == 0:
         raise MutantError(f"{copy.name}: the chaos run says nothing:\n{output}")
-    return status == 0
+    return sys.maxsize  # already the undisturbed run is not right
 
 
 def _run(command: Sequence[str], copy: Path) -> tuple[int, str]:

@@ -14,6 +14,7 @@ from string import Formatter
 from typing import Annotated, Final, Self, cast
 from urllib.parse import urlsplit
 
+from aws_lambda_powertools import Logger
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from kubesync.aws.state_codec import SCHEMA
@@ -21,6 +22,8 @@ from kubesync.aws.store import CONTROL, Absent, Delete, Equals, Item, Key, Put, 
 from kubesync.domain.errors import ConditionFailedError, UsageError
 from kubesync.domain.objects import Resource
 from kubesync.domain.plan import Policy
+
+logger = Logger(service="kubesync", child=True)
 
 _PARTITION: Final = "clusters"
 _TEMPLATE_FIELDS: Final = frozenset({"service", "namespace", "domain", "cluster"})
@@ -107,9 +110,27 @@ class ClusterTable:
         self._store = store
 
     def all(self, shard: str | None = None) -> list[ClusterConfig]:
-        """Every registered cluster (of a shard), those that are being deleted included."""
-        found = [_parse(item) for item in self._store.query(CONTROL, _PARTITION)]
-        return [config for config in found if shard is None or config.shard == shard]
+        """Every registered cluster (of a shard), those that are being deleted included.
+
+        One that cannot be read, as after a newer release wrote it, is left out and logged: it stops no other (I4).
+        """
+        found = self.read(shard)
+        return [config for config in found.values() if config is not None]
+
+    def read(self, shard: str | None = None) -> dict[str, ClusterConfig | None]:
+        """Every registered cluster (of a shard) by name; None: it is registered, but cannot be read by this release."""
+        found: dict[str, ClusterConfig | None] = {}
+        for item in self._store.query(CONTROL, _PARTITION):
+            name = cast(str, item["sk"])
+            try:
+                config = _parse(item)
+            except ValidationError as invalid:
+                logger.error("configuration cannot be read", cluster=name, reason=explain(invalid))
+                found[name] = None
+                continue
+            if shard is None or config.shard == shard:
+                found[name] = config
+        return found
 
     def get(self, name: str) -> ClusterConfig | None:
         item = self._store.get(Key(CONTROL, _PARTITION, name))

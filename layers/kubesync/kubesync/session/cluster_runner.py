@@ -24,6 +24,8 @@ from kubesync.session.transactor import StaleStateError
 logger = Logger(service="kubesync", child=True)
 
 _CUT_SECONDS: Final = 10.0
+_REST_SECONDS: Final = 60.0
+_SWEEP_MARGIN_SECONDS: Final = 5.0
 _RETRY_INITIAL_SECONDS: Final = 0.5
 _RETRY_CAP_SECONDS: Final = 10.0
 
@@ -70,6 +72,8 @@ class ClusterRunner:
         self._relisted = threading.Event()
         self._past: list[Listener] = []
         self._stopping = False
+        self._recording = False
+        self._swept_at = 0.0
         self._deadline = 0.0
         self._drain_until = 0.0
         self._failed = False
@@ -106,7 +110,13 @@ class ClusterRunner:
             listener.join(_CUT_SECONDS)
         self._past += self._listeners
         self._listeners = []
+        # A list that is still pending, or just being recorded, is none of those that are asked for now.
+        with self.window.changed:
+            self.window.changed.wait_for(self._at_rest, timeout=_REST_SECONDS)
         self._begin(mode)
+
+    def _at_rest(self) -> bool:
+        return self._failed or self._stopping or (self.window.closes_at() is None and not self._recording)
 
     def wait_relisted(self, seconds: float) -> bool:
         """Whether the lists that were asked for are recorded by then."""
@@ -143,18 +153,22 @@ class ClusterRunner:
         Args:
             abandon: write nothing more (the lease is another's).
         """
-        late = [
-            listener
-            for listener in self._listeners
-            if not listener.join(max(0.0, deadline_monotonic - self._clock.monotonic()))
-        ]
+        self.wind_up(deadline_monotonic, deadline_monotonic, abandon=abandon)
+        self._thread.join(max(0.0, deadline_monotonic - self._clock.monotonic()) if not abandon else 5.0)
+        return not self._thread.is_alive()
+
+    def wind_up(self, listen_until: float, drain_until: float, *, abandon: bool) -> None:
+        """Wait for listeners no longer than until ``listen_until``, then tell the worker to record what is left and end.
+
+        A listener that hangs after that does no harm: what it still sees goes into a window that nobody closes.
+        """
+        for listener in self._listeners:
+            listener.join(max(0.0, listen_until - self._clock.monotonic()))
         with self.window.changed:
             self._stopping = True
-            self._drain_until = deadline_monotonic
+            self._drain_until = drain_until
             self._failed = self._failed or abandon
             self.window.changed.notify_all()
-        self._thread.join(max(0.0, deadline_monotonic - self._clock.monotonic()) if not abandon else 5.0)
-        return not late and not self._thread.is_alive()
 
     @property
     def listeners(self) -> list[Listener]:
@@ -224,14 +238,20 @@ class ClusterRunner:
                     break
             stopping, heirs = self._stopping, self._heirs
             self._heirs = set()
-        if self._failed:
-            return False
-        if heirs:
-            self._told(self._persist(lambda: self.recorder.replan(heirs, "a name was let go")), None)
-        content = self.window.close()
-        if stopping or not heirs or content.opened_at is not None:
-            self._record(content, flush=stopping)
-        return not stopping
+            self._recording = True
+        try:
+            if self._failed:
+                return False
+            if heirs:
+                self._told(self._persist(lambda: self.recorder.replan(heirs, "a name was let go")), None)
+            content = self.window.close()
+            if stopping or not heirs or content.opened_at is not None:
+                self._record(content, flush=stopping)
+            return not stopping
+        finally:
+            with self.window.changed:
+                self._recording = False
+                self.window.changed.notify_all()
 
     def _record(self, content: WindowContent, *, flush: bool) -> None:
         recorded = self._persist(lambda: self.recorder.record(content, self._mode, flush=flush))
@@ -261,8 +281,20 @@ class ClusterRunner:
                 self._relisted.set()
             self.report.held = {resource.value: reason for resource, reason in (recorded.held or {}).items()}
         self._told(recorded, content.opened_at)
-        if self.ledger.tombstoned and (flush or content.empty):
+        self._sweep_some(flush=flush, quiet=content.empty)
+
+    def _sweep_some(self, *, flush: bool, quiet: bool) -> None:
+        """Tombstones go in quiet moments, at the end, and now and then: a busy cluster is never quiet."""
+        now = self._clock.monotonic()
+        if not (flush or quiet or now - self._swept_at >= IDLE_CHECKPOINT_SECONDS):
+            return
+        self._swept_at = now
+        while self.ledger.tombstoned:
+            left = len(self.ledger.tombstoned)
             self._persist(self._sweep)
+            at_the_end = flush and self._clock.monotonic() + _SWEEP_MARGIN_SECONDS < self._drain_until
+            if not at_the_end or len(self.ledger.tombstoned) >= left:
+                return
 
     def _sweep(self) -> Recorded:
         self.recorder.sweep()

@@ -40,7 +40,13 @@ class Control:
 
     def run(self) -> None:
         """Read configurations and requests, and act on what is new."""
-        configs = {config.name: config for config in self._master.clusters.all(self._parts.settings.shard)}
+        found = self._master.clusters.read(self._parts.settings.shard)
+        # What is registered but cannot be read is not deleted: it goes on as it was.
+        configs = {
+            name: config or self._master.ledgers[name].config
+            for name, config in found.items()
+            if config or name in self._master.ledgers
+        }
         for name in sorted(self._master.ledgers.keys() - configs.keys()):
             self._master.stop_cluster(name, ErrorCode.CONFIG_DELETE, self._soon())
             self._master.forget(name)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from aws_lambda_powertools import Logger
 
@@ -49,6 +50,9 @@ from kubesync.session.zone_pool import ZonePool
 from kubesync.settings import Settings
 
 logger = Logger(service="kubesync", child=True)
+
+_LISTENERS_END_SECONDS: Final = 2.0
+_NOTES_SECONDS: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +99,11 @@ class Master:
         self.tables = Tables(StateTable(store), ClaimTable(store), UpstreamTable(store))
         self.inflight = InflightTable(store, settings.shard)
         self.audit = AuditTable(store, report.session, settings.audit_retention_days * 86_400)
-        self.transactor = Transactor(store, epoch, keeper.may_write, clock)
+        held = held_check(settings.shard, epoch)
+        self.transactor = Transactor(store, epoch, keeper.may_write, clock, held)
         self.fenced: set[str] = set()
         self._inherited: dict[str, set[ServiceKey]] = {}
+        self._inheriting = threading.Lock()
         self._queues_taken: set[str] = set()
         self.closer = Closer(self.ledgers, self.tables, self.transactor, self.audit, clock, self.fenced, self._heirs)
         self._reclaimer = Reclaimer(parts.zones, self.ledgers, self.recorders, self.closer)
@@ -221,9 +227,10 @@ class Master:
             self.parts.clock,
             self.parts.settings.window_seconds,
         )
-        self.runners[name] = runner
+        with self._inheriting:
+            self.runners[name] = runner
+            heirs = self._inherited.pop(name, None)
         runner.start(self.deadline, relist)
-        heirs = self._inherited.pop(name, None)
         if heirs:
             runner.replan(heirs)
         return runner
@@ -269,9 +276,12 @@ class Master:
 
     def _heirs(self, keys: Iterable[ServiceKey]) -> None:
         for key in keys:
-            runner = self.runners.get(key.cluster)
-            if runner is not None:
-                runner.replan([key])
+            with self._inheriting:
+                runner = self.runners.get(key.cluster)
+                if runner is None:  # not started yet: its runner takes them along
+                    self._inherited.setdefault(key.cluster, set()).add(key)
+                    continue
+            runner.replan([key])
 
     def _not_master(self, error: NotMasterError) -> None:
         self._end(ErrorCode.NOT_MASTER, str(error))
@@ -294,16 +304,20 @@ class Master:
         ledger = self.ledgers.get(cluster)
         if ledger is None:
             return
+        if not ledger.lock.acquire(timeout=_NOTES_SECONDS):
+            logger.warning("an error could not be persisted in time", cluster=cluster, code=code.key)
+            return
         try:
-            with ledger.lock:
-                if code is ErrorCode.NOT_MASTER:
-                    self.transactor.last_word(cluster, [count, history], token)
-                else:
-                    self.transactor.run([cluster], [count, history], token)
+            if code is ErrorCode.NOT_MASTER:
+                self.transactor.last_word(cluster, [count, history], token)
+            else:
+                self.transactor.run([cluster], [count, history], token)
         except NotMasterError as lost:
             self._not_master(lost)
         except (StoreError, StaleStateError) as failed:
             logger.warning("an error could not be persisted", cluster=cluster, code=code.key, error=str(failed))
+        finally:
+            ledger.lock.release()
 
     def _note_end(self, runner: ClusterRunner, code: ErrorCode) -> None:
         for listener in runner.listeners:
@@ -329,14 +343,22 @@ class Master:
             Whether everything has ended and no outcome is unknown.
         """
         running = list(self.runners.values())
+        clock = self.parts.clock
+        self.transactor.until_monotonic = drain_until
         for runner in running:
             runner.stop(code)
+        # All listeners share a short time: one that hangs (in a name look-up, say) must not cost the others theirs.
+        listen_until = min(drain_until, clock.monotonic() + _LISTENERS_END_SECONDS)
+        for runner in running:
+            runner.wind_up(listen_until, drain_until, abandon=abandon)
         joined = [runner.join(drain_until, abandon=abandon) for runner in running]
         clean = all(joined) and not any(runner.failed for runner in [*running, *self._ended])
         if self.pool is not None:
             clean = self.pool.drain(self.parts.clock.monotonic() + 1.0 if abandon else drain_until) and clean
-        for runner in running:
-            self._note_end(runner, code)
+        if clock.monotonic() < drain_until or abandon:
+            self.transactor.until_monotonic = max(drain_until, clock.monotonic() + _NOTES_SECONDS)
+            for runner in running:
+                self._note_end(runner, code)
         # Zones that were held back after an unclean end are still to be settled, by whoever comes next.
         clean = clean and (self._clean or not self._held)
         if not clean:

@@ -135,7 +135,11 @@ class Recorder:
         def attempt() -> Recorded:
             # The oldest first: where a name has been let go meanwhile, it is theirs.
             states = sorted(self._ledger.states(wanted).values(), key=_age)
-            notes = Notes(late={key: self._means.tables.state.unmark_heir(key) for key in wanted})
+            # As long as nothing can be planned, the notes stay: they are what a successor would find.
+            known = self._ledger.listeners[Resource.SERVICES].whole
+            notes = (
+                Notes(late={key: self._means.tables.state.unmark_heir(key) for key in wanted}) if known else NO_NOTES
+            )
             return self._commit(((s, s) for s in states), why, notes=notes)
 
         return self._until_fresh(attempt)
@@ -270,6 +274,8 @@ class Recorder:
 
         def planned() -> Iterator[KeyWrite]:
             for batch in batched(pairs, KEYS_AT_A_TIME):
+                # Durably open already, by a transaction whose answer was lost perhaps: the zones have to hear of it.
+                self._opened |= {before.key: None for before, _ in batch if before.opened is not None}
                 plan = planner.plan(batch, why, notes)
                 self._heirs |= dict.fromkeys(plan.heirs)
                 yield from plan.writes

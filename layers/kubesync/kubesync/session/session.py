@@ -32,6 +32,8 @@ from kubesync.settings import Settings
 logger = Logger(service="kubesync", child=True)
 
 _TICK_SECONDS: Final = 1.0
+# Of an invocation, after draining: last notes, and the release of the lease.
+_RELEASE_SECONDS: Final = 4.0
 
 
 class Session:
@@ -103,7 +105,7 @@ class Session:
         # The deadline is fixed once, after stand-by.
         now = self._clock.monotonic()
         margin = self._settings.drain_margin_seconds
-        deadline = min(now + self._settings.max_runtime_seconds, now + remaining() - margin)
+        deadline = min(now + self._settings.max_runtime_seconds, now + remaining() - margin - _RELEASE_SECONDS)
         self.report.epoch = lease.epoch
         self.report.took_over = _how(before)
         self._keeper.on_lost = lambda: self.stop(ErrorCode.NOT_MASTER, "the lease was lost")
@@ -131,14 +133,17 @@ class Session:
         except BaseException:
             self._keeper.release(clean=False)
             raise
-        self._finish(master, self._clock.monotonic() + margin, started)
+        drain_until = self._clock.monotonic() + min(margin, max(0.0, remaining() - _RELEASE_SECONDS))
+        self._finish(master, drain_until, started)
         return self.report
 
     def _may_wait(self, remaining: Callable[[], float]) -> bool:
         if not self._standing_by:
             self._standing_by = True
             self._progress("stand-by", {"session": self.report.session})
-        return self._code is None and remaining() > self._settings.drain_margin_seconds + _TICK_SECONDS
+        return (
+            self._code is None and remaining() > self._settings.drain_margin_seconds + _RELEASE_SECONDS + _TICK_SECONDS
+        )
 
     def _signalled(self) -> None:
         self._control_due = True
@@ -158,7 +163,7 @@ class Session:
             if now >= deadline:
                 self.stop(ErrorCode.MAX_RUNTIME)
                 break
-            if remaining() < self._settings.drain_margin_seconds:
+            if remaining() < self._settings.drain_margin_seconds + _RELEASE_SECONDS:
                 self.stop(ErrorCode.WORKER_EXITING, "the invocation's time ran down")
                 break
             if self._control_due or now >= next_control:

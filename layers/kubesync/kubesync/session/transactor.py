@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import random
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from kubesync.aws.fences import fence_check
-from kubesync.aws.store import AUDIT, MAX_TRANSACTION_ACTIONS, Action, Key, Put, Store
+from kubesync.aws.store import AUDIT, MAX_TRANSACTION_ACTIONS, Action, Check, Key, Put, Store
 from kubesync.clock import Clock
 from kubesync.domain.errors import (
     KubesyncError,
     NotMasterError,
     StoreBusyError,
+    StoreError,
     StoreOutcomeUnknownError,
     TransactionRefusedError,
 )
@@ -35,16 +37,21 @@ class Transactor:
 
     Args:
         may_write: raises NotMasterError as soon as the lease may be another's.
+        lease: for transactions that are for no cluster at all.
 
     ``sent`` counts transactions, ``repeated`` how often one had to be sent again (throttled, collided, no answer): about
     right, as threads count at the same time.
     """
 
-    def __init__(self, store: Store, epoch: int, may_write: Callable[[], None], clock: Clock) -> None:
+    def __init__(
+        self, store: Store, epoch: int, may_write: Callable[[], None], clock: Clock, lease: Check | None = None
+    ) -> None:
         self.epoch = epoch
         self._store = store
         self._may_write = may_write
         self._clock = clock
+        self._lease = lease
+        self.until_monotonic = math.inf
         self.sent = 0
         self.repeated = 0
 
@@ -71,8 +78,11 @@ class Transactor:
         Raises:
             NotMasterError: a fence or the lease is another master's: stop.
             StaleStateError: a condition failed: plan again.
+            StoreBusyError: it is not written, and the session has no time left to go on trying.
         """
         checks: list[Action] = [fence_check(cluster, self.epoch) for cluster in sorted(set(clusters))]
+        if not checks and self._lease is not None:
+            checks = [self._lease]  # of a zone whose clusters have all gone: still no write without a check (I2)
         whole = [*checks, *actions]
         witness = _witness(actions, token)
         delay = _BACKOFF_INITIAL_SECONDS
@@ -97,6 +107,8 @@ class Transactor:
             else:
                 return
             self.repeated += 1
+            if self._clock.monotonic() + delay > self.until_monotonic:
+                raise StoreBusyError("DynamoDB is busy, and the session has to end")
             self._clock.sleep(delay * (0.5 + random.random()))  # noqa: S311 - jitter
             delay = min(delay * 2, _BACKOFF_CAP_SECONDS)
 
@@ -118,7 +130,7 @@ class Transactor:
             return False
         try:
             item = self._store.get(witness)
-        except StoreBusyError:
+        except StoreError:
             return None
         return item is not None and (witness.table == AUDIT or item.get("tx") == token)
 

@@ -128,8 +128,8 @@ class ZonePool:
                     self._woken.discard(zone_id)
                     continue
                 if self._stopping:
-                    if writer.clean:
-                        return
+                    if writer.clean or writer.blocked:
+                        return  # a zone that nobody may write is not waited for; what is unknown there stays so
                     left = self._drain_until - now
                     self._changed.wait_for(lambda: zone_id in self._woken, left if wait is None else min(wait, left))
                     continue

@@ -96,6 +96,7 @@ class ZoneWriter:
         self._groups: deque[list[Unit]] = deque()
         self._postponed: dict[Unit, float] = {}
         self._not_before = 0.0
+        self._blocked = False
         self._noted_problem = ""
         self._failures = 0
 
@@ -117,6 +118,11 @@ class ZoneWriter:
     def clean(self) -> bool:
         """No outcome is unknown, nothing is left to settle."""
         return self._settled and self._sent is None
+
+    @property
+    def blocked(self) -> bool:
+        """Nothing may be written to the zone for now: it is denied, gone, or its journal is not ours."""
+        return self._blocked
 
     @property
     def settled(self) -> bool:
@@ -151,8 +157,10 @@ class ZoneWriter:
             self.report.problem = str(error)
             self._note_problem(str(error))
             self._not_before = self._means.clock.monotonic() + _BLOCKED_SECONDS
+            self._blocked = True
             return _BLOCKED_SECONDS
         self._failures = 0
+        self._blocked = False
         self.report.remark = self._ground.remark
         if self._noted_problem:
             self._note_problem("")
@@ -257,18 +265,25 @@ class ZoneWriter:
 
     def _next_retry(self) -> float | None:
         now = self._means.clock.epoch()
+        # News reset a mark's time, but a unit that was refused keeps its own.
+        later: dict[ServiceKey, float] = {}
+        for unit, at in self._postponed.items():
+            if at > now:
+                later[unit.key] = min(at, later.get(unit.key, at))
         times: list[float] = []
+        by_cluster: dict[str, list[ServiceKey]] = {}
         for key in list(self._queue):
-            ledger = self._means.ledgers.get(key.cluster)
+            by_cluster.setdefault(key.cluster, []).append(key)
+        for cluster, keys in by_cluster.items():
+            ledger = self._means.ledgers.get(cluster)
             if ledger is None:
                 continue
             with ledger.lock:
-                state = ledger.states([key])[key]
-            if state.opened is None:
-                continue
-            # News reset the mark's time, but a unit that was refused keeps its own.
-            later = [at for unit, at in self._postponed.items() if unit.key == key and at > now]
-            times.append(state.opened.retry_at if state.opened.retry_at > now else min(later, default=now + 1.0))
+                states = ledger.states(keys)
+            for key, state in states.items():
+                if state.opened is not None:
+                    waits = state.opened.retry_at > now
+                    times.append(state.opened.retry_at if waits else later.get(key, now + 1.0))
         return max(0.05, min(times) - now) if times else None
 
     # --- one batch ---
