@@ -93,7 +93,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
         old="        self._write(Inflight(batch, self._means.transactor.epoch, units))\n",
         new="        del batch, units\n",
         caught_by=(
-            _WRITER + "test_i1_a_lost_answer_of_the_table_delays_and_changes_nothing",
+            "unit/proof/test_zone_ground_takeover.py::test_i1_an_inflight_item_that_moved_under_a_writer_is_settled_not_overwritten",
             _WRITER + "test_i2_nothing_is_sent_where_the_fence_was_raised",
         ),
         section=1,
@@ -105,7 +105,9 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
         file="session/zone_ground.py",
         old="        if inflight.batch and journal is not None and journal.batch == inflight.batch:\n",
         new="        if inflight.batch:\n",
-        caught_by=(_WRITER + "test_i1_a_lost_answer_of_the_table_delays_and_changes_nothing",),
+        caught_by=(
+            "unit/session/test_settling.py::test_i1_batch_in_flight_that_the_journal_does_not_hold_never_happened",
+        ),
         section=1,
     ),
     Mutant(
@@ -160,7 +162,10 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
         without="transactions do not check the fence",
         invariants="I2",
         file="session/transactor.py",
-        old="        checks: list[Action] = [fence_check(cluster, self.epoch) for cluster in sorted(set(clusters))]\n",
+        old="""        checks: list[Action] = [fence_check(cluster, self.epoch) for cluster in sorted(set(clusters))]
+        if not checks and self._lease is not None:
+            checks = [self._lease]  # of a zone whose clusters have all gone: still no write without a check (I2)
+""",
         new="        checks: list[Action] = []\n",
         caught_by=(
             _TRANSACTOR + "test_i2_run_is_refused_whole_where_one_of_its_fences_was_raised",
@@ -179,6 +184,17 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
         caught_by=(
             _TRANSACTOR + "test_i2_a_fence_is_only_raised",
             "unit/session/test_fences.py::test_i2_fence_of_a_later_master_is_not_lowered",
+        ),
+    ),
+    Mutant(
+        name="fence-without-lease",
+        without="a fence is raised without a check that the lease is still held",
+        invariants="I2",
+        file="aws/fences.py",
+        old="            store.transact([update, lease], secrets.token_hex(16))\n",
+        new="            store.transact([update], secrets.token_hex(16))\n",
+        caught_by=(
+            "unit/session/test_fences.py::test_i2_master_that_lost_the_lease_fences_no_cluster_that_its_successor_does_not_know",
         ),
     ),
     Mutant(

@@ -95,6 +95,8 @@ def _run(command: Sequence[str], copy: Path) -> tuple[int, str]:
     paths = os.pathsep.join(str(path) for path in (copy, ROOT / "local", ROOT / "tests"))
     variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     variables |= {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1", "KUBESYNC_MUTANT": str(copy)}
+    # What fails without a mechanism is no example to try again with it.
+    variables["HYPOTHESIS_STORAGE_DIRECTORY"] = str(copy / ".hypothesis")
     try:
         done = subprocess.run(
             command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=_RUN_SECONDS, check=False

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from kubesync.aws.clusters import ClusterConfig, ClusterTable, ZoneReference, explain, valid_cluster_name
 from kubesync.aws.resync_requests import RequestTable
-from kubesync.aws.store import Store
+from kubesync.aws.store import CONTROL, Item, Key, Put, Store
 from kubesync.domain.errors import TransactionRefusedError, UsageError
 from support.manual_clock import ManualClock
 from support.memory_store import MemoryStore
@@ -146,3 +146,13 @@ def test_old_requests_and_other_shards_are_not_pending(store: Store) -> None:
     RequestTable(store, "1").ask("other", "", NOW, dry_run=False, force=False)
     assert table.pending(NOW) == [fresh]
     assert len(list(store.query("control", "resync#0"))) == 1, "the old one was dropped"
+
+
+def test_configuration_of_another_release_stops_no_other_i4(store: Store) -> None:
+    table = ClusterTable(store)
+    good = table.put(a_cluster())
+    newer = table.put(a_cluster(name="other"))
+    item: Item = {"v": 1, "revision": newer.revision, "document": '{"name": "other", "a-field-of-tomorrow": 1}'}
+    store.write(Put(Key(CONTROL, "clusters", "other"), item))
+    assert table.all() == [good]
+    assert table.read() == {"other": None, "prod": good}

@@ -162,11 +162,11 @@ def test_add_two_fire_early_a_key_that_waits_for_less_is_tried_first() -> None:
     assert wait is not None
     assert bench.clock.epoch() + wait == pytest.approx(min(slow.retry_at, quick.retry_at), abs=0.01)
     bench.run(seconds=60)
-    order = [name for batch in written(bench, beyond=tried) for name in batch]
+    new, *later = written(bench, beyond=tried)
+    assert new == ["quick"], "at once, as it is new"
     first, second = ("slow", "quick") if slow.retry_at < quick.retry_at else ("quick", "slow")
-    assert order[:1] == ["quick"], "at once, as it is new"
-    assert order[1] == first
-    assert second in order[2:]
+    assert first in later[0]
+    assert any(second in batch for batch in later)
 
 
 def test_copy_shifting_keys_of_different_times_are_all_tried_once_these_have_passed() -> None:
@@ -221,12 +221,14 @@ def test_item_exponential_failure_rate_limiter_overflow_of_a_zone_ends_at_half_a
 
     bench.zone.before = throttle
     bench.want("foo", {"foo A": ["10.0.0.1"]})
+    waits: list[float] = []
     for _ in range(1_500):
         wait = bench.writer.step()
         assert wait is not None
-        assert wait <= 45
+        waits.append(wait)
         bench.clock.advance(wait)
-    assert wait >= 15
+    assert max(waits) <= 45
+    assert waits[-1] >= 15
     bench.zone.before = lambda: None
     bench.run(seconds=60)
     assert bench.zone.sets() == {"foo A": ("10.0.0.1",)}

@@ -153,7 +153,8 @@ class ClusterRunner:
         Args:
             abandon: write nothing more (the lease is another's).
         """
-        self.wind_up(deadline_monotonic, deadline_monotonic, abandon=abandon)
+        if not self._stopping:
+            self.wind_up(deadline_monotonic, deadline_monotonic, abandon=abandon)
         self._thread.join(max(0.0, deadline_monotonic - self._clock.monotonic()) if not abandon else 5.0)
         return not self._thread.is_alive()
 

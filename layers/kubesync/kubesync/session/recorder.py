@@ -274,9 +274,11 @@ class Recorder:
 
         def planned() -> Iterator[KeyWrite]:
             for batch in batched(pairs, KEYS_AT_A_TIME):
-                # Durably open already, by a transaction whose answer was lost perhaps: the zones have to hear of it.
-                self._opened |= {before.key: None for before, _ in batch if before.opened is not None}
                 plan = planner.plan(batch, why, notes)
+                # Open already, by a transaction whose answer was lost perhaps: the zones have to hear of it.
+                written = {write.before.key for write in plan.writes}
+                still = (before for before, _ in batch if before.opened is not None and before.key not in written)
+                self._opened |= {before.key: None for before in still}
                 self._heirs |= dict.fromkeys(plan.heirs)
                 yield from plan.writes
 

@@ -1,0 +1,73 @@
+"""The pages about invariants and client-go name tests that exist, and mutants that still fit the code."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from mutation.mutants import MUTANTS, Mutant
+from mutation.trial import mutated
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+PAGES: Final = ("docs/invariants.md", "docs/client-go-behaviours.md")
+_TEST: Final = re.compile(r"`(?P<file>(?:unit|contract|integration|e2e)/[\w/]+\.py)::(?P<name>\w+)`")
+_PLACE: Final = re.compile(r"`(?P<file>\w+/\w+\.py)` (?P<names>`\w+`(?:, `\w+`)*)")
+_INVARIANTS: Final = [f"I{number}" for number in range(1, 9)]
+
+
+@cache
+def _names(path: Path) -> frozenset[str]:
+    """Functions and classes of a file."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return frozenset(node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, kinds))
+
+
+def _missing(test: str) -> bool:
+    file, _, name = test.partition("::")
+    path = ROOT / "tests" / file
+    return not path.is_file() or name not in _names(path)
+
+
+def _sections() -> dict[str, str]:
+    parts = re.split(r"^## (I\d) ", (ROOT / "docs/invariants.md").read_text(), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_test_that_a_page_names_exists(page: str) -> None:
+    named = [f"{match['file']}::{match['name']}" for match in _TEST.finditer((ROOT / page).read_text())]
+    assert len(named) > 50
+    assert [test for test in named if _missing(test)] == []
+
+
+def test_every_place_that_keeps_an_invariant_exists() -> None:
+    places = list(_PLACE.finditer((ROOT / "docs/invariants.md").read_text()))
+    package = ROOT / "layers/kubesync/kubesync"
+    assert len(places) > 30
+    named = {(match["file"], name) for match in places for name in re.findall(r"\w+", match["names"])}
+    assert sorted((file, name) for file, name in named if name not in _names(package / file)) == []
+
+
+@pytest.mark.parametrize("invariant", _INVARIANTS)
+def test_every_invariant_has_tests_that_name_it_and_a_mutant(invariant: str) -> None:
+    section = _sections()[invariant]
+    naming = re.compile(rf"(?:\btest|_){invariant.lower().replace('i', '_i')}(?:_|$)|_{invariant.lower()}$")
+    assert [match["name"] for match in _TEST.finditer(section) if naming.search(match["name"])]
+    assert [mutant.name for mutant in MUTANTS if invariant in mutant.invariants.split()]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_mutant_fits_the_code_and_stands_on_the_page(mutant: Mutant) -> None:
+    changed = mutated(mutant)
+    compile(changed, mutant.file, "exec")
+    assert mutant.caught_by
+    assert [test for test in mutant.caught_by if _missing(test)] == []
+    caught = ", ".join(f"`{test}`" for test in mutant.caught_by)
+    by_chaos = f"; section {mutant.section} of `make chaos`" if mutant.section else ""
+    row = f"| `{mutant.name}` | {mutant.without} | {caught}{by_chaos} |"
+    assert row in _sections()[mutant.invariants.split()[0]].splitlines()

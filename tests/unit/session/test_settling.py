@@ -1,0 +1,43 @@
+"""I1: what became of the batch that was under way when a master died, as the journal tells it (``ZoneGround.settle``)."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesync.aws.inflight import Inflight
+from kubesync.domain.batches import Unit, units_of
+from kubesync.domain.plan import Policy, changes_of
+from support.zone_bench import EPOCH, JOURNAL, ZONE, ZoneBench
+
+LOST = "ba7c4000000000000000000000000000"
+
+
+def a_bench_left_behind(batch: str) -> tuple[ZoneBench, tuple[Unit, ...]]:
+    """A master of the epoch before died with a batch under way; ``web`` is open."""
+    bench = ZoneBench(settled=False)
+    bench.want("web", {"web A": ["10.0.0.1"]})
+    units = tuple(units_of(bench.key("web"), changes_of(bench.state("web"), Policy.SYNC)))
+    token = bench.transactor.token()
+    _, actions = bench.inflight.put(ZONE.id, None, Inflight(batch, EPOCH - 1, units), token)
+    bench.transactor.run(["prod"], actions, token)
+    return bench, units
+
+
+@pytest.mark.parametrize("journal", ["earlier", None], ids=["journal of an earlier batch", "no journal"])
+def test_i1_batch_in_flight_that_the_journal_does_not_hold_never_happened(journal: str | None) -> None:
+    bench, _ = a_bench_left_behind(LOST)
+    if journal is not None:
+        bench.journal_of(batch=journal)
+    bench.run()
+    assert bench.zone.sets() == {"web A": ("10.0.0.1",)}
+    assert (bench.open(), bench.announced(), bench.writer.clean) == ({}, "", True)
+
+
+def test_i1_batch_in_flight_that_the_journal_holds_had_landed_and_is_not_sent_again() -> None:
+    bench, units = a_bench_left_behind(LOST)
+    bench.zone.by_hand("CREATE", "web.example.com", "A", "10.0.0.1")
+    bench.journal_of(batch=LOST)
+    bench.run()
+    assert [{change.key for change in batch} for batch in bench.zone.sent] == [{JOURNAL}], "the swap alone"
+    assert bench.state("web").applied == {change.key: change.after for unit in units for change in unit.changes}
+    assert (bench.open(), bench.announced(), bench.writer.clean) == ({}, "", True)
