@@ -5,13 +5,20 @@ Only what a command needs is imported, when it runs: ``kubesync --help`` must no
 
 from __future__ import annotations
 
-import argparse
-import importlib
-from collections.abc import Sequence
-from typing import Final
+import sys
 
-from kubesync_local.cli_guard import guarded
-from kubesync_local.cli_parser import OneLineParser, count, days, positive
+try:  # Ctrl-C while Python still imports is an interruption as any other
+    import argparse
+    import importlib
+    from collections.abc import Sequence
+    from typing import Final
+
+    from kubesync.domain.errors import UsageError
+    from kubesync_local.cli_guard import guarded
+    from kubesync_local.cli_parser import OneLineParser, ShowVersion, count, days, positive
+except KeyboardInterrupt:
+    sys.stderr.write("kubesync: interrupted\n")
+    raise SystemExit(130) from None
 
 _MODULES: Final = {
     "demo": "demo",
@@ -38,7 +45,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    arguments = build_parser().parse_args(argv)
+    arguments, unknown = build_parser().parse_known_args(argv)
+    if unknown:
+        group = "cluster " if arguments.command in ("add", "list", "show", "remove") else ""
+        raise UsageError(
+            f"unrecognized arguments: {' '.join(unknown)}; see `kubesync {group}{arguments.command} --help`"
+        )
     module = importlib.import_module(f"kubesync_local.commands.{_MODULES[arguments.command]}")
     status: int = module.run(arguments)
     return status
@@ -51,6 +63,7 @@ def build_parser() -> argparse.ArgumentParser:
         description="Keeps Route 53 and a table of upstreams in step with Kubernetes.",
         epilog="Settings come from KUBESYNC_* and from the AWS SDK's own variables; see docs/configuration.md.",
     )
+    parser.add_argument("--version", action=ShowVersion, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_demo(commands)
     commands.add_parser("setup", help="make the tables (on AWS the template does it)")
@@ -77,7 +90,11 @@ def _add_session(commands: _Commands) -> None:
         description="Runs one session: progress goes to standard error, the report as JSON to standard output.",
     )
     session.add_argument(
-        "--max-runtime", type=positive, metavar="S", help="end after so many seconds (default: the setting, 840)"
+        "--max-runtime",
+        type=positive,
+        metavar="S",
+        help="end after so many seconds (default: the setting, 840); "
+        "standing by for another session's end comes on top",
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
+import sys
+from importlib import metadata
 from typing import Final, NoReturn
 
 from kubesync.domain.errors import UsageError
@@ -40,6 +42,18 @@ def _readable(message: str) -> str:
     return f"{what} {choice['given']!r} is none of {', '.join(known)}{meant}"
 
 
+class ShowVersion(argparse.Action):
+    """Reads the version only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        try:
+            version = metadata.version("kubesync")
+        except metadata.PackageNotFoundError:
+            version = "of a checkout that was not installed"
+        sys.stdout.write(f"kubesync {version}\n")
+        parser.exit()
+
+
 def positive(text: str) -> float:
     """Seconds above 0."""
     try:
@@ -47,7 +61,7 @@ def positive(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value <= 86_400:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds between 0 and 86400")
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds more than 0, up to 86400")
     return value
 
 

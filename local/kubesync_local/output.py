@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 # A pipe has no width: wide enough that a program's lines are not broken for a screen that is not there.
-_PIPE_WIDTH: Final = 200
+_PIPE_WIDTH: Final = 100_000
 
 
 def new_console(*, stderr: bool = False) -> Console:
@@ -52,6 +52,12 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], title: str 
     for row in rows:
         made.add_row(*(_text(row.get(column)) for column in shown))
     return made
+
+
+def counted(number: int, what: str) -> str:
+    """``1 problem``, ``2 problems``; of several words the first is counted: ``2 keys changed``."""
+    noun, space, rest = what.partition(" ")
+    return f"{number} {noun}{'' if number == 1 else 's'}{space}{rest}"
 
 
 def remark(text: str) -> None:

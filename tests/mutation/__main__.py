@@ -11,7 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from mutation.mutants import MUTANTS, Mutant
+from mutation.mutant import Mutant
+from mutation.mutants import MUTANTS
 from mutation.trial import MutantError, copy_package, run_chaos, run_tests
 
 

@@ -10,10 +10,15 @@ from collections.abc import Mapping
 from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
 from kubesync.domain.errors import UsageError
 
 _PREFIX = "KUBESYNC_"
+_NAMES_IN_WORDS = {
+    "deployment": "1 to 24 lower-case letters, digits and hyphens, with no hyphen at either end",
+    "shard": "1 to 8 lower-case letters and digits",
+}
 
 
 class Settings(BaseModel):
@@ -80,4 +85,23 @@ class Settings(BaseModel):
             if not first["loc"]:  # about several of them together
                 raise UsageError(first["msg"].removeprefix("Value error, ")) from None
             name = _PREFIX + str(first["loc"][0]).upper()
-            raise UsageError(f"{name}={first['input']!r} is not valid: {first['msg']}") from None
+            raise UsageError(f"{name}={first['input']!r} is not valid: {_in_words(first)}") from None
+
+
+def _in_words(error: ErrorDetails) -> str:
+    """What the value should be."""
+    limits = error.get("ctx", {})
+    match error["type"]:
+        case "string_pattern_mismatch":
+            return _NAMES_IN_WORDS[str(error["loc"][0])]
+        case "float_parsing" | "finite_number":
+            return "give a number"
+        case "int_parsing" | "int_from_float" | "int_parsing_size":
+            return "give a whole number"
+        case "greater_than":
+            return f"give more than {limits['gt']:g}"
+        case "greater_than_equal":
+            return f"give at least {limits['ge']:g}"
+        case "less_than_equal":
+            return f"give at most {limits['le']:g}"
+    return error["msg"]

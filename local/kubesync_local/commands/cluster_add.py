@@ -21,6 +21,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"cluster {config.name} is already registered: --replace changes it (give all its options)")
     if known is None and arguments.replace:
         raise UsageError(f"there is no cluster {config.name} to replace: leave out --replace")
+    for other in work.clusters.all():
+        if other.name != config.name and (other.domain, other.template) == (config.domain, config.template):
+            remark(f"note: cluster {other.name} makes the same names ({config.template} of {config.domain})")
     revision = known.revision if known is not None else 0
     stored = work.clusters.put(config.model_copy(update={"revision": revision}))
     work.lease.signal()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import base64
 import re
+import ssl
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
 
-from kubesync.aws.clusters import ClusterConfig, ZoneReference, explain, valid_cluster_name
+from kubesync.aws.clusters import ClusterConfig, ZoneReference, explain, valid_cluster_name, why_useless
 from kubesync.aws.secrets import parse_secret_reference
 from kubesync.aws.zones import ZoneClient
 from kubesync.clock import SystemClock
@@ -42,7 +43,7 @@ def configuration(arguments: argparse.Namespace, work: Workplace) -> ClusterConf
     fields: dict[str, Any] = {"name": arguments.name, "domain": arguments.domain.rstrip(".").lower()}
     fields |= _place(arguments, work)
     if arguments.token:
-        fields["token"] = str(parse_secret_reference(arguments.token, local=True))
+        fields["token"] = _absolute(str(parse_secret_reference(arguments.token, local=True)))
     if arguments.ca_file:
         fields["ca_pem"] = _certificates(arguments.ca_file)
     for name in ("insecure_skip_tls_verify", "load_balancer_cluster_ips", "load_balancer_alias"):
@@ -65,6 +66,9 @@ def _validated(fields: dict[str, Any]) -> ClusterConfig:
         config = ClusterConfig.model_validate(fields)
     except ValidationError as invalid:
         raise UsageError(explain(invalid)) from None
+    useless = why_useless(config)
+    if useless is not None:
+        raise UsageError(useless)
     if config.load_balancer_alias and config.load_balancer_cluster_ips:
         raise UsageError("--load-balancer-alias and --load-balancer-cluster-ips exclude each other")
     if config.on_delete == "remove" and config.policy is not Policy.SYNC:
@@ -106,6 +110,12 @@ def _place(arguments: argparse.Namespace, work: Workplace) -> dict[str, Any]:
     return {"server": arguments.server}
 
 
+def _absolute(reference: str) -> str:
+    """A reference to a file means the same wherever sessions are started."""
+    kind, _, path = reference.partition(":")
+    return f"file:{Path(path).expanduser().resolve()}" if kind == "file" else reference
+
+
 def _certificates(path: str) -> str:
     try:
         text = Path(path).expanduser().read_text("ascii")
@@ -121,6 +131,10 @@ def _certificates(path: str) -> str:
         raise UsageError(f"--ca-file {path}: holds no certificate in PEM form") from None
     if "PRIVATE KEY" in text:
         raise UsageError(f"--ca-file {path}: holds a private key; give a file with certificates only")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
+    except ssl.SSLError:
+        raise UsageError(f"--ca-file {path}: holds no certificate that can be read") from None
     return text
 
 
@@ -145,6 +159,9 @@ def look_up_zones(client: ZoneClient, zone_ids: list[str], domain: str) -> list[
     if not any(domain == zone.name or domain.endswith(f".{zone.name}") for zone in zones):
         names = ", ".join(f"{zone.id} is {zone.name}" for zone in zones)
         raise UsageError(f"no zone given can hold names of {domain}: {names}")
+    for zone in zones:
+        if not domain.endswith(f".{zone.name}") and domain != zone.name and not zone.name.endswith(f".{domain}"):
+            remark(f"note: {zone.id} ({zone.name}) holds no names of {domain}, only host names from annotations")
     return [ZoneReference(id=zone.id, name=zone.name, private=zone.private) for zone in zones]
 
 

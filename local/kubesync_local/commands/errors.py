@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_json([*now, *past])
         return 0
     if not now and not past:
-        remark("no errors, and no session has ended yet")
+        remark("no errors; sessions are listed only where they never held the lease")
         return 0
     console = new_console()
     if now:

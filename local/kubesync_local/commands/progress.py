@@ -6,22 +6,22 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from kubesync_local.output import remark
+from kubesync_local.output import counted, remark
 
 type _Words = Callable[[dict[str, Any]], str]
 
 
 def _window(details: dict[str, Any]) -> str:
     listed = f", {details['listed']} listed" if details["listed"] else ""
-    events = f"{details['events']} events{listed}, {details['merged']} merged"
-    return f"{details['cluster']}: {events}, {details['changed']} keys changed"
+    events = f"{counted(details['events'], 'event')}{listed}, {details['merged']} merged"
+    return f"{details['cluster']}: {events}, {counted(details['changed'], 'key changed')}"
 
 
 _WORDS: Final[dict[str, _Words]] = {
     "stand-by": lambda _: "another session is the master and ends soon: standing by",
     "master": lambda d: f"session {d['session']} is the master, epoch {d['epoch']}, after: {d['after']}",
     "window": _window,
-    "batch": lambda d: f"zone {d['zone']}: a batch of {d['changes']} changes landed",
+    "batch": lambda d: f"zone {d['zone']}: a batch of {counted(d['changes'], 'change')} landed",
     "error": lambda d: f"{d['cluster']}/{d['resource']}: {d['key']} {d['message']}",
     "configuration": lambda d: f"{d['cluster']}: configuration {d['key']}",
     "removed": lambda d: f"{d['cluster']}: removed",

@@ -15,6 +15,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run it; the report is the answer. Codes 4 and 5 are good ends, a signal is not."""
     settings = {} if arguments.max_runtime is None else {"max_runtime_seconds": arguments.max_runtime}
     work = Workplace(**settings)
+    if not work.clusters.all():
+        remark("note: no cluster is registered yet: see `kubesync cluster add --help`")
     session = work.application.new_session(ProgressLines())
     with ended_by_signals(lambda: session):
         report = session.run()

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.text import Text
 
-from kubesync_local.output import new_console, remark, table
+from kubesync_local.output import counted, new_console, remark, table
 
 _PROBLEMS_SHOWN = 50
 
@@ -32,13 +32,19 @@ def show_status(status: dict[str, Any]) -> None:
 
 def _show_cluster(cluster: dict[str, Any]) -> None:
     console = new_console()
-    counted = f"{cluster['services']} services, {cluster['record_sets']} record sets, {cluster['upstreams']} upstreams"
+    sizes = ", ".join(
+        (
+            counted(cluster["services"], "service"),
+            f"{cluster['record_sets']} record set{'' if cluster['record_sets'] == 1 else 's'}",
+            counted(cluster["upstreams"], "upstream"),
+        )
+    )
     console.print()
     console.print(
         Text.assemble((cluster["cluster"], "bold"), f"  {cluster['domain']}  {cluster['server']}  {cluster['state']}"),
         soft_wrap=True,
     )
-    console.print(f"  {counted}; {len(cluster['open'])} open, {len(cluster['problems'])} problems")
+    console.print(f"  {sizes}; {len(cluster['open'])} open, {counted(len(cluster['problems']), 'problem')}")
     for held in cluster["held"]:
         text = f"  {held['deletions']} deletions of {held['listener']} are held back; {held['release']}"
         console.print(Text(f"{text} lets them through", style="yellow"), soft_wrap=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -35,10 +36,14 @@ class Workplace:
             self.settings = Settings.model_validate({**self.settings.model_dump(), **settings})
         try:
             self.boto = aws_session()
+            credentials = self.boto.get_credentials()
         except BotoCoreError as error:
             raise UsageError(f"AWS SDK: {error}: check AWS_PROFILE and the SDK's configuration files") from None
         if not self.boto.region_name:
             raise UsageError("no AWS region: set AWS_REGION, or a region in the AWS profile")
+        _check_endpoints(os.environ)
+        if not credentials:
+            raise UsageError("no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
         self.application = Application(self.settings, local=True, session=self.boto)
         self.application.access_for = LocalAccess(self.boto, self.application.clock)
 
@@ -87,6 +92,12 @@ class Workplace:
         if not any(config.name == name for config in configs) and not has_past(name):
             raise _unknown(name, configs)
         return [name]
+
+
+def _check_endpoints(environment: Mapping[str, str]) -> None:
+    for name, value in sorted(environment.items()):
+        if name.startswith("AWS_ENDPOINT_URL") and value and not value.startswith(("http://", "https://")):
+            raise UsageError(f"{name}={value!r} is no URL such as http://127.0.0.1:8000")
 
 
 def _unknown(name: str, configs: Sequence[ClusterConfig]) -> UsageError:

@@ -175,7 +175,10 @@ class Play:
         for call in batches[self._seen_batches :]:
             self._tell_batch(call)
         self._seen_batches = board.batches = len(batches)
-        board.record_sets = len(route53.records(self._stack.zone_id))
+        board.record_sets = sum(
+            key.type not in ("SOA", "NS") and not key.name.startswith("_kubesync-")
+            for key in route53.records(self._stack.zone_id)
+        )
         upstreams = read_upstreams(self._stack.boto, self._table)
         board.upstreams, board.nodes = len(upstreams), sum(map(len, upstreams.values()))
         if board.hand_over_seconds is None and self._released and len(board.sessions) > 1:

@@ -44,7 +44,7 @@ def show_tables(console: Console, outcome: Outcome, zone: str) -> None:
         records.add_row(name.removesuffix(f".{zone}"), kind, str(ttl), "\n".join(values))
     upstreams = Table(title="upstreams table, as a proxy reads it", title_justify="left", expand=False)
     upstreams.add_column("upstream", overflow="fold")
-    upstreams.add_column("nodes (red: not ready)", overflow="fold")
+    upstreams.add_column("nodes", overflow="fold")
     for upstream, nodes in outcome.upstreams.items():
         upstreams.add_row(upstream, _nodes(nodes))
     console.print()
@@ -61,7 +61,9 @@ def _by_name(record: tuple[tuple[str, str], object]) -> tuple[list[str], str]:
 def _nodes(nodes: tuple[str, ...]) -> Text:
     if not nodes:
         return Text("none", style="dim")
-    return Text(" ").join(Text(node.lstrip("!"), style="red" if node.startswith("!") else "") for node in nodes)
+    return Text(" ").join(
+        Text(f"{node[1:]} (not ready)", style="red") if node.startswith("!") else Text(node) for node in nodes
+    )
 
 
 def show_verdict(console: Console, board: Board, outcome: Outcome, problems: list[str]) -> None:

@@ -128,7 +128,7 @@ def test_eks_tells_server_and_authority(stack: CliStack) -> None:
 
 def test_ca_file_is_stored_whole(stack: CliStack, tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
-    file.write_text(CA_PEM)
+    file.write_bytes(make_authority().pem)
 
     ran = stack.call("cluster", "add", "tls", "--server", "https://127.0.0.1:1", "--ca-file", str(file),
                      "--domain", "tls.example.com", "--zone", stack.zone_id,

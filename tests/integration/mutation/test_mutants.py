@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mutation.mutants import MUTANTS, Mutant
+from mutation.mutant import Mutant
+from mutation.mutants import MUTANTS
 from mutation.trial import copy_package, run_tests
 
 QUICK = [mutant for mutant in MUTANTS if not mutant.slow]

@@ -10,7 +10,8 @@ from typing import Final
 
 import pytest
 
-from mutation.mutants import MUTANTS, Mutant
+from mutation.mutant import Mutant
+from mutation.mutants import MUTANTS
 from mutation.trial import mutated
 
 ROOT: Final = Path(__file__).resolve().parents[3]

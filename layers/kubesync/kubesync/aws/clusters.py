@@ -31,6 +31,12 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _LABELS = r"^[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?(\.[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?)*$"
 
 
+_PATTERNS_IN_WORDS: Final = {
+    "domain": "labels of lower-case letters, digits, hyphens and underscores, with single dots between them",
+    "name": "lower-case letters, digits and hyphens, at most 63",
+}
+
+
 class OnDelete(StrEnum):
     """What happens to a cluster's records and upstreams when it is removed."""
 
@@ -167,11 +173,39 @@ def valid_cluster_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
+def why_useless(config: ClusterConfig) -> str | None:
+    """Why no session could do anything right with it, or None.
+
+    Asked when a cluster is registered, not when its stored configuration is read: what an older release let through
+    must stay readable, so that it can be shown, replaced and removed.
+    """
+    if config.server:
+        try:
+            port = urlsplit(config.server).port
+        except ValueError:
+            port = 0
+        if port == 0:
+            return f"server {config.server!r}: a port is a number from 1 to 65535"
+    if config.namespace is not None and _NAME.fullmatch(config.namespace) is None:
+        return f"namespace {config.namespace!r} is none: lower-case letters, digits and hyphens, at most 63"
+    needed = ("service", "domain") if config.namespace else ("service", "namespace", "domain")
+    held = {field for _, field, _, _ in Formatter().parse(config.template) if field is not None}
+    missing = [f"{{{field}}}" for field in needed if field not in held]
+    if missing:
+        return f"template {config.template!r} lacks {' and '.join(missing)}: Services would share one name"
+    made = config.template.format(service="s", namespace="n", domain=config.domain, cluster=config.name)
+    if re.fullmatch(_LABELS, made) is None or not made.endswith(f".{config.domain}"):
+        return f"template {config.template!r} makes {made!r}, which is no name below {config.domain}"
+    return None
+
+
 def explain(invalid: ValidationError) -> str:
     """The first complaint of a validation as one line for a person."""
     first = invalid.errors()[0]
     place = ".".join(str(p) for p in first["loc"])
     text = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "string_pattern_mismatch":
+        text = f"{first['input']!r} is not valid: {_PATTERNS_IN_WORDS.get(place, 'see docs/configuration.md')}"
     return f"{place}: {text}" if place else text
 
 

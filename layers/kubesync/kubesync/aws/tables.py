@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 TTL_ATTRIBUTE: Final = "expires_at"
 READY_WITHIN_SECONDS: Final = 120.0
 _POLL_SECONDS: Final = 1.0
+# A person waits for it: a network that is down for longer is not about to come back.
+UNREACHED_SECONDS: Final = 10.0
+_UNREACHED: Final = frozenset({"EndpointConnectionError", "ConnectTimeoutError", "ProxyConnectionError"})
 # Answered while a new table's backups are not ready yet; every other FAULT stays one.
 _PASSING: Final = frozenset({"ContinuousBackupsUnavailableException"})
 
@@ -72,7 +75,7 @@ def create_tables(client: DynamoDBClient, prefix: str, clock: Clock | None = Non
         By real name, in the order of ``TABLES``: whether the table was made now (False: it was there).
 
     Raises:
-        StoreUnavailableError: not allowed, not reached, a table of that name with other keys, or one that is not ready
+        StoreUnavailableError: not allowed, not reached for 10 seconds, a table of that name with other keys, or one that is not ready
             within two minutes. One line that says what to do.
     """
     setup = _Setup(client, clock or SystemClock())
@@ -133,6 +136,7 @@ class _Setup:
             )
 
     def _call[Answer](self, name: str, request: Callable[[], Answer]) -> Answer:
+        unreached_until = self._clock.monotonic() + UNREACHED_SECONDS
         while True:
             try:
                 return request()
@@ -142,6 +146,8 @@ class _Setup:
                 raise _AlreadyThereError(failure.advice)
             if failure.outcome is Outcome.FAULT and failure.name not in _PASSING:
                 raise StoreUnavailableError(failure.advice)
+            if failure.name in _UNREACHED and self._clock.monotonic() + _POLL_SECONDS > unreached_until:
+                raise StoreUnavailableError(f"{failure.advice}; tried for {UNREACHED_SECONDS:.0f} s")
             self._pause_or_give_up(failure.advice)
 
     def _pause_or_give_up(self, why: str) -> None:

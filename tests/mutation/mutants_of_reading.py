@@ -1,0 +1,167 @@
+"""Mechanisms that keep what is read right, and work and secrets within bounds: I4 to I8."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mutation.mutant import Mutant
+
+_REFUSALS = "unit/session/test_zone_writer_refusals.py::"
+_CHANGES = "unit/session/test_recorder_changes.py::"
+_DURABILITY = "unit/session/test_recorder_durability.py::"
+_LISTS = "unit/session/test_recorder_lists.py::"
+_OBJECTS = "unit/kubernetes/test_wire_objects.py::"
+_REFLECTOR = "integration/kubernetes/test_reflector.py::"
+_TRANSPORT = "integration/kubernetes/test_transport.py::"
+
+OF_READING: Final[tuple[Mutant, ...]] = (
+    # --- I4: one bad object blocks no other ---
+    Mutant(
+        name="bad-event-ends-its-window",
+        without="an event that cannot be read is an error of the whole window",
+        invariants="I4",
+        file="kubernetes/wire.py",
+        old="        problem = None if deleted else _problem(error)\n",
+        new="        raise\n",
+        caught_by=(_OBJECTS + "test_object_that_cannot_be_understood_is_a_problem_on_its_key_i4",),
+    ),
+    Mutant(
+        name="bad-item-ends-its-list",
+        without="a bad item of a list is an error of the whole list",
+        invariants="I4",
+        file="kubernetes/wire.py",
+        old="            known = _known_metadata(item)\n",
+        new='            raise BodyError("bad item") from error\n',
+        caught_by=(_OBJECTS + "test_bad_items_of_a_list_stop_no_other_i4",),
+    ),
+    Mutant(
+        name="unplannable-key-ends-its-window",
+        without="a key that cannot be planned is an error of the whole window",
+        invariants="I4",
+        file="session/planner.py",
+        old="        except Exception as error:  # a fault of ours that one object brings out must not stop the others (I4)\n",
+        new="        except StopIteration as error:\n",
+        caught_by=(_DURABILITY + "test_i4_key_that_cannot_be_planned_is_reported_and_blocks_no_other",),
+    ),
+    Mutant(
+        name="refused-batch-is-refused-whole",
+        without="the changes of a refused batch are all kept back together",
+        invariants="I4",
+        file="session/refusals.py",
+        old="        return Isolation((), halves(units))\n",
+        new='        found = dict.fromkeys(range(len(units)), "refused")\n',
+        caught_by=(_REFUSALS + "test_i4_culprits_that_no_message_explains_are_found_in_k_log_n_batches",),
+    ),
+    # --- I5: absence is proven ---
+    Mutant(
+        name="no-absence-guard",
+        without="a list that lacks most objects is believed",
+        invariants="I5",
+        file="domain/merge.py",
+        old="    if live >= GUARD_MINIMUM_OBJECTS and absent > GUARD_SHARE * live:\n",
+        new="    if live < 0:\n",
+        caught_by=(_LISTS + "test_guard_holds_deletions_beyond_30_percent_of_10_or_more_i5",),
+    ),
+    Mutant(
+        name="no-identity-guard",
+        without="the list of another cluster is believed",
+        invariants="I5",
+        file="domain/merge.py",
+        old="    if not same_cluster:\n",
+        new="    if live < 0:\n",
+        caught_by=(_LISTS + "test_list_of_another_cluster_deletes_nothing_until_forced_i5",),
+    ),
+    Mutant(
+        name="newer-part-is-absent",
+        without="a part that is newer than a list is deleted because the list lacks it",
+        invariants="I5",
+        file="session/sightings.py",
+        old="            part.generation < generation or part.resource_version <= snapshot.resource_version\n",
+        new="            part.generation <= generation\n",
+        caught_by=("unit/session/test_sightings.py::test_absent_are_parts_that_are_not_listed_and_not_newer_i5",),
+    ),
+    Mutant(
+        name="first-page-is-the-list",
+        without="a list of which a page failed or is missing counts as complete",
+        invariants="I5",
+        file="kubernetes/lister.py",
+        old="        if not page.continue_token:\n",
+        new="        if page is not None:\n",
+        caught_by=(_REFLECTOR + "test_list_whose_second_page_fails_is_no_snapshot_i5",),
+    ),
+    Mutant(
+        name="unknown-is-empty",
+        without="endpoints that were never listed count as empty",
+        invariants="I5",
+        file="session/planner.py",
+        old="seen.endpoints(source) if views[source].whole else None",
+        new="seen.endpoints(source)",
+        caught_by=(_LISTS + "test_unknown_is_not_empty_while_endpoints_were_never_listed_i5",),
+    ),
+    # --- I6 and I7: writes and reads in proportion to change ---
+    Mutant(
+        name="part-rewritten-at-every-version",
+        without="an object that did not change is recorded again at each of its versions",
+        invariants="I6",
+        file="domain/merge.py",
+        old="    return None if same else fresh\n",
+        new="    return fresh if same else fresh\n",
+        caught_by=(_CHANGES + "test_event_that_changes_nothing_writes_nothing_i6",),
+    ),
+    Mutant(
+        name="idle-checkpoint-at-every-window",
+        without="windows without effect move their checkpoint every time",
+        invariants="I6",
+        file="session/recorder.py",
+        old="        due = flush or any(\n",
+        new="        due = bool(now) or any(\n",
+        caught_by=(_CHANGES + "test_windows_without_effect_move_the_checkpoint_every_30_seconds_i6",),
+    ),
+    Mutant(
+        name="always-lists",
+        without="a listener lists, though it could resume from its checkpoint",
+        invariants="I7",
+        file="kubernetes/reflector.py",
+        old="        self._position = None if resume_from is None else Position(resume_from)\n",
+        new="        self._position = None\n",
+        caught_by=(_REFLECTOR + "test_resume_watches_from_the_checkpoint_without_a_list_i7",),
+        slow=True,
+    ),
+    Mutant(
+        name="every-key-is-read",
+        without="a key that was read is read again",
+        invariants="I7",
+        file="session/ledger.py",
+        old="        missing = [key for key in wanted if key not in self._states]\n",
+        new="        missing = [*wanted]\n",
+        caught_by=("unit/session/test_ledger.py::test_key_is_read_once_i7",),
+    ),
+    # --- I8: secrets stay put ---
+    Mutant(
+        name="follows-redirects",
+        without="redirects are followed, wherever they lead",
+        invariants="I8",
+        file="kubernetes/transport.py",
+        old="allow_redirects=False",
+        new="allow_redirects=True",
+        caught_by=(_TRANSPORT + "test_redirect_is_not_followed_and_the_token_goes_nowhere_else_i8",),
+    ),
+    Mutant(
+        name="trusts-the-environment",
+        without="proxies and .netrc of the environment are used",
+        invariants="I8",
+        file="kubernetes/transport.py",
+        old="            session.trust_env = False\n",
+        new="            session.trust_env = True\n",
+        caught_by=(_TRANSPORT + "test_environment_is_ignored_i8",),
+    ),
+    Mutant(
+        name="token-in-errors",
+        without="what a server says is put into an error with the token that it repeats",
+        invariants="I8",
+        file="kubernetes/transport.py",
+        old="    while secret and (at := text.find(start)) >= 0:\n",
+        new="    while not start and (at := text.find(secret)) > 0:\n",
+        caught_by=(_TRANSPORT + "test_token_that_a_server_repeats_is_not_in_the_error_i8",),
+    ),
+)

@@ -1,0 +1,257 @@
+"""Mechanisms that keep what is written right: I1 to I3."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mutation.mutant import Mutant
+
+_TRANSACTOR = "unit/session/test_transactor.py::"
+_WRITER = "unit/session/test_zone_writer.py::"
+_REFUSALS = "unit/session/test_zone_writer_refusals.py::"
+_CHANGES = "unit/session/test_recorder_changes.py::"
+_DURABILITY = "unit/session/test_recorder_durability.py::"
+_RENEWAL = "unit/session/test_lease_keeper_renewal.py::"
+_MERGE = "unit/domain/test_merge.py::"
+
+OF_WRITING: Final[tuple[Mutant, ...]] = (
+    # --- I1: nothing is lost ---
+    Mutant(
+        name="checkpoint-first",
+        without="checkpoints go into the first transaction of a window, not into the last",
+        invariants="I1",
+        file="session/key_writes.py",
+        old="""    chunk = Chunk(token())
+    for write in writes:
+""",
+        new="""    chunk = Chunk(token())
+    first = closing(chunk.token)
+    chunk.add(first.actions, ())
+    chunk.committed.append(first.committed)
+    closing = lambda _token: Closing()
+    for write in writes:
+""",
+        caught_by=(_DURABILITY + "test_i1_what_a_dead_session_did_not_record_is_above_its_checkpoint",),
+    ),
+    Mutant(
+        name="apply-before-record",
+        without="a key counts as recorded before its transaction is written",
+        invariants="I1",
+        file="session/recorder.py",
+        old="""        transactor.run({self._ledger.config.name, *chunk.clusters}, actions, chunk.token)
+        for state in chunk.states:
+            self._ledger.remember(state)
+""",
+        new="""        for state in chunk.states:
+            self._ledger.remember(state)
+        transactor.run({self._ledger.config.name, *chunk.clusters}, actions, chunk.token)
+""",
+        caught_by=(
+            _DURABILITY + "test_i1_window_that_could_not_be_written_is_written_by_the_next_try_of_the_same_session",
+        ),
+    ),
+    Mutant(
+        name="no-inflight",
+        without="what is about to be sent to a zone is not written down before",
+        invariants="I1",
+        file="session/zone_ground.py",
+        old="        self._write(Inflight(batch, self._means.transactor.epoch, units))\n",
+        new="        del batch, units\n",
+        caught_by=(
+            "unit/proof/test_zone_ground_takeover.py::test_i1_an_inflight_item_that_moved_under_a_writer_is_settled_not_overwritten",
+            _WRITER + "test_i2_nothing_is_sent_where_the_fence_was_raised",
+        ),
+        section=1,
+    ),
+    Mutant(
+        name="close-without-comparing-batch",
+        without="what was in flight is closed as landed without a look at the journal's batch",
+        invariants="I1",
+        file="session/zone_ground.py",
+        old="        if inflight.batch and journal is not None and journal.batch == inflight.batch:\n",
+        new="        if inflight.batch:\n",
+        caught_by=(
+            "unit/session/test_settling.py::test_i1_batch_in_flight_that_the_journal_does_not_hold_never_happened",
+        ),
+        section=1,
+    ),
+    Mutant(
+        name="retry-is-another-batch",
+        without="after a lost answer the same units are sent again as another batch",
+        invariants="I1",
+        file="session/zone_writer.py",
+        old="""        if self._sent is not None:
+            self._send()
+            return 0.0
+""",
+        new="""        if self._sent is not None:
+            units, self._sent = self._sent.units, None
+            self._start(units)
+            self._send()
+            return 0.0
+""",
+        caught_by=(
+            _WRITER + "test_the_same_batch_is_sent_again_before_anything_else",
+            _WRITER + "test_journal_that_holds_this_batch_means_that_an_earlier_try_had_landed",
+        ),
+    ),
+    Mutant(
+        name="unknown-is-landed",
+        without="a batch without an answer counts as landed",
+        invariants="I1",
+        file="session/zone_writer.py",
+        old="            self._in_doubt = True\n            raise\n",
+        new="            self._landed(sent)\n",
+        caught_by=(_WRITER + "test_the_same_batch_is_sent_again_before_anything_else",),
+    ),
+    Mutant(
+        name="part-version-not-compared",
+        without="an observation replaces a part without a comparison of their versions",
+        invariants="I1 I6",
+        file="domain/merge.py",
+        old="""    if generation == part.generation and seen.resource_version <= part.resource_version and not part.held:
+        return None
+    if generation == part.generation and seen.resource_version < part.resource_version:
+        return None
+""",
+        new="",
+        caught_by=(
+            _MERGE + "test_late_and_duplicate_events_of_what_was_seen_change_nothing",
+            _MERGE + "test_late_event_of_an_old_uid_never_touches_the_new_object",
+            _CHANGES + "test_repeated_and_late_events_write_nothing_i6",
+        ),
+    ),
+    # --- I2: one master writes ---
+    Mutant(
+        name="no-fence-check",
+        without="transactions do not check the fence",
+        invariants="I2",
+        file="session/transactor.py",
+        old="""        checks: list[Action] = [fence_check(cluster, self.epoch) for cluster in sorted(set(clusters))]
+        if not checks and self._lease is not None:
+            checks = [self._lease]  # of a zone whose clusters have all gone: still no write without a check (I2)
+""",
+        new="        checks: list[Action] = []\n",
+        caught_by=(
+            _TRANSACTOR + "test_i2_run_is_refused_whole_where_one_of_its_fences_was_raised",
+            _WRITER + "test_i2_nothing_is_sent_where_the_fence_was_raised",
+            _WRITER + "test_i2_nothing_is_closed_where_the_fence_was_raised_after_the_batch",
+        ),
+        section=2,
+    ),
+    Mutant(
+        name="fence-lowered",
+        without="a fence can be lowered again",
+        invariants="I2",
+        file="aws/fences.py",
+        old='conditions=(AbsentOrBelow("epoch", epoch),)',
+        new="conditions=()",
+        caught_by=(
+            _TRANSACTOR + "test_i2_a_fence_is_only_raised",
+            "unit/session/test_fences.py::test_i2_fence_of_a_later_master_is_not_lowered",
+        ),
+    ),
+    Mutant(
+        name="fence-without-lease",
+        without="a fence is raised without a check that the lease is still held",
+        invariants="I2",
+        file="aws/fences.py",
+        old="            store.transact([update, lease], secrets.token_hex(16))\n",
+        new="            store.transact([update], secrets.token_hex(16))\n",
+        caught_by=(
+            "unit/session/test_fences.py::test_i2_master_that_lost_the_lease_fences_no_cluster_that_its_successor_does_not_know",
+        ),
+    ),
+    Mutant(
+        name="no-version-condition",
+        without="a key's item is replaced whatever its version is by now",
+        invariants="I2",
+        file="aws/state.py",
+        old='        guard = (Absent(),) if before.version == 0 else (Equals("version", before.version),)\n',
+        new="        guard: tuple[Absent | Equals, ...] = ()\n",
+        caught_by=(
+            "unit/aws/test_state_table.py::test_stale_version_is_refused",
+            _CHANGES + "test_state_written_by_hand_is_read_anew_and_planned_on",
+        ),
+    ),
+    Mutant(
+        name="no-journal-swap",
+        without="batches do not swap the journal",
+        invariants="I2",
+        file="session/zone_writer.py",
+        old="(*swap, *_batch_changes(units))",
+        new="(*swap[:0], *_batch_changes(units))",
+        caught_by=(
+            _WRITER + "test_journal_that_was_moved_leads_to_the_same_units_again_with_the_journal_as_it_is",
+            _WRITER + "test_journal_that_holds_this_batch_means_that_an_earlier_try_had_landed",
+        ),
+        section=2,
+    ),
+    Mutant(
+        name="no-swap-at-unclean-take-over",
+        without="the journal is not swapped after an unclean end",
+        invariants="I1 I2",
+        file="session/zone_ground.py",
+        old="        fresh = self.following(secrets.token_hex(16))\n",
+        new="""        if self._inflight is not None and self._inflight.batch:
+            self._write(replace(self._inflight, batch="", units=()))
+        if journal is None or self._inflight is not None:
+            return True
+        fresh = self.following(secrets.token_hex(16))
+""",
+        caught_by=(_WRITER + "test_i2_settling_swaps_the_journal_though_there_is_nothing_to_write",),
+        section=2,
+    ),
+    Mutant(
+        name="doubtful-try-not-shut-out",
+        without="a refusal is believed though an earlier try of the same batch may yet land",
+        invariants="I2",
+        file="session/zone_writer.py",
+        old="        if self._in_doubt:\n",
+        new="        if self._in_doubt and not sent:\n",
+        caught_by=(
+            "integration/session/test_lost_answers.py::test_i2_an_earlier_try_that_is_still_under_way_is_shut_out_where_its_repeat_was_refused",
+        ),
+    ),
+    Mutant(
+        name="writes-after-the-lease",
+        without="writing goes on though the lease was not renewed in time",
+        invariants="I2",
+        file="session/lease_keeper.py",
+        old='        if self._clock.monotonic() > self._write_until:\n            raise NotMasterError("the lease could not',
+        new='        if self._clock.monotonic() > self._write_until + 3600:\n            raise NotMasterError("the lease could not',
+        caught_by=(_RENEWAL + "test_i2_writing_stops_10_s_after_the_start_of_the_last_successful_renewal",),
+    ),
+    # --- I3: foreign records are never touched ---
+    Mutant(
+        name="foreign-set-is-ours",
+        without="a set that stands where ours is to go is taken for ours",
+        invariants="I3",
+        file="session/refusals.py",
+        old="            return Outcome(unit, conflict=True, reason=_foreign(change.key, actual[change.key]))\n",
+        new="            return Outcome(unit, landed=True)\n",
+        caught_by=(_REFUSALS + "test_i3_a_set_that_is_not_ours_is_a_conflict_and_stays",),
+        section=1,
+    ),
+    Mutant(
+        name="blind-overwrite",
+        without="the known value is not deleted before the new one is created",
+        invariants="I3",
+        file="session/zone_writer.py",
+        old='                deletes.append(BatchChange("DELETE", change.key, change.before))\n',
+        new="                deletes[:] = deletes\n",
+        caught_by=(
+            _WRITER + "test_i3_a_change_is_delete_of_the_known_set_and_create_of_the_new_one",
+            _REFUSALS + "test_i3_a_set_of_ours_that_was_changed_by_hand_is_reported_and_not_overwritten",
+        ),
+    ),
+    Mutant(
+        name="journal-of-another-owner",
+        without="a journal of another deployment is swapped like our own",
+        invariants="I3",
+        file="session/zone_ground.py",
+        old="            if journal.owner != self._means.deployment:\n",
+        new="            if not journal:\n",
+        caught_by=(_WRITER + "test_i3_journal_of_another_owner_blocks_the_zone_and_is_reported",),
+    ),
+)
