@@ -6,7 +6,9 @@ SHELL := /bin/sh
 MAKEFLAGS += --no-print-directory
 
 python := .venv/bin/python
+# More workers than cores: most of what the later tests do is waiting.
 pytest := $(python) -m pytest -q -n 2 --dist loadfile
+pytest_waiting := $(python) -m pytest -q -n 4 --dist loadfile
 ready := .venv/.ready
 
 # A folder that was copied or moved brings environments that belong elsewhere: make those anew.
@@ -34,7 +36,7 @@ test: $(ready)
 	@echo "· unit tests"
 	@$(pytest) tests/unit
 	@echo "· contract, integration and end-to-end tests"
-	@$(pytest) tests --ignore=tests/unit
+	@$(pytest_waiting) tests --ignore=tests/unit
 
 .PHONY: check
 check: static $(if $(SKIP_TESTS),,test) other-python sam

@@ -97,6 +97,17 @@ def test_refused_transaction_takes_no_concurrent_write_back(client: DynamoDBClie
     assert store.get(Key(CONTROL, "p", "counter")) == {"pk": "p", "sk": "counter", "v": writes}
 
 
+def test_dynamodb_that_is_not_there_is_given_up_after_ten_seconds() -> None:
+    session = boto3.session.Session("test", "test", region_name="eu-west-1")
+    client = build_dynamodb_client(session, connect_timeout=1, read_timeout=1, endpoint_url="http://127.0.0.1:1")
+    clock = ManualClock()
+    began = clock.monotonic()
+    with pytest.raises(StoreUnavailableError, match=r"cannot be reached.*; tried for 10 s"):
+        create_tables(client, "nowhere", clock)
+    assert 8 <= clock.monotonic() - began <= 10
+    client.close()
+
+
 def test_tokens_are_read_from_the_embedded_services(moto_session: boto3.session.Session, moto_url: str) -> None:
     secrets = moto_session.client("secretsmanager", endpoint_url=moto_url)
     ssm = moto_session.client("ssm", endpoint_url=moto_url)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from support.certificates import make_authority
 from support.cli_stack import TOKEN, CliStack, a_cli_stack
 
 CA_PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
@@ -128,7 +129,7 @@ def test_eks_tells_server_and_authority(stack: CliStack) -> None:
 
 def test_ca_file_is_stored_whole(stack: CliStack, tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
-    file.write_bytes(make_authority().pem)
+    file.write_text(make_authority("own ca").pem)
 
     ran = stack.call("cluster", "add", "tls", "--server", "https://127.0.0.1:1", "--ca-file", str(file),
                      "--domain", "tls.example.com", "--zone", stack.zone_id,
@@ -141,6 +142,30 @@ def test_ca_file_is_stored_whole(stack: CliStack, tmp_path: Path) -> None:
     assert stack.call("cluster", "remove", "tls").lines == [
         "cluster tls is being removed, its record sets and upstreams go; the next session does it"
     ]
+
+
+def test_token_file_is_stored_with_its_whole_path(
+    stack: CliStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tok").write_text(TOKEN)
+
+    ran = stack.add_cluster("relative", "--token", "file:tok", "--endpoints-source", "endpoints")
+
+    assert ran.status == 0, ran.err
+    shown = stack.call("cluster", "show", "relative", "--output", "json").json
+    assert shown["token"] == f"file:{tmp_path.resolve() / 'tok'}"
+
+
+def test_cluster_with_the_same_names_is_noted(stack: CliStack) -> None:
+    for name in ("twin-a", "twin-b"):
+        ran = stack.call("cluster", "add", name, "--server", "https://127.0.0.1:1", "--domain", "twin.example.com",
+                         "--zone", stack.zone_id, "--endpoints-source", "endpoints")  # fmt: skip
+        assert ran.status == 0, ran.err
+
+    assert (
+        "note: cluster twin-a makes the same names ({service}.{namespace}.svc.{domain} of twin.example.com)" in ran.err
+    )
 
 
 def test_insecure_cluster_is_warned_about(stack: CliStack) -> None:

@@ -105,6 +105,16 @@ def test_cluster_that_cannot_be_is_refused(stack: CliStack, arguments: list[str]
     assert [row["name"] for row in stack.call("cluster", "list", "--output", "json").json] == ["prod"]
 
 
+def test_ca_file_without_a_real_certificate_is_refused(stack: CliStack, tmp_path: Path) -> None:
+    file = tmp_path / "ca.pem"
+    file.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+
+    ran = stack.call("cluster", "add", "x", *REACHED, "--domain", "a.example.com", "--zone", stack.zone_id,
+                     "--ca-file", str(file))  # fmt: skip
+
+    check(ran, 2, "holds no certificate that can be read")
+
+
 def test_private_key_as_ca_file_is_refused(stack: CliStack, tmp_path: Path) -> None:
     file = tmp_path / "both.pem"
     file.write_text(
@@ -203,13 +213,19 @@ ENVIRONMENTS: Final = [
     (
         "no credentials",
         _without("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
-        1,
+        2,
         "no AWS credentials: set AWS_PROFILE",
     ),
     ("no region", _without("AWS_REGION"), 2, "no AWS region: set AWS_REGION"),
     ("no such profile", _with(AWS_PROFILE="nobody"), 2, "AWS SDK: The config profile (nobody) could not be found"),
-    ("bad setting", _with(KUBESYNC_PAGE_LIMIT="0"), 2, "KUBESYNC_PAGE_LIMIT='0' is not valid"),
-    ("bad deployment", _with(KUBESYNC_DEPLOYMENT="My Own"), 2, "KUBESYNC_DEPLOYMENT='My Own' is not valid"),
+    ("bad setting", _with(KUBESYNC_PAGE_LIMIT="0"), 2, "KUBESYNC_PAGE_LIMIT='0' is not valid: give at least 1"),
+    (
+        "endpoint without scheme",
+        _with(AWS_ENDPOINT_URL_DYNAMODB="127.0.0.1:1"),
+        2,
+        "AWS_ENDPOINT_URL_DYNAMODB='127.0.0.1:1' is no URL",
+    ),
+    ("bad deployment", _with(KUBESYNC_DEPLOYMENT="My Own"), 2, "KUBESYNC_DEPLOYMENT='My Own' is not valid: 1 to 24"),
     ("bad log level", _with(KUBESYNC_LOG_LEVEL="loud"), 2, "KUBESYNC_LOG_LEVEL='LOUD' is none of DEBUG, INFO"),
 ]
 

@@ -32,11 +32,13 @@ def is_closed(stack: Stack) -> bool:
 
 
 def successor(stack: Stack) -> RunningSession:
-    """A session that takes the paused one for dead, and has done everything there is to do."""
+    """A session that takes the paused one for dead, and has done everything there is to do, its swap of the journal included."""
+    changes = accepted_changes(stack)
     running = stack.start(**QUICK)
     running.wait_for(lambda: running.saw("master"))
     watches = len(stack.api.requests.all(verb="watch"))
     running.wait_for(lambda: len(stack.api.requests.all(verb="watch")) >= max(2, watches) and is_closed(stack))
+    running.wait_for(lambda: accepted_changes(stack) > changes)
     return running
 
 

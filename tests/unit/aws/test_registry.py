@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from kubesync.aws.clusters import ClusterConfig, ClusterTable, ZoneReference, explain, valid_cluster_name
+from kubesync.aws.clusters import ClusterConfig, ClusterTable, ZoneReference, explain, valid_cluster_name, why_useless
 from kubesync.aws.resync_requests import RequestTable
 from kubesync.aws.store import CONTROL, Item, Key, Put, Store
 from kubesync.domain.errors import TransactionRefusedError, UsageError
@@ -94,6 +94,25 @@ def test_configuration_that_makes_no_sense_is_refused_in_one_line(changes: dict[
     line = explain(refused.value)
     assert complaint in line
     assert "\n" not in line
+
+
+def test_useless_configurations_can_be_read_but_are_told_apart() -> None:
+    for useful in (
+        {},
+        {"server": "https://prod.test"},
+        {"template": "{service}-{namespace}.{cluster}.{domain}"},
+        {"template": "{service}.{domain}", "namespace": "shop"},
+    ):
+        assert why_useless(a_cluster(**useful)) is None
+    for useless, why in (
+        ({"server": "https://prod.test:99999"}, "a port is a number"),
+        ({"server": "https://prod.test:0"}, "a port is a number"),
+        ({"namespace": "Foo_"}, "namespace 'Foo_' is none"),
+        ({"template": "{service}.{domain}"}, "lacks {namespace}"),
+        ({"template": "{service}..{namespace}.{domain}"}, "is no name below prod.example.com"),
+        ({"template": "{service}.{namespace}.{domain}.net"}, "is no name below prod.example.com"),
+    ):
+        assert why in str(why_useless(a_cluster(**useless)))
 
 
 def test_plain_http_is_for_loopback() -> None:

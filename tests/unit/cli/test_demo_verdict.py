@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kubesync_local.demo import expected
 from kubesync_local.demo.verdict import differences
+from kubesync_local.output import counted
 
 KEY = ("web.shop.svc.demo.example.com", "A")
 
@@ -21,3 +22,8 @@ def test_every_kind_of_difference_is_named() -> None:
         "different  web.shop.svc.demo.example.com A: (60, ('10.68.0.17',)), should be (30, ('10.68.0.17',))",
         "missing    demo/edge/idle/80/TCP: ()",
     ]
+
+
+def test_one_is_no_plural() -> None:
+    assert [counted(n, "problem") for n in (0, 1, 2)] == ["0 problems", "1 problem", "2 problems"]
+    assert [counted(n, "key changed") for n in (1, 2)] == ["1 key changed", "2 keys changed"]
