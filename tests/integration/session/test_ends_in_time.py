@@ -42,8 +42,9 @@ def test_session_ends_while_the_tables_are_throttled_for_one_cluster() -> None:
     with a_stack(store=store) as stack:
         stack.add_cluster("prod")
         stack.run(0.5)
+        stack.api.requests.clear()
         running = stack.start(max_runtime_seconds=1.5, drain_margin_seconds=MARGIN_SECONDS)
-        running.wait_for(lambda: running.saw("master"))
+        stack.api.requests.wait_for_count(2, verb="watch")
         faults.fail(checks_fence("prod"), StoreBusyError("throttled"), times=None)
         stack.api.cluster.expose("shop", "late", {"ports": [{"port": 80}]})
         begun = monotonic()
