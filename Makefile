@@ -34,9 +34,14 @@ demo: $(ready)
 .PHONY: test
 test: $(ready)
 	@echo "· unit tests"
-	@$(pytest) tests/unit
-	@echo "· contract, integration and end-to-end tests"
-	@$(pytest_waiting) tests --ignore=tests/unit
+	@failed=0; $(pytest) tests/unit || failed=1; \
+	echo "· contract, integration and end-to-end tests"; \
+	$(pytest_waiting) tests --ignore=tests/unit || failed=1; exit $$failed
+
+# Those that failed last, one after the other: tells a fault from a machine that was too busy.
+.PHONY: retest
+retest: $(ready)
+	@$(python) -m pytest -q --last-failed --last-failed-no-failures none tests
 
 .PHONY: check
 check: static $(if $(SKIP_TESTS),,test) other-python sam

@@ -144,7 +144,26 @@ def test_audit_is_newest_first_and_limited(stack: CliStack) -> None:
 
     assert len(rows) == 3
     assert [row["at"] for row in rows] == sorted((row["at"] for row in rows), reverse=True)
-    assert all(row.keys() == {"at", "cluster", "what", "from", "to", "why", "session"} for row in rows)
+    assert all(row.keys() == {"at", "cluster", "service", "what", "from", "to", "why", "session"} for row in rows)
+    assert all(row["service"].startswith("prod/") for row in rows)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("session", "--max-runtime", "1"), ("resync", "--dry-run"), ("recover", "--apply"), ("cluster", "add", "second")],
+    ids=" ".join,
+)
+def test_tables_of_another_deployment_are_left_alone(stack: CliStack, command: tuple[str, ...]) -> None:
+    other = {"KUBESYNC_DEPLOYMENT": "other", "KUBESYNC_TABLE_PREFIX": "kubesync-test"}
+    options = ("--server", stack.api.url, "--domain", "second.example.com", "--zone", stack.zone_id,
+               "--token", "env:KUBESYNC_TEST_TOKEN") if command[0] == "cluster" else ()  # fmt: skip
+    ran = stack.call(*command, *options, **other)
+
+    assert ran.status == 2, ran.err
+    assert ran.err == (
+        "kubesync: these tables belong to deployment 'test', not to 'other': "
+        "check KUBESYNC_DEPLOYMENT and KUBESYNC_TABLE_PREFIX\n"
+    )
 
 
 @pytest.mark.parametrize("command", ["status", "records", "upstreams", "errors", "audit"])
@@ -183,7 +202,7 @@ def test_dry_run_sees_a_drifted_record_set_and_resync_mends_it(stack: CliStack) 
 
     done = stack.call("resync", "--cluster", "prod")
     assert done.status == 0, done.err
-    assert done.lines[-1] == "prod: 0 keys changed, 1 record sets drifted, 0 conflicts"
+    assert done.lines[-1] == "prod: 0 keys changed, 1 record set drifted, 0 conflicts"
     assert stack.zone_records()[f"{name} A"] == ["10.68.0.16"]
 
 

@@ -228,7 +228,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="a set that stands where ours is to go is taken for ours",
         invariants="I3",
         file="session/refusals.py",
-        old="            return Outcome(unit, conflict=True, reason=_foreign(change.key, actual[change.key]))\n",
+        old="            return Outcome(unit, conflict=True, reason=why_foreign(change.key, actual[change.key]))\n",
         new="            return Outcome(unit, landed=True)\n",
         caught_by=(_REFUSALS + "test_i3_a_set_that_is_not_ours_is_a_conflict_and_stays",),
         section=1,

@@ -234,6 +234,7 @@ class Application:
             self.clock,
             remaining_seconds,
             lambda text: progress("resync", {"text": text}),
+            self.settings.deployment,
         )
         return ResyncInvocation(parts, wanted)
 

@@ -1,4 +1,4 @@
-"""``kubesync audit``: every change, newest first."""
+"""``kubesync audit``: every change, newest first. What the words in ``what`` mean is said in ``kubesync.aws.audit``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubesync.aws.audit import AuditTable
 from kubesync_local.commands.workplace import Workplace
 from kubesync_local.output import print_rows
 
-_COLUMNS = ("at", "cluster", "what", "from", "to", "why", "session")
+_COLUMNS = ("at", "cluster", "service", "what", "from", "to", "why", "session")
 
 
 def run(arguments: argparse.Namespace) -> int:

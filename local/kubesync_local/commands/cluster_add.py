@@ -13,6 +13,7 @@ from kubesync_local.output import remark
 def run(arguments: argparse.Namespace) -> int:
     """Check, write, and tell the running master."""
     work = Workplace()
+    work.lease.bind(work.settings.deployment)
     config = configuration(arguments, work)
     known = work.clusters.get(config.name)
     if known is not None and known.deleting:

@@ -40,8 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
         remark("nothing was changed; --apply does it")
     if arguments.output == "json":
         print_json(found)
-    else:
-        new_console().print(table(_rows(found), ("cluster", "what", "name", "type", "stands", "wanted", "service")))
+    elif rows := _rows(found):
+        new_console().print(table(rows, ("cluster", "what", "name", "type", "stands", "wanted", "service")))
     return 1 if any("error" in cluster for cluster in found["clusters"]) else 0
 
 

@@ -11,7 +11,7 @@ from kubesync.session.session import Session
 from kubesync_local.commands.ending import ended_by_signals
 from kubesync_local.commands.progress import ProgressLines
 from kubesync_local.commands.workplace import Workplace
-from kubesync_local.output import new_console, print_json, remark, table
+from kubesync_local.output import counted, new_console, print_json, remark, table
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -34,8 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
         remark(_summary(cluster, dry_run=report["dry_run"]))
     if arguments.output == "json":
         print_json(report)
-    else:
-        new_console().print(table(_rows(report), ("cluster", "what", "from", "to")))
+    elif rows := _rows(report):
+        new_console().print(table(rows, ("cluster", "what", "from", "to")))
     return 1 if has_errors(report) else 0
 
 
@@ -43,11 +43,16 @@ def _summary(cluster: dict[str, Any], *, dry_run: bool) -> str:
     name = cluster["cluster"]
     if "error" in cluster:
         return f"{name}: failed: {cluster['error']}"
-    changed = f"{len(cluster['changes'])} changes" if dry_run else f"{cluster['changed_keys']} keys changed"
-    parts = [changed, f"{len(cluster['drift'])} record sets drifted", f"{len(cluster['conflicts'])} conflicts"]
-    parts += [f"deletions of {resource} held back ({reason})" for resource, reason in cluster["held"].items()]
-    text = f"{name}: {'would be: ' if dry_run else ''}{', '.join(parts)}"
-    return f"{text}; --force lets them through" if cluster["held"] else text
+    changed = counted(len(cluster["changes"]), "change") if dry_run else counted(cluster["changed_keys"], "key changed")
+    parts = [
+        changed,
+        f"{len(cluster['drift'])} record set{'' if len(cluster['drift']) == 1 else 's'} drifted",
+        counted(len(cluster["conflicts"]), "conflict"),
+    ]
+    for resource, reason in cluster["held"].items():
+        held = sum(each["listener"] == resource for each in cluster["held_deletions"])
+        parts.append(f"{counted(held, 'deletion')} of {resource} held back ({reason})")
+    return f"{name}: {'would be: ' if dry_run else ''}{', '.join(parts)}"
 
 
 def _rows(report: dict[str, Any]) -> list[dict[str, Any]]:
@@ -69,5 +74,12 @@ def _rows(report: dict[str, Any]) -> list[dict[str, Any]]:
         ]
         rows += [
             {"cluster": name, "what": f"conflict {each['name']}: {each['reason']}"} for each in cluster["conflicts"]
+        ]
+        rows += [
+            {
+                "cluster": name,
+                "what": f"held back: the deletion of {each['listener']}/{each['object']} ({each['service']})",
+            }
+            for each in cluster["held_deletions"]
         ]
     return rows

@@ -105,7 +105,8 @@ def test_sigterm_ends_the_session_in_order(stack: CliStack) -> None:
 
 @pytest.mark.parametrize("name", RESYNC_EVENTS)
 def test_event_by_hand_leads_to_a_report(name: str) -> None:
-    report = load_handler("resync")(event(name), FakeContext())
+    with environment_of({**os.environ, "KUBESYNC_MAX_RUNTIME_SECONDS": "60"}):
+        report = load_handler("resync")(event(name), FakeContext())
 
     assert report["dry_run"] is (name == "dry-run")
     assert report["forced"] is (name == "forced-resync")

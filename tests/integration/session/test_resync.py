@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,9 @@ import pytest
 from kubesync.aws.lease import LeaseTable
 from kubesync.aws.resync_requests import RequestTable, ResyncRequest
 from kubesync.aws.store import STATE, UPSTREAMS, Delete, Key, Update
+from kubesync.domain.errors import ErrorCode
+from kubesync.session.report import SessionReport
+from kubesync_local.apiserver.faults import Answer
 from kubesync_local.apiserver.resources import SERVICES, Target
 from support.memory_store import MemoryStore
 from support.stack import RunningSession, Stack, a_stack
@@ -203,9 +207,15 @@ def test_resync_holds_deletions_back_unless_it_is_forced(master: str) -> None:
             return ask(stack, running, **wanted) if master == "running" else stack.resync(a_request(**wanted))
 
         for dry_run in (True, False):
-            held = resync(dry_run=dry_run)["clusters"][0]["held"]
+            said = resync(dry_run=dry_run)["clusters"][0]
+            assert said["changes" if dry_run else "changed_keys"] == ([] if dry_run else 0)
+            assert sorted(each["service"] for each in said["held_deletions"]) == [
+                f"prod/default/web-{number}" for number in range(8)
+            ]
+            held = said["held"]
             assert list(held) == ["services"]
             assert "8 of 13" in held["services"]
+            assert held["services"].count("kubesync resync --cluster prod --force") == 1
         assert len(stack.upstreams()) == 13
         before = contents(stack)
         assert len(resync(dry_run=True, force=True)["clusters"][0]["changes"]) >= 16
@@ -221,3 +231,58 @@ def test_request_for_a_cluster_that_is_not_registered_is_answered() -> None:
         prepare(stack).end()
         report = stack.resync(ResyncRequest("test", "nowhere", dry_run=True, force=False, at_ms=0))
         assert report["clusters"] == [{"cluster": "nowhere", "error": "no such cluster; registered: prod"}]
+
+
+def test_dry_run_foresees_the_conflict_that_the_resync_meets() -> None:
+    with a_stack() as stack:
+        stack.api.cluster.expose("default", "web", {"ports": [{"port": 80}], "clusterIP": "10.68.0.10"})
+        stack.by_hand("CREATE", WEB, "A", "192.0.2.66")
+        stack.add_cluster()
+        (dry,) = stack.resync(a_request(dry_run=True))["clusters"]
+        assert dry["conflicts"] == [
+            {
+                "service": "prod/default/web",
+                "name": WEB,
+                "zone": stack.zone_id,
+                "reason": f"{WEB} A stands there and is not ours (192.0.2.66): remove it, or choose another name",
+            }
+        ]
+        stack.run()
+        (again,) = stack.resync(a_request(dry_run=True))["clusters"]
+        assert again["conflicts"] == dry["conflicts"]
+        assert stack.records()[f"{WEB} A"] == {"ttl": 60, "values": ["192.0.2.66"]}
+
+
+def test_resync_of_a_cluster_that_refuses_the_token_says_so_soon() -> None:
+    with a_stack() as stack:
+        prepare(stack).end()
+        stack.api.authority.set_tokens({"another-token": "admin"})
+        began = stack.clock.monotonic()
+        (cluster,) = stack.resync(a_request())["clusters"]
+        assert "could not be listed: " in cluster["error"]
+        assert "ERR_REQUEST_DENIED" in cluster["error"]
+        assert stack.clock.monotonic() - began < 60  # the list itself would be waited for for 300 s
+
+
+def test_interrupted_resync_names_the_last_error() -> None:
+    with a_stack() as stack:
+        prepare(stack).end()
+        stack.api.faults.add(Answer(429, "TooManyRequests", "slow down", retry_after=60), resource="services")
+        told: list[str] = []
+        seen = threading.Event()
+
+        def progress(what: str, _details: dict[str, object]) -> None:
+            told.append(what)
+            if what == "error":
+                seen.set()
+
+        session = stack.application().new_session(progress)
+        reports: list[SessionReport] = []
+        thread = threading.Thread(target=lambda: reports.append(session.run(resync=a_request())))
+        thread.start()
+        assert seen.wait(20), told
+        session.stop(ErrorCode.WORKER_EXITING)
+        thread.join(30)
+        error = reports[0].resyncs[0]["clusters"][0]["error"]
+        assert "the session ended before the resync was done" in error
+        assert "ERR_REQUEST_STATUS" in error

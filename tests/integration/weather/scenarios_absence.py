@@ -67,7 +67,7 @@ def play_held_and_released(count: int, empty: tuple[str, ...]) -> None:
         assert whole(stack) == before
         held = next(cluster.held for cluster in report.clusters)
         assert set(held) == set(empty), held
-        assert all("kubesync resync --force" in reason for reason in held.values()), held
+        assert all("kubesync resync --cluster prod --force" in reason for reason in held.values()), held
         # The objects are listed again: nobody has to do anything.
         stack.api.faults.clear()
         relisted(stack)

@@ -32,6 +32,7 @@ def test_changes_are_read_newest_first_one_row_each() -> None:
     assert rows[0] == {
         "at": "2027-01-15T08:00:05.000Z",
         "cluster": "prod",
+        "service": "",
         "what": "c",
         "from": 1,
         "to": 2,

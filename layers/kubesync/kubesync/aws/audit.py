@@ -2,9 +2,16 @@
 
     partition                  sort                            holds
     ---------                  ----                            -----
-    changes#<cluster>#<day>    <timestamp>#<session>#<token>   entries: [{what, from, to, why}], at, session, epoch
+    changes#<cluster>#<day>    <timestamp>#<session>#<token>   entries: [[what, from, to, why, service]], at, session, epoch
     errors#<cluster>           <timestamp>#<session>#<token>   resource, code, key, message
     sessions                   <timestamp>#<session>           how a session ended (a stand-by that never held the lease too)
+
+``what`` begins with one of these words; a record set that changes is seen as intended first, then as a record:
+
+    intended    what the cluster asks for has changed; it is to be written to the zone
+    record      the zone was changed: a batch has landed (``why`` names it, as the journal in the zone does)
+    refused     Route 53, or a foreign set, was in the way; ``why`` says what
+    upstream    what the proxies read has changed
 
 One item holds what one transaction changed: an audit that doubles the number of writes would not be kept on.
 """
@@ -29,12 +36,13 @@ _MAX_ENTRY_BYTES: Final = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One change. ``before`` and ``after`` are short texts or documents; None: nothing."""
+    """One change. ``before`` and ``after`` are short texts or documents; None: nothing. ``service``: whose outputs changed."""
 
     what: str
     before: object
     after: object
     why: str
+    service: str = ""
 
 
 def describe(record_set: RecordSet | None) -> object:
@@ -61,11 +69,13 @@ class AuditTable:
 
     def changes(self, cluster: str, entries: Sequence[Entry], epoch: int, now: float, token: str) -> Put:
         """The audit item of one transaction."""
-        rows = [[e.what, e.before, e.after, e.why] for e in entries]
+        rows = [[e.what, e.before, e.after, e.why, e.service] for e in entries]
         body = pack(rows)
         while len(body) > _MAX_ENTRY_BYTES:
             rows = rows[: len(rows) // 2]
-            body = pack([*rows, [f"{len(entries) - len(rows)} more changes", None, None, "left out for their size"]])
+            body = pack(
+                [*rows, [f"{len(entries) - len(rows)} more changes", None, None, "left out for their size", ""]]
+            )
         at = timestamp(now)
         key = Key(AUDIT, f"changes#{cluster}#{at[:10]}", f"{at}#{self._session}#{token}")
         return Put(
@@ -93,10 +103,12 @@ class AuditTable:
             for item in self._store.query(AUDIT, f"changes#{cluster}#{day}", newest_first=True):
                 if cast(int, item["expires_at"]) <= now:
                     continue
-                for what, before, after, why in reversed(unpack(cast("str | bytes", item["body"]))):
+                # Older items name no service.
+                for what, before, after, why, *service in reversed(unpack(cast("str | bytes", item["body"]))):
                     yield {
                         "at": item["at"],
                         "cluster": cluster,
+                        "service": service[0] if service else "",
                         "what": what,
                         "from": before,
                         "to": after,

@@ -14,6 +14,7 @@ from kubesync.aws.zones import BatchChange, ZoneClient
 from kubesync.domain.records import RecordKey, RecordSet, Zone
 
 JOURNAL_TTL_SECONDS: Final = 300
+_PREFIX: Final = "_kubesync-"
 _FORM = re.compile(r'"heritage=kubesync,owner=(?P<owner>[^,"]+),epoch=(?P<epoch>\d+),batch=(?P<batch>[0-9a-zA-Z-]+)"')
 
 
@@ -29,7 +30,18 @@ class Journal:
 
 def journal_record_key(zone: Zone, deployment: str, shard: str) -> RecordKey:
     """Where the journal of a deployment and shard stands."""
-    return RecordKey(zone.id, f"_kubesync-{deployment}-{shard}.{zone.name}", "TXT")
+    return RecordKey(zone.id, f"{_PREFIX}{deployment}-{shard}.{zone.name}", "TXT")
+
+
+def is_journal(key: RecordKey, record_set: RecordSet) -> bool:
+    """Whether a set that stands in a zone is a journal of some deployment of kubesync."""
+    values = record_set.values
+    return (
+        key.type == "TXT"
+        and key.name.startswith(_PREFIX)
+        and len(values) == 1
+        and _FORM.fullmatch(values[0]) is not None
+    )
 
 
 def make_journal(deployment: str, epoch: int, batch: str) -> Journal:

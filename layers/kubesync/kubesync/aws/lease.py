@@ -4,6 +4,7 @@
     partition        sort       holds
     ---------        ----       -----
     lease            epoch      value: the last epoch drawn, one counter for the deployment
+    lease            deployment name: whose tables these are, written once
     lease#<shard>    lease      holder, epoch, renewal (+1 at each), expires_at_ms, ends_at_ms, released, clean, signal
 
     free ──take──> held ──renew──> held ──release──> released (clean or not)
@@ -18,10 +19,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, cast
 
-from kubesync.aws.store import CONTROL, AbsentOrBelow, Check, Condition, Equals, Item, Key, Store, Update
-from kubesync.domain.errors import ConditionFailedError, NotMasterError
+from kubesync.aws.store import CONTROL, Absent, AbsentOrBelow, Check, Condition, Equals, Item, Key, Store, Update
+from kubesync.domain.errors import (
+    ConditionFailedError,
+    NotMasterError,
+    StoreBusyError,
+    StoreOutcomeUnknownError,
+    UsageError,
+)
 
 _EPOCH: Final = Key(CONTROL, "lease", "epoch")
+_DEPLOYMENT: Final = Key(CONTROL, "lease", "deployment")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +88,29 @@ class LeaseTable:
     def read(self) -> Lease:
         """The lease as it stands."""
         return _parse(self._store.get(self._key))
+
+    def bind(self, deployment: str) -> None:
+        """Make sure that the tables are this deployment's; the first one that works with them writes it down.
+
+        Raises:
+            UsageError: they are another's.
+        """
+        item = self._store.get(_DEPLOYMENT)
+        if item is None:
+            try:
+                item = self._store.write(Update(_DEPLOYMENT, set={"name": deployment}, conditions=(Absent(),)))
+            except ConditionFailedError as refused:
+                item = self._store.get(_DEPLOYMENT)
+                if item is None:
+                    raise StoreBusyError("whose tables these are cannot be told: try again") from refused
+            except StoreOutcomeUnknownError as unknown:
+                raise StoreBusyError(str(unknown)) from unknown  # reading it again tells
+        owner = cast(str, item["name"])
+        if owner != deployment:
+            raise UsageError(
+                f"these tables belong to deployment {owner!r}, not to {deployment!r}: "
+                "check KUBESYNC_DEPLOYMENT and KUBESYNC_TABLE_PREFIX"
+            )
 
     def draw_epoch(self) -> int:
         """The next epoch. One that is never used does no harm."""

@@ -181,11 +181,12 @@ def _entries(outcomes: Iterable[Outcome], why: str) -> list[Entry]:
     entries: list[Entry] = []
     for outcome in outcomes:
         for change in outcome.unit.changes:
-            key = change.key
+            key, service = change.key, str(outcome.unit.key)
             if outcome.landed:
                 what = f"record {key.name} {key.type} in {key.zone_id}"
-                entries.append(Entry(what, describe(change.before), describe(change.after), why))
+                entries.append(Entry(what, describe(change.before), describe(change.after), why, service))
             else:
                 what = f"refused {key.name} {key.type} in {key.zone_id}"
-                entries.append(Entry(what, describe(change.before), describe(change.after), outcome.reason[:1000]))
+                reason = outcome.reason[:1000]
+                entries.append(Entry(what, describe(change.before), describe(change.after), reason, service))
     return entries

@@ -71,6 +71,7 @@ class ClusterRunner:
         self._unseen: set[Resource] = set()
         self._relisted = threading.Event()
         self._past: list[Listener] = []
+        self._unreachable: dict[str, str] = {}
         self._stopping = False
         self._recording = False
         self._swept_at = 0.0
@@ -129,7 +130,9 @@ class ClusterRunner:
         except ListenerError as error:
             self._events.error(self.ledger.config.name, resource, error)
             self.report.problem = error.message
+            self._unreachable[resource.value] = f"{error.code.key}: {error.message}"
             return None
+        self._unreachable.pop(resource.value, None)
         told = ListenerEvents(self._resumed, self._stale, self._error)
         listener = Listener(self.ledger.config.name, resource, reflector, self.window, told)
         self._listeners.append(listener)
@@ -179,7 +182,14 @@ class ClusterRunner:
     @property
     def last_errors(self) -> dict[str, str]:
         """The newest error of each listener, for who waits for its list."""
-        return {listener.resource.value: listener.last_error for listener in self._listeners if listener.last_error}
+        seen = {listener.resource.value: listener.last_error for listener in self._listeners if listener.last_error}
+        return self._unreachable | seen
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Errors of listeners whose list will not come, however long one waits."""
+        seen = {listener.resource.value: listener.refused for listener in self._listeners if listener.refused}
+        return self._unreachable | seen
 
     def replan(self, keys: Iterable[ServiceKey]) -> None:
         """Plan keys anew soon: they were given a name."""

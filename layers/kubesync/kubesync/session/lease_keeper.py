@@ -72,7 +72,7 @@ class LeaseKeeper:
         assert self._lease is not None
         return self._lease
 
-    def acquire(self, may_wait: Callable[[], bool]) -> tuple[Lease, Lease]:
+    def acquire(self, may_wait: Callable[[], bool], deployment: str = "") -> tuple[Lease, Lease]:
         """Take the lease; stand by for it where its holder ends soon.
 
             the lease                                         what is done
@@ -86,6 +86,7 @@ class LeaseKeeper:
 
         Args:
             may_wait: whether the process may go on waiting.
+            deployment: whose tables these have to be; empty: not asked.
 
         Returns:
             The lease as it was found, and as it was taken.
@@ -93,12 +94,16 @@ class LeaseKeeper:
         Raises:
             NotMasterError: it was not to be had.
             StoreError: the table cannot be used.
+            UsageError: the tables are another deployment's.
         """
         began = self._clock.monotonic()
         first_seen: dict[int, float] = {}
         while True:
             refused: NotMasterError | StoreError
             try:
+                if deployment:
+                    self._table.bind(deployment)
+                    deployment = ""
                 seen = self._table.read()
                 now = self._clock.monotonic()
                 unmoved = now - first_seen.setdefault(seen.renewal, now)
@@ -138,6 +143,10 @@ class LeaseKeeper:
         self._lease = lease
         self._write_until = tried.started_monotonic + self._times.write_seconds
         return tried.seen, lease
+
+    def bind(self, deployment: str) -> None:
+        """Before anything else where something is written before the lease is had. Raises UsageError, see ``LeaseTable``."""
+        self._table.bind(deployment)
 
     def raise_epoch(self, at_least: int) -> None:
         """Before acquiring: draw only epochs above this one, after tables were lost or restored."""

@@ -102,7 +102,8 @@ class ListMerge:
             found.gone[resource] = _by_key([*moved, *unlisted, *(missing if verdict.believed else ())])
             found.held[resource] = {} if verdict.believed else _by_key(missing)
             if not verdict.believed:
-                found.reasons[resource] = f"{verdict.reason}; `kubesync resync --force` lets the deletions through"
+                release = f"kubesync resync --cluster {self._ledger.config.name} --force"
+                found.reasons[resource] = f"{verdict.reason}; `{release}` lets the deletions through"
         return found
 
     def _forget_slices(self, gone: PartsOfKeys, sightings: Sightings) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
 
 from kubesync.clock import Clock
 from kubesync.domain.errors import ErrorCode, ListenerError
@@ -12,6 +14,15 @@ from kubesync.domain.objects import RawEvent, Resource, Snapshot
 from kubesync.domain.window import Window, WindowContent
 from kubesync.kubernetes.ports import Reflector
 from kubesync.session.report import ListenerReport
+
+# One refusal may be a server that is just starting; this many in a row are for a person to mend.
+_REFUSED_AFTER: Final = 3
+_LASTING: Final = (
+    ErrorCode.PARSE_DOMAIN,
+    ErrorCode.SSL_HANDSHAKE,
+    ErrorCode.REQUEST_URI,
+    ErrorCode.REQUEST_DENIED,
+)
 
 
 class SharedWindow:
@@ -60,7 +71,10 @@ class ListenerEvents:
 
 
 class Listener:
-    """Runs one reflector and counts what it does. Implements WatchSink."""
+    """Runs one reflector and counts what it does. Implements WatchSink.
+
+    ``last_error``: the newest one. ``refused``: the same, where trying again will not help; empty otherwise.
+    """
 
     def __init__(
         self, cluster: str, resource: Resource, reflector: Reflector, window: SharedWindow, events: ListenerEvents
@@ -68,6 +82,7 @@ class Listener:
         self.resource = resource
         self.report = ListenerReport(cluster, resource.value)
         self.last_error = ""
+        self.refused = ""
         self._reflector = reflector
         self._window = window
         self._events = events
@@ -111,16 +126,24 @@ class Listener:
 
     def on_snapshot(self, snapshot: Snapshot) -> None:
         self.report.lists += 1
+        self.refused = ""
         self._window.snapshot(snapshot)
 
     def on_resumed(self) -> None:
         self.report.resumed = self.report.resumed or not self.report.lists
+        self.refused = ""
         self._events.resumed(self.resource)
 
     def on_stale(self) -> None:
         self._events.stale(self.resource)
 
-    def on_error(self, error: ListenerError, *, consecutive: int) -> None:  # noqa: ARG002 - part of the port
+    def on_error(self, error: ListenerError, *, consecutive: int) -> None:
         self.report.errors[error.code.key] = self.report.errors.get(error.code.key, 0) + 1
         self.last_error = f"{error.code.key}: {error.message}"
+        self.refused = self.last_error if consecutive >= _REFUSED_AFTER and _will_last(error) else ""
         self._events.error(self.resource, error)
+
+
+def _will_last(error: ListenerError) -> bool:
+    """Whether the cause is in a configuration or a permission: waiting does not help."""
+    return error.code in _LASTING or (error.code is ErrorCode.REQUEST_STATUS and error.status == HTTPStatus.NOT_FOUND)

@@ -230,15 +230,14 @@ class Planner:
             upstreams[upstream] = state
             pieces.append(Piece(tuple(actions), _upstream(upstream, state)))
             before_text = None if known is None else f"version {known.version}"
-            entries.append(
-                Entry(f"upstream {upstream}", before_text, f"version {state.version}, {len(nodes)} nodes", why)
-            )
+            after_text = f"version {state.version}, {len(nodes)} nodes"
+            entries.append(Entry(f"upstream {upstream}", before_text, after_text, why, str(seen.key)))
         for upstream in sorted(seen.upstreams.keys() - wanted.keys()):
             known = upstreams.pop(upstream)
             stored = stands.get(upstream) if self._doubts(upstream, seen) else known
             actions = table.remove(upstream, stored, self._now())
             pieces.append(Piece(tuple(actions), _upstream(upstream, None)))
-            entries.append(Entry(f"upstream {upstream}", f"version {known.version}", None, why))
+            entries.append(Entry(f"upstream {upstream}", f"version {known.version}", None, why, str(seen.key)))
         return replace(seen, upstreams=upstreams), pieces, entries
 
     def _doubts(self, upstream: str, seen: KeyState) -> bool:
@@ -291,9 +290,8 @@ def _problems_of_parts(state: KeyState) -> list[Problem]:
         if part.problem:
             found.append(Problem("Unreadable", subject, part.problem))
         if part.held:
-            found.append(
-                Problem("DeletionHeld", subject, "a list lacks it; `kubesync resync --force` lets the deletion through")
-            )
+            release = f"kubesync resync --cluster {state.key.cluster} --force"
+            found.append(Problem("DeletionHeld", subject, f"a list lacks it; `{release}` lets the deletion through"))
     return found
 
 
@@ -304,6 +302,7 @@ def _record_entries(before: KeyState, after: KeyState, why: str) -> list[Entry]:
             describe(before.intended.get(key)),
             describe(after.intended.get(key)),
             why,
+            str(after.key),
         )
         for key in sorted(before.intended.keys() | after.intended.keys())
         if before.intended.get(key) != after.intended.get(key)

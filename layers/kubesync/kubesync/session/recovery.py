@@ -18,7 +18,7 @@ from typing import Any
 from kubesync.aws.audit import describe
 from kubesync.aws.clusters import ClusterTable
 from kubesync.aws.inflight import Inflight
-from kubesync.aws.journal import Journal, journal_record_key, read_journal
+from kubesync.aws.journal import Journal, is_journal, journal_record_key, read_journal
 from kubesync.domain.errors import KubesyncError, NotMasterError
 from kubesync.domain.records import RecordKey, RecordSet, Zone
 from kubesync.domain.state import KeyState
@@ -139,7 +139,8 @@ class Recovery:
                     )
         for key, record_set in standing.items():
             below = key.name == self._ledger.rules.domain or key.name.endswith("." + self._ledger.rules.domain)
-            if below and key not in wanted and key.type not in ("SOA", "NS"):
+            left_out = key.type in ("SOA", "NS") or is_journal(key, record_set)
+            if below and key not in wanted and not left_out:
                 report["unwanted"].append(_row(key, record_set, ""))
         if not dry_run:
             if claimed:

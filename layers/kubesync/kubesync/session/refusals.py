@@ -64,7 +64,7 @@ def judge(client: ZoneClient, unit: Unit, message: str, is_ours: Callable[[Recor
     ours = {change.key for change in unit.changes}
     for change in unit.changes:
         if change.before is None and change.key in actual:
-            return Outcome(unit, conflict=True, reason=_foreign(change.key, actual[change.key]))
+            return Outcome(unit, conflict=True, reason=why_foreign(change.key, actual[change.key]))
     if all(change.after is None and change.key not in actual for change in unit.changes):
         return Outcome(unit, landed=True)
     for change in unit.changes:
@@ -78,11 +78,12 @@ def judge(client: ZoneClient, unit: Unit, message: str, is_ours: Callable[[Recor
         if key in ours or is_ours(key):
             continue
         if "CNAME" in (key.type, *(change.key.type for change in unit.changes if change.after is not None)):
-            return Outcome(unit, conflict=True, reason=_foreign(key, record_set))
+            return Outcome(unit, conflict=True, reason=why_foreign(key, record_set))
     return Outcome(unit, reason=f"Route 53 rejects it: {message}")
 
 
-def _foreign(key: RecordKey, record_set: RecordSet) -> str:
+def why_foreign(key: RecordKey, record_set: RecordSet) -> str:
+    """What is said of a set that is in the way and not ours."""
     shown = (
         record_set.foreign_form
         or ", ".join(record_set.values[:3])

@@ -8,20 +8,21 @@ state against zone        what really stands in the zone is walked while no batc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kubesync.aws.audit import describe
 from kubesync.domain.errors import KubesyncError, ListenerError
-from kubesync.domain.objects import Resource
+from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.records import RecordKey, RecordSet
 from kubesync.domain.state import KeyState, Name
 from kubesync.domain.window import WindowContent
 from kubesync.session.ledger import Ledger
 from kubesync.session.master import Master
 from kubesync.session.recorder import Mode, Preview, Recorder
+from kubesync.session.refusals import why_foreign
 
 LIST_SECONDS: Final = 300.0
 _LOOK_SECONDS: Final = 0.2  # a session that has to end must not wait for a resync
@@ -61,6 +62,8 @@ class Resync:
         self._cluster = cluster
         self._ledger = master.ledgers[cluster]
         self._mode = Mode(forced=force, distrust_upstreams=True)
+        self._previewed: list[KeyState] = []
+        self._foreseen: dict[tuple[str, Name], str] = {}
 
     def run(self, *, dry_run: bool) -> dict[str, Any]:
         """Do it, or only say what would be done.
@@ -77,10 +80,16 @@ class Resync:
         for zone_id in sorted(zones):
             drifts += [drift.document() for drift in self._compare(zone_id, mend=not dry_run)]
         report["drift"] = drifts
+        report["held_deletions"] = [
+            {"service": str(state.key), "listener": part_id.resource.value, "object": part_id.name}
+            for state in (self._previewed if dry_run else self._states())
+            for part_id, part in state.parts.items()
+            if part.held
+        ]
+        known = {(str(s.key), name): reason for s in self._states() for name, reason in s.conflicts.items()}
         report["conflicts"] = [
-            {"service": str(state.key), "name": name.name, "zone": name.zone_id, "reason": reason}
-            for state in self._states()
-            for name, reason in sorted(state.conflicts.items())
+            {"service": service, "name": name.name, "zone": name.zone_id, "reason": reason}
+            for (service, name), reason in sorted((self._foreseen | known).items())
         ]
         return report
 
@@ -92,17 +101,32 @@ class Resync:
     def _relist(self) -> dict[str, Any]:
         runner = self._master.runners.get(self._cluster)
         before = 0 if runner is None else runner.report.changed_keys
+        held_before = self._held_keys()
         if runner is None:
             runner = self._master.start_cluster(self._cluster, self._mode)
         else:
             runner.relist(self._mode)
-        if not self._wait(runner.wait_relisted):
-            why = "; ".join(f"{resource}: {error}" for resource, error in sorted(runner.last_errors.items()))
-            raise ResyncError(f"cluster {self._cluster} could not be listed in time ({why or 'no answer'})")
-        return {"changed_keys": runner.report.changed_keys - before, "held": dict(runner.report.held)}
+        try:
+            self._wait(lambda seconds: runner.wait_relisted(seconds) or bool(runner.refused))
+        except ResyncError as ended:
+            said = _in_words(runner.last_errors)
+            raise ResyncError(f"{ended} (the last error: {said})" if said else str(ended)) from None
+        if not runner.wait_relisted(0):
+            if refused := _in_words(runner.refused):
+                raise ResyncError(f"cluster {self._cluster} could not be listed: {refused}")
+            why = _in_words(runner.last_errors) or "no answer"
+            raise ResyncError(f"cluster {self._cluster} could not be listed in time ({why})")
+        # A key whose deletion is held back is written as well, but stays as it is.
+        marked = len(self._held_keys() - held_before)
+        changed = max(0, runner.report.changed_keys - before - marked)
+        return {"changed_keys": changed, "held": dict(runner.report.held)}
+
+    def _held_keys(self) -> set[ServiceKey]:
+        return {state.key for state in self._states() if any(part.held for part in state.parts.values())}
 
     def _preview(self) -> dict[str, Any]:
         preview = preview_lists(self._master, self._cluster, self._mode)
+        self._previewed = list(preview.states.values())
         changes = [{"what": e.what, "from": e.before, "to": e.after} for e in preview.entries]
         return {"changes": changes, "held": {resource.value: reason for resource, reason in preview.held.items()}}
 
@@ -137,6 +161,8 @@ class Resync:
         ]
         if mend and drifts:
             self._take_as_known(drifts)
+        if not mend:
+            self._foreseen |= foreseen_conflicts(self._previewed, zone_id, standing)
         return drifts
 
     def _take_as_known(self, drifts: list[Drift]) -> None:
@@ -150,6 +176,30 @@ class Resync:
 
         recorder = self._master.recorders[self._cluster]
         self._master.follow_up(self._cluster, recorder.transform(pairs, "resync"))
+
+
+def foreseen_conflicts(
+    states: Sequence[KeyState], zone_id: str, standing: Mapping[RecordKey, RecordSet]
+) -> dict[tuple[str, Name], str]:
+    """Where sets that are to be made will meet foreign ones (I3): service and name, and why."""
+    ours = {key for state in states for key in state.applied}
+    foreign: dict[str, list[RecordKey]] = {}
+    for key in standing.keys() - ours:
+        foreign.setdefault(key.name, []).append(key)
+    found: dict[tuple[str, Name], str] = {}
+    for state in states:
+        for key in state.intended.keys() - state.applied.keys():
+            if key.zone_id != zone_id:
+                continue
+            # A CNAME stands alone at its name (RFC 1034 section 3.6.2).
+            for other in sorted(foreign.get(key.name, ())):
+                if other.type == key.type or "CNAME" in (other.type, key.type):
+                    found[str(state.key), Name(zone_id, key.name)] = why_foreign(other, standing[other])
+    return found
+
+
+def _in_words(errors: Mapping[str, str]) -> str:
+    return "; ".join(f"{resource}: {error}" for resource, error in sorted(errors.items()))
 
 
 def list_now(master: Master, cluster: str) -> WindowContent:

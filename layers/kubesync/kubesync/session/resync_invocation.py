@@ -64,6 +64,7 @@ class InvocationParts:
     Args:
         run_session: runs a session of its own for a request, standing by for the lease where that is worth it.
         remaining_seconds: how long there is left to wait for a master.
+        deployment: whose tables these have to be; empty: not asked.
     """
 
     lease: LeaseTable
@@ -72,6 +73,7 @@ class InvocationParts:
     clock: Clock
     remaining_seconds: Callable[[], float]
     told: Callable[[str], None] = lambda _text: None
+    deployment: str = ""
 
 
 class ResyncInvocation:
@@ -89,7 +91,10 @@ class ResyncInvocation:
 
         Raises:
             ResyncError: no report in time, or the session of its own ended without one.
+            UsageError: the tables are another deployment's.
         """
+        if self._parts.deployment:
+            self._parts.lease.bind(self._parts.deployment)
         while True:
             lease = self._parts.lease.read()
             report = self._by_own_session() if lease.free(self._now_ms()) else self._by_master(lease.holder)

@@ -92,14 +92,17 @@ class Session:
 
         Raises:
             StoreError: the tables cannot be used; nothing was done.
+            UsageError: the tables are another deployment's; nothing was done.
         """
         started = self._clock.monotonic()
         remaining = remaining_seconds or (lambda: math.inf)
+        if recovery is not None:
+            self._keeper.bind(self._settings.deployment)
         journals = find_journals(self._parts) if recovery is not None else []
         if recovery is not None and not recovery.dry_run:
             self._keeper.raise_epoch(newest_epoch(journals, self._settings.deployment))
         try:
-            before, lease = self._keeper.acquire(lambda: self._may_wait(remaining))
+            before, lease = self._keeper.acquire(lambda: self._may_wait(remaining), self._settings.deployment)
         except NotMasterError as error:
             return self._not_master(error, started)
         # The deadline is fixed once, after stand-by.
