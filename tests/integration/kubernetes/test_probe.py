@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import math
 from contextlib import closing
 
 import pytest
 
+from kubesync.clock import SystemClock
 from kubesync.domain.errors import DeniedError, ListenerError, StatusError
 from kubesync.domain.objects import Resource
+from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.probe import check_connection, choose_endpoints_source, cluster_identity
 from kubesync.kubernetes.transport import ApiClient, ClusterAccess
-from support.scripted_server import Answer, ScriptedServer, answer, status_answer
+from support.scripted_server import Answer, ScriptedServer, answer, silence, status_answer
 
 KUBERNETES = {
     "metadata": {"name": "kubernetes", "namespace": "default", "uid": "5414e458", "resourceVersion": "204"},
@@ -26,7 +29,7 @@ def services(*items: object) -> Answer:
 )
 def test_identity_is_the_uid_of_the_kubernetes_service(said: Answer, identity: str | None) -> None:
     with ScriptedServer([said]) as server, closing(ApiClient(ClusterAccess(server.url))) as api:
-        assert cluster_identity(api) == identity
+        assert cluster_identity(api, math.inf) == identity
         assert server.requests[0].path == "/api/v1/namespaces/default/services"
         assert server.requests[0].params == {"fieldSelector": "metadata.name=kubernetes"}
 
@@ -38,7 +41,19 @@ def test_identity_that_cannot_be_asked_for_is_not_taken_for_absent_i5(status: in
         closing(ApiClient(ClusterAccess(server.url))) as api,
         pytest.raises(ListenerError),
     ):
-        cluster_identity(api)
+        cluster_identity(api, math.inf)
+
+
+def test_server_that_stays_silent_is_asked_for_its_identity_until_the_deadline_only() -> None:
+    clock = SystemClock()
+    begun = clock.monotonic()
+    with (
+        ScriptedServer([silence]) as server,
+        closing(ApiClient(ClusterAccess(server.url))) as api,
+        pytest.raises(ListenerError),
+    ):
+        cluster_identity(api, begun + 0.2)
+    assert clock.monotonic() - begun < ReflectorPolicy().read_timeout / 2
 
 
 SLICES = answer({"kind": "EndpointSliceList", "metadata": {"resourceVersion": "1"}, "items": []})

@@ -14,6 +14,7 @@ from kubesync.domain.errors import DeniedError, HandshakeError, StatusError
 from kubesync.kubernetes.connections import ClientCertificate, StoppedError
 from kubesync.kubernetes.credentials import StaticToken
 from kubesync.kubernetes.ports import ReflectorPolicy
+from kubesync.kubernetes.streams import Block
 from kubesync.kubernetes.transport import ApiClient, ClusterAccess
 from kubesync.kubernetes.urls import ApiRequest
 from support.certificates import Authority, make_authority, make_leaf
@@ -60,8 +61,8 @@ def read_lines(access: ClusterAccess) -> list[bytes]:
     found: list[bytes] = []
     try:
         with client.stream(REQUEST) as stream:
-            while (lines := stream.read(GENEROUS_SECONDS)) is not None:
-                found += lines
+            while (block := stream.read(GENEROUS_SECONDS)) is not None:
+                found += block.before + block.after
     finally:
         client.close()
     return found
@@ -95,7 +96,7 @@ def test_pages_of_a_list_share_a_connection() -> None:
         client.fetch(REQUEST)
         client.fetch(REQUEST)
         with client.stream(REQUEST) as stream:
-            assert stream.read(GENEROUS_SECONDS) == [LINE]
+            assert stream.read(GENEROUS_SECONDS) == Block([], [], [LINE])
         client.close()
         assert server.connections == 1
 
@@ -271,7 +272,7 @@ def test_first_line_of_an_unfinished_chunk_is_handed_on_at_once() -> None:
     with ScriptedServer([half_a_chunk]) as server:
         client = ApiClient(ClusterAccess(server.url, policy=POLICY))
         with client.stream(REQUEST) as stream:
-            assert stream.read(GENEROUS_SECONDS) == [LINE]
+            assert stream.read(GENEROUS_SECONDS) == Block([], [], [LINE])
         client.close()
 
 

@@ -132,3 +132,11 @@ def test_windows_lose_nothing_and_checkpoints_never_run_ahead(
             window.add_bookmark(SERVICES, heard)
             read = heard
     assert last_list <= read
+
+
+def test_event_between_a_list_and_what_was_pending_does_not_replace_the_newer_one() -> None:
+    window = Window(1.0)
+    window.add_events([event(10)], 0.0)
+    window.add_snapshot(a_list(8), 0.0)
+    window.add_events([event(9)], 0.0)
+    assert [e.resource_version for e in window.close().events] == [10]

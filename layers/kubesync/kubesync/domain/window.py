@@ -41,6 +41,7 @@ class Window:
         self._events: dict[Resource, dict[tuple[str, str], RawEvent]] = {}
         self._snapshots: dict[Resource, Snapshot] = {}
         self._checkpoints: dict[Resource, int] = {}
+        self._newest: dict[Resource, int] = {}  # of the events kept; a list's checkpoint may be lower
         self._opened_at: float | None = None
         self._received = 0
 
@@ -57,18 +58,20 @@ class Window:
         kept = self._events.setdefault(resource, {})
         snapshot = self._snapshots.get(resource)
         listed = -1 if snapshot is None else snapshot.resource_version
-        newest = 0
+        before = newest = max(listed, self._newest.get(resource, 0))
+        late = 0
         for event in events:
-            version = event.resource_version
-            if version <= listed:
-                continue
-            place = (event.namespace, event.name)
-            known = kept.get(place)
-            if known is None or known.resource_version < version:
-                kept[place] = event
-            if version > newest:
+            _, _, namespace, name, _, version, _ = event
+            if version > newest:  # as a rule: then nothing kept is newer
                 newest = version
-        self._advance(resource, newest)
+                kept[namespace, name] = event
+            elif version > listed:
+                late = max(late, version)
+                known = kept.get((namespace, name))
+                if known is None or known.resource_version < version:
+                    kept[namespace, name] = event
+        self._newest[resource] = newest
+        self._advance(resource, newest if newest > before else late)
 
     def add_bookmark(self, resource: Resource, resource_version: int) -> None:
         """Move the checkpoint; a bookmark alone opens no window."""
@@ -82,6 +85,8 @@ class Window:
         self._open(now)
         resource = snapshot.resource
         pending = {} if snapshot.store_went_back else self._events.get(resource, {})
+        if not pending:
+            self._newest.pop(resource, None)
         self._events[resource] = {
             place: event for place, event in pending.items() if event.resource_version > snapshot.resource_version
         }
@@ -109,7 +114,7 @@ class Window:
             self._opened_at,
             self._received,
         )
-        self._events, self._snapshots, self._checkpoints = {}, {}, {}
+        self._events, self._snapshots, self._checkpoints, self._newest = {}, {}, {}, {}
         self._opened_at, self._received = None, 0
         return content
 

@@ -1,8 +1,7 @@
 """From the bytes of a response body to lines, without waiting for more than is there.
 
 ``requests`` reads a chunked body chunk by chunk with several calls each, and splits lines on characters that occur inside
-JSON strings. A watch sends a chunk per event, so this is the hot path of a session: here a block as the socket gave it is
-taken apart in one pass.
+JSON strings. Here a block as the socket gave it is taken apart in one pass, wherever it was cut.
 """
 
 from __future__ import annotations
@@ -17,31 +16,6 @@ class MalformedBodyError(http.client.HTTPException):
     """The body breaks the rules of its transfer coding, or a limit of ours."""
 
 
-def whole_lines(block: bytes, max_line_bytes: int) -> tuple[list[bytes], int]:
-    """The usual case at once: the chunks at the beginning of a block that hold one line each, and where the rest begins.
-
-    At anything else (a chunk of several lines or of a part of one, cut off, too long, the last, not well formed) it stops, and
-    leaves that to ``ChunkDecoder`` and ``LineSplitter``.
-    """
-    lines: list[bytes] = []
-    at, size, find, add = 0, len(block), block.find, lines.append
-    while at < size:
-        line_end = find(b"\r\n", at)
-        try:
-            length = int(block[at:line_end], 16)
-        except ValueError:
-            break
-        start = line_end + 2
-        end = start + length
-        if line_end < 0 or not 0 < length <= max_line_bytes or end + 2 > size:
-            break
-        if find(b"\n", start) != end - 1 or block[end : end + 2] != b"\r\n":
-            break
-        add(block[start:end])
-        at = end + 2
-    return lines, at
-
-
 class ChunkDecoder:
     """Takes the chunked transfer coding off (RFC 9112, section 7.1), at whatever bytes the blocks are cut.
 
@@ -54,10 +28,14 @@ class ChunkDecoder:
         self._left = 0  # bytes of the current chunk still to come
         self._closing = 0  # bytes of the CRLF after a chunk still to come
 
-    @property
-    def between_chunks(self) -> bool:
-        """The next byte begins a chunk."""
-        return not (self.ended or self._head or self._left or self._closing)
+    def resume(self, block: bytes) -> tuple[bytes, int]:
+        """The next block from where a chunk's size begins on, and where in it the next chunk does.
+
+        What lies before belongs to the chunk under way; a size line that was cut off is joined to what follows.
+        """
+        if self._head:
+            block, self._head = self._head + block, b""
+        return block, min(len(block), self._left + self._closing)
 
     def feed(self, block: bytes) -> list[bytes]:
         """The payload in a block, one piece per chunk or part of a chunk.

@@ -26,16 +26,17 @@ class _ServedResources(TypedDict):
 _SERVED: Final = TypeAdapter(_ServedResources)
 
 
-def cluster_identity(api: ApiClient) -> str | None:
+def cluster_identity(api: ApiClient, deadline_monotonic: float) -> str | None:
     """The uid of Service ``default/kubernetes``, which an API server makes once in the life of its store (I5).
 
     None where it may not be read, or is absent.
 
     Raises:
-        ListenerError: the server cannot be asked.
+        ListenerError: the server cannot be asked, or did not answer before the deadline.
     """
     try:
-        body = api.fetch(urls.named(Resource.SERVICES, "default", "kubernetes"))
+        request = urls.named(Resource.SERVICES, "default", "kubernetes")
+        body = api.fetch(request, deadline_monotonic=deadline_monotonic)
     except DeniedError as error:
         if error.status == 403:
             return None

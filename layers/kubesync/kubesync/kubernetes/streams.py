@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import requests
 
+from kubesync.domain.objects import RawEvent
 from kubesync.kubernetes.connections import Interrupter, Phase
+from kubesync.kubernetes.event_scan import Scan
 from kubesync.kubernetes.failures import FOREIGN_ERRORS, classify
-from kubesync.kubernetes.lines import ChunkDecoder, LineSplitter, MalformedBodyError, whole_lines
+from kubesync.kubernetes.lines import ChunkDecoder, LineSplitter, MalformedBodyError
 
 _BLOCK_BYTES: Final = 256 * 1024  # one read of the socket
+
+
+class Block(NamedTuple):
+    r"""What a block of the stream completes, in this order: lines, events that a scan could read at once, lines again.
+
+    Lines have their ``\n``.
+    """
+
+    before: list[bytes]
+    events: list[RawEvent]
+    after: list[bytes]
 
 
 class LineStream:
@@ -27,10 +40,13 @@ class LineStream:
         self._file = _socket_file(response) if plain else None
         self._decoder = ChunkDecoder()
 
-    def read(self, timeout_seconds: float) -> list[bytes] | None:
-        r"""The lines that the next block completes, each with its ``\n``; maybe none. None: the body ended as it should.
+    def read(self, timeout_seconds: float, scan: Scan | None = None) -> Block | None:
+        """What the next block completes; maybe nothing. None: the body ended as it should.
 
         Bytes of an unterminated last line are dropped: they are no event.
+
+        Args:
+            scan: reads what it can at once; the rest comes as lines.
 
         Raises:
             BodyError: nothing came in time, the body broke off, or it could not be decoded.
@@ -38,29 +54,33 @@ class LineStream:
         """
         self._interrupter.set_read_timeout(timeout_seconds)
         try:
-            lines = self._lines()
+            block = self._next(scan)
         except FOREIGN_ERRORS as error:
             self._interrupter.check()
             raise classify(error, Phase.BODY, self._authority) from None
         self._interrupter.check()
-        return lines
+        return block
 
     def close(self) -> None:
         self._response.close()
 
-    def _lines(self) -> list[bytes] | None:
+    def _next(self, scan: Scan | None) -> Block | None:
+        splitter, decoder = self._splitter, self._decoder
         if self._file is None:
             piece = self._response.raw.read1(_BLOCK_BYTES, decode_content=True)
-            return self._splitter.feed([piece]) if piece else None
-        if self._decoder.ended:
+            return Block(splitter.feed([piece]), [], []) if piece else None
+        if decoder.ended:
             return None
         block = self._file.read1(_BLOCK_BYTES)
         if not block:
             raise MalformedBodyError("the connection was closed inside a chunk or before the last one")
-        if not self._decoder.between_chunks or self._splitter.unfinished:
-            return self._splitter.feed(self._decoder.feed(block))
-        lines, rest = whole_lines(block, self._max_bytes)
-        return lines + self._splitter.feed(self._decoder.feed(block[rest:]))
+        block, at = decoder.resume(block)
+        before = splitter.feed(decoder.feed(block[:at])) if at else []
+        events: list[RawEvent] = []
+        if scan is not None and at < len(block) and not splitter.unfinished:
+            events, at = scan(block, at, self._max_bytes)
+        after = splitter.feed(decoder.feed(block[at:])) if at < len(block) else []
+        return Block(before, events, after)
 
 
 def _socket_file(response: requests.Response) -> Any:

@@ -17,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import EndpointsObject, Observation, RawEvent, Resource, Service
 from kubesync.kubernetes import lenient, models, projections
+from kubesync.kubernetes.event_scan import head_of
 from kubesync.kubernetes.failures import one_line
 from kubesync.kubernetes.transport import logger
 
@@ -81,21 +82,14 @@ class _Reader:
     project: Callable[[Any], Service | EndpointsObject]
 
 
-def _prefix(kind: str, api_version: str) -> re.Pattern[bytes]:
-    # Plain ASCII without escapes only; whatever else a string may hold is left to the JSON parser.
-    # Possessive, as nothing in it can match in two ways: a line that is written otherwise is left at once.
-    name = rb"[-A-Za-z0-9._:]{1,%d}+" % models.MAX_NAME_CHARACTERS
-    return re.compile(
-        rb'\{"type":"(ADDED|MODIFIED|DELETED)","object":\{"kind":"%s","apiVersion":"%s","metadata":\{"name":"(%s)",'
-        rb'(?:"generateName":"%s",)?+"namespace":"(%s)","uid":"(%s)","resourceVersion":"([0-9]{1,20})"[,}]'
-        % (kind.encode(), re.escape(api_version.encode()), name, name, name, name)
-    )
+def _prefix(resource: Resource) -> re.Pattern[bytes]:
+    return re.compile(head_of(resource).encode())
 
 
 _READERS: Final = {
     Resource.SERVICES: _Reader(
         "Service",
-        _prefix("Service", "v1"),
+        _prefix(Resource.SERVICES),
         TypeAdapter(models.ServiceEvent),
         TypeAdapter(models.ServiceList),
         TypeAdapter(models.ServiceModel),
@@ -103,7 +97,7 @@ _READERS: Final = {
     ),
     Resource.ENDPOINTS: _Reader(
         "Endpoints",
-        _prefix("Endpoints", "v1"),
+        _prefix(Resource.ENDPOINTS),
         TypeAdapter(models.EndpointsEvent),
         TypeAdapter(models.EndpointsList),
         TypeAdapter(models.EndpointsModel),
@@ -111,7 +105,7 @@ _READERS: Final = {
     ),
     Resource.ENDPOINTSLICES: _Reader(
         "EndpointSlice",
-        _prefix("EndpointSlice", "discovery.k8s.io/v1"),
+        _prefix(Resource.ENDPOINTSLICES),
         TypeAdapter(models.EndpointSliceEvent),
         TypeAdapter(models.EndpointSliceList),
         TypeAdapter(models.EndpointSliceModel),
