@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -90,22 +91,33 @@ def _field_predicates(resource: ResourceType, selector: str) -> list[Predicate]:
 
 
 def _label_predicates(selector: str) -> list[Predicate]:
-    """Equality-based requirements: ``a=b``, ``a==b``, ``a!=b``, ``a`` and ``!a``."""
-    if "(" in selector:
-        raise _unknown_label_selector(selector)
-    return [_label_predicate(term.strip(), selector) for term in filter(None, selector.split(","))]
+    """Requirements ``a=b``, ``a==b``, ``a!=b``, ``a``, ``!a``, ``a in (b,c)`` and ``a notin (b,c)``; all have to hold.
+
+    What has no such label fulfils ``!=`` and ``notin`` (k8s.io/apimachinery, pkg/labels, Requirement.Matches).
+    """
+    # Commas within parentheses join values.
+    terms = re.split(r",(?![^(]*\))", selector) if selector else []
+    return [_label_predicate(term.strip(), selector) for term in terms]
 
 
 def _label_predicate(term: str, selector: str) -> Predicate:
+    listed = re.fullmatch(r"(\S+)\s+(in|notin)\s*\(([^()]*)\)", term)
+    if listed is not None:
+        key, values = listed[1], {value.strip() for value in listed[3].split(",")}
+        if not listed[3].strip():
+            raise bad_request(f"for 'in', 'notin' operators, values set can't be empty: {selector}")
+        if listed[2] == "in":
+            return lambda item: _labels(item).get(key) in values
+        return lambda item: _labels(item).get(key) not in values
     if "!=" in term:
-        key, _, value = term.partition("!=")
+        key, value = (part.strip() for part in term.split("!=", 1))
         return lambda item: _labels(item).get(key) != value
     if "=" in term:
-        key, _, value = term.partition("=")
-        wanted = value.removeprefix("=")
+        key, value = (part.strip() for part in term.split("=", 1))
+        wanted = value.removeprefix("=").strip()
         return lambda item: _labels(item).get(key) == wanted
-    key = term.removeprefix("!")
-    if not key:
+    key = term.removeprefix("!").strip()
+    if not re.fullmatch(r"[-A-Za-z0-9_./]+", key):
         raise _unknown_label_selector(selector)
     absent = term.startswith("!")
     return lambda item: (key in _labels(item)) is not absent
@@ -117,4 +129,4 @@ def _labels(item: JsonObject) -> Mapping[str, str]:
 
 
 def _unknown_label_selector(selector: str) -> ApiStatusError:
-    return bad_request(f"unable to parse requirement: only equality-based label selectors are served here: {selector}")
+    return bad_request(f"unable to parse requirement: {selector}")

@@ -1,4 +1,4 @@
-"""The three resources the stand-in serves, and the paths that lead to them."""
+"""The resources the stand-in serves, and the paths that lead to them."""
 
 from __future__ import annotations
 
@@ -54,8 +54,11 @@ ENDPOINTSLICES: Final = ResourceType(
     "v1",
     ',"addressType":"","endpoints":null,"ports":null',
 )
+EVENTS: Final = ResourceType("events", "Event", "", "v1")
 RESOURCES: Final = (SERVICES, ENDPOINTS, ENDPOINTSLICES)
-BY_PLURAL: Final = {resource.plural: resource for resource in RESOURCES}
+"""Those that are recorded and replayed; Events are only taken and kept."""
+STORED: Final = (*RESOURCES, EVENTS)
+BY_PLURAL: Final = {resource.plural: resource for resource in STORED}
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kubesync_local.apiserver.resources import ENDPOINTS, ENDPOINTSLICES, SERVICES
+from kubesync_local.apiserver.resources import ENDPOINTS, ENDPOINTSLICES, EVENTS, SERVICES
 from kubesync_local.apiserver.status import JsonObject
 
 # A shape is None (a scalar, kept as given), SORTED (a map of strings, sorted by key), LIST (a list of scalars),
@@ -113,6 +113,21 @@ SHAPES: Final[dict[str, dict[str, Shape]]] = {
             }
         ],
         "ports": [{"name": None, "protocol": None, "port": None, "appProtocol": None}],
+    },
+    EVENTS.plural: {
+        "metadata": _METADATA,
+        "involvedObject": _TARGET_REF,
+        "reason": None,
+        "message": None,
+        "source": {"component": None, "host": None},
+        "firstTimestamp": None,
+        "lastTimestamp": None,
+        "count": None,
+        "type": None,
+        "eventTime": None,
+        "action": None,
+        "reportingComponent": None,
+        "reportingInstance": None,
     },
 }
 # Fields that Go writes even when they are empty: pointers set to "", false or 0, and lists without omitempty.

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from kubesync_local.apiserver.resources import RESOURCES, ResourceType
+from kubesync_local.apiserver.resources import STORED, ResourceType
 from kubesync_local.apiserver.status import JsonObject
 from kubesync_local.apiserver.wire import go_json
 
@@ -85,7 +85,7 @@ class Store:
         self._revision = first_version
         self._sequence = 0
         self._history_limit = history_limit
-        self._histories = {resource.plural: _History(compacted=first_version) for resource in RESOURCES}
+        self._histories = {resource.plural: _History(compacted=first_version) for resource in STORED}
         self._snapshots: OrderedDict[tuple[str, int], tuple[StoredObject, ...]] = OrderedDict()
 
     # -- reading -------------------------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ class Store:
         Raises VersionGoneError where that state is no longer kept.
         """
         with self.changed:
-            states = {resource.plural: self.snapshot(resource, to_version) for resource in RESOURCES}
+            states = {resource.plural: self.snapshot(resource, to_version) for resource in STORED}
             for name, history in self._histories.items():
                 del history.changes[self._position(history, to_version) :]
                 history.objects = {each.key: each for each in states[name]}

@@ -11,8 +11,8 @@ from kubesync_local.apiserver import status
 from kubesync_local.apiserver.listing import WAIT_SLICE_SECONDS
 from kubesync_local.apiserver.query import Selection, is_true, parse_version, select, whole_number
 from kubesync_local.apiserver.resources import ResourceType, Target
-from kubesync_local.apiserver.store import BOOKMARK, Change, Store, VersionGoneError
-from kubesync_local.apiserver.wire import bookmark_line, error_line, event_line
+from kubesync_local.apiserver.store import BOOKMARK, Change, Store, StoredObject, VersionGoneError
+from kubesync_local.apiserver.wire import bookmark_line, error_line, event_line, go_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +114,14 @@ class Watch:
         return [line for change in changes if (line := self._line(change))]
 
     def _line(self, change: Change) -> bytes:
-        """The line of a change; empty where this watch is not told.
+        """The line of a change; empty where this watch is not told (k8s.io/apiserver, storage/cacher, convertToWatchEvent).
 
         | matched before | matches now | told     |
         |----------------|-------------|----------|
         | no             | no          | nothing  |
         | no             | yes         | ADDED    |
         | yes            | yes         | MODIFIED |
-        | yes            | no          | DELETED  |
+        | yes            | no          | DELETED: the state that matched, with the version of the change |
         """
         if change.type == BOOKMARK:
             told = self._bookmarks and change.version >= self._version
@@ -136,6 +136,8 @@ class Watch:
             before = self._selection.matches(change.after.item)
         if not before and not now:
             return b""
+        if change.type != "DELETED" and change.before is not None and not now:
+            return event_line("DELETED", self._resource, _as_of(change.before, change.version))
         event_type = "MODIFIED" if before and now else "ADDED" if now else "DELETED"
         return event_line(event_type, self._resource, change.after.encoded)
 
@@ -151,3 +153,8 @@ class Watch:
         self._next_bookmark = self._bookmark_due()
         version = self._store.version(self._resource)
         return bookmark_line(self._resource, version) if version >= self._version else b""
+
+
+def _as_of(stored: StoredObject, version: int) -> bytes:
+    metadata = {**stored.item["metadata"], "resourceVersion": str(version)}
+    return go_json({**stored.item, "metadata": metadata})

@@ -11,7 +11,7 @@ from typing import Any
 from kubesync.clock import Clock
 from kubesync_local.apiserver import status
 from kubesync_local.apiserver.allocation import ServiceAllocations
-from kubesync_local.apiserver.resources import ENDPOINTSLICES, SERVICES, ResourceType, Target
+from kubesync_local.apiserver.resources import ENDPOINTSLICES, EVENTS, SERVICES, ResourceType, Target
 from kubesync_local.apiserver.schema import ShapeError, arrange
 from kubesync_local.apiserver.services import prepare_service, prepare_status
 from kubesync_local.apiserver.status import JsonObject
@@ -167,6 +167,8 @@ class Writer:
         if resource is SERVICES:
             return prepare_service(self._allocations, given, before)
         name = given["metadata"]["name"]
+        if resource is EVENTS:
+            return _prepare_event(resource, given)
         if resource is ENDPOINTSLICES:
             address_type = given.get("addressType", "")
             if address_type not in ("IPv4", "IPv6", "FQDN"):
@@ -241,3 +243,16 @@ def _generation_moves(before: JsonObject, after: JsonObject) -> bool:
         return {**item, "metadata": item["metadata"].get("labels", {})}
 
     return relevant(before) != relevant(after)
+
+
+def _prepare_event(resource: ResourceType, given: JsonObject) -> JsonObject:
+    """Validation of a core Event (kubernetes/pkg/apis/core/validation/events.go), as far as a writer can get it wrong."""
+    name, regards = given["metadata"]["name"], given.get("involvedObject", {})
+    if regards.get("namespace", "") != given["metadata"].get("namespace", ""):
+        message = f'Invalid value: "{regards.get("namespace", "")}": does not match event.namespace'
+        raise status.invalid(resource, name, "involvedObject.namespace", "FieldValueInvalid", message)
+    if len(given.get("message", "").encode()) > 1024:
+        raise status.invalid(
+            resource, name, "message", "FieldValueTooLong", "Too long: may not be more than 1024 bytes"
+        )
+    return given

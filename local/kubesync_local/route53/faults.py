@@ -18,7 +18,8 @@ class Call:
     """One request as it came over the wire.
 
     ``accepted`` is None while it is under way, and stays None where it was dropped before it took effect. ``code`` is
-    the error's code, empty for an accepted call. ``answered``: the client was sent an answer.
+    the error's code, empty for an accepted call. ``answered``: the client was sent an answer. ``access_key``: the id of the
+    key that it was signed with.
     """
 
     operation: str
@@ -29,6 +30,7 @@ class Call:
     code: str = ""
     messages: tuple[str, ...] = ()
     answered: bool = False
+    access_key: str = ""
 
 
 type Predicate = Callable[[Call], bool]

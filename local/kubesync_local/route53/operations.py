@@ -24,12 +24,16 @@ _MAX_ZONES_A_PAGE = 100
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """An HTTP request, taken apart. ``query`` has decoded values; ``resource`` is the id in the path, if any."""
+    """An HTTP request, taken apart. ``query`` has decoded values; ``resource`` is the id in the path, if any.
+
+    ``access_key`` is the id of the key that it was signed with.
+    """
 
     operation: str
     resource: str
     query: Mapping[str, str]
     body: bytes
+    access_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,7 @@ class Operations:
         call = Call(request.operation, request.resource)
         if request.operation == CHANGE:
             call.changes, call.comment = wire.parse_batch(request.body)
+        call.access_key = request.access_key
         return call
 
     def perform(self, request: Request, call: Call) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import threading
 import uuid
@@ -21,6 +22,7 @@ from kubesync_local.route53.operations import Answer, Operations, Request, route
 from kubesync_local.route53.zone import Account, RefusedError, Vpc, zone_name
 
 _JOIN_SECONDS = 5.0
+_SIGNED_BY = re.compile(r"Credential=([^/,\s]+)/")
 
 
 @dataclass(slots=True)
@@ -43,13 +45,14 @@ class StrictRoute53:
     def __init__(
         self,
         *,
+        host: str = "127.0.0.1",
         port: int = 0,
         limits: Limits | None = None,
         requests: TokenBucket | None = None,
         changes: TokenBucket | None = None,
         legacy_errors: bool = False,
     ) -> None:
-        """Make a server that does not serve yet.
+        """Make a server that does not serve yet. Raises OSError where the address cannot be had.
 
         Args:
             port: 0 for any that is free.
@@ -66,13 +69,20 @@ class StrictRoute53:
         self._lock = threading.Lock()
         self._calls: list[Call] = []
         self._held: list[_Held] = []
-        self._server = _Server(("127.0.0.1", port), self)
+        self._accounts: dict[str, str] = {}
+        self._server = _Server((host, port), self)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), name="route53", daemon=True)
 
     @property
     def url(self) -> str:
-        """The endpoint to give to boto3."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        """The endpoint to give to boto3, for this machine."""
+        host = str(self._server.server_address[0])
+        return f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{self.port}"  # noqa: S104 - nothing is bound here
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self._server.server_address[1])
 
     @property
     def calls(self) -> list[Call]:
@@ -88,6 +98,10 @@ class StrictRoute53:
         """Make a zone without a request; returns its id."""
         vpc = Vpc("us-east-1", f"vpc-{uuid.uuid4().hex[:17]}") if private else None
         return self.account.create(zone_name(name), uuid.uuid4().hex, vpc, "", zone_id).id
+
+    def move_to_account(self, zone_id: str, account: str) -> None:
+        """Let only temporary credentials of this account reach a zone: key ids that begin with ASIA-<account>-."""
+        self._accounts[zone_id] = account
 
     def records(self, zone_id: str) -> dict[SetKey, StoredSet]:
         """What the zone holds, in listing order."""
@@ -185,6 +199,10 @@ class StrictRoute53:
             raise self._refused(call, RefusedError(400, "Throttling", "Rate exceeded"))
 
     def _perform(self, request: Request, call: Call) -> Answer:
+        account = self._accounts.get(request.resource)
+        if account is not None and not request.access_key.startswith(f"ASIA-{account}-"):
+            message = f"User: {request.access_key} is not authorized to access this resource"
+            raise self._refused(call, RefusedError(403, "AccessDenied", message))
         try:
             answer = self._operations.perform(request, call)
         except RefusedError as error:
@@ -257,7 +275,9 @@ class _Handler(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         operation, resource = route(self.command, parts.path)
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
-        answer = cast("_Server", self.server).owner.handle(Request(operation, unquote(resource), query, body))
+        signed = _SIGNED_BY.search(self.headers.get("Authorization") or "")
+        request = Request(operation, unquote(resource), query, body, signed[1] if signed else "")
+        answer = cast("_Server", self.server).owner.handle(request)
         if answer is None:
             self.close_connection = True
             return

@@ -111,6 +111,12 @@ def test_wrong_request_is_refused(
         ("labelSelector=tier!%3Dfront", ["b", "c"]),
         ("labelSelector=tier", ["a", "b"]),
         ("labelSelector=!tier", ["c"]),
+        ("labelSelector=tier+in+(front,back),tier!%3Dback", ["a"]),
+        ("labelSelector=tier+notin+(front)", ["b", "c"]),
+        ("labelSelector=tier+%3D+front", ["a"]),
+        ("labelSelector=tier+in+(,side)", []),
+        ("fieldSelector=metadata.namespace!%3Dother,metadata.name!%3Da", ["b", "c"]),
+        ("fieldSelector=metadata.namespace!%3Dshop", []),
     ],
 )
 def test_selectors_narrow_a_list(server: ApiServer, query: str, expected: list[str]) -> None:

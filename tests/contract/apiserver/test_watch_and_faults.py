@@ -56,7 +56,23 @@ def test_object_that_leaves_or_enters_the_selection_is_told_as_deleted_or_added(
         assert told(stream.line()) == ("ADDED", "a", "204")
         for tier in ("back", "back2", "front"):
             server.cluster.change_service("shop", "a", {"metadata": {"labels": {"tier": tier}}})
-        assert [told(stream.line()) for _ in range(2)] == [("DELETED", "a", "205"), ("ADDED", "a", "207")]
+        gone, back = (json.loads(stream.line()) for _ in range(2))
+        assert [told(json.dumps(each)) for each in (gone, back)] == [
+            ("DELETED", "a", "205"),
+            ("ADDED", "a", "207"),
+        ]
+        # The state that matched, with the version of the change that took it away.
+        assert gone["object"]["metadata"]["labels"] == {"tier": "front"}
+
+
+def test_excluded_namespaces_and_sets_of_labels_select_events(server: ApiServer) -> None:
+    query = "fieldSelector=metadata.namespace!%3Dother,metadata.namespace!%3Dtest&labelSelector=tier+in+(front,back)"
+    for namespace, name, tier in (("other", "a", "front"), ("shop", "b", "side"), ("shop", "c", "back")):
+        expose(server, name, namespace, tier=tier)
+    with Stream(server.address, f"{WATCH}&{query}") as stream:
+        assert told(stream.line()) == ("ADDED", "c", "206")
+        server.cluster.change_service("shop", "b", {"metadata": {"labels": {"tier": "front"}}})
+        assert told(stream.line()) == ("ADDED", "b", "207")
 
 
 def test_namespaced_and_single_object_watches_see_nothing_else(server: ApiServer) -> None:

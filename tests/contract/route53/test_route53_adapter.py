@@ -211,7 +211,6 @@ def test_alias_goes_both_ways(r53: StrictRoute53, zone_id: str, adapter: Route53
 @pytest.mark.parametrize(
     ("fields", "form"),
     [
-        ({"SetIdentifier": "blue", "Weight": 10}, "SetIdentifier=blue,Weight=10"),
         ({"SetIdentifier": "blue", "Region": "eu-west-1"}, "Region=eu-west-1,SetIdentifier=blue"),
         ({"SetIdentifier": "blue", "Failover": "PRIMARY"}, "Failover=PRIMARY,SetIdentifier=blue"),
         ({"SetIdentifier": "blue", "MultiValueAnswer": True}, "MultiValueAnswer=True,SetIdentifier=blue"),
@@ -233,7 +232,37 @@ def test_set_of_another_form_never_equals_ours(
     assert found != a_set("192.0.2.1")
 
 
-def test_sets_that_differ_by_identifier_are_read_as_one_foreign_set(
+def test_weighted_set_with_a_health_check_never_equals_ours(
+    zone_id: str, boto: Route53Client, adapter: Route53ZoneClient
+) -> None:
+    fields = {"SetIdentifier": "blue", "Weight": 10, "HealthCheckId": "abc"}
+    record_set = {"Name": "web.example.com", "Type": "A", "TTL": 30, "ResourceRecords": [{"Value": "192.0.2.1"}]}
+    batch = {"Changes": [{"Action": "CREATE", "ResourceRecordSet": record_set | fields}]}
+    boto.change_resource_record_sets(HostedZoneId=zone_id, ChangeBatch=batch)  # type: ignore[arg-type]
+    assert adapter.read(zone_id, "web.example.com") == {
+        RecordKey(zone_id, "web.example.com", "A", "blue"): RecordSet(
+            30, ("192.0.2.1",), foreign_form="HealthCheckId=abc", weight=10
+        )
+    }
+
+
+def test_weighted_sets_go_both_ways(r53: StrictRoute53, zone_id: str, adapter: Route53ZoneClient) -> None:
+    keys = [RecordKey(zone_id, "web.example.com", "A", identifier) for identifier in ("a b#c", "blue")]
+    sets = {keys[0]: RecordSet(30, ("192.0.2.1",), weight=0), keys[1]: RecordSet(30, ("192.0.2.2",), weight=255)}
+    adapter.change(zone_id, [BatchChange("CREATE", key, sets[key]) for key in keys])
+    assert adapter.read(zone_id, "web.example.com") == sets
+    adapter.change(zone_id, [BatchChange("DELETE", keys[0], sets[keys[0]])])
+    assert adapter.read(zone_id, "web.example.com") == {keys[1]: sets[keys[1]]}
+
+
+def test_identifier_without_a_weight_is_not_sent(zone_id: str, r53: StrictRoute53, adapter: Route53ZoneClient) -> None:
+    key = RecordKey(zone_id, "web.example.com", "A", "blue")
+    with pytest.raises(ValueError, match="needs a weight"):
+        adapter.change(zone_id, [BatchChange("CREATE", key, a_set("192.0.2.1"))])
+    assert r53.batches() == []
+
+
+def test_sets_that_differ_by_identifier_are_read_one_by_one(
     zone_id: str, boto: Route53Client, adapter: Route53ZoneClient
 ) -> None:
     for identifier in ("blue", "green"):
@@ -247,8 +276,8 @@ def test_sets_that_differ_by_identifier_are_read_as_one_foreign_set(
         }
         batch = {"Changes": [{"Action": "CREATE", "ResourceRecordSet": record_set}]}
         boto.change_resource_record_sets(HostedZoneId=zone_id, ChangeBatch=batch)  # type: ignore[arg-type]
-    [found] = adapter.read(zone_id, "web.example.com").values()
-    assert found.foreign_form == "SetIdentifier=blue,Weight=1;SetIdentifier=green,Weight=1"
+    found = adapter.read(zone_id, "web.example.com")
+    assert [(key.identifier, record_set.weight) for key, record_set in found.items()] == [("blue", 1), ("green", 1)]
     assert len([key for key, _ in adapter.walk(zone_id) if key.name == "web.example.com"]) == 2
 
 
@@ -270,8 +299,8 @@ def test_page_that_ends_among_sets_of_one_name_loses_and_repeats_none(
         for number in range(700)
     ]
     boto.change_resource_record_sets(HostedZoneId=zone_id, ChangeBatch={"Changes": changes})  # type: ignore[typeddict-item]
-    forms = [found.foreign_form for key, found in adapter.walk(zone_id) if key.name == "web.example.com"]
-    assert forms == [f"SetIdentifier=s{number:03},Weight=1" for number in range(700)]
+    found = [key.identifier for key, _ in adapter.walk(zone_id) if key.name == "web.example.com"]
+    assert found == [f"s{number:03}" for number in range(700)]
 
 
 def test_values_written_by_hand_are_read_canonically(

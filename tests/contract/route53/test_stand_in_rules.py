@@ -231,6 +231,8 @@ class TestForm:
             wire_change("CREATE", "a." * 600 + "example.com", "A", ["192.0.2.1"]),
             wire_change("CREATE", "a.example.com", "A", ["192.0.2.1"], Weight=1),
             wire_change("CREATE", "a.example.com", "A", ["192.0.2.1"], SetIdentifier="blue"),
+            wire_change("CREATE", "a.example.com", "A", ["192.0.2.1"], SetIdentifier="b" * 129, Weight=1),
+            wire_change("CREATE", "a.example.com", "A", ["192.0.2.1"], SetIdentifier="blue", Weight=256),
             wire_change("CREATE", "a.example.com", "A", ["192.0.2.1"], SetIdentifier="b", Weight=1, Failover="PRIMARY"),
         ],
     )
@@ -261,6 +263,19 @@ class TestWeighted:
         zone.apply(simple | {"Action": "DELETE"}, weighted)
         [message] = zone.messages(simple)
         assert message.endswith("cannot be created as other RRSets exist with the same name and type.")
+
+    def test_weights_from_0_to_255_and_identifiers_of_128_characters_are_taken(self, zone: WireZone) -> None:
+        for identifier, weight in (("b" * 128, 0), ("blue", 255)):
+            zone.apply(
+                wire_change("CREATE", "a.example.com", "A", ["192.0.2.1"], SetIdentifier=identifier, Weight=weight)
+            )
+        assert len(zone.names()) == 4
+
+    def test_cname_stands_beside_no_other_type_whatever_the_identifiers(self, zone: WireZone) -> None:
+        zone.apply(wire_change("CREATE", "a.example.com", "A", ["192.0.2.1"], SetIdentifier="blue", Weight=1))
+        cname = wire_change("CREATE", "a.example.com", "CNAME", ["x.example.org"], SetIdentifier="green", Weight=1)
+        [message] = zone.messages(cname)
+        assert "RRSet of type CNAME with DNS name a.example.com. is not permitted as it conflicts" in message
 
     def test_delete_must_match_the_weight(self, zone: WireZone) -> None:
         zone.apply(wire_change("CREATE", "a.example.com", "A", ["192.0.2.1"], SetIdentifier="blue", Weight=1))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesync.domain.batches import BatchLimits, Unit, fill, halves, in_stable_order, units_of
+from kubesync.domain.batches import BatchLimits, Unit, fill, halves, in_stable_order, units_of, without_rivals
 from kubesync.domain.records import AliasTarget, RecordChange, RecordKey, RecordSet
 from support.builders import a_key
 
@@ -42,11 +42,50 @@ def test_changes_of_one_name_go_apart_unless_a_cname_comes_or_goes() -> None:
     ]
 
 
+def weighted(name: str, kind: str, identifier: str, *, gone: bool = False) -> RecordChange:
+    found = RecordSet(60, ("10.0.0.1",), weight=1 if identifier else None)
+    return RecordChange(RecordKey("Z1", name, kind, identifier), *((found, None) if gone else (None, found)))
+
+
+def test_simple_set_that_becomes_a_weighted_one_changes_in_one_batch() -> None:
+    changes = [weighted("a", "A", "blue"), weighted("a", "A", "", gone=True), weighted("a", "SRV", "blue")]
+    units = units_of(a_key(), changes)
+    assert [[(c.key.type, c.key.identifier) for c in unit.changes] for unit in units] == [
+        [("A", ""), ("A", "blue")],
+        [("SRV", "blue")],
+    ]
+    assert units[0].wanted == RecordKey("Z1", "a", "A", "blue")
+
+
+def test_weighted_sets_of_several_keys_share_a_name_in_one_batch() -> None:
+    units = [Unit(a_key(key), (weighted("a", "A", key),)) for key in ("green", "blue")]
+    assert without_rivals(in_stable_order(units)) == [units[1], units[0]]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(("A", ""), ("A", "blue")), (("A", "blue"), ("CNAME", "green")), (("AAAA", ""), ("CNAME", "green"))],
+)
+def test_of_sets_that_exclude_each_other_one_goes_first(first: tuple[str, str], second: tuple[str, str]) -> None:
+    units = [Unit(a_key(owner), (weighted("a", *of_set),)) for owner, of_set in (("one", first), ("two", second))]
+    other = Unit(a_key("three"), (weighted("b", "A", ""),))
+    assert without_rivals([*units, other]) == [units[0], other]
+    assert without_rivals([*reversed(units), other]) == [units[1], other]
+
+
+def test_set_that_goes_is_in_nobodys_way() -> None:
+    units = [
+        Unit(a_key("one"), (weighted("a", "A", "", gone=True),)),
+        Unit(a_key("two"), (weighted("a", "A", "blue"),)),
+    ]
+    assert without_rivals(units) == units
+
+
 def test_unit_weighs_what_it_takes_away_and_what_it_adds() -> None:
     unit = a_unit("a", before=3, after=5, length=10)
-    assert (unit.elements, unit.characters, unit.creates_only) == (8, 80, False)
+    assert (unit.elements, unit.characters, unit.grows) == (8, 80, False)
     created = a_unit("a", before=0, after=2)
-    assert (created.elements, created.characters, created.creates_only) == (2, 16, True)
+    assert (created.elements, created.characters, created.grows) == (2, 16, True)
     alias = RecordSet(None, (), AliasTarget("ZELB", "lb.example.org"))
     aliased = Unit(a_key(), (RecordChange(RecordKey("Z1", "a", "A"), None, alias),))
     assert (aliased.elements, aliased.characters) == (1, 0)

@@ -7,6 +7,7 @@ import pytest
 from kubesync.domain.batches import Unit, culprits, says_zone_is_full
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.records import AliasTarget, RecordChange, RecordKey, RecordSet
+from support.builders import a_key
 
 
 def a_unit(name: str, record_type: str = "A", *values: str, alias: str = "") -> Unit:
@@ -74,6 +75,27 @@ def test_culprits_finds_the_unit_that_a_message_names(message: str) -> None:
     # A message that names no type is about the whole name; one that names a value is not.
     assert found in ({}, {2: message})
     assert not found or "type" not in message
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Tried to create resource record set [name='x.example.com.', type='A', set-identifier='green'] but it already exists",
+        (
+            "RRSet with DNS name x.example.com., type A, SetIdentifier green cannot be created as a non-weighted set exists with "
+            "the same name and type."
+        ),
+    ],
+)
+def test_culprits_finds_the_set_identifier(message: str) -> None:
+    units = [
+        Unit(
+            a_key(identifier),
+            (RecordChange(RecordKey("Z1", "x.example.com", "A", identifier), None, RecordSet(60, ())),),
+        )
+        for identifier in ("blue", "green")
+    ]
+    assert culprits(units, [message]) == {1: message}
 
 
 def test_culprits_finds_a_name_that_comes_escaped() -> None:

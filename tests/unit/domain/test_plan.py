@@ -14,6 +14,8 @@ from support.builders import a_key
 
 NAME = Name("Z1", "web.example.com")
 A, AAAA, CNAME = (RecordKey("Z1", "web.example.com", kind) for kind in ("A", "AAAA", "CNAME"))
+BLUE, GREEN = (RecordKey("Z1", "web.example.com", "A", identifier) for identifier in ("blue", "green"))
+HALF = RecordSet(60, ("10.0.0.1",), weight=1)
 ONE, TWO = RecordSet(60, ("10.0.0.1",)), RecordSet(60, ("10.0.0.2",))
 SIX, HOST = RecordSet(60, ("fd00::1",)), RecordSet(60, ("a.example.org.",))
 ME, OTHER = a_key(), a_key("other")
@@ -53,6 +55,16 @@ def test_name_in_two_zones_is_claimed_in_each() -> None:
     assert assignment.intended == {private: ONE}
 
 
+def test_sets_of_different_identifiers_are_different_claims() -> None:
+    wanted = {BLUE: HALF}
+    assignment = assign_names(KeyState(ME), wanted, {NAME: OTHER, Name("Z1", NAME.name, "green"): OTHER})
+    assert (assignment.intended, assignment.waits) == (wanted, frozenset())
+    assert assignment.gained == {Name("Z1", NAME.name, "blue")}
+    taken = assign_names(KeyState(ME), wanted, {Name("Z1", NAME.name, "blue"): OTHER})
+    assert taken.intended == {}
+    assert [problem.subject for problem in taken.problems] == ["web.example.com [blue] in Z1"]
+
+
 SYNC, UPSERT, CREATE = Policy.SYNC, Policy.UPSERT_ONLY, Policy.CREATE_ONLY
 
 
@@ -82,6 +94,24 @@ SYNC, UPSERT, CREATE = Policy.SYNC, Policy.UPSERT_ONLY, Policy.CREATE_ONLY
             {A: ONE},
             {SYNC: [(AAAA, SIX, None)], UPSERT: [], CREATE: []},
         ),
+        (
+            {A: ONE},
+            {BLUE: HALF},
+            {
+                SYNC: [(A, ONE, None), (BLUE, None, HALF)],
+                UPSERT: [(A, ONE, None), (BLUE, None, HALF)],  # a simple set makes way for a weighted one
+                CREATE: [],
+            },
+        ),
+        (
+            {BLUE: HALF},
+            {GREEN: HALF},
+            {
+                SYNC: [(BLUE, HALF, None), (GREEN, None, HALF)],
+                UPSERT: [(GREEN, None, HALF)],  # there is room for both
+                CREATE: [(GREEN, None, HALF)],
+            },
+        ),
         ({A: ONE}, {A: ONE, AAAA: SIX}, {policy: [(AAAA, None, SIX)] for policy in Policy}),
     ],
 )
@@ -96,7 +126,11 @@ def test_changes_under_each_policy(
 
 
 keys = st.builds(
-    RecordKey, st.sampled_from(["Z1", "Z2"]), st.sampled_from(["a", "b"]), st.sampled_from(["A", "AAAA", "CNAME"])
+    RecordKey,
+    st.sampled_from(["Z1", "Z2"]),
+    st.sampled_from(["a", "b"]),
+    st.sampled_from(["A", "AAAA", "CNAME"]),
+    st.sampled_from(["", "blue"]),
 )
 sets = st.dictionaries(keys, st.sampled_from([ONE, TWO]), max_size=8)
 

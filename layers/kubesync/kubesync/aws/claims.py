@@ -1,9 +1,10 @@
-"""Claims: which key owns a name in a zone, and which keys wait for it, oldest first.
+"""Claims: which key owns a name (and set identifier) in a zone, and which keys wait for it, oldest first.
 
     partition                    sort                              holds
     ---------                    ----                              -----
     names#<zone id>#<bucket>     <name>                            owner, version, waiting (how many)
-                                 <name>#wait#<created>#<key>       key of a waiter
+                                 <name>#set#<identifier>           the same, of the sets with this set identifier
+                                 <either>#wait#<created>#<key>     key of a waiter
 
 The claim's version moves whenever a waiter comes or goes, so that an owner that lets go cannot overlook one.
 """
@@ -14,6 +15,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, cast
+from urllib.parse import quote
 
 from kubesync.aws.state_codec import SCHEMA
 from kubesync.aws.store import STATE, Absent, Action, Delete, Equals, Key, Put, Store, Update
@@ -35,12 +37,14 @@ class Claim:
 
 def claim_key(name: Name) -> Key:
     bucket = zlib.crc32(name.name.encode("utf-8", "surrogatepass")) % _BUCKETS
-    return Key(STATE, f"names#{name.zone_id}#{bucket:x}", name.name)
+    # Quoted, since an identifier may hold what parts of this key are told apart by.
+    of_set = f"#set#{quote(name.identifier, safe='')}" if name.identifier else ""
+    return Key(STATE, f"names#{name.zone_id}#{bucket:x}", name.name + of_set)
 
 
 def _waiter_key(name: Name, key: ServiceKey, created_at: str) -> Key:
     place = claim_key(name)
-    return Key(STATE, place.partition, f"{name.name}#wait#{created_at}#{key}")
+    return Key(STATE, place.partition, f"{place.sort}#wait#{created_at}#{key}")
 
 
 def parse_service_key(text: str) -> ServiceKey:
@@ -71,7 +75,7 @@ class ClaimTable:
     def waiters(self, name: Name) -> Iterator[tuple[ServiceKey, Key]]:
         """Who waits for a name and where that is noted, the oldest first."""
         place = claim_key(name)
-        for item in self._store.query(STATE, place.partition, prefix=f"{name.name}#wait#"):
+        for item in self._store.query(STATE, place.partition, prefix=f"{place.sort}#wait#"):
             yield parse_service_key(cast(str, item["key"])), Key(STATE, place.partition, cast(str, item["sk"]))
 
     @staticmethod

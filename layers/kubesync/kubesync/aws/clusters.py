@@ -9,6 +9,8 @@ clusters     <name>        document, revision (+1 at each change), deleting, sha
 from __future__ import annotations
 
 import re
+import secrets
+from collections.abc import Sequence
 from enum import StrEnum
 from string import Formatter
 from typing import Annotated, Final, Self, cast
@@ -17,16 +19,20 @@ from urllib.parse import urlsplit
 from aws_lambda_powertools import Logger
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
+from kubesync.aws.schema_guard import readable
 from kubesync.aws.state_codec import SCHEMA
-from kubesync.aws.store import CONTROL, Absent, Delete, Equals, Item, Key, Put, Store
-from kubesync.domain.errors import ConditionFailedError, UsageError
+from kubesync.aws.store import CONTROL, Absent, Check, Delete, Equals, Item, Key, Put, Store
+from kubesync.domain.errors import ConditionFailedError, NewerSchemaError, TransactionRefusedError, UsageError
+from kubesync.domain.names import zones_of
 from kubesync.domain.objects import Resource
 from kubesync.domain.plan import Policy
+from kubesync.domain.records import Zone
+from kubesync.domain.scope import Scope, why_no_scope
+from kubesync.domain.templates import FIELDS, NameForm, shared_name, why_ambiguous
 
 logger = Logger(service="kubesync", child=True)
 
 _PARTITION: Final = "clusters"
-_TEMPLATE_FIELDS: Final = frozenset({"service", "namespace", "domain", "cluster"})
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _LABELS = r"^[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?(\.[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?)*$"
 
@@ -45,12 +51,17 @@ class OnDelete(StrEnum):
 
 
 class ZoneReference(BaseModel):
-    """A hosted zone as registered."""
+    """A hosted zone as registered. How it is reached is the zone's own affair: see ``zone_access``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     id: Annotated[str, StringConstraints(pattern=r"^Z[A-Z0-9]{1,31}$")]
     name: Annotated[str, StringConstraints(pattern=_LABELS)]
     private: bool = False
+
+    @property
+    def zone(self) -> Zone:
+        """The zone itself."""
+        return Zone(self.id, self.name, self.private)
 
 
 class ClusterConfig(BaseModel):
@@ -64,11 +75,20 @@ class ClusterConfig(BaseModel):
     zones: tuple[ZoneReference, ...] = Field(min_length=1)
     token: str | None = None
     ca_pem: str | None = None
+    ca: str | None = None
+    client_certificate: str | None = None
+    client_key: str | None = None
     insecure_skip_tls_verify: bool = False
     eks: str | None = None
+    role_arn: str | None = None
+    external_id: str | None = None
     kubeconfig: str | None = None
     context: str | None = None
-    namespace: str | None = None
+    namespaces: tuple[str, ...] = ()
+    exclude_namespaces: tuple[str, ...] = ()
+    selector: str = ""
+    select_endpoints: bool = False
+    opt_in: bool = False
     endpoints_source: Resource = Resource.ENDPOINTSLICES
     ttl: int = Field(default=30, ge=1, le=2147483647)
     template: str = "{service}.{namespace}.svc.{domain}"
@@ -77,9 +97,21 @@ class ClusterConfig(BaseModel):
     on_delete: OnDelete = OnDelete.REMOVE
     load_balancer_cluster_ips: bool = False
     load_balancer_alias: bool = False
+    write_events: bool = False
     shard: str = "0"
+    disabled: bool = False
     revision: int = 0
     deleting: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_namespaces(cls, given: object) -> object:
+        """Earlier documents have at most one ``namespace``."""
+        if not isinstance(given, dict) or "namespace" not in given:
+            return given
+        only = given["namespace"]
+        rest = {name: value for name, value in given.items() if name != "namespace"}
+        return {"namespaces": (only,) if only is not None else (), **rest}
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -99,6 +131,26 @@ class ClusterConfig(BaseModel):
             raise ValueError("the template may hold {service}, {namespace}, {domain} and {cluster} only")
         return self
 
+    @property
+    def scope(self) -> Scope:
+        """What of the cluster its listeners see."""
+        return Scope(self.namespaces, self.exclude_namespaces, self.selector, self.select_endpoints)
+
+    @property
+    def paused(self) -> bool:
+        """Whether it is left as it is: nobody watches it, and nothing that it has led to is changed."""
+        return self.disabled and not self.deleting
+
+    @property
+    def state(self) -> str:
+        """In words, for people."""
+        return "being removed" if self.deleting else "disabled" if self.paused else "registered"
+
+
+def retains(config: ClusterConfig) -> bool:
+    """Whether its removal leaves record sets and upstreams as they are. A policy that forbids deletions forbids them then too."""
+    return config.on_delete is OnDelete.RETAIN or config.policy is not Policy.SYNC
+
 
 def _plain_template(template: str) -> bool:
     """Whether it holds known fields without attributes, conversions or formats (``{service:>999999999}``)."""
@@ -106,7 +158,7 @@ def _plain_template(template: str) -> bool:
         fields = [field for _, *field in Formatter().parse(template) if field[0] is not None]
     except ValueError:
         return False
-    return all(name in _TEMPLATE_FIELDS and not spec and not conversion for name, spec, conversion in fields)
+    return all(name in FIELDS and not spec and not conversion for name, spec, conversion in fields)
 
 
 class ClusterTable:
@@ -126,7 +178,12 @@ class ClusterTable:
     def read(self, shard: str | None = None) -> dict[str, ClusterConfig | None]:
         """Every registered cluster (of a shard) by name; None: it is registered, but cannot be read by this release."""
         found: dict[str, ClusterConfig | None] = {}
-        for item in self._store.query(CONTROL, _PARTITION):
+
+        def left_alone(newer: NewerSchemaError) -> None:
+            logger.error("configuration cannot be read", cluster=newer.sort, reason=str(newer))
+            found[newer.sort] = None
+
+        for item in readable(iter(self._store.query(CONTROL, _PARTITION)), left_alone):
             name = cast(str, item["sk"])
             try:
                 config = _parse(item)
@@ -142,12 +199,19 @@ class ClusterTable:
         item = self._store.get(Key(CONTROL, _PARTITION, name))
         return None if item is None else _parse(item)
 
-    def put(self, config: ClusterConfig) -> ClusterConfig:
+    def put(self, config: ClusterConfig, only_if: Sequence[Check] = ()) -> ClusterConfig:
         """Register a cluster or replace its configuration; returns it with its new revision.
 
+        A cluster stays in its shard: another shard's master does not know what this one has under way, nor its journals.
+
+        Args:
+            only_if: what else has to be so still.
+
         Raises:
-            UsageError: somebody else changed it meanwhile.
+            UsageError: somebody else changed it meanwhile, or it belongs to another shard.
         """
+        if config.revision:
+            self._refuse_another_shard(config)
         stored = config.model_copy(update={"revision": config.revision + 1})
         item: Item = {
             "v": SCHEMA,
@@ -156,11 +220,32 @@ class ClusterTable:
         }
         guard = (Absent(),) if config.revision == 0 else (Equals("revision", config.revision),)
         try:
-            self._store.write(Put(Key(CONTROL, _PARTITION, config.name), item, guard))
+            written = Put(Key(CONTROL, _PARTITION, config.name), item, guard)
+            if only_if:
+                self._store.transact([written, *only_if], secrets.token_hex(16))
+            else:
+                self._store.write(written)
+        except TransactionRefusedError as refused:
+            raise UsageError(
+                f"cluster {config.name}, or what refers to it, was changed meanwhile: try again"
+            ) from refused
         except ConditionFailedError as refused:
             hint = "is already registered" if config.revision == 0 else "was changed by somebody else: try again"
             raise UsageError(f"cluster {config.name} {hint}") from refused
         return stored
+
+    def _refuse_another_shard(self, config: ClusterConfig) -> None:
+        known = self.get(config.name)
+        if known is not None and known.shard != config.shard:
+            raise UsageError(
+                f"cluster {config.name} belongs to shard {known.shard}: set KUBESYNC_SHARD={known.shard}, or remove it there "
+                f"(`kubesync cluster remove {config.name}`) and add it to shard {config.shard} afterwards"
+            )
+
+    @staticmethod
+    def unchanged(config: ClusterConfig) -> Check:
+        """For a transaction that was decided on this configuration."""
+        return Check(Key(CONTROL, _PARTITION, config.name), (Equals("revision", config.revision),))
 
     @staticmethod
     def forget(config: ClusterConfig) -> Delete:
@@ -186,17 +271,42 @@ def why_useless(config: ClusterConfig) -> str | None:
             port = 0
         if port == 0:
             return f"server {config.server!r}: a port is a number from 1 to 65535"
-    if config.namespace is not None and _NAME.fullmatch(config.namespace) is None:
-        return f"namespace {config.namespace!r} is none: lower-case letters, digits and hyphens, at most 63"
-    needed = ("service", "domain") if config.namespace else ("service", "namespace", "domain")
-    held = {field for _, field, _, _ in Formatter().parse(config.template) if field is not None}
-    missing = [f"{{{field}}}" for field in needed if field not in held]
-    if missing:
-        return f"template {config.template!r} lacks {' and '.join(missing)}: Services would share one name"
-    made = config.template.format(service="s", namespace="n", domain=config.domain, cluster=config.name)
+    if reason := why_no_scope(config.scope):
+        return reason
+    form = name_form(config)
+    if reason := why_ambiguous(form):
+        return f"template {config.template!r} {reason}: Services would share one name"
+    made = form.example("s", "n")
     if re.fullmatch(_LABELS, made) is None or not made.endswith(f".{config.domain}"):
         return f"template {config.template!r} makes {made!r}, which is no name below {config.domain}"
     return None
+
+
+def why_outside(config: ClusterConfig) -> str | None:
+    """Why none of its zones could hold its Services' names, in one line, or None."""
+    if zones_of(name_form(config).example(), (zone.zone for zone in config.zones)):
+        return None
+    zones = ", ".join(f"{zone.id} is {zone.name}" for zone in config.zones)
+    return f"no zone given can hold names of {config.domain}: {zones}"
+
+
+def why_clashing(config: ClusterConfig, other: ClusterConfig) -> str | None:
+    """Why two clusters cannot both be registered, in one line, or None: Services of both could have one name in one zone.
+
+    A name that both are meant to have is given by annotations; the Services' own names must tell the clusters apart.
+    """
+    shared = shared_name(name_form(config), name_form(other))
+    if shared is None:
+        return None
+    ours, theirs = (zones_of(shared, (zone.zone for zone in each.zones)) for each in (config, other))
+    if not set(ours) & set(theirs):
+        return None
+    return f"Services of cluster {other.name} have such names too ({shared}): give another --domain or --template"
+
+
+def name_form(config: ClusterConfig) -> NameForm:
+    """What decides about the names of its Services."""
+    return NameForm(config.template, config.domain, config.name, config.scope.namespace)
 
 
 def explain(invalid: ValidationError) -> str:

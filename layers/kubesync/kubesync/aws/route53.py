@@ -39,6 +39,7 @@ _PAGE_SIZE: Final = "300"
 # https://docs.aws.amazon.com/Route53/latest/APIReference/API_ChangeBatch.html, Comment
 _MAX_COMMENT_CHARACTERS: Final = 256
 _SIMPLE_FIELDS: Final = frozenset({"Name", "Type", "TTL", "ResourceRecords", "AliasTarget"})
+_WEIGHTED_FIELDS: Final = _SIMPLE_FIELDS | {"SetIdentifier", "Weight"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +51,29 @@ class ReadPolicy:
     longest_pause: float = 5.0
 
 
-def build_route53_client(session: boto3.Session, endpoint_url: str | None = None) -> Route53Client:
-    """A boto3 client that repeats nothing by itself: 2 s to connect, 10 s for an answer, one attempt."""
+def build_route53_client(
+    session: boto3.Session, endpoint_url: str | None = None, credentials: tuple[str, str, str] | None = None
+) -> Route53Client:
+    """A boto3 client that repeats nothing by itself: 2 s to connect, 10 s for an answer, one attempt.
+
+    Args:
+        credentials: access key id, secret key and session token in place of the session's own.
+    """
     config = Config(
         connect_timeout=2,
         read_timeout=10,
         retries={"mode": "standard", "total_max_attempts": 1},
         user_agent_extra="kubesync",
     )
-    return session.client("route53", endpoint_url=endpoint_url, config=config)
+    key_id, secret, token = credentials or (None, None, None)
+    return session.client(
+        "route53",
+        endpoint_url=endpoint_url,
+        config=config,
+        aws_access_key_id=key_id,
+        aws_secret_access_key=secret,
+        aws_session_token=token,
+    )
 
 
 class Route53ZoneClient:
@@ -108,13 +123,12 @@ class Route53ZoneClient:
             raise route53_errors.of_change(error) from error
 
     def read(self, zone_id: str, name: str) -> dict[RecordKey, RecordSet]:
-        """See ``ZoneClient.read``. Several sets of one type (weighted) come as one, all in its ``foreign_form``."""
+        """See ``ZoneClient.read``. Sets with a set identifier are told apart by it."""
         found: dict[RecordKey, RecordSet] = {}
         for key, record_set in self._sets(zone_id, to_route53(name)):
             if key.name != from_route53(to_route53(name)):
                 break
-            other = found.get(key)
-            found[key] = record_set if other is None else _together(other, record_set)
+            found[key] = record_set
         return found
 
     def walk(self, zone_id: str) -> Iterator[tuple[RecordKey, RecordSet]]:
@@ -128,7 +142,8 @@ class Route53ZoneClient:
         while True:
             page = self._reading(partial(self._client.list_resource_record_sets, **request))
             for item in page["ResourceRecordSets"]:
-                yield RecordKey(zone_id, from_route53(item["Name"]), item["Type"]), _record_set(item)
+                key = RecordKey(zone_id, from_route53(item["Name"]), item["Type"], item.get("SetIdentifier", ""))
+                yield key, _record_set(item)
             if not page["IsTruncated"]:
                 return
             following = _following(zone_id, page)
@@ -178,6 +193,11 @@ def _change(change: BatchChange) -> ChangeTypeDef:
         "Name": to_route53(change.key.name),
         "Type": change.key.type,  # type: ignore[typeddict-item]  # unknown types are Route 53's to refuse
     }
+    if change.key.identifier:
+        if wanted.weight is None:
+            raise ValueError("a set with a set identifier needs a weight")
+        record_set["SetIdentifier"] = change.key.identifier
+        record_set["Weight"] = wanted.weight
     if wanted.alias is not None:
         record_set["AliasTarget"] = {
             "HostedZoneId": wanted.alias.zone_id,
@@ -200,13 +220,13 @@ def _record_set(item: ResourceRecordSetOutputTypeDef) -> RecordSet:
         alias=None
         if alias is None
         else AliasTarget(alias["HostedZoneId"], from_route53(alias["DNSName"]), alias["EvaluateTargetHealth"]),
-        # Whatever is not part of a simple set, fields of tomorrow included: such a set can never equal ours (I3).
+        # Whatever is not part of a simple or weighted set, fields of tomorrow included: such a set can never equal ours (I3).
         foreign_form=",".join(
-            f"{field}={value}" for field, value in sorted(item.items()) if field not in _SIMPLE_FIELDS
+            f"{field}={value}" for field, value in sorted(item.items()) if field not in _fields_of_ours(item)
         ),
+        weight=item.get("Weight"),
     )
 
 
-def _together(one: RecordSet, other: RecordSet) -> RecordSet:
-    forms = ";".join(filter(None, (one.foreign_form, other.foreign_form)))
-    return RecordSet(one.ttl, one.values, one.alias, forms)
+def _fields_of_ours(item: ResourceRecordSetOutputTypeDef) -> frozenset[str]:
+    return _WEIGHTED_FIELDS if "Weight" in item else _SIMPLE_FIELDS

@@ -51,9 +51,9 @@ def encode_state(state: KeyState) -> dict[str, object]:
         "applied": None if closed else encode_sets(state.applied),
         "upstreams": {key: [u.version, u.digest, u.slices] for key, u in sorted(state.upstreams.items())},
         "problems": [[p.code, p.subject, p.message] for p in state.problems],
-        "claims": [[n.zone_id, n.name] for n in sorted(state.claims)],
-        "waits": [[n.zone_id, n.name] for n in sorted(state.waits)],
-        "conflicts": [[n.zone_id, n.name, why] for n, why in sorted(state.conflicts.items())],
+        "claims": [_encode_name(n) for n in sorted(state.claims)],
+        "waits": [_encode_name(n) for n in sorted(state.waits)],
+        "conflicts": [[n.zone_id, n.name, why, *_encode_name(n)[2:]] for n, why in sorted(state.conflicts.items())],
     }
 
 
@@ -73,40 +73,55 @@ def decode_state(
         tuple(Problem(*fields) for fields in document["problems"]),
         frozenset(Name(*fields) for fields in document["claims"]),
         frozenset(Name(*fields) for fields in document["waits"]),
-        {Name(zone_id, name): why for zone_id, name, why in document["conflicts"]},
+        {Name(zone_id, name, *identifier): why for zone_id, name, why, *identifier in document["conflicts"]},
         opened,
         slices,
     )
 
 
 def encode_sets(sets: Mapping[RecordKey, RecordSet]) -> list[list[object]]:
-    return [[k.zone_id, k.name, k.type, *_encode_set(s)] for k, s in sorted(sets.items(), key=lambda kv: kv[0])]
+    return [[*_encode_key(k), *_encode_set(s)] for k, s in sorted(sets.items(), key=lambda kv: kv[0])]
 
 
 def decode_sets(rows: Sequence[Sequence[Any]]) -> dict[RecordKey, RecordSet]:
-    return {RecordKey(row[0], row[1], row[2]): _decode_set(row[3:]) for row in rows}
+    return {_decode_key(row): _decode_set(row[3:]) for row in rows}
 
 
 def encode_change(change: RecordChange) -> list[object]:
-    key = change.key
     sides = [None if s is None else _encode_set(s) for s in (change.before, change.after)]
-    return [key.zone_id, key.name, key.type, *sides]
+    return [*_encode_key(change.key), *sides]
 
 
 def decode_change(row: Sequence[Any]) -> RecordChange:
     before, after = (None if side is None else _decode_set(side) for side in row[3:5])
-    return RecordChange(RecordKey(row[0], row[1], row[2]), before, after)
+    return RecordChange(_decode_key(row), before, after)
+
+
+def _encode_name(name: Name) -> list[str]:
+    return [name.zone_id, name.name, *([name.identifier] if name.identifier else [])]
+
+
+def _encode_key(key: RecordKey) -> list[object]:
+    """Zone, name and type; in place of the type, type and identifier of a set that has one."""
+    return [key.zone_id, key.name, [key.type, key.identifier] if key.identifier else key.type]
+
+
+def _decode_key(row: Sequence[Any]) -> RecordKey:
+    record_type, identifier = (row[2], "") if isinstance(row[2], str) else row[2]
+    return RecordKey(row[0], row[1], record_type, identifier)
 
 
 def _encode_set(record_set: RecordSet) -> list[object]:
-    if record_set.alias is None:
-        return [record_set.ttl, list(record_set.values)]
-    alias = record_set.alias
-    return [record_set.ttl, [], [alias.zone_id, alias.name, alias.evaluate_health]]
+    alias, weight = record_set.alias, record_set.weight
+    row: list[object] = [record_set.ttl, list(record_set.values)]
+    if alias is not None or weight is not None:
+        row.append(None if alias is None else [alias.zone_id, alias.name, alias.evaluate_health])
+    return row if weight is None else [*row, weight]
 
 
 def _decode_set(row: Sequence[Any]) -> RecordSet:
-    return RecordSet(row[0], tuple(row[1]), AliasTarget(*row[2]) if len(row) > 2 else None)
+    alias = AliasTarget(*row[2]) if len(row) > 2 and row[2] is not None else None
+    return RecordSet(row[0], tuple(row[1]), alias, weight=row[3] if len(row) > 3 else None)
 
 
 def _encode_part(part_id: PartId, part: Part) -> list[object]:
@@ -150,7 +165,7 @@ def _encode_value(value: Service | EndpointsObject | None) -> list[object] | Non
         [[_encode_endpoint(e) for e in group.endpoints], [[p.name, p.protocol, p.port] for p in group.ports]]
         for group in value.groups
     ]
-    return [value.service, groups, value.truncated]
+    return [value.service, groups, value.truncated, *([True] if value.fqdn else [])]
 
 
 def _decode_value(resource: Resource, row: Sequence[Any] | None) -> Service | EndpointsObject | None:
@@ -169,7 +184,7 @@ def _decode_value(resource: Resource, row: Sequence[Any] | None) -> Service | En
             tuple((cast(str, name), cast(str, text)) for name, text in annotations),
             created,
         )
-    service, groups, truncated = row
+    service, groups, truncated, *fqdn = row
     return EndpointsObject(
         service,
         tuple(
@@ -177,6 +192,7 @@ def _decode_value(resource: Resource, row: Sequence[Any] | None) -> Service | En
             for endpoints, ports in groups
         ),
         truncated,
+        bool(fqdn),
     )
 
 

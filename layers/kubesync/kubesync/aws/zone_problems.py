@@ -38,6 +38,11 @@ class ZoneProblemTable:
         fields = {"problem": problem[:1000], "at": timestamp(now_epoch), "session": self._session, "tx": token}
         return Put(Key(CONTROL, self._partition, zone_id), {"v": SCHEMA, **fields})
 
+    def read(self, zone_id: str) -> str:
+        """What is noted of a zone; empty where there is nothing."""
+        item = self._store.get(Key(CONTROL, self._partition, zone_id))
+        return "" if item is None else cast(str, item["problem"])
+
     def current(self) -> list[ZoneProblem]:
         """Zones that have a problem now."""
         return [

@@ -10,10 +10,10 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.records import RecordChange, RecordSet
+from kubesync.domain.records import RecordChange, RecordKey, RecordSet, exclude_each_other
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,9 @@ class BatchLimits:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Changes that must land together: one name and type, or a whole name where a CNAME comes or goes."""
+    """Changes that must land together: one name and type with all set identifiers, or a whole name where a CNAME comes or
+    goes.
+    """
 
     key: ServiceKey
     changes: tuple[RecordChange, ...]
@@ -34,6 +36,11 @@ class Unit:
     @property
     def name(self) -> str:
         return self.changes[0].key.name
+
+    @property
+    def wanted(self) -> RecordKey:
+        """The first set that is to stand here; where all go, the first of those."""
+        return next((change.key for change in self.changes if change.after is not None), self.changes[0].key)
 
     @property
     def elements(self) -> int:
@@ -44,9 +51,18 @@ class Unit:
         return sum(_both(change, lambda s: s.characters) for change in self.changes)
 
     @property
-    def creates_only(self) -> bool:
-        """It adds sets and takes none away: what a full zone cannot take."""
-        return all(change.before is None for change in self.changes)
+    def grows(self) -> bool:
+        """It leaves more sets behind than it found: what a full zone cannot take."""
+        return self._growth > 0
+
+    @property
+    def shrinks(self) -> bool:
+        """It leaves fewer sets behind than it found: there is room afterwards."""
+        return self._growth < 0
+
+    @property
+    def _growth(self) -> int:
+        return sum((change.after is not None) - (change.before is not None) for change in self.changes)
 
 
 def _both(change: RecordChange, weigh: Callable[[RecordSet], int]) -> int:
@@ -60,12 +76,31 @@ def units_of(key: ServiceKey, changes: Iterable[RecordChange]) -> tuple[Unit, ..
         by_name[change.key.name].append(change)
     units: list[Unit] = []
     for name in sorted(by_name):
-        group = sorted(by_name[name], key=lambda c: c.key.type)
+        group = sorted(by_name[name], key=lambda c: c.key)
         if any(change.key.type == "CNAME" for change in group):
             units.append(Unit(key, tuple(group)))
         else:
-            units.extend(Unit(key, (change,)) for change in group)
+            # A simple set that becomes a weighted one, or gets another identifier, changes in one batch too.
+            units.extend(Unit(key, tuple(same)) for _, same in groupby(group, key=lambda c: c.key.type))
     return tuple(units)
+
+
+def without_rivals(units: Sequence[Unit]) -> list[Unit]:
+    """Leave out units that want what cannot stand beside what another key's unit before them wants.
+
+    Claims are by name and set identifier, so a simple and a weighted set of one name can both be wanted. The one that is left
+    out meets the other's in the zone, where it is a conflict like any other.
+    """
+    wanted: dict[str, list[tuple[ServiceKey, RecordKey]]] = defaultdict(list)
+    kept: list[Unit] = []
+    for unit in units:
+        coming = [change.key for change in unit.changes if change.after is not None]
+        others = [key for owner, key in wanted[unit.name] if owner != unit.key]
+        if any(exclude_each_other(key, other) for key in coming for other in others):
+            continue
+        wanted[unit.name] += [(unit.key, key) for key in coming]
+        kept.append(unit)
+    return kept
 
 
 def fill(units: Sequence[Unit], limits: BatchLimits) -> tuple[list[Unit], list[Unit], list[Unit]]:
@@ -98,10 +133,10 @@ _ABOUT_A_NAME = tuple(
     map(
         re.compile,
         (
-            r"\[name='(?P<name>[^']+)',\s*type='(?P<type>[A-Z0-9]+)'",
+            r"\[name='(?P<name>[^']+)',\s*type='(?P<type>[A-Z0-9]+)'(?:,\s*set-identifier='(?P<identifier>[^']*)')?",
             r"RRSet of type (?P<type>[A-Z0-9]+) with DNS name (?P<name>\S+) (?:is not permitted|must contain)",
             r"RRSet with DNS name (?P<name>\S+) is not permitted",
-            r"RRSet with DNS name (?P<name>\S+), type (?P<type>[A-Z0-9]+), .*cannot be created",
+            r"RRSet with DNS name (?P<name>\S+), type (?P<type>[A-Z0-9]+), (?:SetIdentifier (?P<identifier>.*?) )?.*?cannot be",
             r"invalid set of changes for a resource record set '(?P<type>[A-Z0-9]+) (?P<name>[^']+)'",
         ),
     )
@@ -135,16 +170,24 @@ def culprits(units: Sequence[Unit], messages: Sequence[str]) -> dict[int, str]:
     for message in messages:
         for pattern in _ABOUT_A_NAME:
             for match in pattern.finditer(message):
-                wanted_type = match.groupdict().get("type")
-                for index in by_name.get(_plain(match["name"]), ()):
-                    if wanted_type is None or any(change.key.type == wanted_type for change in units[index].changes):
-                        found.setdefault(index, message)
+                for index in _meant(units, by_name.get(_plain(match["name"]), ()), match):
+                    found.setdefault(index, message)
         for pattern in _QUOTED:
             for match in pattern.finditer(message):
                 # A quoted text is a value, or a name as it was sent.
                 for index in (*by_name.get(_plain(match["text"]), ()), *by_text.get(_plain(match["text"]), ())):
                     found.setdefault(index, message)
     return found
+
+
+def _meant(units: Sequence[Unit], at_name: Iterable[int], match: re.Match[str]) -> list[int]:
+    """Units at a name that fit the type that a message names, and its set identifier where one of them has that."""
+    named = match.groupdict()
+    keys = {index: [change.key for change in units[index].changes] for index in at_name}
+    fitting = [index for index in keys if any(named.get("type") in (None, key.type) for key in keys[index])]
+    if (identifier := named.get("identifier")) is not None:
+        return [index for index in fitting if any(key.identifier == identifier for key in keys[index])] or fitting
+    return fitting
 
 
 def _new_texts(unit: Unit) -> Iterator[str]:
@@ -167,8 +210,8 @@ def halves(units: Sequence[Unit]) -> tuple[list[Unit], list[Unit]]:
 
 def in_stable_order(units: Iterable[Unit]) -> list[Unit]:
     """By zone name order of their names, then type: the same content always makes the same batch."""
-    ordered = sorted(units, key=lambda u: (u.name, u.changes[0].key.type, u.key))
-    assert all((a.name, a.changes[0].key.type) != (b.name, b.changes[0].key.type) for a, b in pairwise(ordered)), (
+    ordered = sorted(units, key=lambda u: (u.name, u.changes[0].key.type, u.changes[0].key.identifier, u.key))
+    assert all(a.changes[0].key != b.changes[0].key for a, b in pairwise(ordered)), (
         "two keys want one name and type: a claim is missing"
     )
     return ordered

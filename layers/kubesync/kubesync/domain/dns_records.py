@@ -23,6 +23,7 @@ from typing import Final
 from kubesync.domain.addresses import Address
 from kubesync.domain.elb_zones import elb_zone_id
 from kubesync.domain.names import why_illegal, zones_of
+from kubesync.domain.provenance import Origin
 from kubesync.domain.records import AliasTarget, Problem, RecordKey, RecordSet, Zone
 
 # https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/DNSLimitations.html: 400 values a record set.
@@ -46,12 +47,24 @@ class Targets:
 
 @dataclass(slots=True)
 class RecordPlan:
-    """Collects the record sets of one service, and what could not be published."""
+    """Collects the record sets of one service, and what could not be published.
+
+    Args:
+        identifier: set identifier of all of them; empty: simple sets.
+        weight: goes with an identifier.
+    """
 
     zones: tuple[Zone, ...]
     ttl_seconds: int
+    identifier: str = ""
+    weight: int | None = None
     sets: dict[RecordKey, RecordSet] = field(default_factory=dict)
     problems: set[Problem] = field(default_factory=set)
+    origins: dict[str, set[Origin]] = field(default_factory=dict)
+
+    def because(self, name: str, origin: Origin) -> None:
+        """Note why a name is wanted; a name can be wanted for several reasons."""
+        self.origins.setdefault(name, set()).add(origin)
 
     def place(self, name: str) -> tuple[Zone, ...]:
         """The zones of a name; none, and a report, where it is illegal or fits no zone."""
@@ -111,21 +124,24 @@ class RecordPlan:
             )
         if fitting:
             for zone in zones:
-                self.sets[RecordKey(zone.id, name, record_type)] = RecordSet(self.ttl_seconds, fitting)
+                self._plan(zone, name, record_type, RecordSet(self.ttl_seconds, fitting, weight=self.weight))
 
     def _put_cname(self, zones: Iterable[Zone], name: str, host: str) -> None:
         for zone in zones:
             if name == zone.name:
                 self.problems.add(Problem("CnameAtApex", name, "a CNAME cannot stand at the apex of a zone"))
             else:
-                self.sets[RecordKey(zone.id, name, "CNAME")] = RecordSet(self.ttl_seconds, (f"{host}.",))
+                self._plan(zone, name, "CNAME", RecordSet(self.ttl_seconds, (f"{host}.",), weight=self.weight))
 
     def _put_alias(self, zones: Iterable[Zone], name: str, target: AliasTarget) -> None:
         # Whether the load balancer has IPv6 cannot be told from its name. Where it has none, an AAAA alias answers with
         # no data, which is right; external-dns makes both for the same reason, and evaluates health too.
         for zone in zones:
             for record_type in ("A", "AAAA"):
-                self.sets[RecordKey(zone.id, name, record_type)] = RecordSet(None, (), alias=target)
+                self._plan(zone, name, record_type, RecordSet(None, (), alias=target, weight=self.weight))
+
+    def _plan(self, zone: Zone, name: str, record_type: str, record_set: RecordSet) -> None:
+        self.sets[RecordKey(zone.id, name, record_type, self.identifier)] = record_set
 
 
 def _first_that_fit(values: Sequence[str]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ class AddressedGroup(NamedTuple):
 
 
 def addressed_groups(objects: Sequence[EndpointsObject], problems: set[Problem]) -> tuple[AddressedGroup, ...]:
-    """Read the addresses of all groups. One that is none is left out and reported (I4), as is a truncated object."""
+    """Read the addresses of all groups. One that is none is left out and reported (I4), as are truncated objects and host names."""
     groups = []
     for group in (group for found in objects for group in found.groups):
         members = []
@@ -35,6 +35,14 @@ def addressed_groups(objects: Sequence[EndpointsObject], problems: set[Problem])
                 "EndpointsTruncated",
                 "endpoints",
                 "the Endpoints object is truncated, addresses are missing; watch EndpointSlices instead",
+            )
+        )
+    if any(found.fqdn for found in objects):
+        problems.add(
+            Problem(
+                "EndpointsFqdn",
+                "endpointslices",
+                "an EndpointSlice holds host names in place of addresses: they are no nodes",
             )
         )
     return tuple(groups)

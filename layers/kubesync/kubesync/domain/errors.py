@@ -18,7 +18,8 @@ Errors are classed by what the caller does next:
     │   ├── TransactionRefusedError re-read the named items, decide again
     │   ├── StoreBusyError          throttled, or a transaction collided: the same again, later
     │   ├── StoreOutcomeUnknownError  the write may have happened: read before judging
-    │   └── StoreUnavailableError   not reached or not allowed: report, try later
+    │   ├── StoreUnavailableError   not reached or not allowed: report, try later
+    │   └── NewerSchemaError        written by a newer release: leave it alone, report, go on with others
     └── ZoneError                   Route 53
         ├── BatchRefusedError       read the journal, then find the culprit
         ├── ZoneThrottledError      the same batch later
@@ -145,6 +146,22 @@ class StoreOutcomeUnknownError(StoreError):
 
 class StoreUnavailableError(StoreError):
     """The table cannot be reached, does not exist, or access is denied."""
+
+
+class NewerSchemaError(StoreError):
+    """A newer release wrote this in a form that we do not know: it is neither read nor written. Upgrading helps, nothing else.
+
+    Args:
+        what: the item, or the tables.
+        sort: the item's sort key; empty where it is about the tables.
+        found: its schema version.
+        known: the highest that this release understands.
+    """
+
+    def __init__(self, what: str, sort: str, found: int, known: int) -> None:
+        were = "were" if not sort else "was"
+        super().__init__(f"{what} {were} written by a newer release (schema {found}), this one knows {known}: upgrade")
+        self.sort = sort
 
 
 class ZoneError(KubesyncError):

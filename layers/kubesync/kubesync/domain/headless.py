@@ -9,6 +9,7 @@ from kubesync.domain.dns_records import RecordPlan, Targets
 from kubesync.domain.endpoints import AddressedGroup
 from kubesync.domain.names import canonical_name, why_illegal
 from kubesync.domain.objects import Endpoint, Service
+from kubesync.domain.provenance import OF_PORTS, Origin, endpoints_source
 from kubesync.domain.records import Problem
 
 
@@ -65,6 +66,7 @@ def publish_headless_srv(
         if pairs:
             weight = max(1, 100 // len(pairs))
             owner = srv_owner(service_port.name, service_port.protocol, name)
+            plan.because(owner, Origin(OF_PORTS, endpoints_source(service)))
             plan.publish_srv(owner, (f"0 {weight} {port} {host}." for host, port in pairs))
 
 

@@ -5,7 +5,8 @@ An observation of an object against the part that is remembered of it:
     part              observation                      becomes
     ----              -----------                      -------
     any               older generation                 dropped
-    same generation   version not above the part's     dropped: late or repeated (I1), whatever its uid
+    same generation   version not above the part's     dropped: late or repeated (I1), whatever its uid; but a tombstone
+                                                       that a later complete list disproves is dropped first
     none              DELETED                          dropped: there is nothing to delete
     any               DELETED, newer                   tombstone
     any               not understood, newer            the value stays (same uid) or is None; the problem is kept (I4)
@@ -106,6 +107,29 @@ def without_parts(
         else:
             parts[part_id] = Part(part.uid, snapshot.resource_version, generation, None, deleted=True)
     return state if parts == dict(state.parts) else replace(state, parts=parts)
+
+
+def without_disproved(state: KeyState, seen: Iterable[Observation], snapshot: Snapshot, generation: int) -> KeyState:
+    """Drop tombstones of objects that a later complete list holds, however old the objects are.
+
+    A deletion that was inferred from a list has that list's version: the object was out of scope then, or left out by mistake.
+    """
+    if not state.tombstoned:
+        return state
+    listed = {
+        PartId(each.resource, each.name)
+        for each in seen
+        if each.resource is snapshot.resource
+        and not each.deleted
+        and each.resource_version <= snapshot.resource_version
+    }
+    parts = {
+        part_id: part
+        for part_id, part in state.parts.items()
+        if not (part.deleted and part_id in listed and part.generation == generation)
+        or part.resource_version > snapshot.resource_version
+    }
+    return state if len(parts) == len(state.parts) else replace(state, parts=parts)
 
 
 def without_tombstones(state: KeyState, floors: Mapping[Resource, tuple[int, int]]) -> KeyState:

@@ -97,12 +97,13 @@ class EndpointsObject:
 
     ``service`` is the name of the Service it belongs to (same namespace): the object's own name for Endpoints, the label
     ``kubernetes.io/service-name`` for an EndpointSlice, empty where that label is missing. ``truncated``: the
-    object is annotated as over capacity, addresses are missing from it.
+    object is annotated as over capacity, addresses are missing from it. ``fqdn``: it holds host names in place of addresses.
     """
 
     service: str
     groups: tuple[EndpointGroup, ...] = ()
     truncated: bool = False
+    fqdn: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """From desired records to intended ones (who may have a name), and from intended and applied ones to changes.
 
-Who gets a wanted name (a claim is per zone and name):
+Who gets a wanted name (a claim is per zone, name and set identifier):
 
     the claim's owner     first waiter     this key
     -----------------     ------------     --------
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.records import Problem, RecordChange, RecordKey, RecordSet
+from kubesync.domain.records import Problem, RecordChange, RecordKey, RecordSet, exclude_each_other
 from kubesync.domain.state import KeyState, Name, names_of
 
 
@@ -59,8 +59,8 @@ def assign_names(
                 gained.add(name)
         else:
             waits.add(name)
-            problems.append(Problem("NameTaken", f"{name.name} in {name.zone_id}", f"the name is claimed by {owner}"))
-    intended = {key: record_set for key, record_set in wanted.items() if Name(key.zone_id, key.name) not in waits}
+            problems.append(Problem("NameTaken", name.label, f"the name is claimed by {owner}"))
+    intended = {key: record_set for key, record_set in wanted.items() if Name.of(key) not in waits}
     return Assignment(intended, frozenset(gained), frozenset(waits), tuple(problems))
 
 
@@ -80,16 +80,15 @@ def changes_of(state: KeyState, policy: Policy) -> tuple[RecordChange, ...]:
 
 
 def _makes_way(gone: RecordKey, state: KeyState) -> bool:
-    """Whether a set has to go because a CNAME comes to its name, or it is a CNAME that addresses replace."""
-    return any(
-        key.zone_id == gone.zone_id and key.name == gone.name and "CNAME" in (key.type, gone.type)
-        for key in state.intended
-    )
+    """Whether a set has to go because one comes that cannot stand beside it: a CNAME, or addresses in place of one."""
+    return any(_in_the_way(gone, key) for key in state.intended)
 
 
 def _excluded(comes: RecordKey, state: KeyState) -> bool:
-    """Whether a set of ours that stands at the name excludes another: a CNAME stands alone."""
-    return any(
-        key.zone_id == comes.zone_id and key.name == comes.name and "CNAME" in (key.type, comes.type)
-        for key in state.applied
-    )
+    """Whether a set of ours that stands at the name excludes another."""
+    return any(_in_the_way(key, comes) for key in state.applied)
+
+
+def _in_the_way(standing: RecordKey, comes: RecordKey) -> bool:
+    same_name = (standing.zone_id, standing.name) == (comes.zone_id, comes.name)
+    return same_name and standing != comes and exclude_each_other(standing, comes)

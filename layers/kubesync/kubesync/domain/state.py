@@ -41,10 +41,22 @@ class Part:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Name:
-    """A name in a zone: what a claim is about."""
+    """A name in a zone: what a claim is about. Sets with a set identifier are claimed by name and identifier."""
 
     zone_id: str
     name: str
+    identifier: str = ""
+
+    @classmethod
+    def of(cls, key: RecordKey) -> Name:
+        """The name at which a record set stands."""
+        return cls(key.zone_id, key.name, key.identifier)
+
+    @property
+    def label(self) -> str:
+        """For people: name, identifier where there is one, and zone."""
+        of_set = f" [{self.identifier}]" if self.identifier else ""
+        return f"{self.name}{of_set} in {self.zone_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +70,17 @@ class UpstreamState:
 
 @dataclass(frozen=True, slots=True)
 class OpenMark:
-    """Why a key is still open. ``retry_at`` is in epoch seconds; 0 means at once."""
+    """Why a key is still open. ``retry_at`` is in epoch seconds; 0 means at once.
+
+    ``reason`` and ``code`` (of ``domain.reasons``) say what was in the way at the last try, ``cause`` what opened the key:
+    such as ``watch services/web@1234``.
+    """
 
     attempts: int = 0
     retry_at: float = 0.0
     reason: str = ""
+    code: str = ""
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,4 +142,4 @@ class KeyState:
 
 def names_of(record_sets: Mapping[RecordKey, RecordSet]) -> frozenset[Name]:
     """The names at which these record sets stand."""
-    return frozenset(Name(key.zone_id, key.name) for key in record_sets)
+    return frozenset(map(Name.of, record_sets))

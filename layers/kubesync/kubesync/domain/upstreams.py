@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 from kubesync.domain.addresses import Address
 from kubesync.domain.endpoints import AddressedGroup
@@ -20,6 +20,9 @@ MAX_SLICE_BYTES: Final = 100_000
 MAX_SLICES: Final = 24
 # So many nodes fit in any case, however long their names.
 _ALWAYS_FIT: Final = 1000
+
+_ALWAYS: Final = ("ip", "port", "ready")
+_SOMETIMES: Final = ("serving", "terminating", "node", "zone", "hostname", "pod", "weight", "backup")
 
 _CANONICAL_JSON: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 # Of two sightings of one address and port, as while a pod moves from one slice to another, the better one counts.
@@ -67,12 +70,12 @@ def upstreams_of(key: ServiceKey, service: Service, groups: Sequence[AddressedGr
 def _collect(nodes: dict[tuple[Address, int], Endpoint], group: AddressedGroup, port: int) -> None:
     for endpoint, address in group.members:
         other = nodes.setdefault((address, port), endpoint)
-        if other is not endpoint and _preference(endpoint) < _preference(other):
+        if other is not endpoint and preference(endpoint) < preference(other):
             nodes[address, port] = endpoint
 
 
-def _preference(endpoint: Endpoint) -> tuple[bool, int, int, str, str, str, str]:
-    """Ready wins; the rest only makes the choice independent of the order of slices."""
+def preference(endpoint: Endpoint | Node) -> tuple[bool, int, int, str, str, str, str]:
+    """Ready wins; the rest only makes the choice independent of the order of slices. The least is the best."""
     return (
         not endpoint.ready,
         _SERVING_ORDER[endpoint.serving],
@@ -99,7 +102,20 @@ def node_document(node: Node) -> dict[str, str | int | bool]:
         document["hostname"] = node.hostname
     if node.pod:
         document["pod"] = node.pod
+    if node.weight != 1:
+        document["weight"] = node.weight
+    if node.backup:
+        document["backup"] = True
     return document
+
+
+def node_of(document: Mapping[str, Any]) -> Node:
+    """The inverse of ``node_document``; fields of a later version of the contract are left out.
+
+    Raises:
+        KeyError: one of the fields that are always there is missing.
+    """
+    return Node(**{name: document[name] for name in _ALWAYS}, **{n: document[n] for n in _SOMETIMES if n in document})
 
 
 def digest(nodes: Sequence[Node]) -> str:

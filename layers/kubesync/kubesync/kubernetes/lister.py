@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
-from kubesync.domain.errors import BodyError
-from kubesync.domain.objects import Observation, Resource
+from kubesync.domain.errors import BodyError, StatusError
+from kubesync.domain.objects import Observation, Resource, Snapshot
+from kubesync.domain.scope import Scope
 from kubesync.kubernetes import urls
 from kubesync.kubernetes.failures import TooOldError
 from kubesync.kubernetes.transport import ApiClient
 from kubesync.kubernetes.wire import read_list_page
+
+_ATTEMPTS: Final = 3  # a continue token may expire; the last attempt asks for all in one piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +25,14 @@ class CompleteList:
 
 
 def list_all(
-    api: ApiClient, resource: Resource, namespace: str, *, page_limit: int, deadline_monotonic: float
+    api: ApiClient, resource: Resource, scope: Scope, *, page_limit: int, deadline_monotonic: float
 ) -> CompleteList:
     """Read every page of one consistent list.
 
     Args:
         api: the client.
         resource: what to list.
-        namespace: one namespace; empty: all.
+        scope: which of its objects.
         page_limit: objects a page; 0: all in one piece, whose ``continue`` cannot expire.
         deadline_monotonic: when to give up.
 
@@ -41,7 +45,12 @@ def list_all(
     version: int | None = None
     size = 0
     for _ in range(api.policy.max_list_pages):
-        request = urls.list_page(resource, namespace, limit=page_limit, continue_token=token)
+        request = urls.list_page(
+            *(resource, scope.namespace),
+            limit=page_limit,
+            continue_token=token,
+            selectors=scope.selectors(resource),
+        )
         body = api.fetch(request, deadline_monotonic=deadline_monotonic)
         size += len(body)
         if size > api.policy.max_list_bytes:
@@ -52,10 +61,49 @@ def list_all(
         if version is not None and page.resource_version != version:
             raise TooOldError(f"pages of one list are of versions {version} and {page.resource_version}")
         version = page.resource_version
-        items += page.items
+        items += (item for item in page.items if scope.holds(item.namespace)) if scope.sifted else page.items
         if not page.continue_token:
             return CompleteList(version, tuple(items))
         if page.continue_token == token:
             raise BodyError(f"the list of {resource.value} does not go on: the same continue token twice")
         token = page.continue_token
     raise BodyError(f"the list of {resource.value} has more than {api.policy.max_list_pages} pages")
+
+
+class KubernetesLister:
+    """One complete list outside of any watch: ``ports.Lister``. For one ``run``; closes the client at its end.
+
+    Args:
+        api: a client of its own.
+        resource: what to list.
+        scope: which of its objects.
+    """
+
+    def __init__(self, api: ApiClient, resource: Resource, scope: Scope) -> None:
+        self._api = api
+        self._resource = resource
+        self._scope = scope
+
+    def run(self, deadline_monotonic: float) -> Snapshot:
+        """See ``ports.Lister``; also raises StoppedError once ``stop`` was called."""
+        try:
+            for attempt in range(1, _ATTEMPTS + 1):
+                limit = self._api.policy.page_limit if attempt < _ATTEMPTS else 0
+                try:
+                    found = list_all(
+                        self._api,
+                        self._resource,
+                        self._scope,
+                        page_limit=limit,
+                        deadline_monotonic=deadline_monotonic,
+                    )
+                except TooOldError:
+                    continue
+                return Snapshot(self._resource, found.resource_version, found.items)
+            raise StatusError("the list kept expiring while it was read", status=410)
+        finally:
+            self._api.close()
+
+    def stop(self) -> None:
+        """End ``run`` at once, also while a read blocks. Any thread, any number of times."""
+        self._api.shutdown()

@@ -44,6 +44,17 @@ class Reflector(Protocol):
     def stop(self) -> None: ...
 
 
+class Lister(Protocol):
+    """Lists one resource of one cluster once.
+
+    ``run`` blocks, until the deadline at the longest, or ``stop`` (from any thread, also while a read is blocking).
+    It raises ListenerError where the list cannot be had whole; after ``stop`` whatever it raises is not looked at.
+    """
+
+    def run(self, deadline_monotonic: float) -> Snapshot: ...
+    def stop(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ReflectorPolicy:
     """Times of a reflector, in seconds, and sizes.

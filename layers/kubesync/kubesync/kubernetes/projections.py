@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from kubesync.domain.annotations import KNOWN
 from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointPort, EndpointsObject, Service, ServicePort
 from kubesync.kubernetes.models import (
     Address,
@@ -15,13 +16,6 @@ from kubesync.kubernetes.models import (
     SliceEndpoint,
     TargetRef,
 )
-
-_EXTERNAL_DNS_PREFIXES: Final = ("external-dns.kubernetes.io/", "external-dns.alpha.kubernetes.io/")
-_EXTERNAL_DNS_NAMES: Final = ("hostname", "internal-hostname", "target", "ttl")
-ANNOTATIONS: Final = frozenset(
-    {prefix + name for prefix in _EXTERNAL_DNS_PREFIXES for name in _EXTERNAL_DNS_NAMES} | {"kubesync.io/exclude"}
-)
-"""The annotations of a Service that anything depends on."""
 
 # Set by the endpoints controller at more than 1,000 addresses (Kubernetes, "Over-capacity Endpoints").
 _OVER_CAPACITY: Final = "endpoints.kubernetes.io/over-capacity"
@@ -73,7 +67,7 @@ def project_endpoint_slice(model: EndpointSliceModel) -> EndpointsObject:
     """One group for the slice; none where its addresses are host names (address type FQDN): they are no nodes."""
     service = (model["metadata"].get("labels") or {}).get(_SERVICE_NAME, "")
     if model["addressType"] not in _ADDRESS_TYPES:
-        return EndpointsObject(service=service)
+        return EndpointsObject(service=service, fqdn=True)
     endpoints = tuple(_from_slice(model.get("endpoints") or ()))
     ports = tuple(
         EndpointPort(port.get("name") or "", port.get("protocol") or "TCP", number)
@@ -117,4 +111,4 @@ def _pod(target: TargetRef | None) -> str:
 
 
 def _kept(annotations: Annotations) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted((key, value) for key, value in (annotations or {}).items() if key in ANNOTATIONS))
+    return tuple(sorted((key, value) for key, value in (annotations or {}).items() if key in KNOWN))

@@ -30,12 +30,14 @@ from typing import Final
 from kubesync.clock import Clock
 from kubesync.domain.errors import BodyError, ListenerError, StatusError
 from kubesync.domain.objects import Resource, Snapshot
+from kubesync.domain.scope import Scope
 from kubesync.kubernetes import urls
 from kubesync.kubernetes.backoff import Backoff
 from kubesync.kubernetes.connections import StoppedError
 from kubesync.kubernetes.failures import TooOldError
 from kubesync.kubernetes.lister import list_all
 from kubesync.kubernetes.ports import WatchSink
+from kubesync.kubernetes.sifting import SiftedSink
 from kubesync.kubernetes.transport import ApiClient
 from kubesync.kubernetes.watch import Position, WatchEnd, follow
 from kubesync.kubernetes.wire import read_list_page
@@ -52,7 +54,7 @@ class KubernetesReflector:
     Args:
         api: a client of its own.
         resource: what to list and watch.
-        namespace: one namespace; empty: all.
+        scope: which of its objects; None: all.
         clock: decides when; its ``sleep`` is not used.
         jitter: a number in [0, 1) at each call, such as ``random.random``.
         wait: waits for so many seconds or until ``stop``; None: really.
@@ -63,7 +65,7 @@ class KubernetesReflector:
         api: ApiClient,
         resource: Resource,
         *,
-        namespace: str = "",
+        scope: Scope | None = None,
         clock: Clock,
         jitter: Callable[[], float],
         wait: Callable[[float], object] | None = None,
@@ -71,7 +73,7 @@ class KubernetesReflector:
         self._api = api
         self._policy = api.policy
         self._resource = resource
-        self._namespace = namespace
+        self._scope = scope or Scope()
         self._clock = clock
         self._backoff = Backoff(api.policy, clock, jitter)
         self._stopped = threading.Event()
@@ -122,7 +124,7 @@ class KubernetesReflector:
             found = list_all(
                 self._api,
                 self._resource,
-                self._namespace,
+                self._scope,
                 page_limit=self._policy.page_limit if in_pieces else 0,
                 deadline_monotonic=self._deadline,
             )
@@ -143,9 +145,10 @@ class KubernetesReflector:
         seconds_left = int(min(self._policy.watch_timeout, self._deadline - started))
         request = urls.watch(
             self._resource,
-            self._namespace,
+            self._scope.namespace,
             resource_version=position.version,
             timeout_seconds=max(seconds_left, 1),
+            selectors=self._scope.selectors(self._resource),
         )
         accepted = False
         end: WatchEnd | None = None
@@ -157,7 +160,7 @@ class KubernetesReflector:
                     stream,
                     self._resource,
                     position,
-                    sink,
+                    SiftedSink(sink, self._scope) if self._scope.sifted else sink,
                     policy=self._policy,
                     clock=self._clock,
                     deadline_monotonic=self._deadline,
@@ -193,7 +196,7 @@ class KubernetesReflector:
 
     def _doubt(self, sink: WatchSink, position: Position) -> None:
         """A watch from a version that the store never had is silent for ever: compare with the store's own."""
-        request = urls.list_page(self._resource, self._namespace, limit=1)
+        request = urls.list_page(self._resource, self._scope.namespace, limit=1)
         body = self._api.fetch(request, deadline_monotonic=self._deadline)
         if read_list_page(self._resource, body).resource_version < position.version:
             sink.on_stale()

@@ -48,10 +48,11 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """A GET request: the path below the server's prefix, and query parameters in order."""
+    """A request: the path below the server's prefix, and query parameters in order. With a ``body`` (JSON) a POST, else a GET."""
 
     path: str
     params: tuple[tuple[str, str], ...] = ()
+    body: bytes | None = None
 
 
 def parse_server(url: str) -> Server:
@@ -96,7 +97,14 @@ def collection_path(resource: Resource, namespace: str = "") -> str:
     return f"{_ROOTS[resource]}{scope}/{resource.value}"
 
 
-def list_page(resource: Resource, namespace: str = "", *, limit: int = 0, continue_token: str = "") -> ApiRequest:
+def list_page(
+    resource: Resource,
+    namespace: str = "",
+    *,
+    limit: int = 0,
+    continue_token: str = "",
+    selectors: tuple[tuple[str, str], ...] = (),
+) -> ApiRequest:
     """One page of a consistent list: no ``resourceVersion``, so that absence can be inferred from it (I5).
 
     Args:
@@ -104,16 +112,24 @@ def list_page(resource: Resource, namespace: str = "", *, limit: int = 0, contin
         namespace: one namespace; empty: all.
         limit: objects a page; 0: everything in one piece.
         continue_token: from the page before; empty: the first page.
+        selectors: field and label selectors, as query parameters.
     """
     params: list[tuple[str, str]] = []
     if limit:
         params.append(("limit", str(limit)))
     if continue_token:
         params.append(("continue", continue_token))
-    return ApiRequest(collection_path(resource, namespace), tuple(params))
+    return ApiRequest(collection_path(resource, namespace), (*params, *selectors))
 
 
-def watch(resource: Resource, namespace: str, *, resource_version: int, timeout_seconds: int) -> ApiRequest:
+def watch(
+    resource: Resource,
+    namespace: str,
+    *,
+    resource_version: int,
+    timeout_seconds: int,
+    selectors: tuple[tuple[str, str], ...] = (),
+) -> ApiRequest:
     """A watch with bookmarks of everything after a version; the server ends it after ``timeout_seconds``."""
     return ApiRequest(
         collection_path(resource, namespace),
@@ -122,13 +138,14 @@ def watch(resource: Resource, namespace: str, *, resource_version: int, timeout_
             ("resourceVersion", str(resource_version)),
             ("allowWatchBookmarks", "true"),
             ("timeoutSeconds", str(timeout_seconds)),
+            *selectors,
         ),
     )
 
 
 def named(resource: Resource, namespace: str, name: str) -> ApiRequest:
     """A list of at most the one object of that name: absent is an empty list, not a 404."""
-    return ApiRequest(collection_path(resource, namespace), (("fieldSelector", f"metadata.name={name}"),))
+    return list_page(resource, namespace, selectors=(("fieldSelector", f"metadata.name={name}"),))
 
 
 def _valid_host(host: str) -> str:

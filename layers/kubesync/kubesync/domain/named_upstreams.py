@@ -1,0 +1,320 @@
+"""Named upstreams: several Services, of several clusters, other named upstreams and static nodes behind one name.
+
+one address and port, twice       what counts
+---------------------------       -----------
+one ready, the other not          the ready one
+one primary, the other backup     the primary one
+different weights                 the higher one
+else                              as in a Service's upstream (``upstreams.preference``)
+
+A weight is that of each node, as in nginx, not of a member as a whole. Nodes of a named upstream that is a member of another have
+the product of both weights, and are backups where either says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from kubesync.domain.addresses import Address, parse_address
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.records import Node, Problem
+from kubesync.domain.upstreams import fitting, preference, upstream_key
+
+MAX_WEIGHT: Final = 1000
+# What products of weights end at: nginx and Envoy sum up weights in 32 bits, over as many nodes as an upstream can have.
+MAX_NODE_WEIGHT: Final = 100_000
+MAX_MEMBERS: Final = 200
+# Of named upstreams in named upstreams: more is a mistake.
+MAX_DEPTH: Final = 8
+PREFIX: Final = "named/"
+"""Begins the keys of named upstreams in the upstreams table. Those of Services have five segments, so they never meet."""
+
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_PROTOCOLS: Final = ("TCP", "UDP", "SCTP")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ServicePortOf:
+    """A Service's upstream."""
+
+    key: ServiceKey
+    port: int
+    protocol: str = "TCP"
+
+    @property
+    def upstream(self) -> str:
+        """Its key in the upstreams table."""
+        return upstream_key(self.key, self.port, self.protocol)
+
+    def __str__(self) -> str:
+        return self.upstream
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class NamedOf:
+    """Another named upstream."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return named_key(self.name)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class StaticNode:
+    """A node that no cluster knows; always ready."""
+
+    address: Address
+    port: int
+
+    def __str__(self) -> str:
+        host = self.address.text if self.address.family == 4 else f"[{self.address.text}]"
+        return f"{host}:{self.port}"
+
+
+type Source = ServicePortOf | NamedOf | StaticNode
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Part of a named upstream. ``weight``, 1 to ``MAX_WEIGHT``: of each of its nodes. ``backup``: only where no primary works."""
+
+    source: Source
+    weight: int = 1
+    backup: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NamedUpstream:
+    """What stands behind a name, in the order given; the order means nothing to the nodes."""
+
+    name: str
+    members: tuple[Member, ...]
+
+    @property
+    def services(self) -> tuple[ServicePortOf, ...]:
+        """The Services' upstreams among its own members."""
+        return tuple(member.source for member in self.members if isinstance(member.source, ServicePortOf))
+
+    @property
+    def includes(self) -> tuple[str, ...]:
+        """The named upstreams among its own members."""
+        return tuple(member.source.name for member in self.members if isinstance(member.source, NamedOf))
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """The nodes of a named upstream, sorted and unique as those of a Service's, and what is wrong with its members."""
+
+    nodes: tuple[Node, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+type Named = Mapping[str, NamedUpstream]
+type NodesOf = Mapping[str, Sequence[Node] | None]
+"""The nodes of Services' upstreams by their key; None (or missing): there is no such upstream."""
+
+
+def named_key(name: str) -> str:
+    """``named/<name>``: its key in the upstreams table."""
+    return f"{PREFIX}{name}"
+
+
+def is_named(upstream: str) -> bool:
+    """Whether a key of the upstreams table is a named upstream's: of a cluster called ``named`` there are longer ones."""
+    return upstream.startswith(PREFIX) and upstream.count("/") == 1
+
+
+def valid_name(name: str) -> bool:
+    """A DNS label."""
+    return _NAME.fullmatch(name) is not None
+
+
+def parse_service(text: str) -> ServicePortOf:
+    """``cluster/namespace/service/port[/PROTOCOL]``. Raises ValueError with one line."""
+    parts = text.split("/")
+    if len(parts) not in (4, 5) or not all(parts):
+        raise ValueError(f"{text!r} is no cluster/namespace/service/port[/PROTOCOL]")
+    cluster, namespace, name, port = parts[:4]
+    for part in (cluster, namespace, name):
+        if not valid_name(part):
+            raise ValueError(f"{text!r}: {part!r} is not of lower-case letters, digits and hyphens, at most 63")
+    protocol = parts[4].upper() if len(parts) == 5 else "TCP"
+    if protocol not in _PROTOCOLS:
+        raise ValueError(f"{text!r}: {parts[4]!r} is none of {', '.join(_PROTOCOLS)}")
+    return ServicePortOf(ServiceKey(cluster, namespace, name), _port(port, text), protocol)
+
+
+def parse_static(text: str) -> StaticNode:
+    """``10.0.0.1:80`` or ``[2001:db8::1]:80``. Raises ValueError with one line."""
+    host, _, port = text.rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    address = parse_address(host[1:-1] if bracketed else host)
+    if address is None or (":" in host and not bracketed):
+        raise ValueError(f"{text!r} is no node such as 10.0.0.1:80 or [2001:db8::1]:80")
+    return StaticNode(address, _port(port, text))
+
+
+def _port(text: str, whole: str) -> int:
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= 5 else 0
+    if not 1 <= number <= 65535:
+        raise ValueError(f"{whole!r}: a port is a number from 1 to 65535")
+    return number
+
+
+def compose(name: str, named: Named, nodes_of: NodesOf) -> Composed:
+    """The nodes of a named upstream, from those of the Services' upstreams below it.
+
+    A member that is not there contributes nothing, and is a problem: another part may work all the same.
+    """
+    problems: set[Problem] = set()
+    nodes = _Composition(named, nodes_of, problems).nodes(name, ())
+    ordered = tuple(node for _, node in sorted(nodes.items(), key=lambda item: item[0]))
+    kept = fitting(ordered)
+    if len(kept) < len(ordered):
+        left_out = f"{len(ordered) - len(kept)} of {len(ordered)} nodes are left out: an upstream is full"
+        problems.add(Problem("TooManyNodes", named_key(name), left_out))
+    return Composed(kept, tuple(sorted(problems)))
+
+
+type _Nodes = dict[tuple[Address, int], Node]
+
+
+@dataclass(slots=True)
+class _Composition:
+    """One composition; what is included in several ways is put together once."""
+
+    named: Named
+    nodes_of: NodesOf
+    problems: set[Problem]
+    done: dict[str, _Nodes] = field(default_factory=dict)
+
+    def nodes(self, name: str, path: tuple[str, ...]) -> _Nodes:
+        if name not in self.done:
+            found: _Nodes = {}
+            for member in self.named[name].members:
+                for place, node in self._part(member, (*path, name)).items():
+                    _add(found, place, _as_member(node, member))
+            self.done[name] = found
+        return self.done[name]
+
+    def _part(self, member: Member, path: tuple[str, ...]) -> _Nodes:
+        source = member.source
+        match source:
+            case StaticNode(address, port):
+                return {(address, port): Node(address.text, port, ready=True)}
+            case NamedOf(name) if name in path or len(path) > MAX_DEPTH:
+                # Registration refuses it; two at the same moment by hand, or an older table, may still hold it.
+                said = f"included in a circle, or too deep: {' > '.join((*path, name))}"
+                self.problems.add(Problem("UpstreamCycle", str(source), said))
+                return {}
+            case NamedOf(name) if name in self.named:
+                return self.nodes(name, path)
+            case NamedOf():
+                self.problems.add(Problem("MissingUpstream", str(source), "no such named upstream is registered"))
+                return {}
+            case ServicePortOf(key, port):
+                nodes = self.nodes_of.get(source.upstream)
+                if nodes is None:
+                    said = f"Service {key} is not there, or has no port {port}"
+                    self.problems.add(Problem("MissingUpstream", str(source), said))
+                return _at_their_places(nodes or ())
+
+
+def _at_their_places(nodes: Sequence[Node]) -> _Nodes:
+    found: _Nodes = {}
+    for node in nodes:
+        if (address := parse_address(node.ip)) is not None:
+            _add(found, (address, node.port), node)
+    return found
+
+
+def _add(found: _Nodes, place: tuple[Address, int], node: Node) -> None:
+    other = found.setdefault(place, node)
+    if other is not node and _preference(node) < _preference(other):
+        found[place] = node
+
+
+def _preference(node: Node) -> tuple[bool, bool, int, tuple[bool, int, int, str, str, str, str]]:
+    return not node.ready, node.backup, -node.weight, preference(node)
+
+
+def _as_member(node: Node, member: Member) -> Node:
+    weight = min(node.weight * member.weight, MAX_NODE_WEIGHT)
+    return replace(node, weight=weight, backup=node.backup or member.backup)
+
+
+def below(name: str, named: Named) -> frozenset[str]:
+    """A named upstream and all that it includes, directly or not, as far as they are registered."""
+    found: set[str] = set()
+    left = [name]
+    while left:
+        each = left.pop()
+        if each in named and each not in found:
+            found.add(each)
+            left += named[each].includes
+    return frozenset(found)
+
+
+def index_of(named: Named) -> dict[str, frozenset[str]]:
+    """Every upstream that a named one is made of, itself included, to the names that have to be composed when it changes."""
+    found: dict[str, set[str]] = {}
+    for name in named:
+        for each in below(name, named):
+            found.setdefault(named_key(each), set()).add(name)
+            for source in named[each].services:
+                found.setdefault(source.upstream, set()).add(name)
+    return {upstream: frozenset(names) for upstream, names in found.items()}
+
+
+def why_not(wanted: NamedUpstream, named: Named) -> str | None:
+    """Why it cannot be registered beside these, in one line, or None. ``named`` may hold what it is to replace."""
+    if not valid_name(wanted.name):
+        return f"{wanted.name!r} is no name: lower-case letters, digits and hyphens, at most 63"
+    if not wanted.members:
+        return f"named upstream {wanted.name} has no members: give --service, --static or --upstream"
+    if len(wanted.members) > MAX_MEMBERS:
+        return f"named upstream {wanted.name} has {len(wanted.members)} members: {MAX_MEMBERS} are possible"
+    sources = [member.source for member in wanted.members]
+    for source in sources:
+        if sources.count(source) > 1:
+            return f"{source} is given more than once"
+    for include in wanted.includes:
+        if include not in named and include != wanted.name:
+            known = ", ".join(sorted(named)) or "none"
+            return f"there is no named upstream {include!r} to include; registered: {known}"
+    together = {**named, wanted.name: wanted}
+    circle = _circle(wanted, together)
+    if circle:
+        return f"named upstream {wanted.name} would include itself: {' > '.join(circle)}"
+    depths: dict[str, int] = {}
+    for name in sorted(together):
+        if _depth(name, together, depths) > MAX_DEPTH:
+            return f"named upstream {name} would be more than {MAX_DEPTH} deep: give its Services directly"
+    return None
+
+
+def _circle(wanted: NamedUpstream, named: Named) -> tuple[str, ...]:
+    """How it leads back to itself; empty: not at all. Among the others there is none: each was asked when it was registered."""
+    chains: list[tuple[str, ...]] = [(wanted.name, include) for include in wanted.includes]
+    seen: set[str] = set()
+    while chains:
+        chain = chains.pop()
+        last = chain[-1]
+        if last == wanted.name:
+            return chain
+        if last in named and last not in seen:
+            seen.add(last)
+            chains += [(*chain, include) for include in named[last].includes]
+    return ()
+
+
+def _depth(name: str, named: Named, known: dict[str, int]) -> int:
+    if name not in known:
+        known[name] = 1  # also the end of a circle that somebody made by hand
+        includes = named[name].includes if name in named else ()
+        known[name] = 1 + max((_depth(include, named, known) for include in includes), default=0)
+    return known[name]

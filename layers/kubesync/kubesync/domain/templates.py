@@ -1,0 +1,107 @@
+"""Templates of service names: which ones make two Services share a name, and whether those of two clusters overlap.
+
+A template such as ``{service}.{namespace}.svc.{domain}`` makes one name of each Service. What stands in the place of
+``{service}`` and ``{namespace}`` is one DNS label without dots; the rest is the same for every Service of a cluster.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from string import Formatter
+from typing import Final
+
+FIELDS: Final = frozenset({"service", "namespace", "domain", "cluster"})
+# Part of a label that differs from Service to Service: characters of a DNS label, at least one.
+_ANY: Final = "?"
+_MORE: Final = "*"
+_OF_A_LABEL: Final = re.compile(r"[a-z0-9-]")
+
+
+@dataclass(frozen=True, slots=True)
+class NameForm:
+    """What decides about the names of one cluster's Services. ``namespace``: the only one that it watches, or empty."""
+
+    template: str
+    domain: str
+    cluster: str
+    namespace: str = ""
+
+    def example(self, service: str = "a", namespace: str = "a") -> str:
+        """The name of one Service."""
+        values = {"service": service, "namespace": self.namespace or namespace}
+        return self.template.format(domain=self.domain, cluster=self.cluster, **values)
+
+
+def why_ambiguous(form: NameForm) -> str:
+    """Why two Services, of this cluster or of one with another domain, could share a name; empty where they cannot.
+
+    A name leads back to its Service where a label is made of one of the two parts alone; the other part must then be
+    somewhere too. ``{service}-{namespace}`` alone makes ``a-b-c`` of ``a-b`` in ``c`` and of ``a`` in ``b-c``.
+    """
+    parts = {"service"} if form.namespace else {"service", "namespace"}
+    held = [_fields(label) & parts for label in form.template.split(".")]
+    needed = ("service", "domain") if form.namespace else ("service", "namespace", "domain")
+    missing = [f"{{{part}}}" for part in needed if part not in _fields(form.template)]
+    if missing:
+        return f"lacks {' and '.join(missing)}"
+    if not any(len(fields) == 1 for fields in held):
+        return "joins {service} and {namespace} without a dot between them"
+    return ""
+
+
+def shared_name(one: NameForm, other: NameForm) -> str | None:
+    """A name that Services of both clusters could have; None where there is none."""
+    ours, theirs = (_pattern(form).split(".") for form in (one, other))
+    if len(ours) != len(theirs):
+        return None
+    labels = [_common(mine, yours) for mine, yours in zip(ours, theirs, strict=True)]
+    return None if None in labels else ".".join(label for label in labels if label is not None)
+
+
+def _fields(text: str) -> set[str]:
+    return {field for _, field, _, _ in Formatter().parse(text) if field is not None}
+
+
+def _pattern(form: NameForm) -> str:
+    variable = _ANY + _MORE
+    return form.example(variable, variable)
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> str | None:
+    """The shortest text that fits both patterns: ``?`` is one character of a label, ``*`` any number of them."""
+
+    @cache
+    def fits(i: int, j: int) -> str | None:
+        if i == len(one) and j == len(other):
+            return ""
+        found: list[str | None] = []
+        if i < len(one) and one[i] == _MORE:
+            found.append(fits(i + 1, j))
+            if j < len(other) and other[j] != _MORE:
+                found.append(_after(_both(_ANY, other[j]), fits(i, j + 1)))
+        if j < len(other) and other[j] == _MORE:
+            found.append(fits(i, j + 1))
+            if i < len(one) and one[i] != _MORE:
+                found.append(_after(_both(one[i], _ANY), fits(i + 1, j)))
+        if i < len(one) and j < len(other) and _MORE not in (one[i], other[j]):
+            found.append(_after(_both(one[i], other[j]), fits(i + 1, j + 1)))
+        return min((text for text in found if text is not None), key=len, default=None)
+
+    return fits(0, 0)
+
+
+def _both(one: str, other: str) -> str | None:
+    """A character that fits both."""
+    if _ANY not in (one, other):
+        return one if one == other else None
+    known = other if one == _ANY else one
+    if known == _ANY:
+        return "a"
+    return known if _OF_A_LABEL.fullmatch(known) else None
+
+
+def _after(character: str | None, rest: str | None) -> str | None:
+    return None if character is None or rest is None else character + rest

@@ -1,0 +1,133 @@
+"""The notation of the table of cases: Services, endpoints and record sets as short texts, and back.
+
+port          "http 80/TCP", "80/TCP"
+endpoint      "10.1.0.1", "10.1.0.2 not-ready", "10.1.0.3 host=web-0"
+record set    "NAME TYPE TTL VALUE, VALUE", "NAME TYPE [IDENTIFIER WEIGHT] TTL VALUE", "NAME TYPE alias ZONE HOST";
+              before it "ZONE: " where the cluster has several zones
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from kubesync.domain.desired import DnsRules
+from kubesync.domain.objects import (
+    Endpoint,
+    EndpointGroup,
+    EndpointPort,
+    EndpointsObject,
+    Service,
+    ServiceKey,
+    ServicePort,
+)
+from kubesync.domain.records import AliasTarget, RecordKey, RecordSet, Zone
+
+PREFIX: Final = "external-dns.alpha.kubernetes.io/"
+ZONE: Final = Zone("Z1", "example.com")
+_LINE: Final = re.compile(
+    r"(?:(?P<zone>\w+): )?(?P<name>\S+) (?P<type>[A-Z]+) (?:\[(?P<identifier>.+) (?P<weight>\d+)\] )?"
+    r"(?:alias (?P<target>\S+) (?P<host>\S+)|(?P<ttl>\d+) (?P<values>.+))"
+)
+
+
+def ports_of(texts: Iterable[str]) -> list[tuple[str, str, int]]:
+    """Name, protocol and number of each."""
+    found = []
+    for text in texts:
+        name, _, rest = text.rpartition(" ")
+        number, _, protocol = rest.partition("/")
+        found.append((name, protocol, int(number)))
+    return found
+
+
+def svc(
+    *ips: str,
+    kind: str = "ClusterIP",
+    ports: Iterable[str] = (),
+    status: Iterable[str] = (),
+    hosts: Iterable[str] = (),
+    to: str = "",
+    not_ready_too: bool = False,
+    born: str = "2026-01-01",
+    **annotations: str,
+) -> Service:
+    """A Service with these cluster IPs (``svc("None")`` is headless) and no ports.
+
+    Args:
+        kind: its type; ``status`` and ``hosts`` make a LoadBalancer of it, ``to`` an ExternalName.
+        status: addresses in its status. hosts: host names there.
+        not_ready_too: publishNotReadyAddresses.
+        annotations: ``internal_hostname`` stands for ``internal-hostname`` with the older prefix; see ``annotated``.
+    """
+    status, hosts = tuple(status), tuple(hosts)
+    kind = "LoadBalancer" if status or hosts else "ExternalName" if to else kind
+    named = {PREFIX + name.replace("_", "-"): text for name, text in annotations.items()}
+    return Service(
+        type=kind,
+        cluster_ips=ips,
+        external_name=to,
+        ports=tuple(ServicePort(*port) for port in ports_of(ports)),
+        publish_not_ready=not_ready_too,
+        ingress_ips=status,
+        ingress_hostnames=hosts,
+        annotations=tuple(sorted(named.items())),
+        created_at=f"{born}T00:00:00Z",
+    )
+
+
+def annotated(service: Service, annotations: Mapping[str, str]) -> Service:
+    """The Service with annotations given by their whole names."""
+    return replace(service, annotations=tuple(sorted([*service.annotations, *annotations.items()])))
+
+
+def pods(*members: str, ports: Iterable[str] = ("http 8080/TCP",), truncated: bool = False) -> EndpointsObject:
+    """An EndpointSlice, or an Endpoints object of one subset."""
+    found = []
+    for member in members:
+        ip, *words = member.split(" ")
+        hostname = next((word.removeprefix("host=") for word in words if word.startswith("host=")), "")
+        found.append(Endpoint(ip, ready="not-ready" not in words, hostname=hostname))
+    group = EndpointGroup(tuple(found), tuple(EndpointPort(*port) for port in ports_of(ports)))
+    return EndpointsObject("web", (group,), truncated)
+
+
+def rules_for(cluster: str, settings: Mapping[str, Any]) -> DnsRules:
+    """Cluster ``prod`` has the domain ``k8s.example.com``, others their name below ``example.com``; one zone, TTL 30."""
+    domain = "k8s.example.com" if cluster == "prod" else f"{cluster}.example.com"
+    return DnsRules(**{"cluster": cluster, "domain": domain, "zones": (ZONE,), **settings})
+
+
+def key_of(text: str) -> ServiceKey:
+    """``web``, ``shop/web`` or ``prod/shop/web``."""
+    parts = text.split("/")
+    return ServiceKey(*[*("prod", "shop")[: 3 - len(parts)], *parts])
+
+
+def line_of(key: RecordKey, found: RecordSet, *, zones: bool) -> str:
+    """A record set as a line."""
+    weighted = f" [{key.identifier} {found.weight}]" if key.identifier else ""
+    zone = f"{key.zone_id}: " if zones else ""
+    held = f"{found.ttl} {', '.join(found.values)}"
+    if found.alias is not None:
+        held = f"alias {found.alias.zone_id} {found.alias.name}"
+    return f"{zone}{key.name} {key.type}{weighted} {held}"
+
+
+def sets_of(lines: Iterable[str]) -> dict[RecordKey, RecordSet]:
+    """Lines as record sets."""
+    found = {}
+    for line in lines:
+        match = _LINE.fullmatch(line)
+        assert match is not None, line
+        alias = AliasTarget(match["target"], match["host"], evaluate_health=True) if match["target"] else None
+        key = RecordKey(match["zone"] or ZONE.id, match["name"], match["type"], match["identifier"] or "")
+        found[key] = RecordSet(
+            None if alias else int(match["ttl"]),
+            () if alias else tuple(match["values"].split(", ")),
+            alias,
+            weight=int(match["weight"]) if match["weight"] else None,
+        )
+    return found

@@ -1,0 +1,400 @@
+"""Cases of annotations: further names, other targets, TTLs, prefixes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from support.dns_cases.notation import annotated, pods, svc
+from support.dns_cases.table import Case, Rule
+
+NEW: Final = "external-dns.kubernetes.io/"
+OLD: Final = "external-dns.alpha.kubernetes.io/"
+
+HOSTNAMES: Final = Rule(
+    "Further names: `hostname`",
+    "A list separated by commas: the same targets at these names too. SRV stands at the Service's own name only.",
+    [
+        Case(
+            "one name",
+            svc("10.0.0.1", hostname="www.example.com"),
+            ["web.shop.svc.k8s.example.com A 30 10.0.0.1", "www.example.com A 30 10.0.0.1"],
+        ),
+        Case(
+            "a list, with spaces and a trailing comma",
+            svc("10.0.0.1", hostname=" a.example.com , b.example.com,"),
+            [
+                "a.example.com A 30 10.0.0.1",
+                "b.example.com A 30 10.0.0.1",
+                "web.shop.svc.k8s.example.com A 30 10.0.0.1",
+            ],
+        ),
+        Case(
+            "a name twice, in capitals and with a trailing dot",
+            svc("10.0.0.1", hostname="WWW.example.com,www.example.com."),
+            ["web.shop.svc.k8s.example.com A 30 10.0.0.1", "www.example.com A 30 10.0.0.1"],
+        ),
+        Case(
+            "the Service's own name",
+            svc("10.0.0.1", hostname="web.shop.svc.k8s.example.com"),
+            ["web.shop.svc.k8s.example.com A 30 10.0.0.1"],
+        ),
+        Case("empty", svc("10.0.0.1", hostname=""), ["web.shop.svc.k8s.example.com A 30 10.0.0.1"]),
+        Case(
+            "no SRV there",
+            svc("10.0.0.1", hostname="www.example.com", ports=["http 80/TCP"]),
+            [
+                "_http._tcp.web.shop.svc.k8s.example.com SRV 30 0 100 80 web.shop.svc.k8s.example.com.",
+                "web.shop.svc.k8s.example.com A 30 10.0.0.1",
+                "www.example.com A 30 10.0.0.1",
+            ],
+        ),
+        Case(
+            "of a load balancer with addresses and a host name",
+            svc("10.0.0.1", status=["192.0.2.1", "2001:db8::1"], hosts=["lb.example.net"], hostname="www.example.com"),
+            [
+                "web.shop.svc.k8s.example.com A 30 192.0.2.1",
+                "web.shop.svc.k8s.example.com AAAA 30 2001:db8::1",
+                "www.example.com A 30 192.0.2.1",
+                "www.example.com AAAA 30 2001:db8::1",
+            ],
+        ),
+        Case(
+            "of a load balancer with a host name",
+            svc("10.0.0.1", hosts=["lb.example.net"], hostname="www.example.com"),
+            [
+                "web.shop.svc.k8s.example.com CNAME 30 lb.example.net.",
+                "www.example.com CNAME 30 lb.example.net.",
+            ],
+        ),
+        Case(
+            "of a load balancer that is pending", svc("10.0.0.1", kind="LoadBalancer", hostname="www.example.com"), []
+        ),
+        Case(
+            "of an external name",
+            svc(to="docs.example.net", hostname="docs.example.com"),
+            [
+                "docs.example.com CNAME 30 docs.example.net.",
+                "web.shop.svc.k8s.example.com CNAME 30 docs.example.net.",
+            ],
+        ),
+        Case(
+            "that an external name leads to",
+            svc(to="docs.example.com", hostname="docs.example.com"),
+            ["web.shop.svc.k8s.example.com CNAME 30 docs.example.com."],
+            ["CnameLoop docs.example.com"],
+        ),
+        Case(
+            "of a headless Service: addresses, no host names",
+            svc("None", hostname="peers.example.com"),
+            [
+                "peers.example.com A 30 10.1.0.1",
+                "web-0.web.shop.svc.k8s.example.com A 30 10.1.0.1",
+                "web.shop.svc.k8s.example.com A 30 10.1.0.1",
+            ],
+            pods=[pods("10.1.0.1 host=web-0")],
+        ),
+        Case(
+            "the apex of a zone, with addresses",
+            svc("10.0.0.1", hostname="example.com"),
+            ["example.com A 30 10.0.0.1", "web.shop.svc.k8s.example.com A 30 10.0.0.1"],
+        ),
+        Case(
+            "the apex of a zone, with a host name",
+            svc("10.0.0.1", hosts=["lb.example.net"], hostname="example.com"),
+            ["web.shop.svc.k8s.example.com CNAME 30 lb.example.net."],
+            ["CnameAtApex example.com"],
+        ),
+        Case(
+            "a wildcard",
+            svc("10.0.0.1", hostname="*.apps.example.com"),
+            ["*.apps.example.com A 30 10.0.0.1", "web.shop.svc.k8s.example.com A 30 10.0.0.1"],
+        ),
+        Case(
+            "a wildcard of the whole zone, as CNAME",
+            svc("10.0.0.1", hosts=["lb.example.net"], hostname="*.example.com"),
+            [
+                "*.example.com CNAME 30 lb.example.net.",
+                "web.shop.svc.k8s.example.com CNAME 30 lb.example.net.",
+            ],
+        ),
+        Case(
+            "a wildcard in the middle, within a label, or alone",
+            svc("10.0.0.1", hostname="a.*.example.com,a*.example.com,*"),
+            ["web.shop.svc.k8s.example.com A 30 10.0.0.1"],
+            ["InvalidName *", "InvalidName a*.example.com", "InvalidName a.*.example.com"],
+        ),
+        Case(
+            "underscores",
+            svc("10.0.0.1", hostname="_acme.example.com"),
+            ["_acme.example.com A 30 10.0.0.1", "web.shop.svc.k8s.example.com A 30 10.0.0.1"],
+        ),
+        Case(
+            "what is no name",
+            svc("10.0.0.1", hostname="a..example.com,-a.example.com,a b.example.com,straße.example.com"),
+            ["web.shop.svc.k8s.example.com A 30 10.0.0.1"],
+            [
+                "InvalidName -a.example.com",
+                "InvalidName a b.example.com",
+                "InvalidName a..example.com",
+                "InvalidName straße.example.com",
+            ],
+        ),
+    ],
+)
+
+INTERNAL: Final = Rule(
+    "Cluster IPs by another name: `internal-hostname`",
+    "A list: the cluster IPs at these names. A name that is in `hostname` as well gets both.",
+    [
+        Case(
+            "beside the addresses of a load balancer",
+            svc("10.0.0.1", status=["192.0.2.1"], internal_hostname="web.int.example.com"),
+            ["web.int.example.com A 30 10.0.0.1", "web.shop.svc.k8s.example.com A 30 192.0.2.1"],
+        ),
+        Case(
+            "of a load balancer that is pending",
+            svc("10.0.0.1", "fd00::1", kind="LoadBalancer", internal_hostname="web.int.example.com"),
+            ["web.int.example.com A 30 10.0.0.1", "web.int.example.com AAAA 30 fd00::1"],
+        ),
+        Case(
+            "the same name in hostname: the union",
+            svc("10.0.0.1", status=["192.0.2.1"], hostname="w.example.com", internal_hostname="w.example.com"),
+            ["w.example.com A 30 10.0.0.1, 192.0.2.1", "web.shop.svc.k8s.example.com A 30 192.0.2.1"],
+        ),
+        Case(
+            "the same name in hostname, of a host name: addresses win",
+            svc("10.0.0.1", hosts=["lb.example.net"], hostname="w.example.com", internal_hostname="w.example.com"),
+            ["w.example.com A 30 10.0.0.1", "web.shop.svc.k8s.example.com CNAME 30 lb.example.net."],
+        ),
+        Case(
+            "the Service's own name: the union there, with SRV",
+            svc(
+                "10.0.0.1",
+                status=["192.0.2.1"],
+                internal_hostname="web.shop.svc.k8s.example.com",
+                ports=["http 80/TCP"],
+            ),
+            [
+                "_http._tcp.web.shop.svc.k8s.example.com SRV 30 0 100 80 web.shop.svc.k8s.example.com.",
+                "web.shop.svc.k8s.example.com A 30 10.0.0.1, 192.0.2.1",
+            ],
+        ),
+        Case(
+            "of a ClusterIP Service: the same as hostname",
+            svc("10.0.0.1", internal_hostname="a.example.com,b.example.com"),
+            [
+                "a.example.com A 30 10.0.0.1",
+                "b.example.com A 30 10.0.0.1",
+                "web.shop.svc.k8s.example.com A 30 10.0.0.1",
+            ],
+        ),
+        Case(
+            "of a headless Service: it has none",
+            svc("None", internal_hostname="a.example.com"),
+            ["web.shop.svc.k8s.example.com A 30 10.1.0.1"],
+            ["NoClusterIp a.example.com"],
+            pods=[pods("10.1.0.1")],
+        ),
+        Case(
+            "of an external name: it has none",
+            svc(to="docs.example.net", internal_hostname="a.example.com"),
+            ["web.shop.svc.k8s.example.com CNAME 30 docs.example.net."],
+            ["NoClusterIp a.example.com"],
+        ),
+    ],
+)
+
+TARGETS: Final = Rule(
+    "Other targets: `target`",
+    "A list of addresses or host names in place of what the Service has, at all its names; then there are no SRV records and no "
+    "host names of endpoints. As everywhere, addresses win over host names, and of these the first counts.",
+    [
+        Case(
+            "of a ClusterIP Service",
+            svc("10.0.0.1", target="192.0.2.7", ports=["http 80/TCP"]),
+            ["web.shop.svc.k8s.example.com A 30 192.0.2.7"],
+        ),
+        Case(
+            "of a NodePort Service",
+            svc("10.0.0.1", kind="NodePort", target="192.0.2.7,192.0.2.8"),
+            ["web.shop.svc.k8s.example.com A 30 192.0.2.7, 192.0.2.8"],
+        ),
+        Case(
+            "of a load balancer, at further names too",
+            svc("10.0.0.1", status=["192.0.2.1"], target="edge.example.net", hostname="www.example.com"),
+            [
+                "web.shop.svc.k8s.example.com CNAME 30 edge.example.net.",
+                "www.example.com CNAME 30 edge.example.net.",
+            ],
+        ),
+        Case(
+            "of a load balancer that is pending",
+            svc("10.0.0.1", kind="LoadBalancer", target="192.0.2.7"),
+            ["web.shop.svc.k8s.example.com A 30 192.0.2.7"],
+        ),
+        Case(
+            "of a headless Service: no host names of endpoints",
+            svc("None", target="192.0.2.7", ports=["http 80/TCP"]),
+            ["web.shop.svc.k8s.example.com A 30 192.0.2.7"],
+            pods=[pods("10.1.0.1 host=web-0")],
+        ),
+        Case(
+            "of an external name",
+            svc(to="docs.example.net", target="192.0.2.7"),
+            ["web.shop.svc.k8s.example.com A 30 192.0.2.7"],
+        ),
+        Case(
+            "at internal names too",
+            svc("10.0.0.1", target="192.0.2.7", internal_hostname="a.example.com"),
+            ["a.example.com A 30 192.0.2.7", "web.shop.svc.k8s.example.com A 30 192.0.2.7"],
+        ),
+        Case(
+            "of a headless Service at internal names too: they have something now",
+            svc("None", target="192.0.2.7", internal_hostname="a.example.com"),
+            ["a.example.com A 30 192.0.2.7", "web.shop.svc.k8s.example.com A 30 192.0.2.7"],
+        ),
+        Case(
+            "an IPv6 address in capitals",
+            svc("10.0.0.1", target="2001:0DB8::00AB"),
+            ["web.shop.svc.k8s.example.com AAAA 30 2001:db8::ab"],
+        ),
+        Case(
+            "both families",
+            svc("10.0.0.1", target="192.0.2.7,2001:DB8::1"),
+            ["web.shop.svc.k8s.example.com A 30 192.0.2.7", "web.shop.svc.k8s.example.com AAAA 30 2001:db8::1"],
+        ),
+        Case(
+            "a trailing dot",
+            svc("10.0.0.1", target="edge.example.net."),
+            ["web.shop.svc.k8s.example.com CNAME 30 edge.example.net."],
+        ),
+        Case(
+            "an address with a trailing dot",
+            svc("10.0.0.1", target="192.0.2.7."),
+            ["web.shop.svc.k8s.example.com A 30 192.0.2.7"],
+        ),
+        Case(
+            "addresses and a host name",
+            svc("10.0.0.1", target="edge.example.net,192.0.2.7"),
+            ["web.shop.svc.k8s.example.com A 30 192.0.2.7"],
+        ),
+        Case(
+            "two host names",
+            svc("10.0.0.1", target="b.example.net,a.example.net"),
+            ["web.shop.svc.k8s.example.com CNAME 30 a.example.net."],
+        ),
+        Case(
+            "one that is neither, beside a good one",
+            svc("10.0.0.1", target="a b,192.0.2.7"),
+            ["web.shop.svc.k8s.example.com A 30 192.0.2.7"],
+            ["InvalidTarget a b"],
+        ),
+        Case("a mistyped address", svc("10.0.0.1", target="192.0.2.256"), [], ["InvalidTarget 192.0.2.256"]),
+        Case("none that is any good: nothing", svc("10.0.0.1", target="-"), [], ["InvalidTarget -"]),
+        Case("a wildcard is no target", svc("10.0.0.1", target="*.example.net"), [], ["InvalidTarget *.example.net"]),
+        Case(
+            "empty: as if it were not there",
+            svc("10.0.0.1", target=" , "),
+            ["web.shop.svc.k8s.example.com A 30 10.0.0.1"],
+        ),
+        Case(
+            "the name itself",
+            svc("10.0.0.1", target="www.example.com", hostname="www.example.com"),
+            ["web.shop.svc.k8s.example.com CNAME 30 www.example.com."],
+            ["CnameLoop www.example.com"],
+        ),
+    ],
+)
+
+_TTL = f"InvalidTtl {OLD}ttl"
+TTLS: Final = Rule(
+    "TTL: `ttl`",
+    "Seconds, or a duration as Go writes it (fractions of a second are cut off), from 1 to 2147483647, for all record sets of the "
+    "Service. Anything else is reported, and the cluster's default (30 unless `--ttl` says otherwise) is used.",
+    [
+        Case("seconds", svc("10.0.0.1", ttl="60"), ["web.shop.svc.k8s.example.com A 60 10.0.0.1"]),
+        Case("a duration", svc("10.0.0.1", ttl="1m30s"), ["web.shop.svc.k8s.example.com A 90 10.0.0.1"]),
+        Case("a fraction of an hour", svc("10.0.0.1", ttl="1.5h"), ["web.shop.svc.k8s.example.com A 5400 10.0.0.1"]),
+        Case("milliseconds", svc("10.0.0.1", ttl="1999ms"), ["web.shop.svc.k8s.example.com A 1 10.0.0.1"]),
+        Case("spaces around it", svc("10.0.0.1", ttl=" 60 "), ["web.shop.svc.k8s.example.com A 60 10.0.0.1"]),
+        Case("the least", svc("10.0.0.1", ttl="1"), ["web.shop.svc.k8s.example.com A 1 10.0.0.1"]),
+        Case("the most", svc("10.0.0.1", ttl="2147483647"), ["web.shop.svc.k8s.example.com A 2147483647 10.0.0.1"]),
+        Case("zero", svc("10.0.0.1", ttl="0"), ["web.shop.svc.k8s.example.com A 30 10.0.0.1"], [_TTL]),
+        Case(
+            "less than a second", svc("10.0.0.1", ttl="500ms"), ["web.shop.svc.k8s.example.com A 30 10.0.0.1"], [_TTL]
+        ),
+        Case("negative", svc("10.0.0.1", ttl="-60"), ["web.shop.svc.k8s.example.com A 30 10.0.0.1"], [_TTL]),
+        Case("a negative duration", svc("10.0.0.1", ttl="-1m"), ["web.shop.svc.k8s.example.com A 30 10.0.0.1"], [_TTL]),
+        Case("one too many", svc("10.0.0.1", ttl="2147483648"), ["web.shop.svc.k8s.example.com A 30 10.0.0.1"], [_TTL]),
+        Case(
+            "a fraction without a unit",
+            svc("10.0.0.1", ttl="1.5"),
+            ["web.shop.svc.k8s.example.com A 30 10.0.0.1"],
+            [_TTL],
+        ),
+        Case("an unknown unit", svc("10.0.0.1", ttl="1d"), ["web.shop.svc.k8s.example.com A 30 10.0.0.1"], [_TTL]),
+        Case("a word", svc("10.0.0.1", ttl="soon"), ["web.shop.svc.k8s.example.com A 30 10.0.0.1"], [_TTL]),
+        Case("empty", svc("10.0.0.1", ttl=""), ["web.shop.svc.k8s.example.com A 30 10.0.0.1"], [_TTL]),
+        Case(
+            "for all record sets",
+            svc("10.0.0.1", ttl="60", ports=["http 80/TCP"], hostname="www.example.com"),
+            [
+                "_http._tcp.web.shop.svc.k8s.example.com SRV 60 0 100 80 web.shop.svc.k8s.example.com.",
+                "web.shop.svc.k8s.example.com A 60 10.0.0.1",
+                "www.example.com A 60 10.0.0.1",
+            ],
+        ),
+        Case(
+            "another default of the cluster",
+            svc("10.0.0.1"),
+            ["web.shop.svc.k8s.example.com A 300 10.0.0.1"],
+            settings={"default_ttl": 300},
+        ),
+        Case(
+            "not valid, with another default of the cluster",
+            svc("10.0.0.1", ttl="x"),
+            ["web.shop.svc.k8s.example.com A 300 10.0.0.1"],
+            [_TTL],
+            settings={"default_ttl": 300},
+        ),
+    ],
+)
+
+PREFIXES: Final = Rule(
+    "Prefixes",
+    f"Each annotation of external-dns is read with the prefix `{NEW}`, and where that is missing with `{OLD}`. The tables "
+    "write annotations without the older prefix.",
+    [
+        Case(
+            "the newer",
+            annotated(svc("10.0.0.1"), {f"{NEW}hostname": "new.example.com"}),
+            ["new.example.com A 30 10.0.0.1", "web.shop.svc.k8s.example.com A 30 10.0.0.1"],
+        ),
+        Case(
+            "both: the newer wins",
+            annotated(svc("10.0.0.1", hostname="old.example.com"), {f"{NEW}hostname": "new.example.com"}),
+            ["new.example.com A 30 10.0.0.1", "web.shop.svc.k8s.example.com A 30 10.0.0.1"],
+        ),
+        Case(
+            "both, the newer is empty: it wins",
+            annotated(svc("10.0.0.1", hostname="old.example.com"), {f"{NEW}hostname": ""}),
+            ["web.shop.svc.k8s.example.com A 30 10.0.0.1"],
+        ),
+        Case(
+            "each annotation by itself",
+            annotated(svc("10.0.0.1", hostname="old.example.com"), {f"{NEW}ttl": "60"}),
+            ["old.example.com A 60 10.0.0.1", "web.shop.svc.k8s.example.com A 60 10.0.0.1"],
+        ),
+        Case(
+            "a problem names the annotation that was read",
+            annotated(svc("10.0.0.1", ttl="60"), {f"{NEW}ttl": "x"}),
+            ["web.shop.svc.k8s.example.com A 30 10.0.0.1"],
+            [f"InvalidTtl {NEW}ttl"],
+        ),
+        Case(
+            "other annotations do not matter",
+            annotated(svc("10.0.0.1"), {f"{NEW}access": "private", "example.com/hostname": "x.example.com"}),
+            ["web.shop.svc.k8s.example.com A 30 10.0.0.1"],
+        ),
+    ],
+)

@@ -1,0 +1,35 @@
+"""All rules of the DNS contract, in the order of ``docs/dns.md``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from support.dns_cases.of_annotations import HOSTNAMES, INTERNAL, PREFIXES, TARGETS, TTLS
+from support.dns_cases.of_changes import CHANGES, REGISTRATION
+from support.dns_cases.of_headless import HEADLESS
+from support.dns_cases.of_routing import ALIASES, CONFLICTS, WEIGHTED
+from support.dns_cases.of_services import CLUSTER_IPS, EXCLUSION, EXTERNAL_NAMES, LOAD_BALANCERS, OPT_IN
+from support.dns_cases.of_zones import LIMITS, TEMPLATES, ZONES
+from support.dns_cases.table import Rule
+
+RULES: Final[tuple[Rule, ...]] = (
+    CLUSTER_IPS,
+    LOAD_BALANCERS,
+    HEADLESS,
+    EXTERNAL_NAMES,
+    EXCLUSION,
+    OPT_IN,
+    HOSTNAMES,
+    INTERNAL,
+    TARGETS,
+    TTLS,
+    PREFIXES,
+    TEMPLATES,
+    ZONES,
+    LIMITS,
+    ALIASES,
+    WEIGHTED,
+    CONFLICTS,
+    CHANGES,
+    REGISTRATION,
+)

@@ -1,0 +1,75 @@
+"""Label selectors: what API servers take, and what is refused before one is asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesync.domain.label_selector import why_no_selector
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "app",
+        "!app",
+        "! app",
+        "app=web",
+        "app==web",
+        "app = web",
+        "app!=web",
+        "app=",
+        "app=web,tier!=db",
+        " app = web , !internal ",
+        "app in (web)",
+        "app in (web, api)",
+        "app notin (web,api),tier",
+        "app in (,web)",
+        "in in (in)",
+        "example.com/name=V-1_2.x",
+        "app.kubernetes.io/name=web",
+        "a=" + "v" * 63,
+        "k" * 63,
+    ],
+)
+def test_selector_is_taken(text: str) -> None:
+    assert why_no_selector(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "'' is no requirement"),
+        ("app=web,", "'' is no requirement"),
+        (",app", "',app' is no requirement"),
+        ("app=web;tier=db", "'app=web;tier=db' is no requirement"),
+        ("app in ()", "'app' is compared with nothing"),
+        ("app notin ( )", "'app' is compared with nothing"),
+        ("=web", "'=web' is no requirement"),
+        ("app=web=api", "'app=web=api' is no requirement"),
+        ("app in web", "'app in web' is no requirement"),
+        ("app in (web", "'app in (web' is no requirement"),
+        ("app in(web) x", "'app in(web) x' is no requirement"),
+        ("app IN (web)", "'app IN (web)' is no requirement"),
+        ("app notin web,api", "'app notin web,api' is no requirement"),
+        ("size>3", "'size>3' is no requirement"),
+        ("app web", "'app web' is no requirement"),
+        ("!app=web", "'!app=web' is no requirement"),
+        ("-app=web", "'-app' is no key of a label"),
+        ("Example.com/a=b", "'Example.com/a' is no key of a label"),
+        ("a/b/c=d", "'a/b/c' is no key of a label"),
+        ("k" * 64, f"'{'k' * 64}' is no key of a label"),
+        ("d" * 254 + "/a", "is no key of a label"),
+        ("app=-web", "'-web' is no value of a label"),
+        ("app in (web,ä)", "'ä' is no value of a label"),
+        ("app in (web api)", "'web api' is no value of a label"),
+        ("a=" + "v" * 64, "is no value of a label"),
+        ("a" + ",a" * 2_000, "longer than 4000 characters"),
+        ("kubernetes.io/service-name=web", "'kubernetes.io/service-name' is set by controllers, not on Services"),
+        ("!service.kubernetes.io/headless", "is set by controllers, not on Services"),
+    ],
+)
+def test_what_is_no_selector_is_said_in_words(text: str, why: str) -> None:
+    found = why_no_selector(text)
+    assert found is not None
+    assert why in found
+    assert "\n" not in found
