@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+from kubesync.aws.schema_guard import readable
 from kubesync.aws.state_codec import SCHEMA, pack, unpack
 from kubesync.aws.store import CONTROL, Action, Delete, Equals, Key, Put, Store, Update
 from kubesync.aws.upstreams import timestamp
@@ -33,6 +34,11 @@ class ResyncRequest:
     at_ms: int
 
 
+def new_request(random_id: str, cluster: str, now: float, *, dry_run: bool, force: bool) -> ResyncRequest:
+    """A request that nobody was told of yet."""
+    return ResyncRequest(f"{timestamp(now)}#{random_id}", cluster, dry_run, force, int(now * 1000))
+
+
 class RequestTable:
     """The mailbox between a manual invocation and a running master."""
 
@@ -42,27 +48,32 @@ class RequestTable:
 
     def ask(self, random_id: str, cluster: str, now: float, *, dry_run: bool, force: bool) -> ResyncRequest:
         """Leave a request. The caller then signals the lease."""
-        request = ResyncRequest(f"{timestamp(now)}#{random_id}", cluster, dry_run, force, int(now * 1000))
+        request = new_request(random_id, cluster, now, dry_run=dry_run, force=force)
+        self.leave(request)
+        return request
+
+    def leave(self, request: ResyncRequest) -> None:
+        """Put a request into the mailbox."""
         self._store.write(
             Put(
                 self._place(request),
                 {
                     "v": SCHEMA,
-                    "cluster": cluster,
-                    "dry_run": dry_run,
-                    "force": force,
+                    "cluster": request.cluster,
+                    "dry_run": request.dry_run,
+                    "force": request.force,
                     "status": "asked",
                     "at_ms": request.at_ms,
-                    "expires_at": int(now) + REQUEST_LIFETIME_SECONDS,
+                    "expires_at": request.at_ms // 1000 + REQUEST_LIFETIME_SECONDS,
                 },
             )
         )
-        return request
 
     def pending(self, now: float) -> list[ResyncRequest]:
         """Requests that wait for an answer; those that have grown too old are dropped."""
         found: list[ResyncRequest] = []
-        for item in self._store.query(CONTROL, self._partition):
+        # A request of a newer release is for a newer master; it holds up no other (I4), and expires.
+        for item in readable(iter(self._store.query(CONTROL, self._partition)), lambda _newer: None):
             place = cast(str, item["sk"])
             if cast(int, item.get("expires_at", 0)) <= now:
                 self._store.write(Delete(Key(CONTROL, self._partition, place)))
@@ -77,6 +88,11 @@ class RequestTable:
                     )
                 )
         return found
+
+    def waiting(self, request: ResyncRequest) -> bool:
+        """Whether somebody still waits for the answer."""
+        item = self._store.get(self._place(request))
+        return item is not None and item["status"] == "asked"
 
     def answer(self, request: ResyncRequest, report: Mapping[str, object], token: str) -> list[Action]:
         """The writes that leave the report; they are refused when nobody is waiting for it any more."""

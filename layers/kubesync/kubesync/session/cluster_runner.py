@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from aws_lambda_powertools import Logger
@@ -19,6 +20,7 @@ from kubesync.session.listener import Listener, ListenerEvents, SharedWindow
 from kubesync.session.ports import Connector, Progress
 from kubesync.session.recorder import IDLE_CHECKPOINT_SECONDS, Mode, Recorded, Recorder
 from kubesync.session.report import ClusterReport
+from kubesync.session.service_notes import ServiceNotes
 from kubesync.session.transactor import StaleStateError
 
 logger = Logger(service="kubesync", child=True)
@@ -66,12 +68,15 @@ class ClusterRunner:
         self._clock = clock
         self._listeners: list[Listener] = []
         self._heirs: set[ServiceKey] = set()
+        self._early_heirs: set[ServiceKey] = set()  # could not be planned before the list: their notes stay until then
         self._mode = Mode()
         self._unlisted: set[Resource] = set()
         self._unseen: set[Resource] = set()
         self._relisted = threading.Event()
         self._past: list[Listener] = []
-        self._unreachable: dict[str, str] = {}
+        self._unreachable: dict[str, ListenerError] = {}
+        self._life = threading.Lock()
+        self._ended = False
         self._stopping = False
         self._recording = False
         self._swept_at = 0.0
@@ -79,6 +84,12 @@ class ClusterRunner:
         self._drain_until = 0.0
         self._failed = False
         self._thread = threading.Thread(target=self._work, name=f"{ledger.config.name}/worker", daemon=True)
+        ledger.reasons = self.report.reasons
+        self._notes: ServiceNotes | None = None
+        if ledger.config.write_events:
+            self._notes = ServiceNotes(ledger.config.name, partial(connector.event_poster, ledger.config), clock)
+            self.report.events_on_services = self._notes.report
+            ledger.on_problems = self._notes.tell
 
     # --- life ---
 
@@ -100,24 +111,35 @@ class ClusterRunner:
         # A window that the first one fills may take back the checkpoint of the next, whose view is not whole yet (I5): where
         # each one goes on from is settled before any of them starts.
         made = [self._listener(resource, relist=relist is not None) for resource in self.ledger.sources]
-        for listener, resume in filter(None, made):
-            listener.start(resume, self._deadline)
+        with self._life:
+            if self._ended:
+                return
+            self._past += self._listeners
+            self._listeners = [listener for listener, _ in filter(None, made)]
+            for listener, resume in filter(None, made):
+                listener.start(resume, self._deadline)
 
     def relist(self, mode: Mode) -> None:
-        """Break off the watches and list anew; what was read so far is applied first, in order."""
+        """Break off the watches and list anew; what was read so far is applied first, in order.
+
+        May be called from another thread than ``stop``: a runner that was told to stop lists no more.
+        """
         for listener in self._listeners:
             listener.cut()
         for listener in self._listeners:
             listener.join(_CUT_SECONDS)
-        self._past += self._listeners
-        self._listeners = []
         # A list that is still pending, or just being recorded, is none of those that are asked for now.
         with self.window.changed:
             self.window.changed.wait_for(self._at_rest, timeout=_REST_SECONDS)
         self._begin(mode)
 
     def _at_rest(self) -> bool:
-        return self._failed or self._stopping or (self.window.closes_at() is None and not self._recording)
+        at_rest = self.window.closes_at() is None and not self._recording
+        return self._failed or self._stopping or self._ended or at_rest
+
+    def withdraw_relist(self) -> None:
+        """Take lists that are still to come like any other: nobody waits for them any more."""
+        self._mode = Mode()
 
     def wait_relisted(self, seconds: float) -> bool:
         """Whether the lists that were asked for are recorded by then."""
@@ -130,12 +152,11 @@ class ClusterRunner:
         except ListenerError as error:
             self._events.error(self.ledger.config.name, resource, error)
             self.report.problem = error.message
-            self._unreachable[resource.value] = f"{error.code.key}: {error.message}"
+            self._unreachable[resource.value] = error
             return None
         self._unreachable.pop(resource.value, None)
         told = ListenerEvents(self._resumed, self._stale, self._error)
         listener = Listener(self.ledger.config.name, resource, reflector, self.window, told)
-        self._listeners.append(listener)
         view = self.ledger.listeners[resource]
         valid = view.checkpoint is not None and view.checkpoint.basis == self.ledger.basis
         resume = view.checkpoint.resource_version if view.checkpoint is not None and valid and not relist else None
@@ -147,8 +168,12 @@ class ClusterRunner:
 
     def stop(self, code: ErrorCode) -> None:
         """Cut the listeners off at once; what they have read is still applied."""
-        for listener in self._listeners:
-            listener.stop(code)
+        with self._life:
+            self._ended = True
+            for listener in self._listeners:
+                listener.stop(code)
+        with self.window.changed:
+            self.window.changed.notify_all()
 
     def join(self, deadline_monotonic: float, *, abandon: bool = False) -> bool:
         """Wait for listeners, record the last window and checkpoints. True: everything ended in time.
@@ -159,6 +184,9 @@ class ClusterRunner:
         if not self._stopping:
             self.wind_up(deadline_monotonic, deadline_monotonic, abandon=abandon)
         self._thread.join(max(0.0, deadline_monotonic - self._clock.monotonic()) if not abandon else 5.0)
+        if self._notes is not None:
+            self.ledger.on_problems = None
+            self._notes.stop()
         return not self._thread.is_alive()
 
     def wind_up(self, listen_until: float, drain_until: float, *, abandon: bool) -> None:
@@ -180,16 +208,30 @@ class ClusterRunner:
         return list(self._listeners)
 
     @property
-    def last_errors(self) -> dict[str, str]:
+    def all_listeners(self) -> list[Listener]:
+        """Those that a resync broke off as well."""
+        return [*self._past, *self._listeners]
+
+    @property
+    def last_errors(self) -> dict[str, ListenerError]:
         """The newest error of each listener, for who waits for its list."""
         seen = {listener.resource.value: listener.last_error for listener in self._listeners if listener.last_error}
         return self._unreachable | seen
 
     @property
-    def refused(self) -> dict[str, str]:
+    def refused(self) -> dict[str, ListenerError]:
         """Errors of listeners whose list will not come, however long one waits."""
         seen = {listener.resource.value: listener.refused for listener in self._listeners if listener.refused}
         return self._unreachable | seen
+
+    @property
+    def failing(self) -> dict[str, ListenerError]:
+        """Errors of listeners that have not listed yet, and fail again and again."""
+        return {
+            listener.resource.value: listener.failing
+            for listener in self._listeners
+            if listener.failing and not listener.report.lists
+        }
 
     def replan(self, keys: Iterable[ServiceKey]) -> None:
         """Plan keys anew soon: they were given a name."""
@@ -202,9 +244,10 @@ class ClusterRunner:
     def _resumed(self, resource: Resource) -> None:
         # A watch that follows a list says nothing before that list is recorded: unknown is not empty (I5).
         with self.ledger.lock:
+            view = self.ledger.listeners[resource]
+            view.works_since = view.works_since or self._clock.epoch()
             if resource in self._unseen:
                 return
-            view = self.ledger.listeners[resource]
             view.whole = True
             owed = set(view.unsure)
         if owed:
@@ -217,6 +260,7 @@ class ClusterRunner:
             view.whole, view.broken = False, True
 
     def _error(self, resource: Resource, error: ListenerError) -> None:
+        self.ledger.listeners[resource].works_since = 0.0
         self._events.error(self.ledger.config.name, resource, error)
 
     # --- the worker ---
@@ -254,10 +298,12 @@ class ClusterRunner:
             if self._failed:
                 return False
             if heirs:
+                if not self.ledger.listeners[Resource.SERVICES].whole:
+                    self._early_heirs |= heirs
                 self._told(self._persist(lambda: self.recorder.replan(heirs, "a name was let go")), None)
-            content = self.window.close()
-            if stopping or not heirs or content.opened_at is not None:
-                self._record(content, flush=stopping)
+            # Else it stays open: it may hold a bookmark.
+            if stopping or not heirs or self.window.closes_at() is not None:
+                self._record(self.window.close(), flush=stopping)
             return not stopping
         finally:
             with self.window.changed:
@@ -265,6 +311,7 @@ class ClusterRunner:
                 self.window.changed.notify_all()
 
     def _record(self, content: WindowContent, *, flush: bool) -> None:
+        began = self._clock.monotonic()
         recorded = self._persist(lambda: self.recorder.record(content, self._mode, flush=flush))
         if recorded is None:
             return
@@ -281,16 +328,21 @@ class ClusterRunner:
                     "merged": content.received - len(content.events),
                     "listed": sum(len(s.items) for s in content.snapshots.values()),
                     "changed": recorded.changed,
+                    "seconds": self._clock.monotonic() - began,
                 },
             )
         if content.snapshots:
             with self.ledger.lock:
-                self._unseen -= content.snapshots.keys()
+                # One that went stale while its list was recorded lists again: it has not been seen yet.
+                self._unseen -= {r for r in content.snapshots if not self.ledger.listeners[r].broken}
+            early, self._early_heirs = self._early_heirs, set()
+            self.replan(early)
             self._unlisted -= content.snapshots.keys()
             if not self._unlisted:
                 self._mode = Mode()
                 self._relisted.set()
             self.report.held = {resource.value: reason for resource, reason in (recorded.held or {}).items()}
+            self.report.holding |= {r.value: r.value in self.report.held for r in content.snapshots}
         self._told(recorded, content.opened_at)
         self._sweep_some(flush=flush, quiet=content.empty)
 

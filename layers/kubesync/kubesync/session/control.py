@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from aws_lambda_powertools import Logger
 
 from kubesync.aws.clusters import ClusterConfig
-from kubesync.aws.resync_requests import RequestTable, ResyncRequest
-from kubesync.domain.errors import ErrorCode, KubesyncError, NotMasterError, StoreError
+from kubesync.aws.resync_requests import RequestTable
+from kubesync.domain.errors import ErrorCode, NewerSchemaError, StoreError
 from kubesync.session.master import Master, MasterParts
 from kubesync.session.removal import Removal
-from kubesync.session.resync import Resync
+from kubesync.session.resync_desk import ResyncDesk
 from kubesync.session.transactor import StaleStateError
 
 logger = Logger(service="kubesync", child=True)
 
 _RESTART_SECONDS: Final = 10.0
 _REMOVAL_SECONDS: Final = 1.0
-_ANSWER_FENCES: Final = 5  # one would do; the request is about all clusters
+_STEPS_SECONDS: Final = 0.5
 
 
 class Control:
-    """Acts on what people changed while the master runs."""
+    """Acts on what people changed while the master runs. Resyncs are done beside it, by the ``desk``."""
 
     def __init__(self, master: Master, parts: MasterParts) -> None:
         self._master = master
         self._parts = parts
         self._requests = RequestTable(parts.store, parts.settings.shard)
+        self.desk = ResyncDesk(master, self._requests)
         self._removals: dict[str, Removal] = {}
         self._next_removal_step = 0.0
         for name, ledger in master.ledgers.items():
@@ -51,25 +52,19 @@ class Control:
             self._master.stop_cluster(name, ErrorCode.CONFIG_DELETE, self._soon())
             self._master.forget(name)
             self._removals.pop(name, None)
+            self._master.progress("configuration", {"cluster": name, "key": ErrorCode.CONFIG_DELETE.key})
         for name, config in sorted(configs.items()):
-            self._apply(name, config)
-        for request in self._requests.pending(self._parts.clock.epoch()):
-            self._answer(request)
-
-    def _answer(self, request: ResyncRequest) -> None:
-        """Only the master answers: the report is left in a fenced transaction like everything else (I2)."""
-        report = self.resync(request)
-        fenced = sorted(self._master.fenced)[:_ANSWER_FENCES]
-        token = self._master.transactor.token()
-        try:
-            with self._master.closer.locked(name for name in fenced if name in self._master.ledgers):
-                self._master.transactor.run(fenced, self._requests.answer(request, report, token), token)
-        except StaleStateError:
-            logger.info("nobody waits for the resync any more", request=request.id)
+            try:
+                self._apply(name, config)
+            except NewerSchemaError as newer:
+                logger.error("left out: of a newer release", cluster=name, reason=str(newer))
+                self._master.forget(name)
+        self._master.composer.wake()
+        self.desk.take(self._requests.pending(self._parts.clock.epoch()))
 
     def _apply(self, name: str, config: ClusterConfig) -> None:
         ledger = self._master.ledgers.get(name)
-        begun = name in self._master.runners or name in self._removals
+        begun = name in self._master.runners or name in self._removals or config.paused
         if ledger is not None and ledger.config.revision == config.revision and begun:
             return
         code = ErrorCode.CONFIG_DELETE if config.deleting else ErrorCode.CONFIG_UPDATE
@@ -78,41 +73,27 @@ class Control:
         self._master.adopt(config)
         if config.deleting:
             self._removals[name] = Removal(self._master, config)
-        else:
+        elif not config.paused:
             self._master.start_cluster(name)
 
     def _soon(self) -> float:
         return self._parts.clock.monotonic() + _RESTART_SECONDS
 
     def finish_removals(self) -> None:
-        """One step for each cluster that is being deleted, about once a second."""
-        now = self._parts.clock.monotonic()
-        if not self._removals or now < self._next_removal_step:
+        """One short step for each cluster that is being deleted, about once a second: the deadline does not wait for it."""
+        clock = self._parts.clock
+        if not self._removals or clock.monotonic() < self._next_removal_step:
             return
-        self._next_removal_step = now + _REMOVAL_SECONDS
-        for name, removal in list(self._removals.items()):
+        until = clock.monotonic() + _STEPS_SECONDS
+        self._next_removal_step = clock.monotonic() + _REMOVAL_SECONDS
+        removals = list(self._removals.items())
+        for turn, (name, removal) in enumerate(removals):
+            now = clock.monotonic()
+            share = max(0.0, until - now) / (len(removals) - turn)
             try:
-                if removal.step():
+                if removal.step(now + share):
                     del self._removals[name]
                     self._master.forget(name)
                     self._master.progress("removed", {"cluster": name})
             except (StoreError, StaleStateError) as error:
                 logger.warning("removal goes on later", cluster=name, error=str(error))
-
-    def resync(self, request: ResyncRequest) -> dict[str, Any]:
-        """Do a full resync and return its report; never raises for what is wrong with one cluster."""
-        names = [request.cluster] if request.cluster else sorted(self._master.ledgers)
-        clusters: list[dict[str, Any]] = []
-        for name in names:
-            ledger = self._master.ledgers.get(name)
-            if ledger is None or ledger.config.deleting:
-                known = ", ".join(sorted(self._master.ledgers)) or "none"
-                clusters.append({"cluster": name, "error": f"no such cluster; registered: {known}"})
-                continue
-            try:
-                clusters.append(Resync(self._master, name, force=request.force).run(dry_run=request.dry_run))
-            except NotMasterError:
-                raise
-            except KubesyncError as error:
-                clusters.append({"cluster": name, "error": str(error)})
-        return {"dry_run": request.dry_run, "forced": request.force, "clusters": clusters}

@@ -80,9 +80,13 @@ class KeyWrite:
 
 @dataclass(slots=True)
 class Chunk:
-    """One transaction: states as they stand after it, its actions and audit entries."""
+    """One transaction: states as they stand after it, its actions and audit entries.
+
+    ``whole``: no part of the key that it begins with is in an earlier one.
+    """
 
     token: str
+    whole: bool = True
     states: list[KeyState] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
     entries: list[tuple[str, Entry]] = field(default_factory=list)
@@ -142,7 +146,7 @@ def chunks_of(
                 stored, own = table.put(state, after, chunk.token)
             if not chunk.takes([*of_pieces, *own], clusters, room):
                 yield chunk
-                chunk = Chunk(token())
+                chunk = Chunk(token(), whole=number == 1)
                 stored, own = table.put(state, after, chunk.token)
             chunk.add([*of_pieces, *own], clusters)
             chunk.states.append(stored)
@@ -151,12 +155,12 @@ def chunks_of(
             else:
                 # The next step changes the same item: it cannot share a transaction with this one.
                 yield chunk
-                chunk = Chunk(token())
+                chunk = Chunk(token(), whole=False)
             state = stored
         for action in write.trailing:
             if not chunk.takes([action], {cluster}, room):
                 yield chunk
-                chunk = Chunk(token())
+                chunk = Chunk(token(), whole=False)
             chunk.add([action], {cluster})
     last = closing(chunk.token)
     if not chunk.takes(last.actions, frozenset(), room):
@@ -167,6 +171,21 @@ def chunks_of(
     chunk.committed.append(last.committed)
     if chunk.actions:
         yield chunk
+
+
+def write_full(chunks: Iterable[Chunk], write: Callable[[Chunk], None]) -> list[ServiceKey]:
+    """Write all but the last where that has room left. Returns its keys: they go first the next time."""
+    last: Chunk | None = None
+    for chunk in chunks:
+        if last is not None:
+            write(last)
+        last = chunk
+    if last is None:
+        return []
+    if last.whole:
+        return [state.key for state in last.states]
+    write(last)  # a key is written to its end: what is planned anew does not know what was written of it, and why
+    return []
 
 
 def _bytes(actions: Iterable[Action]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +12,10 @@ from kubesync.clock import Clock
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError, StoreOutcomeUnknownError
 
 POLL_SECONDS: Final = 0.25
+# A hand-over takes seconds, schedules run every minute. Tables that come back from a backup hold an older lease than this: the latest
+# time that can be restored is about five minutes ago, and restoring takes longer.
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/PointInTimeRecovery_Howitworks.html
+LONG_PAUSE_SECONDS: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,25 @@ class LeaseKeeper:
             NotMasterError: it was not to be had.
             StoreError: the table cannot be used.
             UsageError: the tables are another deployment's.
+            NewerSchemaError: a newer release was master; what there was of a lease is given back as it was.
         """
+        before, lease = self._stand_by(may_wait, deployment)
+        if deployment:
+            self._enter(before)
+        return before, lease
+
+    def _enter(self, before: Lease) -> None:
+        while True:
+            try:
+                return self._table.enter()
+            except StoreError as error:
+                if not isinstance(error, StoreBusyError) or self._clock.monotonic() + POLL_SECONDS > self._write_until:
+                    left = self.to_settle(before)
+                    self.release(clean=left is not None, unsettled=left or ())
+                    raise
+            self._clock.sleep(POLL_SECONDS)
+
+    def _stand_by(self, may_wait: Callable[[], bool], deployment: str) -> tuple[Lease, Lease]:
         began = self._clock.monotonic()
         first_seen: dict[int, float] = {}
         while True:
@@ -151,6 +173,29 @@ class LeaseKeeper:
     def raise_epoch(self, at_least: int) -> None:
         """Before acquiring: draw only epochs above this one, after tables were lost or restored."""
         self._table.raise_epoch(at_least)
+
+    def to_settle(self, before: Lease) -> tuple[str, ...] | None:
+        """Zones that this session has to settle before it writes there; None: all of them.
+
+        After a long pause also those of a clean end: its lease may be one that came back with tables from a backup, and what was
+        written since stands in the zones' journals only. The clock decides to look more closely, never less (I2).
+        """
+        return None if self.paused(before) else before.to_settle
+
+    def paused(self, before: Lease) -> bool:
+        """Whether there was no master for long before this one."""
+        if not before.holder:
+            return False  # never held: nothing was written
+        since = self.seconds_since(before)
+        return since is None or since > LONG_PAUSE_SECONDS
+
+    def seconds_since(self, before: Lease) -> float | None:
+        """How long nobody has held the lease, from the release or the last renewal of its last holder; None: the first."""
+        if not before.holder:
+            return None
+        renewed_ms = before.expires_at_ms - int(self._times.duration * 1000)
+        ended_ms = before.released_at_ms if before.released else renewed_ms
+        return max(0.0, (self._now_ms() - ended_ms) / 1000) if ended_ms else None
 
     def start(self, ends_at_epoch: float) -> None:
         """Renew from now on, in a thread of its own; ``ends_at_epoch`` tells others when this session will end."""
@@ -212,15 +257,19 @@ class LeaseKeeper:
         """From now on ``may_write`` refuses: threads that are still busy must not write after the release."""
         self._closed = True
 
-    def release(self, *, clean: bool) -> bool:
-        """Stop renewing and give the lease back, if it is still ours. False: it was another's by then."""
+    def release(self, *, clean: bool, unsettled: Collection[str] = ()) -> bool:
+        """Stop renewing and give the lease back, if it is still ours. False: it was another's by then.
+
+        Args:
+            unsettled: see ``LeaseTable.release``.
+        """
         self._stop.set()
         if self._thread is not None:
             self._thread.join(timeout=10)
         ours = not self._lost.is_set()
         if ours:
             try:
-                self._table.release(self.lease, clean=clean)
+                self._table.release(self.lease, clean=clean, at_ms=self._now_ms(), unsettled=unsettled)
             except StoreError:
                 pass  # it expires by itself, and counts as unclean
             except NotMasterError:

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kubesync.aws.clusters import ClusterConfig
+from kubesync.aws.clusters import ClusterConfig, retains
 from kubesync.aws.listeners import Basis, Checkpoint
 from kubesync.aws.state import StateTable
 from kubesync.domain.desired import DnsRules
 from kubesync.domain.objects import Resource, ServiceKey
-from kubesync.domain.records import Zone
+from kubesync.domain.plan import Policy
+from kubesync.domain.records import Problem, Zone
 from kubesync.domain.state import KeyState
+from kubesync.session.fair_lock import FairLock
 
 # Only its master writes a key (I2), so what was read or written once in a session needs no second reading.
 CACHED_KEYS: Final = 4_000
 # Raised whenever the same objects lead to other outputs than before: every key is then planned anew.
-RULES_VERSION: Final = 1
+RULES_VERSION: Final = 3
+_LOOK_SECONDS: Final = 0.2
 
 
 @dataclass(slots=True)
@@ -28,7 +30,8 @@ class ListenerView:
 
     ``whole``: it has listed completely or resumed, so that what is not there, is not (I5). ``broken``: its version is too
     old, and it has not listed since. ``unsure``: keys that were planned while it was not whole; until they are planned
-    again its checkpoint must not be believed.
+    again its checkpoint must not be believed. ``works_since``: epoch seconds from which its watches have been accepted without
+    an error in between; 0: they are not.
     """
 
     checkpoint: Checkpoint | None = None
@@ -38,23 +41,31 @@ class ListenerView:
     unsure: set[ServiceKey] = field(default_factory=set)
     seen_version: int = 0
     written_at: float = 0.0
+    works_since: float = 0.0
 
 
 class Ledger:
-    """State of one cluster in this process. Whoever writes for the cluster holds ``lock``: transactions that check one
-    fence would collide.
+    """State of one cluster in this process. Whoever reads key states to write what follows from them holds ``lock`` from the
+    one to the other, and for no more keys than a few transactions take: others wait for it.
     """
 
     def __init__(self, config: ClusterConfig, table: StateTable) -> None:
-        self.lock = threading.RLock()
+        self.lock = FairLock()
         self.identity: str | None = None
         self.configure(config, {})
         self.tombstoned: set[ServiceKey] = set()
+        # How often each code of ``domain.reasons`` came up anew, and who is told of it.
+        self.reasons: dict[str, int] = {}
+        self.on_problems: Callable[[KeyState, Iterable[Problem]], None] | None = None
         self._table = table
         self._states: OrderedDict[ServiceKey, KeyState] = OrderedDict()
+        self._conflicts = 0
 
     def configure(self, config: ClusterConfig, checkpoints: Mapping[Resource, Checkpoint]) -> None:
         """Go by this configuration from now on, from these checkpoints."""
+        if config.deleting and retains(config):
+            # What is forgotten key by key must not look like something that has to go, not even for a moment.
+            config = config.model_copy(update={"policy": Policy.CREATE_ONLY})
         self.config = config
         self.rules = rules_of(config)
         self.sources = (Resource.SERVICES, config.endpoints_source)
@@ -67,9 +78,14 @@ class Ledger:
             self.listeners[resource] = view
 
     @property
-    def default_in_scope(self) -> bool:
-        """Whether Service default/kubernetes is among what this cluster's listeners see."""
-        return self.config.namespace in (None, "default")
+    def shows_identity(self) -> bool:
+        """Whether a list of Services holds default/kubernetes; where it does not, the cluster is asked for it."""
+        return self.config.scope.shows_identity
+
+    def reselected(self, resource: Resource) -> bool:
+        """Whether the labels that select this resource are not those by which it was listed last."""
+        stored = self.listeners[resource].checkpoint
+        return stored is not None and stored.selector != self.config.scope.labels_of(resource)
 
     @property
     def basis(self) -> Basis:
@@ -88,6 +104,12 @@ class Ledger:
 
     def remember(self, state: KeyState) -> None:
         """Keep what was read or written last, and note tombstones that a later sweep may drop."""
+        known = self._states.get(state.key)
+        fresh = {*state.problems}.difference(known.problems) if known is not None else ()
+        for problem in fresh:
+            self.reasons[problem.code] = self.reasons.get(problem.code, 0) + 1
+        if fresh and self.on_problems is not None:
+            self.on_problems(state, fresh)
         self._states[state.key] = state
         if state.tombstoned:
             self.tombstoned.add(state.key)
@@ -105,6 +127,16 @@ class Ledger:
         for key in keys:
             self._states.pop(key, None)
 
+    @property
+    def conflicts(self) -> int:
+        """How many names somebody else holds, as far as is known here (open keys are); the last known while a write goes on."""
+        if self.lock.acquire(timeout=_LOOK_SECONDS):
+            try:
+                self._conflicts = sum(len(state.conflicts) for state in self._states.values())
+            finally:
+                self.lock.release()
+        return self._conflicts
+
     def generations(self) -> dict[Resource, int]:
         """The generation of each listener's store, from 1."""
         return {resource: max(1, view.generation) for resource, view in self.listeners.items()}
@@ -118,6 +150,11 @@ class Ledger:
         }
 
 
+def unpaused(ledgers: Mapping[str, Ledger]) -> list[str]:
+    """The clusters that are not disabled, those that are being deleted included."""
+    return sorted(name for name, ledger in ledgers.items() if not ledger.config.paused)
+
+
 def rules_of(config: ClusterConfig) -> DnsRules:
     """The part of a configuration that decides about records."""
     return DnsRules(
@@ -129,4 +166,5 @@ def rules_of(config: ClusterConfig) -> DnsRules:
         srv=config.srv,
         load_balancer_cluster_ips=config.load_balancer_cluster_ips,
         load_balancer_alias=config.load_balancer_alias,
+        opt_in=config.opt_in,
     )

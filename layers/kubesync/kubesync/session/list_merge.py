@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import batched
 from typing import Final
 
 from kubesync.aws.listeners import ListenerTable
-from kubesync.aws.state import StateTable
+from kubesync.aws.state import BUCKETS, StateTable
 from kubesync.aws.store import Action
-from kubesync.domain.merge import judge_absences, with_observations, without_parts, without_tombstones
+from kubesync.domain.merge import (
+    judge_absences,
+    with_observations,
+    without_disproved,
+    without_parts,
+    without_tombstones,
+)
 from kubesync.domain.objects import Resource, ServiceKey, Snapshot
 from kubesync.domain.state import KeyState, PartId
 from kubesync.session.ledger import Ledger
 from kubesync.session.sightings import LivePart, Sightings, absent_from, live_parts, moved_in
 
-KEYS_AT_A_TIME: Final = 200
+NOT_ANSWERED: Final = "not answered"
+"""The uid of no object: what is not known is not taken for the same cluster (I5)."""
 
 type PartsOfKeys = dict[ServiceKey, list[PartId]]
 
@@ -31,11 +37,14 @@ class Absences:
 
 
 class ListMerge:
-    """Merges snapshots with the stored keys of a cluster; the caller holds the ledger's lock.
+    """Merges snapshots with the stored keys of a cluster: ``take`` once, then ``seen`` key by key, under the ledger's lock.
+
+    What is read first (creation times, live parts) nobody but the cluster's worker changes, so that the lock is only needed bucket
+    by bucket, to keep the states that are remembered whole.
 
     Args:
-        probed: the uid of Service default/kubernetes as the cluster was asked for it, where its services were not listed
-            (None: cannot be known).
+        probed: the uid of Service default/kubernetes as the cluster was asked for it, where no list tells (None: cannot be
+            known; NOT_ANSWERED: could not be asked).
         forced: a person lets held deletions through.
     """
 
@@ -44,60 +53,66 @@ class ListMerge:
         self._table = table
         self._probed = probed
         self._forced = forced
+        self._sightings = Sightings()
+        self._snapshots: Mapping[Resource, Snapshot] = {}
+        self._found = Absences()
         self.held: dict[Resource, str] = {}
         self.identity_actions: tuple[Action, ...] = ()
 
-    def pairs(
-        self, sightings: Sightings, snapshots: Mapping[Resource, Snapshot]
-    ) -> Iterator[tuple[KeyState, KeyState]]:
-        """Every key of the cluster as stored and as merged, oldest Service first. Reads the whole state once (I7)."""
+    def take(self, sightings: Sightings, snapshots: Mapping[Resource, Snapshot]) -> list[ServiceKey]:
+        """Compare lists with everything that is stored, read once (I7). Returns every key, oldest Service first."""
         created: dict[ServiceKey, str] = {}
         parts: list[LivePart] = []
-        for state in self._table.load_all(self._ledger.config.name):
-            created[state.key] = state.service.created_at if state.service is not None else ""
-            parts += live_parts(state, snapshots)
-            self._ledger.remember(state)
+        slices_of_old: list[LivePart] = []
+        unused = {Resource.ENDPOINTSLICES} - self._ledger.listeners.keys()
+        for bucket in range(BUCKETS):
+            with self._ledger.lock:
+                for state in self._table.load_bucket(self._ledger.config.name, bucket):
+                    created[state.key] = state.service.created_at if state.service is not None else ""
+                    parts += live_parts(state, snapshots)
+                    slices_of_old += live_parts(state, unused)
+                    self._ledger.remember(state)
         for key in sightings.by_key:
             created[key] = sightings.created_at(key) or created.get(key, "")
-        absences = self._absences(snapshots, parts)
-        self.held = absences.reasons
-        self._forget_slices(absences.gone.get(Resource.ENDPOINTSLICES, {}), sightings)
-        return self._merged(created, sightings, snapshots, absences)
+        self._sightings, self._snapshots = sightings, snapshots
+        self._found = self._absences(snapshots, parts)
+        self.held = self._found.reasons
+        self._forget_slices(self._found.gone.get(Resource.ENDPOINTSLICES, {}), sightings)
+        self._forget_slices(_by_key(slices_of_old), sightings)  # their parts are dropped
+        return sorted(created, key=lambda key: (created[key], key))
 
-    def _merged(
-        self,
-        created: Mapping[ServiceKey, str],
-        sightings: Sightings,
-        snapshots: Mapping[Resource, Snapshot],
-        absences: Absences,
-    ) -> Iterator[tuple[KeyState, KeyState]]:
+    def seen(self, before: KeyState) -> KeyState:
+        """A key as stored, merged with the lists and with the events that followed them."""
         generations = self._ledger.generations()
-        for keys in batched(sorted(created, key=lambda key: (created[key], key)), KEYS_AT_A_TIME):
-            for key, before in self._ledger.states(keys).items():
-                # Absences first: an object that came back after the list is in the events that follow it.
-                after = before
-                for resource, snapshot in snapshots.items():
-                    generation = generations[resource]
-                    gone, held = absences.gone[resource].get(key, ()), absences.held[resource].get(key, ())
-                    after = without_parts(after, gone, snapshot, generation, hold=False)
-                    after = without_parts(after, held, snapshot, generation, hold=True)
-                after = with_observations(after, sightings.by_key.get(key, ()), generations)
-                yield before, without_tombstones(self._of_one_source(after), self._ledger.floors())
+        # Absences first: an object that came back after the list is in the events that follow it.
+        after, key = before, before.key
+        for resource, snapshot in self._snapshots.items():
+            generation = generations[resource]
+            gone, held = self._found.gone[resource].get(key, ()), self._found.held[resource].get(key, ())
+            # Not those that an earlier try has made tombstones of, or dropped.
+            live = {part_id for part_id, part in before.parts.items() if not part.deleted}
+            after = without_parts(after, live.intersection(gone), snapshot, generation, hold=False)
+            after = without_parts(after, live.intersection(held), snapshot, generation, hold=True)
+            after = without_disproved(after, self._sightings.by_key.get(key, ()), snapshot, generation)
+        after = with_observations(after, self._sightings.by_key.get(key, ()), generations)
+        return without_tombstones(self._of_one_source(after), self._ledger.floors())
 
     def _absences(self, snapshots: Mapping[Resource, Snapshot], parts: list[LivePart]) -> Absences:
         found = Absences()
         uid = self._identify(snapshots.get(Resource.SERVICES))
-        scope = self._ledger.config.namespace
+        scope = self._ledger.config.scope
         for resource, snapshot in snapshots.items():
             absent = absent_from(snapshot, parts, self._ledger.listeners[resource].generation)
-            # Objects that a changed configuration put out of scope are not missing from the list: nobody listed them.
-            missing = [part for part in absent if scope is None or part.key.namespace == scope]
-            unlisted = [part for part in absent if scope is not None and part.key.namespace != scope]
-            in_scope = (part for part in parts if scope is None or part.key.namespace == scope)
-            live = sum(1 for part in in_scope if part.part_id.resource is resource)
+            in_scope = [part for part in absent if scope.holds(part.key.namespace)]
+            same = not in_scope or self._same_cluster(uid)
+            # Objects that a changed configuration put out of scope are not missing from the list: nobody listed them. Which
+            # those are by their labels only the API server can say, and that of another cluster is not asked.
+            believed = same and self._ledger.reselected(resource)
+            missing = [] if believed else in_scope
+            unlisted = absent if believed else [part for part in absent if not scope.holds(part.key.namespace)]
+            live = sum(1 for part in parts if part.part_id.resource is resource and scope.holds(part.key.namespace))
             # Listed, at another Service: no absence that could be doubted.
             moved = moved_in(snapshot, parts, self._ledger.listeners[resource].generation)
-            same = not missing or self._same_cluster(uid, resource)
             verdict = judge_absences(live, len(missing), same_cluster=same, forced=self._forced)
             found.gone[resource] = _by_key([*moved, *unlisted, *(missing if verdict.believed else ())])
             found.held[resource] = {} if verdict.believed else _by_key(missing)
@@ -123,22 +138,20 @@ class ListMerge:
     # --- whose cluster is this (I5) ---
 
     def _identify(self, services: Snapshot | None) -> str | None:
-        """The uid of Service default/kubernetes in the list, empty where it is not in it; None without such a list."""
-        if services is None or not self._ledger.default_in_scope:
-            return None
-        uid = next((i.uid for i in services.items if (i.namespace, i.name) == ("default", "kubernetes")), "")
-        if uid and (self._ledger.identity is None or self._forced or uid == self._ledger.identity):
-            self._ledger.identity = uid
-            self.identity_actions = (ListenerTable.put_identity(self._ledger.config.name, uid),)
+        """The uid of Service default/kubernetes, empty where a list that should hold it does not; None: not known."""
+        if services is None or not self._ledger.shows_identity:
+            uid = self._probed
+        else:
+            uid = next((i.uid for i in services.items if (i.namespace, i.name) == ("default", "kubernetes")), "")
+        known = uid if services is not None and uid != NOT_ANSWERED else None
+        if known and (self._ledger.identity is None or self._forced or known == self._ledger.identity):
+            self._ledger.identity = known
+            self.identity_actions = (ListenerTable.put_identity(self._ledger.config.name, known),)
         return uid
 
-    def _same_cluster(self, uid: str | None, resource: Resource) -> bool:
-        remembered = self._ledger.identity
-        if remembered is None or not self._ledger.default_in_scope:
-            return True
-        if uid is None and resource is not Resource.SERVICES:
-            return self._probed is None or self._probed == remembered
-        return uid == remembered
+    def _same_cluster(self, uid: str | None) -> bool:
+        """Whether nothing says that this is another cluster than the one that is remembered."""
+        return self._ledger.identity is None or uid is None or uid == self._ledger.identity
 
 
 def _by_key(parts: Iterable[LivePart]) -> PartsOfKeys:

@@ -73,7 +73,8 @@ class ListenerEvents:
 class Listener:
     """Runs one reflector and counts what it does. Implements WatchSink.
 
-    ``last_error``: the newest one. ``refused``: the same, where trying again will not help; empty otherwise.
+    ``last_error``: the newest one. ``refused``: the same, where trying again will not help. ``failing``: the same, after
+    several in a row with nothing that worked in between. None otherwise.
     """
 
     def __init__(
@@ -81,8 +82,9 @@ class Listener:
     ) -> None:
         self.resource = resource
         self.report = ListenerReport(cluster, resource.value)
-        self.last_error = ""
-        self.refused = ""
+        self.last_error: ListenerError | None = None
+        self.refused: ListenerError | None = None
+        self.failing: ListenerError | None = None
         self._reflector = reflector
         self._window = window
         self._events = events
@@ -126,12 +128,12 @@ class Listener:
 
     def on_snapshot(self, snapshot: Snapshot) -> None:
         self.report.lists += 1
-        self.refused = ""
+        self.refused = self.failing = None
         self._window.snapshot(snapshot)
 
     def on_resumed(self) -> None:
         self.report.resumed = self.report.resumed or not self.report.lists
-        self.refused = ""
+        self.refused = self.failing = None
         self._events.resumed(self.resource)
 
     def on_stale(self) -> None:
@@ -139,8 +141,9 @@ class Listener:
 
     def on_error(self, error: ListenerError, *, consecutive: int) -> None:
         self.report.errors[error.code.key] = self.report.errors.get(error.code.key, 0) + 1
-        self.last_error = f"{error.code.key}: {error.message}"
-        self.refused = self.last_error if consecutive >= _REFUSED_AFTER and _will_last(error) else ""
+        self.last_error = error
+        self.failing = error if consecutive >= _REFUSED_AFTER else None
+        self.refused = error if self.failing and _will_last(error) else None
         self._events.error(self.resource, error)
 
 

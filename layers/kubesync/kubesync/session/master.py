@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections import ChainMap
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import ClassVar, Final
 
@@ -13,40 +15,42 @@ from aws_lambda_powertools import Logger
 from kubesync.aws.audit import AuditTable
 from kubesync.aws.claims import ClaimTable
 from kubesync.aws.clusters import ClusterConfig, ClusterTable
-from kubesync.aws.fences import raise_fence
 from kubesync.aws.inflight import InflightTable
-from kubesync.aws.lease import held_check
-from kubesync.aws.listeners import ListenerTable
-from kubesync.aws.state import StateTable
+from kubesync.aws.listeners import ListenerTable, Remembered
+from kubesync.aws.named_upstreams import NamedUpstreamTable
+from kubesync.aws.state import Queued, StateTable
 from kubesync.aws.store import Store
-from kubesync.aws.upstreams import UpstreamTable, timestamp
+from kubesync.aws.store_calls import StoreCalls
+from kubesync.aws.upstreams import UpstreamTable
 from kubesync.aws.zone_problems import ZoneProblemTable
 from kubesync.aws.zones import ZoneClient
 from kubesync.clock import Clock
 from kubesync.domain.batches import BatchLimits
-from kubesync.domain.errors import (
-    ErrorCode,
-    ListenerError,
-    NotMasterError,
-    StoreBusyError,
-    StoreError,
-    StoreOutcomeUnknownError,
-)
-from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.domain.errors import ErrorCode, NotMasterError
+from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import KeyState
+from kubesync.session.abreast import abreast
 from kubesync.session.closer import Closer
 from kubesync.session.cluster_runner import ClusterRunner, RunnerEvents
+from kubesync.session.composer import Composer, ComposerMeans
+from kubesync.session.fencing import Fencing
+from kubesync.session.figures import fill, so_far
+from kubesync.session.former_clusters import FormerClusters
 from kubesync.session.lease_keeper import LeaseKeeper
-from kubesync.session.ledger import Ledger
+from kubesync.session.ledger import Ledger, unpaused
+from kubesync.session.listener_notes import ListenerNotes
+from kubesync.session.named_referrals import NamedReferrals
+from kubesync.session.newer_items import remembered, unless_newer
 from kubesync.session.patience import patiently
 from kubesync.session.planner import Tables
 from kubesync.session.ports import Connector, Progress
 from kubesync.session.reclaim import Reclaimer
 from kubesync.session.recorder import Means, Mode, Recorded, Recorder
-from kubesync.session.report import SessionReport, percentiles
-from kubesync.session.transactor import StaleStateError, Transactor
+from kubesync.session.report import SessionReport
+from kubesync.session.transactor import Transactor
 from kubesync.session.zone_ground import ZoneMeans
 from kubesync.session.zone_pool import ZonePool
+from kubesync.session.zone_writer import ZoneWriter
 from kubesync.settings import Settings
 
 logger = Logger(service="kubesync", child=True)
@@ -64,16 +68,20 @@ class MasterParts:
     connector: Connector
     settings: Settings
     clock: Clock
+    counted: StoreCalls = field(default_factory=StoreCalls)
 
 
 class Master:
     """Everything that one master runs. Methods are called from the session's own thread unless they say otherwise.
 
-    ``pool_type`` and ``runner_type`` say who runs zones and clusters: threads, unless a test steps them by hand.
+    ``pool_type``, ``runner_type``, ``composer_type`` and ``beside`` say who runs what: threads, unless a test steps them.
+    ``reads_at_once``: in how many threads a take-over reads; fewer than the store's client has connections.
     """
 
     pool_type: ClassVar[type[ZonePool]] = ZonePool
     runner_type: ClassVar[type[ClusterRunner]] = ClusterRunner
+    composer_type: ClassVar[type[Composer]] = Composer
+    reads_at_once: ClassVar[int] = 16
 
     def __init__(
         self,
@@ -96,39 +104,64 @@ class Master:
         settings, store, clock = parts.settings, parts.store, parts.clock
         self.clusters = ClusterTable(store)
         self.listeners = ListenerTable(store)
-        self.tables = Tables(StateTable(store), ClaimTable(store), UpstreamTable(store))
+        self.tables = Tables(StateTable(store), ClaimTable(store), UpstreamTable(store), NamedReferrals(settings.shard))
         self.inflight = InflightTable(store, settings.shard)
         self.audit = AuditTable(store, report.session, settings.audit_retention_days * 86_400)
-        held = held_check(settings.shard, epoch)
-        self.transactor = Transactor(store, epoch, keeper.may_write, clock, held)
-        self.fenced: set[str] = set()
+        self.transactor = Transactor(store, epoch, keeper.may_write, clock, settings.shard)
+        self._fencing = Fencing(store, settings.shard, epoch, self._patiently)
+        self.fenced = self._fencing.raised
         self._inherited: dict[str, set[ServiceKey]] = {}
         self._inheriting = threading.Lock()
         self._queues_taken: set[str] = set()
-        self.closer = Closer(self.ledgers, self.tables, self.transactor, self.audit, clock, self.fenced, self._heirs)
+        self.former = FormerClusters(self.tables.state, self._fencing.raise_one)
+        known = ChainMap(self.ledgers, self.former.ledgers)
+        self.closer = Closer(known, self.tables, self.transactor, self.audit, clock, self.fenced, self._heirs)
+        of_tables = NamedUpstreamTable(store), self.tables.upstreams, self.tables.named, self.transactor, self.audit
+        of_master = clock, self.ledgers, self.not_master, self.reads_at_once
+        self.composer = self.composer_type(ComposerMeans(settings.shard, *of_tables, *of_master))
         self._reclaimer = Reclaimer(parts.zones, self.ledgers, self.recorders, self.closer)
         self._keeper = keeper
         self.deadline = 0.0
         self._clean = False
         self._held = False
         self.pool: ZonePool | None = None
+        self.unsettled: frozenset[str] = frozenset()
+        self._notes = ListenerNotes(
+            *(report.session, self.ledgers, self.listeners, self.audit, self.transactor, clock),
+            *(progress, self.not_master),
+        )
+
+    @staticmethod
+    def beside(name: str, run: Callable[[], None]) -> threading.Thread | None:
+        """Run something beside the caller, in a thread that may be left behind. None: it has been run."""
+        thread = threading.Thread(target=run, name=name, daemon=True)
+        thread.start()
+        return thread
 
     # --- taking over ---
 
-    def take_over(self, *, clean: bool, hold_zones: bool = False) -> None:
+    def take_over(self, *, clean: bool, unsettled: Collection[str] = (), hold_zones: bool = False) -> None:
         """Raise fences, before any state is read; then find out what is open, and settle what an unclean end left behind.
 
         Args:
+            clean: the last master ended cleanly, apart from the zones that it left ``unsettled``.
             hold_zones: write no zone before ``release_zones``.
         """
         configs = self._patiently(lambda: list(self.clusters.all(self.parts.settings.shard)))
+        self._fencing.take_over([config.name for config in configs])
+        found = remembered(self.listeners, [config.name for config in configs], self._patiently)
         for config in configs:
-            self._patiently(partial(self._fence, config.name))
-        for config in configs:
-            self._patiently(partial(self._register, config))
+            if config.name in found:
+                self._register(config, found[config.name])
+        self._patiently(self.composer.load)
         zones = {zone.id: zone for ledger in self.ledgers.values() for zone in ledger.rules.zones}
         self.pool = self.pool_type(
-            self._zone_means(), self.parts.clock, clean=clean, zones=zones, on_not_master=self._not_master
+            self._zone_means(),
+            self.parts.clock,
+            clean=clean,
+            unsettled=unsettled,
+            zones=zones,
+            on_not_master=self.not_master,
         )
         self._clean, self._held = clean, True
         if not hold_zones:
@@ -138,31 +171,32 @@ class Master:
         """Begin to write zones: settle what an unclean end left behind, then what is open."""
         assert self.pool is not None
         self._held = False
-        if not self._clean:
-            self.pool.settle(self._patiently(lambda: list(self.inflight.zones())))
-        for name in list(self.ledgers):
-            self._patiently(partial(self._take_queue, name))
+        left = self.pool.unsettled if self._clean else self._patiently(lambda: list(self.inflight.zones()))
+        # What is in flight may be of clusters that are not served any more.
+        for zone_id, inflight in zip(left, self._abreast(unless_newer(self.inflight.read), list(left)), strict=True):
+            self._patiently(partial(self.former.house_all_of, inflight, zone_id, frozenset(self.ledgers)))
+        self.pool.settle(left)
+        names = unpaused(self.ledgers)
+        for name, queued in zip(names, self._abreast(unless_newer(self.tables.state.queued), names), strict=True):
+            take = unless_newer(partial(self._take_queue, name))
+            if queued is None or not self._patiently(partial(take, queued)):
+                self.forget(name)
+
+    def _abreast[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R]:
+        return abreast(lambda thing: self._patiently(lambda: call(thing)), things, self.reads_at_once)
 
     def _patiently[T](self, call: Callable[[], T]) -> T:
         return patiently(call, self.transactor.check, self.parts.clock, self.deadline)
 
-    def _fence(self, cluster: str) -> None:
-        epoch = self.transactor.epoch
-        try:
-            raise_fence(self.parts.store, cluster, epoch, held_check(self.parts.settings.shard, epoch))
-        except StoreOutcomeUnknownError as unknown:
-            raise StoreBusyError(str(unknown)) from unknown  # the same again does no harm
-        self.fenced.add(cluster)
-
-    def _register(self, config: ClusterConfig) -> None:
+    def _register(self, config: ClusterConfig, found: Remembered) -> None:
         ledger = self.ledgers.get(config.name)
-        checkpoints = self.listeners.checkpoints(config.name)
         if ledger is None:
-            ledger = Ledger(config, self.tables.state)
-            ledger.identity = self.listeners.identity(config.name)
+            ledger = self.former.ledgers.get(config.name) or Ledger(config, self.tables.state)
+            ledger.identity = found.identity
             self.ledgers[config.name] = ledger
+            self.former.ledgers.pop(config.name, None)
         with ledger.lock:
-            ledger.configure(config, checkpoints)
+            ledger.configure(config, found.checkpoints)
         self.recorders[config.name] = Recorder(ledger, self.means(config))
 
     def means(self, config: ClusterConfig) -> Means:
@@ -178,17 +212,18 @@ class Master:
             lambda: self.parts.connector.identity(config),
         )
 
-    def _take_queue(self, cluster: str) -> None:
-        queued = self.tables.state.queued(cluster)
+    def _take_queue(self, cluster: str, queued: Queued) -> bool:
         ledger = self.ledgers[cluster]
         with ledger.lock:
             states = list(ledger.states(queued.marks).values())
             ledger.states(queued.unswept)  # known from now on, so that they are swept when there is time
         if states:
-            self.opened(states, None)
+            assert self.pool is not None
+            self.pool.add(states, inherited=True)
         if queued.heirs:
             self._inherited[cluster] = queued.heirs
         self._queues_taken.add(cluster)
+        return True
 
     def _zone_means(self) -> ZoneMeans:
         settings = self.parts.settings
@@ -211,14 +246,15 @@ class Master:
     # --- clusters ---
 
     def start(self) -> None:
-        """Watch every cluster that is not being deleted."""
+        """Watch every cluster that is neither being deleted nor disabled, and compose; also where there is no cluster."""
+        self.composer.start()
         for name, ledger in list(self.ledgers.items()):
-            if not ledger.config.deleting:
+            if not (ledger.config.deleting or ledger.config.paused):
                 self.start_cluster(name)
 
     def start_cluster(self, name: str, relist: Mode | None = None) -> ClusterRunner:
         """Start the runner of a registered cluster; ``relist``: by listing, taken this way."""
-        told = RunnerEvents(self.opened, self._heirs, self._listener_error, self._not_master, self.progress)
+        told = RunnerEvents(self.opened, self._heirs, self._notes.listener_error, self.not_master, self.progress)
         runner = self.runner_type(
             self.ledgers[name],
             self.recorders[name],
@@ -230,6 +266,7 @@ class Master:
         with self._inheriting:
             self.runners[name] = runner
             heirs = self._inherited.pop(name, None)
+        self.composer.start()
         runner.start(self.deadline, relist)
         if heirs:
             runner.replan(heirs)
@@ -237,11 +274,13 @@ class Master:
 
     def adopt(self, config: ClusterConfig) -> None:
         """Begin with a cluster that was registered, or go on with a changed configuration."""
-        if config.name not in self.fenced:
-            self._patiently(partial(self._fence, config.name))
-        self._register(config)
-        if config.name not in self._queues_taken:
-            self._take_queue(config.name)
+        name = config.name
+        self._fencing.adopt(name)
+        self._register(config, self.listeners.remembered([name])[name])
+        if config.paused:
+            self._queues_taken.discard(name)  # what stays open is taken up when it is enabled again
+        elif name not in self._queues_taken:
+            self._take_queue(name, self.tables.state.queued(name))
 
     def stop_cluster(self, name: str, code: ErrorCode, deadline: float) -> None:
         """End a cluster's listeners at once, record what they had read, and note how they ended."""
@@ -250,14 +289,22 @@ class Master:
             return
         runner.stop(code)
         runner.join(deadline)
-        self._note_end(runner, code)
+        self._notes.ended(runner, code)
         self._ended.append(runner)
 
     def forget(self, name: str) -> None:
-        """A cluster is gone for good."""
+        """A cluster is served no more. What is under way for it is still closed."""
+        ledger = self.ledgers.get(name)
+        if ledger is not None:
+            self.former.keep(name, ledger)
         self.ledgers.pop(name, None)
         self.recorders.pop(name, None)
         self._queues_taken.discard(name)
+        self.fenced.discard(name)
+
+    def without(self, cluster: str) -> list[Future[None]]:
+        """Futures, all done once no batch that holds something of a cluster is under way in any zone."""
+        return [] if self.pool is None else self.pool.without(cluster)
 
     # --- told by runners and zone writers, from their threads ---
 
@@ -283,53 +330,17 @@ class Master:
                     continue
             runner.replan([key])
 
-    def _not_master(self, error: NotMasterError) -> None:
+    def not_master(self, error: NotMasterError) -> None:
+        """Another master writes: end the session. Any thread."""
         self._end(ErrorCode.NOT_MASTER, str(error))
-
-    def _listener_error(self, cluster: str, resource: Resource, error: ListenerError) -> None:
-        details: dict[str, object] = {"cluster": cluster, "resource": resource.value, "message": error.message}
-        if error.status is not None:
-            details["status"] = error.status
-        self.progress("error", {"key": error.code.key, **details})
-        self._note(cluster, resource, error.code, error.message, error.status)
-
-    def _note(self, cluster: str, resource: Resource, code: ErrorCode, message: str, status: int | None = None) -> None:
-        now = self.parts.clock.epoch()
-        fields: dict[str, object] = {"code": int(code), "key": code.key, "message": message}
-        if status is not None:
-            fields["status"] = status
-        token, session = self.transactor.token(), self.report.session
-        count = self.listeners.count_error(cluster, resource, code, fields, timestamp(now), session)
-        history = self.audit.error(cluster, {"resource": resource.value, **fields}, now)
-        ledger = self.ledgers.get(cluster)
-        if ledger is None:
-            return
-        if not ledger.lock.acquire(timeout=_NOTES_SECONDS):
-            logger.warning("an error could not be persisted in time", cluster=cluster, code=code.key)
-            return
-        try:
-            if code is ErrorCode.NOT_MASTER:
-                self.transactor.last_word(cluster, [count, history], token)
-            else:
-                self.transactor.run([cluster], [count, history], token)
-        except NotMasterError as lost:
-            self._not_master(lost)
-        except (StoreError, StaleStateError) as failed:
-            logger.warning("an error could not be persisted", cluster=cluster, code=code.key, error=str(failed))
-        finally:
-            ledger.lock.release()
-
-    def _note_end(self, runner: ClusterRunner, code: ErrorCode) -> None:
-        for listener in runner.listeners:
-            self._note(runner.ledger.config.name, listener.resource, code, _ENDED[code])
 
     # --- the end ---
 
     def settle_down(self, deadline: float) -> None:
-        """Wait until no zone has anything to do right now, or until the deadline."""
+        """Wait until no zone has anything to do right now, until the deadline, or until the session has to end."""
         assert self.pool is not None
         clock = self.parts.clock
-        while not self.pool.quiet and clock.monotonic() < deadline:
+        while not self.pool.quiet and clock.monotonic() < deadline and not self.ending():
             self._keeper.may_write()
             clock.sleep(0.05)
 
@@ -340,7 +351,7 @@ class Master:
             abandon: the lease is another's: write nothing more than, where no fence forbids it, that it was lost.
 
         Returns:
-            Whether everything has ended and no outcome is unknown.
+            Whether everything has ended and no outcome is unknown, but in the zones that are ``unsettled``.
         """
         running = list(self.runners.values())
         clock = self.parts.clock
@@ -353,48 +364,34 @@ class Master:
             runner.wind_up(listen_until, drain_until, abandon=abandon)
         joined = [runner.join(drain_until, abandon=abandon) for runner in running]
         clean = all(joined) and not any(runner.failed for runner in [*running, *self._ended])
+        self.composer.stop(drain_until, abandon=abandon)
         if self.pool is not None:
-            clean = self.pool.drain(self.parts.clock.monotonic() + 1.0 if abandon else drain_until) and clean
+            self.pool.drain(self.parts.clock.monotonic() + 1.0 if abandon else drain_until)
+            self.unsettled = self.pool.unsettled
+        clean = self.composer.join() and clean
         if clock.monotonic() < drain_until or abandon:
             self.transactor.until_monotonic = max(drain_until, clock.monotonic() + _NOTES_SECONDS)
             for runner in running:
-                self._note_end(runner, code)
+                self._notes.ended(runner, code)
         # Zones that were held back after an unclean end are still to be settled, by whoever comes next.
         clean = clean and (self._clean or not self._held)
-        if not clean:
+        if not clean or self.unsettled:
             self._keeper.give_up_writing()
         self._fill_report([*self._ended, *running])
         return clean
 
+    def so_far(self) -> SessionReport:
+        """What the session has come to by now, for its metrics."""
+        return so_far(self.report, self._ended, dict(self.runners), self._writers(), self._conflicts)
+
+    def _conflicts(self, cluster: str) -> int:
+        ledger = self.ledgers.get(cluster)
+        return 0 if ledger is None else ledger.conflicts
+
+    def _writers(self) -> Mapping[str, ZoneWriter]:
+        return {} if self.pool is None else self.pool.writers
+
     def _fill_report(self, runners: list[ClusterRunner]) -> None:
-        report = self.report
-        lags: list[float] = []
-        for runner in runners:
-            report.clusters.append(runner.report)
-            report.listeners += [listener.report for listener in runner.listeners]
-        for zone_id, writer in (self.pool.writers if self.pool is not None else {}).items():
-            counted = writer.report
-            lags += counted.lags
-            report.zones.append(
-                {
-                    "zone": zone_id,
-                    "batches": counted.batches,
-                    "changes": counted.changes,
-                    "refused": counted.refused,
-                    "throttled": counted.throttled,
-                    "unknown": counted.unknown,
-                    "problem": counted.problem,
-                    "remark": counted.remark,
-                }
-            )
-        report.lag = percentiles(lags)
-        report.transactions = {"sent": self.transactor.sent, "repeated": self.transactor.repeated}
-
-
-_ENDED = {
-    ErrorCode.WORKER_EXITING: "the process was told to end",
-    ErrorCode.CONFIG_DELETE: "the cluster's configuration was deleted",
-    ErrorCode.CONFIG_UPDATE: "the cluster's configuration was changed",
-    ErrorCode.NOT_MASTER: "the lease was lost",
-    ErrorCode.MAX_RUNTIME: "the session's time was up",
-}
+        fill(self.report, runners, self._writers())
+        self.report.named_upstreams = asdict(self.composer.report)
+        self.report.transactions = {"sent": self.transactor.sent, "repeated": self.transactor.repeated}

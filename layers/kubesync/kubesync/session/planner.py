@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from aws_lambda_powertools import Logger
 
@@ -19,11 +19,12 @@ from kubesync.domain.desired import Desired, desired
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.plan import Assignment, assign_names, changes_of
 from kubesync.domain.records import Node, Problem
-from kubesync.domain.state import KeyState, Name, OpenMark, UpstreamState, names_of
+from kubesync.domain.state import KeyState, Name, OpenMark, PartId, UpstreamState, names_of
 from kubesync.domain.upstreams import digest
 from kubesync.session.claim_book import ClaimBook
 from kubesync.session.key_writes import NO_NOTES, KeyWrite, Notes, Piece
 from kubesync.session.ledger import Ledger
+from kubesync.session.named_referrals import NamedReferrals
 
 logger = Logger(service="kubesync", child=True)
 
@@ -35,6 +36,7 @@ class Tables:
     state: StateTable
     claims: ClaimTable
     upstreams: UpstreamTable
+    named: NamedReferrals = field(default_factory=NamedReferrals)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class Planner:
         clock_epoch: current time in seconds since 1970, for labels only.
         removing: the cluster is being deleted: every key's outputs go.
         distrust_upstreams: look at what really stands in the upstreams table (a full resync).
+        listed: resources whose complete lists are being recorded: for the keys given here their views are whole already.
         doubted: upstreams that turned out not to stand in the table as they were written.
     """
 
@@ -65,6 +68,7 @@ class Planner:
         *,
         removing: bool = False,
         distrust_upstreams: bool = False,
+        listed: AbstractSet[Resource] = frozenset(),
         doubted: AbstractSet[str] = frozenset(),
     ) -> None:
         self._ledger = ledger
@@ -72,6 +76,7 @@ class Planner:
         self._now = clock_epoch
         self._removing = removing
         self._distrust_upstreams = distrust_upstreams
+        self._listed = listed
         self._doubted = doubted
         self._book = ClaimBook(tables.claims, tables.state, fenced_here)
 
@@ -107,15 +112,16 @@ class Planner:
         views = self._ledger.listeners
         if self._removing:
             return Desired({}, {}, ())
-        for view in views.values():
-            if view.whole:
+        whole = {resource for resource, view in views.items() if view.whole or resource in self._listed}
+        for resource, view in views.items():
+            if resource in whole:
                 view.unsure.discard(seen.key)
             else:
                 view.unsure.add(seen.key)
-        if not views[Resource.SERVICES].whole:
+        if Resource.SERVICES not in whole:
             return Desired(None, None, ())
         source = self._ledger.config.endpoints_source
-        endpoints = seen.endpoints(source) if views[source].whole else None
+        endpoints = seen.endpoints(source) if source in whole else None
         try:
             return desired(seen.key, seen.service, endpoints, self._ledger.rules)
         except Exception as error:  # a fault of ours that one object brings out must not stop the others (I4)
@@ -162,6 +168,8 @@ class Planner:
         pieces: list[Piece] = []
         entries: list[Entry] = []
         after = seen
+        of_records = _cause(why, before, seen, endpoints=seen.service is None or seen.service.headless)
+        of_nodes = _cause(why, before, seen, endpoints=True)
         problems = [*want.problems, *_problems_of_parts(seen)]
         if want.records is None:
             problems += [p for p in seen.problems if p.code == "NameTaken"]
@@ -172,13 +180,13 @@ class Planner:
             after, of_names = self._names(before, after, assignment)
             pieces += of_names
         if want.upstreams is not None:
-            after, of_upstreams, changed = self._upstreams(after, want.upstreams, stands, why)
+            after, of_upstreams, changed = self._upstreams(after, want.upstreams, stands, of_nodes)
             pieces += of_upstreams
             entries += changed
         problems += conflict_problems(after.conflicts)
         after = replace(after, problems=tuple(sorted(set(problems))))
-        after = self._opened(before, after)
-        entries += _record_entries(before, after, why)
+        after = self._opened(before, after, of_records)
+        entries += _record_entries(before, after, of_records)
         if after == before and not pieces:
             return None
         return KeyWrite(before, after, tuple(pieces), tuple(entries))
@@ -228,7 +236,8 @@ class Planner:
                 continue
             state, actions = table.put(upstream, stored, nodes, self._now())
             upstreams[upstream] = state
-            pieces.append(Piece(tuple(actions), _upstream(upstream, state)))
+            notes = self._tables.named.notes(upstream, state.version)
+            pieces.append(Piece((*actions, *notes), _upstream(upstream, state)))
             before_text = None if known is None else f"version {known.version}"
             after_text = f"version {state.version}, {len(nodes)} nodes"
             entries.append(Entry(f"upstream {upstream}", before_text, after_text, why, str(seen.key)))
@@ -236,7 +245,8 @@ class Planner:
             known = upstreams.pop(upstream)
             stored = stands.get(upstream) if self._doubts(upstream, seen) else known
             actions = table.remove(upstream, stored, self._now())
-            pieces.append(Piece(tuple(actions), _upstream(upstream, None)))
+            notes = self._tables.named.notes(upstream, known.version + 1)
+            pieces.append(Piece((*actions, *notes), _upstream(upstream, None)))
             entries.append(Entry(f"upstream {upstream}", f"version {known.version}", None, why, str(seen.key)))
         return replace(seen, upstreams=upstreams), pieces, entries
 
@@ -244,11 +254,29 @@ class Planner:
         """Whether the table has to be asked about an upstream, rather than the key's own state."""
         return self._distrust_upstreams or upstream in self._doubted or upstream not in seen.upstreams
 
-    def _opened(self, before: KeyState, after: KeyState) -> KeyState:
+    def _opened(self, before: KeyState, after: KeyState, why: str) -> KeyState:
         if not changes_of(after, self._ledger.config.policy):
             return replace(after, opened=None)
-        news = after.intended != before.intended or before.opened is None
-        return replace(after, opened=OpenMark() if news or before.opened is None else before.opened)
+        # What is applied changes here when a person has it compared with the zone: no reason to wait any longer.
+        news = after.intended != before.intended or after.applied != before.applied or before.opened is None
+        return replace(after, opened=OpenMark(cause=why) if news or before.opened is None else before.opened)
+
+
+def _cause(why: str, before: KeyState, seen: KeyState, *, endpoints: bool) -> str:
+    """Why a key is planned, with the newest object that led to it, else its Service: ``watch services/web@1234``.
+
+    Args:
+        endpoints: whether they matter: not to records of a Service that is not headless.
+    """
+    service = PartId(Resource.SERVICES, seen.key.name)
+    changed = [
+        part_id
+        for part_id, part in seen.parts.items()
+        if before.parts.get(part_id) is not part and (endpoints or part_id.resource is Resource.SERVICES)
+    ]
+    newest = max(changed, key=lambda part_id: seen.parts[part_id].resource_version, default=service)
+    part = seen.parts.get(newest)
+    return why if part is None else f"{why} {newest.resource}/{newest.name}@{part.resource_version}"
 
 
 def _claiming(name: Name) -> Callable[[KeyState], KeyState]:
@@ -280,7 +308,7 @@ def _upstream(upstream: str, written: UpstreamState | None) -> Callable[[KeyStat
 
 def conflict_problems(conflicts: Mapping[Name, str]) -> list[Problem]:
     """What is reported of names where a foreign set stands (I3)."""
-    return [Problem("Conflict", f"{name.name} in {name.zone_id}", reason) for name, reason in conflicts.items()]
+    return [Problem("Conflict", name.label, reason) for name, reason in conflicts.items()]
 
 
 def _problems_of_parts(state: KeyState) -> list[Problem]:
@@ -298,7 +326,7 @@ def _problems_of_parts(state: KeyState) -> list[Problem]:
 def _record_entries(before: KeyState, after: KeyState, why: str) -> list[Entry]:
     return [
         Entry(
-            f"intended {key.name} {key.type} in {key.zone_id}",
+            f"intended {key.label} in {key.zone_id}",
             describe(before.intended.get(key)),
             describe(after.intended.get(key)),
             why,

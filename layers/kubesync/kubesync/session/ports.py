@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from kubesync.aws.clusters import ClusterConfig
-from kubesync.domain.objects import Observation, RawEvent, Resource, Snapshot
-from kubesync.kubernetes.ports import Reflector
+from kubesync.domain.objects import Observation, RawEvent, Resource
+from kubesync.kubernetes.ports import Lister, Reflector
+from kubesync.kubernetes.service_events import EventPoster
 
 
 class Connector(Protocol):
@@ -20,11 +21,11 @@ class Connector(Protocol):
             ListenerError: the configuration leads nowhere (no credentials, no valid address).
         """
 
-    def snapshot(self, config: ClusterConfig, resource: Resource) -> Snapshot:
-        """One complete list, outside of any watch.
+    def lister(self, config: ClusterConfig, resource: Resource) -> Lister:
+        """For one complete list outside of any watch, with a connection of its own.
 
         Raises:
-            ListenerError: it cannot be had whole.
+            ListenerError: the configuration leads nowhere.
         """
 
     def identity(self, config: ClusterConfig) -> str | None:
@@ -32,6 +33,13 @@ class Connector(Protocol):
 
         Raises:
             ListenerError: the cluster cannot be asked now.
+        """
+
+    def event_poster(self, config: ClusterConfig) -> EventPoster:
+        """For Kubernetes Events on Services, with a connection of its own.
+
+        Raises:
+            ListenerError: the configuration leads nowhere.
         """
 
     def observe(self, event: RawEvent) -> Observation:

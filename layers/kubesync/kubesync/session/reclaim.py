@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from kubesync.aws.zones import ZoneClient
 from kubesync.domain.batches import Unit
 from kubesync.domain.plan import changes_of
-from kubesync.domain.records import RecordKey
+from kubesync.domain.records import in_the_way
 from kubesync.domain.state import KeyState, Name
 from kubesync.session.closer import Closer, Outcome
 from kubesync.session.key_writes import Closing
@@ -28,28 +28,30 @@ class Reclaimer:
 
     def reclaim(self, zone_id: str, state: KeyState) -> KeyState:
         """Look at each name in conflict; claim those that are free, postpone the others. Returns the key's new state."""
-        ledger = self._ledgers[state.key.cluster]
+        ledger = self._ledgers.get(state.key.cluster)
+        recorder = self._recorders.get(state.key.cluster)
+        if ledger is None or recorder is None:
+            return state  # not served any more
         names = sorted(name for name in state.conflicts if name.zone_id == zone_id)
         free = frozenset(name for name in names if not self._foreign(name, state))
         taken = [name for name in names if name not in free]
         changes = changes_of(state, ledger.config.policy)
         outcomes = []
         for name in taken:
-            at_name = tuple(c for c in changes if Name(c.key.zone_id, c.key.name) == name)
+            at_name = tuple(c for c in changes if Name.of(c.key) == name)
             if at_name:
                 outcomes.append(Outcome(Unit(state.key, at_name), conflict=True, reason=state.conflicts[name]))
         if outcomes:
             self._closer.close(outcomes, "still foreign", lambda _token: Closing())
         if free:
-            self._recorders[state.key.cluster].without_conflicts(state.key, free)
+            recorder.without_conflicts(state.key, free)
         with ledger.lock:
             return ledger.states([state.key])[state.key]
 
     def _foreign(self, name: Name, state: KeyState) -> bool:
-        wanted = {key for key in state.intended if Name(key.zone_id, key.name) == name}
+        wanted = {key for key in state.intended if Name.of(key) == name}
         standing = self._client.read(name.zone_id, name.name)
-        return any(key not in state.applied and (key in wanted or _excludes(key, wanted)) for key in standing)
-
-
-def _excludes(standing: RecordKey, wanted: set[RecordKey]) -> bool:
-    return standing.type == "CNAME" or any(key.type == "CNAME" for key in wanted)
+        return any(
+            key not in state.applied and any(in_the_way(key, stands, other) for other in wanted)
+            for key, stands in standing.items()
+        )

@@ -1,11 +1,11 @@
 """Records a closed window: merge with the parts, plan, and one transaction or several; checkpoints in the last (I1).
 
-every key that changed, whole ── chunk ── chunk ── chunk + checkpoints
+every key that changed, oldest first ── section ── section ── section + checkpoints (``commit``)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,30 +14,33 @@ from typing import Final
 
 from aws_lambda_powertools import Logger
 
-from kubesync.aws.audit import AuditTable, Entry
-from kubesync.aws.listeners import Basis, Checkpoint, ListenerTable
-from kubesync.aws.store import UPSTREAMS, Action
-from kubesync.clock import Clock
+from kubesync.aws.audit import Entry
+from kubesync.aws.listeners import Checkpoint
+from kubesync.aws.store import Action
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.merge import with_observations, without_tombstones
-from kubesync.domain.objects import Observation, RawEvent, Resource, ServiceKey
+from kubesync.domain.objects import Observation, Resource, ServiceKey
 from kubesync.domain.state import KeyState, Name
 from kubesync.domain.window import WindowContent
-from kubesync.session.key_writes import MAX_CLUSTERS, NO_NOTES, Chunk, Closing, KeyWrite, Notes, chunks_of
-from kubesync.session.ledger import Ledger
-from kubesync.session.list_merge import KEYS_AT_A_TIME, ListMerge
-from kubesync.session.planner import Planner, Tables
+from kubesync.session.commit import KEYS_AT_A_TIME, Committer, Ending, Tally, Work
+from kubesync.session.key_writes import NO_NOTES, Closing, KeyWrite, Notes
+from kubesync.session.ledger import RULES_VERSION, Ledger
+from kubesync.session.list_merge import NOT_ANSWERED, ListMerge
+from kubesync.session.means import Means as Means
+from kubesync.session.means import Mode as Mode
+from kubesync.session.planner import Planner
 from kubesync.session.sightings import Sightings, sort_sightings
-from kubesync.session.transactor import StaleStateError, Transactor
+from kubesync.session.transactor import StaleStateError
 
 logger = Logger(service="kubesync", child=True)
 
 # Windows without effect move their checkpoint at most so often (I6).
 IDLE_CHECKPOINT_SECONDS: Final = 30.0
-_ATTEMPTS: Final = 8
+_USUAL: Final = Mode()
+_ROUNDS: Final = 8
+_SWEPT_AT_A_TIME: Final = 200
 _PROBES: Final = 3
 _PROBE_PAUSE_SECONDS: Final = 1.0
-_NOT_ANSWERED: Final = "not answered"  # the uid of no object: what is not known is not taken for the same cluster (I5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,32 +53,6 @@ class Recorded:
     held: Mapping[Resource, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Means:
-    """What recording needs besides the ledger.
-
-    ``observe`` parses an event; ``probe_identity`` asks the cluster for the uid of Service default/kubernetes (None: cannot
-    be known; ListenerError: not now).
-    """
-
-    transactor: Transactor
-    tables: Tables
-    listeners: ListenerTable
-    audit: AuditTable
-    clock: Clock
-    fenced_here: AbstractSet[str]
-    observe: Callable[[RawEvent], Observation]
-    probe_identity: Callable[[], str | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Mode:
-    """How a list is taken: ``forced`` lets held deletions through; ``distrust_upstreams`` looks at what stands in the table."""
-
-    forced: bool = False
-    distrust_upstreams: bool = False
-
-
 @dataclass(slots=True)
 class Preview:
     """What recording would come to: states as they would be, changes, and deletions that would be held back."""
@@ -85,21 +62,41 @@ class Preview:
     held: dict[Resource, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """Complete lists, taken against what is stored."""
+
+    keys: list[ServiceKey]
+    merge: ListMerge
+    notes: Notes
+
+
+@dataclass(frozen=True, slots=True)
+class _Transformation:
+    """Given pairs of states; ``stale``: keys that a zone's writer has closed since they were given."""
+
+    given: Mapping[ServiceKey, tuple[KeyState, KeyState]]
+    stale: set[ServiceKey] = field(default_factory=set)
+
+    def see(self, state: KeyState) -> KeyState | None:
+        before, seen = self.given[state.key]
+        if state.version != before.version:
+            self.stale.add(state.key)
+            return None
+        return seen
+
+
 class Recorder:
-    """Records windows of one cluster. Every method takes the ledger's lock."""
+    """Records windows of one cluster, from the cluster's worker; the other methods may be called from any thread."""
 
     def __init__(self, ledger: Ledger, means: Means) -> None:
         self._ledger = ledger
         self._means = means
-        self._held: dict[Resource, str] = {}
-        self._probed: str | None = None
-        self._doubted: set[str] = set()
-        # Kept over attempts: what an attempt wrote before it failed is not seen as a change by the next one.
-        self._opened: dict[ServiceKey, None] = {}
-        self._heirs: dict[ServiceKey, None] = {}
-        self._changed: set[ServiceKey] = set()
+        self._committer = Committer(ledger, means)
+        # Written by tries that failed in the end: the next one does not see it as a change any more, and takes it along.
+        self._owed = Tally()
 
-    def record(self, content: WindowContent, mode: Mode = Mode(), *, flush: bool = False) -> Recorded:
+    def record(self, content: WindowContent, mode: Mode = _USUAL, *, flush: bool = False) -> Recorded:
         """Make a window durable.
 
         Args:
@@ -109,15 +106,147 @@ class Recorder:
             NotMasterError: another master writes by now.
             StaleStateError: the table kept changing under us: try again later.
         """
-        self._probed = self._probe(content)
-        return self._until_fresh(lambda: self._record(content, mode, flush=flush))
+        if content.snapshots:
+            return self._record_lists(content, mode)
+        with self._ledger.lock:
+            for resource, version in content.checkpoints.items():
+                self._ledger.listeners[resource].seen_version = version
+        observations = [self._means.observe(event) for event in content.events]
+        sightings = self._sort(observations, whole=False)
+        generations = self._ledger.generations()
+
+        def see(state: KeyState) -> KeyState:
+            return with_observations(state, sightings.by_key.get(state.key, ()), generations)
+
+        work = Work(
+            self._by_age(sightings.by_key, see),
+            see,
+            "watch",
+            partial(self._planner, mode),
+            notes=lambda _keys: sightings.notes,
+        )
+        return self._commit(work, Ending(self._closing, lambda: flush or self._idle_for_long(), lambda: None))
+
+    def replan(self, keys: Iterable[ServiceKey], why: str) -> Recorded:
+        """Plan keys anew without news about them: heirs of a name."""
+        # The oldest first: where a name has been let go meanwhile, it is theirs.
+        wanted = self._by_age(keys, _as_stored)
+        # Read before their claims: what is given to them from now on is noted anew.
+        late = self._means.tables.state.unmark_heirs(self._ledger.config.name, wanted)
+
+        def notes(_keys: Iterable[ServiceKey]) -> Notes:
+            # As long as nothing can be planned, the notes stay: they are what a successor would find.
+            return Notes(late=late) if self._ledger.listeners[Resource.SERVICES].whole else NO_NOTES
+
+        return self._commit(Work(wanted, _as_stored, why, partial(self._planner, _USUAL), notes))
+
+    def transform(self, pairs: Callable[[], Iterable[tuple[KeyState, KeyState]]], why: str) -> Recorded:
+        """Plan given pairs of states (as stored, as they are to be seen); asked for again where they turn out stale.
+
+        Raises:
+            StaleStateError: they kept changing meanwhile.
+        """
+        for _ in range(_ROUNDS):
+            with self._ledger.lock:
+                given = {before.key: (before, seen) for before, seen in pairs()}
+            attempt = _Transformation(given)
+            recorded = self._commit(Work(list(given), attempt.see, why, partial(self._planner, _USUAL)))
+            if not attempt.stale:
+                return recorded
+            self._owe(Tally(dict.fromkeys(recorded.opened), dict.fromkeys(recorded.heirs)))
+        raise StaleStateError(())
+
+    def without_conflicts(self, key: ServiceKey, free: AbstractSet[Name]) -> None:
+        """Plan a key anew after the foreign sets at some of its names have gone."""
+
+        def see(state: KeyState) -> KeyState:
+            left = {name: reason for name, reason in state.conflicts.items() if name not in free}
+            return replace(state, conflicts=left)
+
+        tally = Tally()
+        try:
+            self._committer.run(Work([key], see, "the name is free again", partial(self._planner, _USUAL)), tally)
+        finally:
+            # Nobody waits for it here: the worker passes on what it has come to.
+            tally.changed.clear()
+            self._owe(tally)
+
+    def preview(self, content: WindowContent, mode: Mode, go_on: Callable[[], None] = lambda: None) -> Preview:
+        """What recording these lists would come to. Writes nothing; spoils the ledger. ``go_on`` raises to break it off."""
+        preview = Preview()
+        listed = self._listed(content, mode)
+        planner = self._planner(mode, listed=content.snapshots.keys())
+        for keys in batched(listed.keys, KEYS_AT_A_TIME):
+            go_on()
+            with self._ledger.lock:
+                pairs = [(state, listed.merge.seen(state)) for state in self._ledger.states(keys).values()]
+                preview.states |= {before.key: before for before, _ in pairs}
+                for write in planner.plan(pairs, "resync", listed.notes).writes:
+                    preview.states[write.after.key] = write.after
+                    preview.entries += write.entries
+        preview.held = dict(listed.merge.held)
+        return preview
+
+    def sweep(self) -> None:
+        """Drop tombstones that no event can contradict any more (everything before the checkpoints is durable)."""
+        with self._ledger.lock:
+            swept = tuple(self._ledger.tombstoned)[:_SWEPT_AT_A_TIME]
+        for keys in batched(swept, KEYS_AT_A_TIME):
+            self._committer.write(partial(self._without_tombstones, keys))
+
+    # --- one window ---
+
+    def _record_lists(self, content: WindowContent, mode: Mode) -> Recorded:
+        """Take complete lists, and the events after them, against everything that is stored."""
+        listed = self._listed(content, mode)
+        work = Work(
+            listed.keys,
+            listed.merge.seen,
+            "resync" if mode.distrust_upstreams else "list",
+            partial(self._planner, mode, listed=content.snapshots.keys()),
+            notes=lambda _keys: listed.notes,
+            listed=content.snapshots.keys(),
+        )
+        closing = partial(self._closing, listed=content.snapshots.keys(), extra=listed.merge.identity_actions)
+
+        def done() -> None:
+            # Not before every key is merged with the list: until then others must not take what is unknown for empty (I5).
+            for resource in content.snapshots:
+                view = self._ledger.listeners[resource]
+                view.whole = not view.broken
+
+        return self._commit(work, Ending(closing, lambda: True, done), listed.merge.held)
+
+    def _listed(self, content: WindowContent, mode: Mode) -> _Listed:
+        probed = self._probe(content)
+        with self._ledger.lock:
+            for resource, snapshot in content.snapshots.items():
+                view = self._ledger.listeners[resource]
+                stored = view.checkpoint
+                known = stored.generation if stored is not None else 0
+                elsewhere = stored is not None and stored.basis.server != self._ledger.config.server
+                # Nobody saw it go back where nothing was being watched. Not so when this very list was recorded already.
+                below = stored is not None and snapshot.resource_version < stored.resource_version
+                again = stored is not None and stored.resource_version == content.checkpoints.get(resource)
+                # What an earlier release did not keep of an object is only seen by reading it anew.
+                reread = stored is not None and stored.basis.rules != RULES_VERSION
+                anew = snapshot.store_went_back or elsewhere or reread or (below and not again)
+                view.generation = known + 1 if anew else max(known, 1)
+                view.broken = False
+            for resource, version in content.checkpoints.items():
+                self._ledger.listeners[resource].seen_version = version
+        observations = [self._means.observe(event) for event in content.events]
+        items = chain.from_iterable(snapshot.items for snapshot in content.snapshots.values())
+        sightings = self._sort([*items, *observations], whole=True)
+        merge = ListMerge(self._ledger, self._means.tables.state, probed, forced=mode.forced)
+        keys = merge.take(sightings, content.snapshots)
+        return _Listed(keys, merge, sightings.notes)
 
     def _probe(self, content: WindowContent) -> str | None:
-        """Whose cluster it is that listed endpoints alone. Asked before the lock is taken: an API server that answers slowly
-        must not hold up a zone that other clusters share.
-        """
-        asked = content.snapshots and Resource.SERVICES not in content.snapshots and self._ledger.default_in_scope
-        if not asked or self._ledger.identity is None:
+        """Whose cluster it is, where no list tells; an API server that answers slowly holds up nobody else."""
+        listed = Resource.SERVICES in content.snapshots
+        # Without anything to compare with, only what is to be remembered with a list of services is asked for.
+        if not content.snapshots or (self._ledger.shows_identity if listed else self._ledger.identity is None):
             return None
         for left in reversed(range(_PROBES)):
             try:
@@ -126,120 +255,7 @@ class Recorder:
                 logger.info("the cluster's identity cannot be asked for", error=error.message)
             if left:
                 self._means.clock.sleep(_PROBE_PAUSE_SECONDS)
-        return _NOT_ANSWERED
-
-    def replan(self, keys: Iterable[ServiceKey], why: str) -> Recorded:
-        """Plan keys anew without news about them: heirs of a name."""
-        wanted = list(keys)
-
-        def attempt() -> Recorded:
-            # The oldest first: where a name has been let go meanwhile, it is theirs.
-            states = sorted(self._ledger.states(wanted).values(), key=_age)
-            # As long as nothing can be planned, the notes stay: they are what a successor would find.
-            known = self._ledger.listeners[Resource.SERVICES].whole
-            notes = (
-                Notes(late={key: self._means.tables.state.unmark_heir(key) for key in wanted}) if known else NO_NOTES
-            )
-            return self._commit(((s, s) for s in states), why, notes=notes)
-
-        return self._until_fresh(attempt)
-
-    def transform(self, pairs: Callable[[], Iterable[tuple[KeyState, KeyState]]], why: str) -> Recorded:
-        """Plan given pairs of states (as stored, as they are to be seen); asked for again when they turn out stale."""
-        return self._until_fresh(lambda: self._commit(pairs(), why))
-
-    def without_conflicts(self, key: ServiceKey, free: AbstractSet[Name]) -> Recorded:
-        """Plan a key anew after the foreign sets at some of its names have gone."""
-
-        def attempt() -> Recorded:
-            state = self._ledger.states([key])[key]
-            left = {name: reason for name, reason in state.conflicts.items() if name not in free}
-            return self._commit([(state, replace(state, conflicts=left))], "the name is free again")
-
-        return self._until_fresh(attempt)
-
-    def preview(self, content: WindowContent, mode: Mode) -> Preview:
-        """What recording these lists would come to. Writes nothing; spoils the ledger."""
-        preview = Preview()
-        self._probed = self._probe(content)
-        with self._ledger.lock:
-            sightings, pairs, _ = self._listed(content, mode)
-            planner = self._planner(mode)
-            for batch in batched(pairs, KEYS_AT_A_TIME):
-                preview.states |= {before.key: before for before, _ in batch}
-                for write in planner.plan(batch, "resync", sightings.notes).writes:
-                    preview.states[write.after.key] = write.after
-                    preview.entries += write.entries
-            preview.held = dict(self._held)
-        return preview
-
-    def sweep(self) -> None:
-        """Drop tombstones that no event can contradict any more (everything before the checkpoints is durable)."""
-        keys = tuple(self._ledger.tombstoned)[:KEYS_AT_A_TIME]
-        if keys:
-            self._until_fresh(lambda: self._sweep(keys))
-
-    def _until_fresh(self, attempt: Callable[[], Recorded]) -> Recorded:
-        with self._ledger.lock:
-            for left in reversed(range(_ATTEMPTS)):
-                try:
-                    recorded = attempt()
-                except StaleStateError as stale:
-                    # The answer to an earlier transaction was lost, or somebody wrote by hand: read anew, plan anew.
-                    self._ledger.forget()
-                    self._doubted |= {place.partition for place in stale.places if place.table == UPSTREAMS}
-                    self._reload_checkpoints()
-                    if not left:
-                        raise
-                else:
-                    self._doubted.clear()
-                    return recorded
-        raise AssertionError
-
-    # --- one window ---
-
-    def _record(self, content: WindowContent, mode: Mode, *, flush: bool) -> Recorded:
-        self._held = {}
-        views = self._ledger.listeners
-        if content.snapshots:
-            sightings, pairs, identity = self._listed(content, mode)
-            closing = partial(self._closing, extra=identity)
-            return self._commit(pairs, "list", closing, sightings.notes, mode, flush=True)
-        for resource, version in content.checkpoints.items():
-            views[resource].seen_version = version
-        observations = [self._means.observe(event) for event in content.events]
-        if not observations:
-            return self._idle(self._closing, flush=flush)
-        sightings = self._sort(observations, whole=False)
-        states = self._ledger.states(sightings.by_key)
-        merged = self._merged(sightings, states)
-        return self._commit(merged, "watch", self._closing, sightings.notes, mode, flush=flush)
-
-    def _listed(
-        self, content: WindowContent, mode: Mode
-    ) -> tuple[Sightings, Iterator[tuple[KeyState, KeyState]], tuple[Action, ...]]:
-        """Take complete lists, and the events after them, against everything that is stored."""
-        self._held = {}
-        views = self._ledger.listeners
-        for resource, snapshot in content.snapshots.items():
-            stored = views[resource].checkpoint
-            known = stored.generation if stored is not None else 0
-            elsewhere = stored is not None and stored.basis.server != self._ledger.config.server
-            # Nobody saw it go back where nothing was being watched. Not so when this very list was recorded already.
-            below = stored is not None and snapshot.resource_version < stored.resource_version
-            again = stored is not None and stored.resource_version == content.checkpoints.get(resource)
-            anew = snapshot.store_went_back or elsewhere or (below and not again)
-            views[resource].generation = known + 1 if anew else max(known, 1)
-            views[resource].whole, views[resource].broken = True, False
-        for resource, version in content.checkpoints.items():
-            views[resource].seen_version = version
-        observations = [self._means.observe(event) for event in content.events]
-        listed = chain.from_iterable(snapshot.items for snapshot in content.snapshots.values())
-        sightings = self._sort([*listed, *observations], whole=True)
-        merge = ListMerge(self._ledger, self._means.tables.state, self._probed, forced=mode.forced)
-        pairs = merge.pairs(sightings, content.snapshots)
-        self._held = merge.held
-        return sightings, pairs, merge.identity_actions
+        return NOT_ANSWERED
 
     def _sort(self, observations: Sequence[Observation], *, whole: bool) -> Sightings:
         cluster, table = self._ledger.config.name, self._means.tables.state
@@ -250,58 +266,38 @@ class Recorder:
             earlier = table.all_slices(cluster) if whole else table.services_of_slices(cluster, slices)
         return sort_sightings(cluster, observations, earlier)
 
-    def _merged(
-        self, sightings: Sightings, states: Mapping[ServiceKey, KeyState]
-    ) -> Iterator[tuple[KeyState, KeyState]]:
-        generations = self._ledger.generations()
-        afters = [with_observations(states[key], seen, generations) for key, seen in sightings.by_key.items()]
-        for after in sorted(afters, key=_age):
-            yield states[after.key], after
+    def _by_age(self, keys: Iterable[ServiceKey], see: Callable[[KeyState], KeyState]) -> list[ServiceKey]:
+        with self._ledger.lock:
+            states = self._ledger.states(keys)
+        return sorted(states, key=lambda key: _age(see(states[key])))
 
     # --- transactions ---
 
-    def _commit(
+    def _commit(self, work: Work, ending: Ending | None = None, held: Mapping[Resource, str] | None = None) -> Recorded:
+        tally = self._take_owed()
+        try:
+            self._committer.run(work, tally, ending)
+        except BaseException:
+            self._owe(tally)
+            raise
+        return Recorded(tuple(tally.opened), tuple(tally.heirs), len(tally.changed), dict(held or {}))
+
+    def _take_owed(self) -> Tally:
+        with self._ledger.lock:
+            tally, self._owed = self._owed, Tally()
+        return tally
+
+    def _owe(self, tally: Tally) -> None:
+        with self._ledger.lock:
+            self._owed.add(tally)
+
+    def _planner(
         self,
-        pairs: Iterable[tuple[KeyState, KeyState]],
-        why: str,
-        closing: Callable[[str], Closing] | None = None,
-        notes: Notes = NO_NOTES,
-        mode: Mode = Mode(),
+        mode: Mode,
+        doubted: AbstractSet[str] = frozenset(),
         *,
-        flush: bool = False,
-    ) -> Recorded:
-        planner = self._planner(mode)
-
-        def planned() -> Iterator[KeyWrite]:
-            for batch in batched(pairs, KEYS_AT_A_TIME):
-                plan = planner.plan(batch, why, notes)
-                # Open already, by a transaction whose answer was lost perhaps: the zones have to hear of it.
-                written = {write.before.key for write in plan.writes}
-                still = (before for before, _ in batch if before.opened is not None and before.key not in written)
-                self._opened |= {before.key: None for before in still}
-                self._heirs |= dict.fromkeys(plan.heirs)
-                yield from plan.writes
-
-        writes = planned()
-        first = next(writes, None)
-        if first is None:
-            return self._idle(closing, flush=flush)
-        room = self._means.transactor.room(MAX_CLUSTERS)
-        tokens = self._means.transactor.token
-        last = closing or _nothing
-        for chunk in chunks_of(chain([first], writes), self._means.tables.state, tokens, room, last):
-            self._run(chunk)
-            self._changed |= {state.key for state in chunk.states}
-            self._opened |= {state.key: None for state in chunk.states if state.opened is not None}
-        return self._came_to()
-
-    def _came_to(self) -> Recorded:
-        """What has been written since the last success: transactions before a failure count as well."""
-        recorded = Recorded(tuple(self._opened), tuple(self._heirs), len(self._changed), dict(self._held))
-        self._opened, self._heirs, self._changed = {}, {}, set()
-        return recorded
-
-    def _planner(self, mode: Mode) -> Planner:
+        listed: AbstractSet[Resource] = frozenset(),
+    ) -> Planner:
         return Planner(
             self._ledger,
             self._means.tables,
@@ -309,48 +305,31 @@ class Recorder:
             self._means.fenced_here,
             removing=self._ledger.config.deleting,
             distrust_upstreams=mode.distrust_upstreams,
-            doubted=frozenset(self._doubted),
+            listed=listed,
+            doubted=doubted,
         )
 
-    def _run(self, chunk: Chunk) -> None:
-        transactor = self._means.transactor
-        actions = list(chunk.actions)
-        if chunk.entries:
-            entries = [entry for _, entry in chunk.entries]
-            now = self._means.clock.epoch()
-            name = self._ledger.config.name
-            actions.append(self._means.audit.changes(name, entries, transactor.epoch, now, chunk.token))
-        transactor.run({self._ledger.config.name, *chunk.clusters}, actions, chunk.token)
-        for state in chunk.states:
-            self._ledger.remember(state)
-        for committed in chunk.committed:
-            committed()
-
-    def _idle(self, closing: Callable[[str], Closing] | None, *, flush: bool) -> Recorded:
-        """Nothing changed: move checkpoints, if it is time."""
+    def _idle_for_long(self) -> bool:
         now = self._means.clock.monotonic()
-        due = flush or any(
+        return any(
             view.whole and now - view.written_at >= IDLE_CHECKPOINT_SECONDS for view in self._ledger.listeners.values()
         )
-        if due and closing is not None:
-            chunk = Chunk(self._means.transactor.token())
-            last = closing(chunk.token)
-            if last.actions:
-                chunk.add(last.actions, ())
-                chunk.committed.append(last.committed)
-                self._run(chunk)
-        return self._came_to()
 
-    def _closing(self, token: str, extra: Iterable[Action] = ()) -> Closing:
+    def _closing(
+        self, token: str, listed: AbstractSet[Resource] = frozenset(), extra: Iterable[Action] = ()
+    ) -> Closing:
         """Checkpoints of all listeners, where they have moved; those that are not to be believed are taken back (I5)."""
         moved: dict[Resource, Checkpoint] = {}
         for resource, view in self._ledger.listeners.items():
             stored = view.checkpoint
             version = 1 if stored is None else stored.version + 1
-            if view.whole and view.seen_version and not view.unsure:
-                new = Checkpoint(view.seen_version, max(1, view.generation), self._ledger.basis, version)
+            whole = view.whole or (resource in listed and not view.broken)
+            if whole and view.seen_version and not view.unsure:
+                basis = self._ledger.basis
+                selector = self._ledger.config.scope.labels_of(resource)
+                new = Checkpoint(view.seen_version, max(1, view.generation), basis, version, view.works_since, selector)
             elif stored is not None and (view.broken or view.unsure):
-                new = Checkpoint(stored.resource_version, stored.generation, Basis(0, stored.basis.server, 0), version)
+                new = replace(stored, basis=replace(stored.basis, revision=0), version=version, works_since=0.0)
             else:
                 continue
             if stored is None or replace(new, version=stored.version) != stored:
@@ -367,25 +346,15 @@ class Recorder:
 
         return Closing((*extra, *actions), committed)
 
-    def _sweep(self, keys: Iterable[ServiceKey]) -> Recorded:
-        states = self._ledger.states(keys)
+    def _without_tombstones(self, keys: Iterable[ServiceKey]) -> list[KeyWrite]:
         floors = self._ledger.floors()
-        swept = [(state, without_tombstones(state, floors)) for state in states.values()]
-        writes = [KeyWrite(before, after) for before, after in swept if before is not after]
-        room = self._means.transactor.room(1)
-        for chunk in chunks_of(writes, self._means.tables.state, self._means.transactor.token, room):
-            self._run(chunk)
-        return Recorded()
+        swept = [(state, without_tombstones(state, floors)) for state in self._ledger.states(keys).values()]
+        return [KeyWrite(before, after) for before, after in swept if before is not after]
 
-    def _reload_checkpoints(self) -> None:
-        stored = self._means.listeners.checkpoints(self._ledger.config.name)
-        for resource, view in self._ledger.listeners.items():
-            view.checkpoint = stored.get(resource)
+
+def _as_stored(state: KeyState) -> KeyState:
+    return state
 
 
 def _age(state: KeyState) -> tuple[str, ServiceKey]:
     return state.service.created_at if state.service is not None else "", state.key
-
-
-def _nothing(_token: str) -> Closing:
-    return Closing()

@@ -22,10 +22,10 @@ from kubesync.aws.journal import Journal, is_journal, journal_record_key, read_j
 from kubesync.domain.errors import KubesyncError, NotMasterError
 from kubesync.domain.records import RecordKey, RecordSet, Zone
 from kubesync.domain.state import KeyState
-from kubesync.session.ledger import rules_of
+from kubesync.session.ledger import rules_of, unpaused
+from kubesync.session.listing import list_now, preview_lists
 from kubesync.session.master import Master, MasterParts
 from kubesync.session.recorder import Mode
-from kubesync.session.resync import list_now, preview_lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def find_journals(parts: MasterParts) -> list[JournalFound]:
 
 def recover(master: Master, journals: list[JournalFound], request: RecoveryRequest) -> dict[str, Any]:
     """Recover one cluster or all; what is wrong with one does not stop the others."""
-    names = [request.cluster] if request.cluster else sorted(master.ledgers)
+    names = [request.cluster] if request.cluster else unpaused(master.ledgers)
     clusters: list[dict[str, Any]] = []
     for name in names:
         if name not in master.ledgers:
@@ -99,7 +99,8 @@ class Recovery:
         self._cluster = cluster
         self._ledger = master.ledgers[cluster]
         deployment = master.parts.settings.deployment
-        self._ours = {f.zone.id for f in journals if f.journal is not None and f.journal.owner == deployment}
+        ours = [(f.zone.id, f.journal) for f in journals if f.journal is not None and f.journal.owner == deployment]
+        self._ours = {zone_id: journal.epoch for zone_id, journal in ours}
 
     def run(self, *, dry_run: bool) -> dict[str, Any]:
         """Re-claim what is wanted in exactly the form in which it stands; list the rest.
@@ -109,12 +110,15 @@ class Recovery:
         """
         mode = Mode(distrust_upstreams=True)
         if dry_run:
-            states = list(preview_lists(self._master, self._cluster, mode).states.values())
+            preview = preview_lists(self._master, self._cluster, mode)
+            states, held = list(preview.states.values()), preview.held
         else:
             content = list_now(self._master, self._cluster)
-            self._master.recorders[self._cluster].record(content, mode, flush=True)
+            held = dict(self._master.recorders[self._cluster].record(content, mode, flush=True).held or {})
             states = list(self._master.tables.state.load_all(self._cluster))
         report: dict[str, Any] = {"cluster": self._cluster, "claimed": [], "differing": [], "unwanted": []}
+        # Tables from before many deletions know what is gone: to the guard of absences that looks like an emptied cluster (I5).
+        report["held"] = {resource.value: reason for resource, reason in held.items()}
         for zone in self._ledger.rules.zones:
             self._zone(zone, states, report, dry_run=dry_run)
         return report
@@ -150,11 +154,14 @@ class Recovery:
     def _know(self, zone: Zone) -> None:
         """Note that this deployment has written to the zone: its journal is known again (see ZoneGround)."""
         master = self._master
-        if zone.id not in self._ours or master.inflight.read(zone.id) is not None:
+        if zone.id not in self._ours:
+            return
+        before, epoch = master.inflight.read(zone.id), master.transactor.epoch
+        if before is not None and before.knows(self._ours[zone.id]):
             return
         token = master.transactor.token()
-        empty = Inflight("", master.transactor.epoch, ())
-        _, actions = master.inflight.put(zone.id, None, empty, token)
+        after = Inflight("", epoch, ()) if before is None else replace(before, epoch=epoch)
+        _, actions = master.inflight.put(zone.id, before, after, token)
         with self._ledger.lock:
             master.transactor.run([self._cluster], actions, token)
 
@@ -173,6 +180,7 @@ def _row(key: RecordKey, record_set: RecordSet, service: str) -> dict[str, Any]:
         "zone": key.zone_id,
         "name": key.name,
         "type": key.type,
+        **({"identifier": key.identifier} if key.identifier else {}),
         "service": service,
         "stands": describe(record_set),
     }

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 
 from kubesync.aws.zones import ZoneClient
 from kubesync.domain.batches import Unit, culprits, halves, says_zone_is_full
-from kubesync.domain.records import RecordKey, RecordSet
+from kubesync.domain.records import RecordKey, RecordSet, in_the_way
 from kubesync.session.closer import Outcome
 
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """A refused batch taken apart: outcomes of the units at fault, and groups to be sent again at once."""
+    """A refused batch taken apart: outcomes of the units at fault, and groups to be sent again at once.
+
+    ``zone_is_full``: units that add sets are in neither; they are no failures, and wait with the zone.
+    """
 
     outcomes: tuple[Outcome, ...]
     again: tuple[list[Unit], ...]
@@ -25,7 +28,7 @@ def isolate(units: Sequence[Unit], messages: Sequence[str], judge: Callable[[Uni
 
         messages                     what happens
         --------                     ------------
-        the zone is full             creations wait, the rest goes at once
+        the zone is full             what adds sets waits (``FullZone``), the rest goes at once
         point at some units          those are judged, the rest goes at once
         explain nothing, one unit    it is judged
         explain nothing, several     two halves: O(k log n) batches for k culprits among n
@@ -34,11 +37,9 @@ def isolate(units: Sequence[Unit], messages: Sequence[str], judge: Callable[[Uni
         judge: reads what stands at a unit's name and decides.
     """
     if says_zone_is_full(messages):
-        creations = [unit for unit in units if unit.creates_only]
-        rest = [unit for unit in units if not unit.creates_only]
-        if creations:
-            waiting = tuple(Outcome(unit, reason=f"the zone is full: {messages[0]}") for unit in creations)
-            return Isolation(waiting, (rest,) if rest else (), zone_is_full=True)
+        rest = [unit for unit in units if not unit.grows]
+        if len(rest) < len(units):
+            return Isolation((), (rest,) if rest else (), zone_is_full=True)
     found = culprits(units, messages)
     if not found and len(units) > 1:
         return Isolation((), halves(units))
@@ -57,7 +58,7 @@ def judge(client: ZoneClient, unit: Unit, message: str, is_ours: Callable[[Recor
     nothing        something           conflict: foreign, equal or not (I3)
     a set          nothing, delete     landed: somebody deleted it, nothing is left to do
     a set          another, or none    changed by hand: a full resync mends it
-    as known       a foreign set of a type that excludes ours (CNAME)      conflict
+    as known       a foreign set that ours cannot stand beside             conflict (a CNAME, or a simple beside weighted ones)
     as known       nothing like that   rejected: the value itself
     """
     actual = client.read(unit.changes[0].key.zone_id, unit.name)
@@ -72,21 +73,32 @@ def judge(client: ZoneClient, unit: Unit, message: str, is_ours: Callable[[Recor
             stands = "is gone" if change.key not in actual else "was changed"
             return Outcome(
                 unit,
-                reason=f"{change.key.name} {change.key.type} {stands} by somebody else; `kubesync resync` mends it",
+                code="ChangedByHand",
+                reason=f"{change.key.label} {stands} by somebody else; `kubesync resync` mends it",
             )
     for key, record_set in actual.items():
         if key in ours or is_ours(key):
             continue
-        if "CNAME" in (key.type, *(change.key.type for change in unit.changes if change.after is not None)):
-            return Outcome(unit, conflict=True, reason=why_foreign(key, record_set))
-    return Outcome(unit, reason=f"Route 53 rejects it: {message}")
+        for change in unit.changes:
+            if change.after is not None and in_the_way(key, record_set, change.key):
+                return Outcome(unit, conflict=True, reason=why_foreign(key, record_set, change.key))
+    return Outcome(unit, code="Rejected", reason=f"Route 53 rejects it: {message}")
 
 
-def why_foreign(key: RecordKey, record_set: RecordSet) -> str:
-    """What is said of a set that is in the way and not ours."""
+def why_foreign(key: RecordKey, record_set: RecordSet, wanted: RecordKey | None = None) -> str:
+    """What is said of a set that is in the way and not ours.
+
+    Args:
+        wanted: what it keeps out, where that is another set: between simple and weighted ones another Service may have it.
+    """
     shown = (
         record_set.foreign_form
         or ", ".join(record_set.values[:3])
         or (record_set.alias.name if record_set.alias else "")
     )
-    return f"{key.name} {key.type} stands there and is not ours ({shown}): remove it, or choose another name"
+    if wanted is not None and wanted.type == key.type and bool(wanted.identifier) != bool(key.identifier):
+        return (
+            f"{key.label} stands there ({shown}), and simple and weighted sets exclude each other: give every Service that "
+            "wants the name a set-identifier, or none; remove what is nobody's"
+        )
+    return f"{key.label} stands there and is not ours ({shown}): remove it, or choose another name"

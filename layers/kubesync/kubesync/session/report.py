@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from kubesync.session.service_notes import NotesReport
+
 DONE: Final = "DONE"
 """How a session ended that was started for a resync and did it; its code is 0."""
 
@@ -26,7 +28,11 @@ class ListenerReport:
 
 @dataclass(slots=True)
 class ClusterReport:
-    """One cluster: windows closed, events merged away, keys changed, deletions held back per listener."""
+    """One cluster: windows closed, events merged away, keys changed, deletions held back per listener, and names that
+    somebody else holds. ``holding``: by listener that listed in this session, whether its deletions are held back.
+    ``reasons``: how often each code of ``domain.reasons`` came up anew.
+    ``events_on_services``: of Kubernetes Events, where they are asked for.
+    """
 
     cluster: str
     windows: int = 0
@@ -34,6 +40,10 @@ class ClusterReport:
     merged: int = 0
     changed_keys: int = 0
     held: dict[str, str] = field(default_factory=dict)
+    holding: dict[str, bool] = field(default_factory=dict)
+    conflicts: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
+    events_on_services: NotesReport | None = None
     problem: str = ""
 
 
@@ -42,7 +52,10 @@ class SessionReport:
     """A whole session.
 
     ``code`` and ``ended``: of an ErrorCode, or 0 and DONE. ``lag``: from a window's first event to the accepted batch, in seconds.
-    ``transactions``: how many were ``sent`` to DynamoDB, and how often one was ``repeated``.
+    ``hand_over_seconds``: from the last master's end to the first watch of this one; None: there was no master before.
+    ``transactions``: how many were ``sent`` to DynamoDB, and how often one was ``repeated``. ``dynamodb``: ``requests`` of every
+    kind, those of the lease included, and ``refused_reads``, ``refused_writes``, ``refused_transactions``. ``named_upstreams``: how many were
+    ``written``, and what keeps them from being composed now (``problem``).
     """
 
     session: str
@@ -51,12 +64,15 @@ class SessionReport:
     ended: str = ""
     message: str = ""
     took_over: str = ""
+    hand_over_seconds: float | None = None
     seconds: float = 0.0
     listeners: list[ListenerReport] = field(default_factory=list)
     clusters: list[ClusterReport] = field(default_factory=list)
     zones: list[dict[str, Any]] = field(default_factory=list)
     lag: dict[str, float] = field(default_factory=dict)
     transactions: dict[str, int] = field(default_factory=dict)
+    dynamodb: dict[str, int] = field(default_factory=dict)
+    named_upstreams: dict[str, Any] = field(default_factory=dict)
     resyncs: list[dict[str, Any]] = field(default_factory=list)
     recoveries: list[dict[str, Any]] = field(default_factory=list)
     clean: bool = False

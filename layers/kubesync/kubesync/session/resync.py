@@ -1,242 +1,137 @@
-"""Full resync of one cluster: compares cluster, state, zone and upstream table, and mends every difference.
+"""Full resync: compares clusters, state, zones and upstream table, and mends every difference.
 
 cluster against state     both listeners list anew; the lists are taken like any other, guard included (I5)
 state against upstreams   what really stands in the table is read, key by key
-state against zone        what really stands in the zone is walked while no batch is under way; a set of ours that was changed or
-                          deleted by hand becomes the known value, from which the ordinary commit leads back (I3)
+state against zone        what really stands in each zone is walked once for all clusters, while no batch is under way; a set
+                          of ours that was changed or deleted by hand becomes the known value, from which the ordinary commit
+                          leads back (I3)
+
+It may be run beside the session's own thread (``resync_desk``): a cluster whose configuration is changed meanwhile drops out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import wait
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
+from typing import Any
 
-from kubesync.aws.audit import describe
-from kubesync.domain.errors import KubesyncError, ListenerError
-from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.aws.resync_requests import ResyncRequest
+from kubesync.domain.errors import KubesyncError, NotMasterError
 from kubesync.domain.records import RecordKey, RecordSet
-from kubesync.domain.state import KeyState, Name
-from kubesync.domain.window import WindowContent
-from kubesync.session.ledger import Ledger
+from kubesync.session.cluster_resync import ClusterResync
+from kubesync.session.ledger import unpaused
+from kubesync.session.listing import LIST_SECONDS, LOOK_SECONDS, ResyncError, check_time
 from kubesync.session.master import Master
-from kubesync.session.recorder import Mode, Preview, Recorder
-from kubesync.session.refusals import why_foreign
-
-LIST_SECONDS: Final = 300.0
-_LOOK_SECONDS: Final = 0.2  # a session that has to end must not wait for a resync
-
-
-class ResyncError(KubesyncError):
-    """A resync could not be done; the message says why in one line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """A record set of ours that is not in the zone as we know it."""
-
-    state: KeyState
-    key: RecordKey
-    known: RecordSet
-    stands: RecordSet | None
-
-    def document(self) -> dict[str, Any]:
-        kind = "missing" if self.stands is None else "foreign" if self.stands.foreign_form else "changed"
-        return {
-            "drift": kind,
-            "name": self.key.name,
-            "type": self.key.type,
-            "zone": self.key.zone_id,
-            "service": str(self.state.key),
-            "known": describe(self.known),
-            "stands": describe(self.stands),
-        }
+from kubesync.session.resync_report import with_counts, within_limits
 
 
 class Resync:
-    """One resync of one cluster, run from the session's own thread."""
+    """One request, over all its clusters. ``run`` once.
 
-    def __init__(self, master: Master, cluster: str, *, force: bool) -> None:
+    Args:
+        own_session: the session was started for this: no cluster is being watched yet.
+    """
+
+    def __init__(self, master: Master, request: ResyncRequest, *, own_session: bool) -> None:
         self._master = master
-        self._cluster = cluster
-        self._ledger = master.ledgers[cluster]
-        self._mode = Mode(forced=force, distrust_upstreams=True)
-        self._previewed: list[KeyState] = []
-        self._foreseen: dict[tuple[str, Name], str] = {}
+        self._request = request
+        self._own_session = own_session
+        self._errors: dict[str, str] = {}
+        self._over = False
 
-    def run(self, *, dry_run: bool) -> dict[str, Any]:
-        """Do it, or only say what would be done.
+    def run(self) -> dict[str, Any]:
+        """Do it, or only say what would be done; what is wrong with one cluster stands in the report.
 
         Raises:
-            ResyncError: the cluster could not be listed, or a zone not be read, in time.
+            NotMasterError: stop everything.
         """
-        report: dict[str, Any] = {"cluster": self._cluster}
-        report |= self._preview() if dry_run else self._relist()
-        drifts: list[dict[str, Any]] = []
-        zones = {zone.id for zone in self._ledger.rules.zones} | {
-            key.zone_id for state in self._states() for key in state.applied
-        }
-        for zone_id in sorted(zones):
-            drifts += [drift.document() for drift in self._compare(zone_id, mend=not dry_run)]
-        report["drift"] = drifts
-        report["held_deletions"] = [
-            {"service": str(state.key), "listener": part_id.resource.value, "object": part_id.name}
-            for state in (self._previewed if dry_run else self._states())
-            for part_id, part in state.parts.items()
-            if part.held
-        ]
-        known = {(str(s.key), name): reason for s in self._states() for name, reason in s.conflicts.items()}
-        report["conflicts"] = [
-            {"service": service, "name": name.name, "zone": name.zone_id, "reason": reason}
-            for (service, name), reason in sorted((self._foreseen | known).items())
-        ]
-        return report
-
-    def _states(self) -> Iterator[KeyState]:
-        return self._master.tables.state.load_all(self._cluster)
-
-    # --- cluster against state and upstreams ---
-
-    def _relist(self) -> dict[str, Any]:
-        runner = self._master.runners.get(self._cluster)
-        before = 0 if runner is None else runner.report.changed_keys
-        held_before = self._held_keys()
-        if runner is None:
-            runner = self._master.start_cluster(self._cluster, self._mode)
-        else:
-            runner.relist(self._mode)
+        names = [self._request.cluster] if self._request.cluster else unpaused(self._master.ledgers)
+        clusters: list[ClusterResync] = []
         try:
-            self._wait(lambda seconds: runner.wait_relisted(seconds) or bool(runner.refused))
-        except ResyncError as ended:
-            said = _in_words(runner.last_errors)
-            raise ResyncError(f"{ended} (the last error: {said})" if said else str(ended)) from None
-        if not runner.wait_relisted(0):
-            if refused := _in_words(runner.refused):
-                raise ResyncError(f"cluster {self._cluster} could not be listed: {refused}")
-            why = _in_words(runner.last_errors) or "no answer"
-            raise ResyncError(f"cluster {self._cluster} could not be listed in time ({why})")
-        # A key whose deletion is held back is written as well, but stays as it is.
-        marked = len(self._held_keys() - held_before)
-        changed = max(0, runner.report.changed_keys - before - marked)
-        return {"changed_keys": changed, "held": dict(runner.report.held)}
-
-    def _held_keys(self) -> set[ServiceKey]:
-        return {state.key for state in self._states() if any(part.held for part in state.parts.values())}
-
-    def _preview(self) -> dict[str, Any]:
-        preview = preview_lists(self._master, self._cluster, self._mode)
-        self._previewed = list(preview.states.values())
-        changes = [{"what": e.what, "from": e.before, "to": e.after} for e in preview.entries]
-        return {"changes": changes, "held": {resource.value: reason for resource, reason in preview.held.items()}}
-
-    # --- state against zone ---
-
-    def _compare(self, zone_id: str, *, mend: bool) -> list[Drift]:
-        assert self._master.pool is not None
-        future = self._master.pool.between_batches(zone_id, lambda: self._walk(zone_id, mend=mend))
-        if not self._wait(lambda seconds: bool(wait([future], timeout=seconds).done)):
-            raise ResyncError(f"zone {zone_id} could not be compared in time")
-        return future.result()
-
-    def _wait(self, done: Callable[[float], bool]) -> bool:
-        """Wait for something, but no longer than the session may, and not once it has to end."""
-        clock = self._master.parts.clock
-        until = min(clock.monotonic() + LIST_SECONDS, self._master.deadline)
-        while not done(_LOOK_SECONDS):
-            if self._master.ending():
-                raise ResyncError("the session ended before the resync was done: ask again")
-            if clock.monotonic() >= until:
-                return False
-        return True
-
-    def _walk(self, zone_id: str, *, mend: bool) -> list[Drift]:
-        """Runs in the zone's own thread, between two batches."""
-        standing = dict(self._master.parts.zones.walk(zone_id))
-        drifts = [
-            Drift(state, key, known, standing.get(key))
-            for state in self._states()
-            for key, known in sorted(state.applied.items(), key=lambda item: item[0])
-            if key.zone_id == zone_id and standing.get(key) != known
+            for name in names:
+                with self._reported(name):
+                    cluster = ClusterResync(self._master, name, self._request, own_session=self._own_session)
+                    cluster.compare_with_lists()
+                    clusters.append(cluster)
+            for zone_id in sorted({zone_id for cluster in clusters for zone_id in cluster.zones}):
+                self._compare_with_zone(zone_id, [c for c in clusters if zone_id in c.zones])
+            named = self._compare_named()
+        finally:
+            self._over = True
+        documents: dict[str, dict[str, Any]] = {}
+        for cluster in clusters:
+            with self._reported(cluster.name):
+                documents[cluster.name] = with_counts(cluster.document())
+        reports = [
+            {"cluster": name, "error": self._errors[name]} if name in self._errors else documents[name]
+            for name in names
         ]
-        if mend and drifts:
-            self._take_as_known(drifts)
-        if not mend:
-            self._foreseen |= foreseen_conflicts(self._previewed, zone_id, standing)
-        return drifts
+        head = {"dry_run": self._request.dry_run, "forced": self._request.force, "named_upstreams": named}
+        return within_limits({**head, "clusters": reports})
 
-    def _take_as_known(self, drifts: list[Drift]) -> None:
-        by_key: dict[Any, list[Drift]] = {}
-        for drift in drifts:
-            by_key.setdefault(drift.state.key, []).append(drift)
+    def _compare_named(self) -> list[dict[str, Any]]:
+        """Named upstreams that did not stand as they should; those of a cluster come after its lists."""
+        try:
+            return self._master.composer.compare(self._request, lambda: check_time(self._master))
+        except NotMasterError:
+            raise
+        except KubesyncError as error:
+            return [{"upstream": "named/*", "drift": "unknown", "error": str(error)}]
 
-        def pairs() -> Iterator[tuple[KeyState, KeyState]]:
-            for key, state in self._ledger.states(by_key).items():
-                yield state, _as_it_stands(state, by_key[key])
+    @contextmanager
+    def _reported(self, name: str) -> Iterator[None]:
+        """What goes wrong with one cluster must not stop the others."""
+        try:
+            yield
+        except NotMasterError:
+            raise
+        except KubesyncError as error:
+            self._errors.setdefault(name, str(error))
 
-        recorder = self._master.recorders[self._cluster]
-        self._master.follow_up(self._cluster, recorder.transform(pairs, "resync"))
+    def _compare_with_zone(self, zone_id: str, clusters: Sequence[ClusterResync]) -> None:
+        pool = self._master.pool
+        assert pool is not None
+        going_on = [cluster for cluster in clusters if cluster.name not in self._errors]
+        if not going_on:
+            return
+        try:
+            check_time(self._master)
+            self._wait(zone_id, pool.between_batches(zone_id, lambda: self._walk(zone_id, going_on)))
+        except NotMasterError:
+            raise
+        except ResyncError as error:
+            self._errors |= {c.name: str(error) for c in going_on if c.name not in self._errors}
+        except KubesyncError as error:
+            said = f"zone {zone_id} could not be compared: {error}"
+            self._errors |= {c.name: said for c in going_on if c.name not in self._errors}
 
+    def _wait(self, zone_id: str, compared: Future[None]) -> None:
+        clock = self._master.parts.clock
+        assert self._master.pool is not None
+        until = clock.monotonic() + LIST_SECONDS
+        while not wait([compared], timeout=LOOK_SECONDS).done:
+            check_time(self._master)
+            writer = self._master.pool.writers[zone_id]
+            if writer.blocked:
+                said = f"{writer.report.problem}; ask again once that is mended"
+                raise ResyncError(f"zone {zone_id} could not be compared: {said}")
+            if clock.monotonic() >= until:
+                raise ResyncError(f"zone {zone_id} could not be compared in time")
+        compared.result()
 
-def foreseen_conflicts(
-    states: Sequence[KeyState], zone_id: str, standing: Mapping[RecordKey, RecordSet]
-) -> dict[tuple[str, Name], str]:
-    """Where sets that are to be made will meet foreign ones (I3): service and name, and why."""
-    ours = {key for state in states for key in state.applied}
-    foreign: dict[str, list[RecordKey]] = {}
-    for key in standing.keys() - ours:
-        foreign.setdefault(key.name, []).append(key)
-    found: dict[tuple[str, Name], str] = {}
-    for state in states:
-        for key in state.intended.keys() - state.applied.keys():
-            if key.zone_id != zone_id:
-                continue
-            # A CNAME stands alone at its name (RFC 1034 section 3.6.2).
-            for other in sorted(foreign.get(key.name, ())):
-                if other.type == key.type or "CNAME" in (other.type, key.type):
-                    found[str(state.key), Name(zone_id, key.name)] = why_foreign(other, standing[other])
-    return found
+    def _walk(self, zone_id: str, clusters: Sequence[ClusterResync]) -> None:
+        """Runs in the zone's own thread, between two batches."""
+        standing: dict[RecordKey, RecordSet] = {}
+        self._go_on()
+        for key, record_set in self._master.parts.zones.walk(zone_id):
+            self._go_on()
+            standing[key] = record_set
+        for cluster in clusters:
+            with self._reported(cluster.name):
+                cluster.compare_with_zone(zone_id, standing)
 
-
-def _in_words(errors: Mapping[str, str]) -> str:
-    return "; ".join(f"{resource}: {error}" for resource, error in sorted(errors.items()))
-
-
-def list_now(master: Master, cluster: str) -> WindowContent:
-    """Complete lists of both listeners' resources, outside of any watch.
-
-    Raises:
-        ResyncError: the cluster could not be listed.
-    """
-    ledger, connector = master.ledgers[cluster], master.parts.connector
-    try:
-        snapshots = {resource: connector.snapshot(ledger.config, resource) for resource in ledger.sources}
-    except ListenerError as error:
-        raise ResyncError(f"cluster {cluster} could not be listed: {error.message}") from error
-    versions: dict[Resource, int] = {resource: snapshot.resource_version for resource, snapshot in snapshots.items()}
-    return WindowContent((), snapshots, versions, master.parts.clock.monotonic(), 0)
-
-
-def preview_lists(master: Master, cluster: str, mode: Mode) -> Preview:
-    """What taking complete lists now would come to, on a ledger of its own; nothing is written."""
-    known = master.ledgers[cluster]
-    ledger = Ledger(known.config, master.tables.state)
-    ledger.configure(known.config, master.listeners.checkpoints(cluster))
-    ledger.identity = known.identity
-    return Recorder(ledger, master.means(known.config)).preview(list_now(master, cluster), mode)
-
-
-def _as_it_stands(state: KeyState, drifts: list[Drift]) -> KeyState:
-    applied = dict(state.applied)
-    conflicts = dict(state.conflicts)
-    for drift in drifts:
-        if drift.stands is None:
-            applied.pop(drift.key, None)
-        elif drift.stands.foreign_form:
-            # Somebody replaced it by a set of a form that we never make: theirs now.
-            applied.pop(drift.key, None)
-            name = Name(drift.key.zone_id, drift.key.name)
-            conflicts[name] = f"{drift.key.name} {drift.key.type} was replaced ({drift.stands.foreign_form})"
-        else:
-            applied[drift.key] = drift.stands
-    return replace(state, applied=applied, conflicts=conflicts)
+    def _go_on(self) -> None:
+        check_time(self._master)
+        if self._over:
+            raise ResyncError("nobody waits for it any more")

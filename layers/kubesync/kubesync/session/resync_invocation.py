@@ -19,11 +19,11 @@ from pydantic import BaseModel, ConfigDict, StrictBool, StrictStr, ValidationErr
 
 from kubesync.aws.clusters import explain, valid_cluster_name
 from kubesync.aws.lease import LeaseTable
-from kubesync.aws.resync_requests import RequestTable, ResyncRequest
+from kubesync.aws.resync_requests import RequestTable, ResyncRequest, new_request
 from kubesync.clock import Clock
 from kubesync.domain.errors import ErrorCode, UsageError
+from kubesync.session.listing import ResyncError
 from kubesync.session.report import SessionReport
-from kubesync.session.resync import ResyncError
 
 POLL_SECONDS: Final = 0.5
 # A stand-by takes over within a poll of 250 ms; a lease that stays free for longer has nobody who waits for it.
@@ -118,13 +118,15 @@ class ResyncInvocation:
     def _by_master(self, holder: str) -> dict[str, Any] | None:
         """The master's report; None where there is no master any more."""
         parts, wanted = self._parts, self._wanted
-        parts.told(f"session {holder} is the master: it was asked")
-        request = parts.requests.ask(
+        request = new_request(
             secrets.token_hex(4), wanted.cluster, parts.clock.epoch(), dry_run=wanted.dry_run, force=wanted.force
         )
         answered = False
         try:
+            # Within: whoever is interrupted here may have left it already.
+            parts.requests.leave(request)
             parts.lease.signal()
+            parts.told(f"session {holder} is the master: it was asked")
             report = self._answer(request)
             answered = report is not None
             return report

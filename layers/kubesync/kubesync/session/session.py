@@ -27,11 +27,16 @@ from kubesync.session.master import Master, MasterParts
 from kubesync.session.ports import Progress
 from kubesync.session.recovery import RecoveryRequest, find_journals, newest_epoch, recover
 from kubesync.session.report import DONE, SessionReport
+from kubesync.session.resync import Resync
+from kubesync.session.resync_desk import ResyncDesk
 from kubesync.settings import Settings
 
 logger = Logger(service="kubesync", child=True)
 
+BEAT_SECONDS: Final = 60.0
 _TICK_SECONDS: Final = 1.0
+# For a resync that is under way to break off and answer, before the listeners are cut off.
+_DESK_SECONDS: Final = 0.5
 # Of an invocation, after draining: last notes, and the release of the lease.
 _RELEASE_SECONDS: Final = 4.0
 
@@ -43,6 +48,8 @@ class Session:
         parts: the tables, the zone client and the connector.
         keeper: the lease.
         progress: told what happens while it happens.
+
+    ``on_beat`` is called with what there is so far: when the session has become master, once a minute, and at its end.
     """
 
     master_type: ClassVar[type[Master]] = Master
@@ -65,7 +72,10 @@ class Session:
         self._message = ""
         self._control_due = False
         self._standing_by = False
-        self.report = SessionReport(session_id)
+        self._desk: ResyncDesk | None = None
+        self.on_beat: Callable[[SessionReport], None] = lambda _so_far: None
+        # The counts themselves: they go on while the session does.
+        self.report = SessionReport(session_id, dynamodb=parts.counted.counts)
 
     def stop(self, code: ErrorCode, message: str = "") -> None:
         """End the session soon; the first reason counts, unless the lease is lost while it ends for another."""
@@ -110,7 +120,7 @@ class Session:
         margin = self._settings.drain_margin_seconds
         deadline = min(now + self._settings.max_runtime_seconds, now + remaining() - margin - _RELEASE_SECONDS)
         self.report.epoch = lease.epoch
-        self.report.took_over = _how(before)
+        self.report.took_over = _how(before, paused=self._keeper.paused(before))
         self._keeper.on_lost = lambda: self.stop(ErrorCode.NOT_MASTER, "the lease was lost")
         self._keeper.on_signal = self._signalled
         self._keeper.start(self._clock.epoch() + (deadline - now))
@@ -119,17 +129,20 @@ class Session:
         master.ending = lambda: self._code is not None
         try:
             master.deadline = deadline
-            master.take_over(clean=before.released and before.clean, hold_zones=recovery is not None)
+            left = self._keeper.to_settle(before)
+            master.take_over(clean=left is not None, unsettled=left or (), hold_zones=recovery is not None)
+            self.on_beat(master.so_far())
             if recovery is not None:
                 self.report.recoveries.append(recover(master, journals, recovery))
                 if not recovery.dry_run:
                     master.release_zones()
                     master.settle_down(deadline)
             elif resync is not None:
-                self.report.resyncs.append(Control(master, self._parts).resync(resync))
+                self.report.resyncs.append(Resync(master, resync, own_session=True).run())
                 master.settle_down(deadline)
             else:
                 master.start()
+                self.report.hand_over_seconds = self._keeper.seconds_since(before)
                 self._watch(master, deadline, remaining)
         except NotMasterError as error:
             self.stop(ErrorCode.NOT_MASTER, str(error))
@@ -154,8 +167,10 @@ class Session:
 
     def _watch(self, master: Master, deadline: float, remaining: Callable[[], float]) -> None:
         control = Control(master, self._parts)
+        self._desk = control.desk
         every = self._settings.control_seconds
         next_control = self._clock.monotonic() + every
+        next_beat = self._clock.monotonic() + BEAT_SECONDS
         try:
             self._control_due = control.pending() or self._control_due
         except StoreError as error:
@@ -177,21 +192,34 @@ class Session:
                 except StoreError as error:
                     logger.warning("configurations could not be read", error=str(error))
             control.finish_removals()
+            if now >= next_beat:
+                next_beat += BEAT_SECONDS
+                self.on_beat(master.so_far())
             with suppress(Empty):
                 self._wake.get(timeout=max(0.0, min(_TICK_SECONDS, deadline - now)))
 
     def _finish(self, master: Master, drain_until: float, started: float) -> None:
         code = self._code or ErrorCode.MAX_RUNTIME
+        self._progress("ending", {})
         lost = code is ErrorCode.NOT_MASTER or self._keeper.lost
+        if self._desk is not None:
+            # It breaks off by itself now, and says so to whoever waits; listeners are cut off without waiting for that.
+            self._desk.close()
+            self._desk.join(_DESK_SECONDS)
         clean = master.finish(code, drain_until, abandon=lost)
+        if self._desk is not None and not self._desk.join(drain_until - self._clock.monotonic()):
+            clean = False
+            self._keeper.give_up_writing()
         code = self._code or code
         lost = lost or code is ErrorCode.NOT_MASTER or self._keeper.lost
-        if not self._keeper.release(clean=clean and not lost) and not lost:
+        unsettled = master.unsettled
+        if not self._keeper.release(clean=clean and not lost, unsettled=unsettled) and not lost:
             # All was written while the lease was ours; but the next session will not take this for a hand-over.
             lost = True
             code = self._code = ErrorCode.NOT_MASTER
             self._message = "the lease was lost before it could be released"
-        self.report.clean = clean and not lost
+        self.on_beat(master.so_far())
+        self.report.clean = clean and not lost and not unsettled
         self.report.code, self.report.ended = int(code), code.key
         if (self.report.resyncs or self.report.recoveries) and self._code is None:
             # Nothing ended it: it has done the one thing that it was started for.
@@ -202,10 +230,13 @@ class Session:
 
     def _not_master(self, error: NotMasterError, started: float) -> SessionReport:
         code = ErrorCode.NOT_MASTER if self._code is None else self._code
-        self.report.code, self.report.ended, self.report.message = int(code), code.key, str(error)
+        message = str(error)
+        if self._code is not None:
+            message = f"{self._message or code.key}: it never held the lease ({error})"
+        self.report.code, self.report.ended, self.report.message = int(code), code.key, message
         self.report.seconds = round(self._clock.monotonic() - started, 3)
         audit = AuditTable(self._parts.store, self.report.session, self._settings.audit_retention_days * 86_400)
-        fields = {"code": int(code), "key": code.key, "message": str(error)}
+        fields = {"code": int(code), "key": code.key, "message": message}
         try:
             self._parts.store.write(audit.session_ended(fields, self._clock.epoch()))
         except StoreError as failed:
@@ -218,9 +249,14 @@ def new_session_id() -> str:
     return secrets.token_hex(6)
 
 
-def _how(before: Lease) -> str:
+def _how(before: Lease, *, paused: bool) -> str:
     if not before.holder:
         return "first session"
     if before.released:
-        return "clean hand-over" if before.clean else "unclean end"
+        if paused and before.to_settle is not None:
+            return "clean end long ago, zones looked at anew"
+        if before.clean:
+            return "clean hand-over"
+        left = before.to_settle
+        return "unclean end" if left is None else f"hand-over, zones to settle: {', '.join(left)}"
     return "expired lease"

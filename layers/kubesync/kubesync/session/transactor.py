@@ -1,15 +1,19 @@
-"""Every write of a master: one transaction, fenced, repeated until its outcome is known (I1, I2)."""
+"""Every write of a master: one transaction, fenced, repeated until its outcome is known (I1, I2).
+
+Transactions that check one fence would collide in DynamoDB: here they wait for each other, fence by fence, in the order of asking.
+"""
 
 from __future__ import annotations
 
 import math
 import random
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
-from kubesync.aws.fences import fence_check
-from kubesync.aws.store import AUDIT, MAX_TRANSACTION_ACTIONS, Action, Check, Key, Put, Store
+from kubesync.aws.fences import fence_check, shard_fence_check
+from kubesync.aws.store import AUDIT, MAX_TRANSACTION_ACTIONS, Action, Key, Put, Store
 from kubesync.clock import Clock
 from kubesync.domain.errors import (
     KubesyncError,
@@ -19,9 +23,11 @@ from kubesync.domain.errors import (
     StoreOutcomeUnknownError,
     TransactionRefusedError,
 )
+from kubesync.session.fair_lock import FairLock
 
 _BACKOFF_INITIAL_SECONDS: Final = 0.1
 _BACKOFF_CAP_SECONDS: Final = 5.0
+_LOOK_SECONDS: Final = 1.0
 
 
 class StaleStateError(KubesyncError):
@@ -37,20 +43,19 @@ class Transactor:
 
     Args:
         may_write: raises NotMasterError as soon as the lease may be another's.
-        lease: for transactions that are for no cluster at all.
+        shard: its fence is checked by transactions that are for no cluster.
 
     ``sent`` counts transactions, ``repeated`` how often one had to be sent again (throttled, collided, no answer): about
     right, as threads count at the same time.
     """
 
-    def __init__(
-        self, store: Store, epoch: int, may_write: Callable[[], None], clock: Clock, lease: Check | None = None
-    ) -> None:
+    def __init__(self, store: Store, epoch: int, may_write: Callable[[], None], clock: Clock, shard: str = "0") -> None:
         self.epoch = epoch
         self._store = store
         self._may_write = may_write
         self._clock = clock
-        self._lease = lease
+        self._shard = shard
+        self._fences: dict[Key, FairLock] = {}
         self.until_monotonic = math.inf
         self.sent = 0
         self.repeated = 0
@@ -72,6 +77,9 @@ class Transactor:
     def run(self, clusters: Iterable[str], actions: Sequence[Action], token: str) -> None:
         """Write all of it or nothing.
 
+        Args:
+            clusters: whose fences are checked; none: the shard's, for what belongs to a zone and shard.
+
         A lost answer is judged by a Put that carries ``token`` in its ``tx`` attribute, or by the audit item (whose key holds
         it). Without either, a repeat that is refused counts as stale: the caller reads and finds it done.
 
@@ -81,16 +89,17 @@ class Transactor:
             StoreBusyError: it is not written, and the session has no time left to go on trying.
         """
         checks: list[Action] = [fence_check(cluster, self.epoch) for cluster in sorted(set(clusters))]
-        if not checks and self._lease is not None:
-            checks = [self._lease]  # of a zone whose clusters have all gone: still no write without a check (I2)
+        if not checks:
+            checks = [shard_fence_check(self._shard, self.epoch)]
         whole = [*checks, *actions]
         witness = _witness(actions, token)
         delay = _BACKOFF_INITIAL_SECONDS
         self.sent += 1
         while True:
-            self._may_write()
             try:
-                self._store.transact(whole, token)
+                with self._alone(checks):
+                    self._may_write()
+                    self._store.transact(whole, token)
             except TransactionRefusedError as refused:
                 if any(index < len(checks) for index in refused.failed):
                     raise NotMasterError("another master has fenced this one out") from refused
@@ -119,10 +128,25 @@ class Transactor:
             NotMasterError: another master has fenced this one out; nothing was written.
             StoreError: it may not have been written.
         """
+        check = fence_check(cluster, self.epoch)
         try:
-            self._store.transact([fence_check(cluster, self.epoch), *actions], token)
+            with self._alone([check]):
+                self._store.transact([check, *actions], token)
         except TransactionRefusedError as refused:
             raise NotMasterError("another master has fenced this one out") from refused
+
+    @contextmanager
+    def _alone(self, checks: Iterable[Action]) -> Iterator[None]:
+        """Let no other transaction of this process check these fences meanwhile."""
+        with ExitStack() as held:
+            for fence in sorted((check.key for check in checks), key=lambda key: f"{key.partition}/{key.sort}"):
+                lock = self._fences.setdefault(fence, FairLock())
+                # Not for ever: the one before may hang, and the session's end is set while others wait.
+                while not lock.acquire(timeout=_LOOK_SECONDS):
+                    if self._clock.monotonic() > self.until_monotonic:
+                        raise StoreBusyError("DynamoDB is busy, and the session has to end")
+                held.callback(lock.release)
+            yield
 
     def _landed(self, witness: Key | None, token: str) -> bool | None:
         """Whether it has happened; None: that cannot be read now, and the same again does no harm."""

@@ -14,8 +14,10 @@ What the journal in the zone means for a master:
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Final
 
 from aws_lambda_powertools import Logger
 
@@ -35,6 +37,9 @@ from kubesync.session.ports import Progress
 from kubesync.session.transactor import StaleStateError, Transactor
 
 logger = Logger(service="kubesync", child=True)
+
+# Of one batch: a transaction holds a fence check for each, and the inflight item with all its slices.
+_MAX_CLUSTERS: Final = 80
 
 
 class ZoneBlockedError(ZoneError):
@@ -132,20 +137,24 @@ class ZoneGround:
         return inflight is not None and not inflight.batch
 
     def _beyond_us(self, journal: Journal) -> bool:
-        """Whether a journal of ours tells of writes that our tables do not: a later epoch, or writes without an inflight item.
+        """Whether a journal of ours tells of writes that our tables do not: a later epoch, or one that no inflight item announced.
 
         Our own epoch counts as later until this master itself has written: an epoch is drawn once, unless the counter went back.
         """
         epoch = self._means.transactor.epoch
         if journal.epoch > epoch or (journal.epoch == epoch and not self._written):
             return True
-        if self.known_inflight() is not None:
+        if self._announced(journal):
             return False
         self.doubt()
-        if self.known_inflight() is not None:
+        if self._announced(journal):
             # A master that was paused has written it since: what it sent has to be settled first.
             raise StaleStateError(())
         return True
+
+    def _announced(self, journal: Journal) -> bool:
+        inflight = self.known_inflight()
+        return inflight is not None and inflight.knows(journal.epoch)
 
     def room(self) -> BatchLimits:
         """What a batch may hold besides the journal swap."""
@@ -153,6 +162,12 @@ class ZoneGround:
         journals = [self.known_journal(), self.following("0" * 32)]
         characters = sum(j.record_set.characters for j in journals if j is not None)
         return BatchLimits(limits.elements - 2, limits.characters - characters)
+
+    @staticmethod
+    def of_few_clusters(units: Sequence[Unit]) -> tuple[Unit, ...]:
+        """As many of these units as one inflight item can be written for; the others go with the next batch."""
+        first = set(islice(dict.fromkeys(unit.key.cluster for unit in units), _MAX_CLUSTERS))
+        return tuple(unit for unit in units if unit.key.cluster in first)
 
     # --- inflight item ---
 
@@ -186,16 +201,9 @@ class ZoneGround:
         token = transactor.token()
         after, actions = self._means.inflight.put(self.zone_id, self.known_inflight(), inflight, token)
         self._written = True
-        clusters = [name for name in inflight.clusters if name in self._means.ledgers] or self._clusters()
-        with self._means.closer.locked(clusters):
-            transactor.run(clusters, actions, token)
+        # Those of the keys that it carries; where it carries none, it is for no cluster.
+        transactor.run([name for name in inflight.clusters if name in self._means.ledgers], actions, token)
         self._inflight = after
-
-    def _clusters(self) -> list[str]:
-        """Clusters that publish in this zone, all where none says so."""
-        ledgers = dict(self._means.ledgers)
-        here = [name for name, book in ledgers.items() if any(zone.id == self.zone_id for zone in book.rules.zones)]
-        return sorted(here or ledgers)
 
     # --- after an unclean end ---
 
@@ -223,6 +231,7 @@ class ZoneGround:
         journal = self.read_journal()
         if inflight.batch and journal is not None and journal.batch == inflight.batch:
             landed(inflight)
+        self._announce_swap()
         fresh = self.following(secrets.token_hex(16))
         self._means.transactor.check()
         swap = journal_swap(self.journal_key(), self._journal, fresh)
@@ -238,6 +247,12 @@ class ZoneGround:
             self._write(replace(self._inflight, batch="", units=()))
         return True
 
+    def _announce_swap(self) -> None:
+        """Like every change of the journal: so that tables that come back from a backup are told from the newer journal."""
+        inflight, epoch = self.known_inflight(), self._means.transactor.epoch
+        if inflight is not None and inflight.journal_epoch != epoch:
+            self._write(replace(inflight, epoch=epoch))
+
     # --- what a person has to know ---
 
     def note_problem(self, problem: str) -> None:
@@ -245,6 +260,4 @@ class ZoneGround:
         transactor = self._means.transactor
         token = transactor.token()
         note = self._means.problems.put(self.zone_id, problem, self._means.clock.epoch(), token)
-        clusters = self._clusters()
-        with self._means.closer.locked(clusters):
-            transactor.run(clusters, [note], token)
+        transactor.run((), [note], token)

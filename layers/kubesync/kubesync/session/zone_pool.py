@@ -6,6 +6,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
+from functools import partial
 
 from aws_lambda_powertools import Logger
 
@@ -20,6 +21,8 @@ from kubesync.session.zone_writer import ZoneWriter
 logger = Logger(service="kubesync", child=True)
 
 _AFTER_A_FAULT_SECONDS = 5.0
+# Threads end by themselves at the deadline: that much later they are taken to hang.
+_ENDING_SECONDS = 0.1
 
 
 def zones_of(state: KeyState) -> set[str]:
@@ -32,7 +35,7 @@ class ZonePool:
     """Makes a writer and a thread per zone when it first has something to do.
 
     Args:
-        clean: the last master ended cleanly: zones need no settling.
+        clean: the last master ended cleanly: zones need no settling, but those that it left ``unsettled``.
         zones: zones whose names are known from configurations.
         on_not_master: called when a writer found another master.
     """
@@ -43,19 +46,21 @@ class ZonePool:
         clock: Clock,
         *,
         clean: bool,
+        unsettled: Iterable[str] = (),
         zones: Mapping[str, Zone],
         on_not_master: Callable[[NotMasterError], None],
     ) -> None:
         self._means = means
         self._clock = clock
         self._clean = clean
+        self._inherited = frozenset(unsettled)
         self._zones = zones
         self._on_not_master = on_not_master
         self._changed = threading.Condition()
         self._writers: dict[str, ZoneWriter] = {}
         self._woken: set[str] = set()
         self._idle: set[str] = set()
-        self._threads: list[threading.Thread] = []
+        self._threads: dict[str, threading.Thread] = {}
         self._stopping = False
         self._drain_until = 0.0
 
@@ -65,15 +70,15 @@ class ZonePool:
             for zone_id in zone_ids:
                 self._writer(zone_id)
 
-    def add(self, states: Iterable[KeyState], since: float | None = None) -> None:
-        """Queue open keys in all their zones."""
+    def add(self, states: Iterable[KeyState], since: float | None = None, *, inherited: bool = False) -> None:
+        """Queue open keys in all their zones; ``inherited``: from an earlier session."""
         by_zone: dict[str, list[ServiceKey]] = defaultdict(list)
         for state in states:
             for zone_id in zones_of(state):
                 by_zone[zone_id].append(state.key)
         with self._changed:
             for zone_id, keys in by_zone.items():
-                self._writer(zone_id).add(keys, since)
+                self._writer(zone_id).add(keys, since, inherited=inherited)
                 self._woken.add(zone_id)
             self._changed.notify_all()
 
@@ -93,15 +98,31 @@ class ZonePool:
             self._changed.notify_all()
         return future
 
+    def without(self, cluster: str) -> list[Future[None]]:
+        """One future for each writer, done as soon as nothing that is under way in its zone is of this cluster."""
+        futures: list[Future[None]] = []
+        with self._changed:
+            for zone_id, writer in self._writers.items():
+                future: Future[None] = Future()
+                writer.without(cluster, partial(future.set_result, None))
+                futures.append(future)
+                self._woken.add(zone_id)
+            self._changed.notify_all()
+        return futures
+
     def _writer(self, zone_id: str) -> ZoneWriter:
         writer = self._writers.get(zone_id)
         if writer is None:
-            writer = ZoneWriter(zone_id, self._means, settled=self._clean, zone=self._zones.get(zone_id))
-            self._writers[zone_id] = writer
+            writer = self._writers[zone_id] = self._new_writer(zone_id)
             thread = threading.Thread(target=self._run, args=(zone_id, writer), name=f"zone {zone_id}", daemon=True)
-            self._threads.append(thread)
-            thread.start()
+            if not (self._stopping and self._clock.monotonic() >= self._drain_until):
+                self._threads[zone_id] = thread
+                thread.start()
         return writer
+
+    def _new_writer(self, zone_id: str) -> ZoneWriter:
+        settled = self._clean and zone_id not in self._inherited
+        return ZoneWriter(zone_id, self._means, settled=settled, zone=self._zones.get(zone_id))
 
     def _run(self, zone_id: str, writer: ZoneWriter) -> None:
         while True:
@@ -139,18 +160,25 @@ class ZonePool:
                 self._idle.discard(zone_id)
                 self._woken.discard(zone_id)
 
-    def drain(self, deadline_monotonic: float) -> bool:
-        """Let every writer do what can be done now, and end their threads. True: all ended, no outcome unknown."""
+    def drain(self, deadline_monotonic: float) -> None:
+        """Let every writer do what can be done now, and end their threads; see ``unsettled`` for what that left."""
         with self._changed:
             self._stopping = True
             self._drain_until = deadline_monotonic
             self._woken |= set(self._writers)
             self._changed.notify_all()
-        for thread in self._threads:
-            thread.join(max(0.0, deadline_monotonic - self._clock.monotonic()))
-        return not any(thread.is_alive() for thread in self._threads) and all(
-            writer.clean for writer in self._writers.values()
-        )
+        for thread in list(self._threads.values()):
+            thread.join(max(0.0, deadline_monotonic - self._clock.monotonic()) + _ENDING_SECONDS)
+
+    @property
+    def unsettled(self) -> frozenset[str]:
+        """Zones that the next master has to settle: an outcome is unknown, or what the last master left could not be settled.
+
+        Also those whose thread hangs in a call: once this master has given up writing, what that call sent is all that can land.
+        """
+        left = {zone_id for zone_id, writer in self._writers.items() if not writer.clean}
+        hanging = {zone_id for zone_id, thread in self._threads.items() if thread.is_alive()}
+        return frozenset(left | hanging | (self._inherited - self._writers.keys()))
 
     @property
     def quiet(self) -> bool:

@@ -20,13 +20,12 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import batched
 from typing import Final
 
 from kubesync.aws.inflight import Inflight
 from kubesync.aws.journal import Journal, journal_swap
 from kubesync.aws.zones import BatchChange
-from kubesync.domain.batches import Unit, fill, in_stable_order, units_of
+from kubesync.domain.batches import Unit
 from kubesync.domain.errors import (
     BatchRefusedError,
     ZoneOutcomeUnknownError,
@@ -34,16 +33,14 @@ from kubesync.domain.errors import (
     ZoneUnavailableError,
 )
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.plan import changes_of
 from kubesync.domain.records import RecordKey, RecordSet, Zone
-from kubesync.domain.state import KeyState
 from kubesync.session.closer import Outcome
 from kubesync.session.key_writes import Closing
 from kubesync.session.refusals import isolate, judge
 from kubesync.session.transactor import StaleStateError
 from kubesync.session.zone_ground import ZoneBlockedError, ZoneGround, ZoneMeans
+from kubesync.session.zone_queue import ZoneQueue
 
-_KEYS_AT_A_TIME: Final = 200
 _BACKOFF_INITIAL_SECONDS: Final = 0.5
 _BACKOFF_CAP_SECONDS: Final = 30.0
 _BLOCKED_SECONDS: Final = 60.0
@@ -62,7 +59,10 @@ class Sent:
 
 @dataclass(slots=True)
 class ZoneReport:
-    """Counters of one zone in this session, what is wrong with it (``problem``), and what was and is mended (``remark``)."""
+    """Counters of one zone in this session, what is wrong with it (``problem``), and what was and is mended (``remark``).
+    ``fresh_lags`` are those that the metrics have not told yet. ``reasons``: how often each code of ``domain.reasons`` was
+    in the way.
+    """
 
     batches: int = 0
     refused: int = 0
@@ -71,7 +71,9 @@ class ZoneReport:
     changes: int = 0
     problem: str = ""
     remark: str = ""
+    reasons: dict[str, int] = field(default_factory=dict)
     lags: deque[float] = field(default_factory=lambda: deque(maxlen=10_000))
+    fresh_lags: deque[float] = field(default_factory=lambda: deque(maxlen=10_000))
 
 
 class ZoneWriter:
@@ -89,30 +91,35 @@ class ZoneWriter:
         self._settled = settled
         self._sent: Sent | None = None
         self._in_doubt = False
-        self._inbox: deque[tuple[ServiceKey, float | None]] = deque()
+        self._queue = ZoneQueue(zone_id, means)
         self._jobs: deque[Callable[[], None]] = deque()
-        self._queue: dict[ServiceKey, None] = {}
-        self._since: dict[ServiceKey, float] = {}
-        self._groups: deque[list[Unit]] = deque()
-        self._postponed: dict[Unit, float] = {}
+        self._partings: deque[tuple[str, Callable[[], None]]] = deque()
         self._not_before = 0.0
         self._blocked = False
-        self._noted_problem = ""
+        self._noted_problem: str | None = None
         self._failures = 0
 
     # --- what others see ---
 
-    def add(self, keys: Iterable[ServiceKey], since: float | None = None) -> None:
+    def add(self, keys: Iterable[ServiceKey], since: float | None = None, *, inherited: bool = False) -> None:
         """Queue open keys, from any thread; repeated ones collapse.
 
         Args:
             since: monotonic time of the first event that led here, for the lag that is reported.
+            inherited: they are open since an earlier session, and wait as long as it wanted them to.
         """
-        self._inbox.extend((key, since) for key in keys)
+        self._queue.add(keys, since, inherited=inherited)
 
     def between_batches(self, job: Callable[[], None]) -> None:
         """Run a job in the writer's thread while no batch is under way: what is applied then stands still. Any thread."""
         self._jobs.append(job)
+
+    def without(self, cluster: str, job: Callable[[], None]) -> None:
+        """Run a job in the writer's thread once nothing that is under way here is of this cluster. Any thread.
+
+        Unlike ``between_batches`` it does not wait for what others have under way, nor for a zone that cannot be written.
+        """
+        self._partings.append((cluster, job))
 
     @property
     def clean(self) -> bool:
@@ -137,6 +144,7 @@ class ZoneWriter:
         Raises:
             NotMasterError: stop; another master writes.
         """
+        self._part()
         wait = self._not_before - self._means.clock.monotonic()
         if wait > 0:
             return wait
@@ -162,14 +170,32 @@ class ZoneWriter:
         self._failures = 0
         self._blocked = False
         self.report.remark = self._ground.remark
-        if self._noted_problem:
-            self._note_problem("")
+        if following == 0.0 or self._noted_problem:
+            self._note_problem(self._queue.problem)
         return following
 
     def _note_problem(self, problem: str) -> None:
+        if self._noted_problem is None:
+            self._noted_problem = self._means.problems.read(self.zone_id)  # of an earlier session
         if problem != self._noted_problem:
             self._ground.note_problem(problem)
             self._noted_problem = problem
+
+    def _part(self) -> None:
+        if not self._partings:
+            return
+        held: frozenset[str] = frozenset()
+        if self._sent is not None:
+            held = frozenset(unit.key.cluster for unit in self._sent.units)
+        elif not self._settled:
+            inflight = self._ground.known_inflight()
+            held = frozenset(inflight.clusters if inflight is not None else ())
+        for _ in range(len(self._partings)):
+            cluster, job = self._partings.popleft()
+            if cluster in held:
+                self._partings.append((cluster, job))
+            else:
+                job()
 
     def _back_off(self, problem: str) -> float:
         delay = min(_BACKOFF_CAP_SECONDS, _BACKOFF_INITIAL_SECONDS * 2.0 ** min(self._failures, 10))
@@ -194,106 +220,24 @@ class ZoneWriter:
             self._start(units)
             self._send()
             return 0.0
-        return self._next_retry()
-
-    # --- what is due ---
+        return self._queue.next_retry()
 
     def _due(self) -> list[Unit]:
-        while self._groups:
-            current = frozenset(self._units(unit.key for unit in self._groups[0]))
-            group = [unit for unit in self._groups.popleft() if unit in current]
-            if group:
-                return group
-        self._take_in()
-        now = self._means.clock.epoch()
-        units: list[Unit] = []
-        for keys in batched(list(self._queue), _KEYS_AT_A_TIME):
-            units += [unit for unit in self._units(keys) if self._postponed.get(unit, 0.0) <= now]
-            if sum(unit.elements for unit in units) >= self._means.limits.elements:
-                break
-        if not units:
-            return []
-        taken, _, oversized = fill(in_stable_order(units), self._ground.room())
+        taken, oversized = self._queue.due(self._ground.room)
         if oversized:
             reason = "more than fits one change batch"
-            self._close([Outcome(unit, reason=reason) for unit in oversized])
+            self._close([Outcome(unit, code="TooLargeForBatch", reason=reason) for unit in oversized])
         return taken
-
-    def _take_in(self) -> None:
-        while self._inbox:
-            key, since = self._inbox.popleft()
-            self._queue.setdefault(key)
-            if since is not None:
-                self._since.setdefault(key, since)
-
-    def _units(self, keys: Iterable[ServiceKey]) -> list[Unit]:
-        """Units of these keys in this zone as they stand now; keys without any leave the queue."""
-        units: list[Unit] = []
-        now = self._means.clock.epoch()
-        by_cluster: dict[str, list[ServiceKey]] = {}
-        for key in list(dict.fromkeys(keys)):
-            by_cluster.setdefault(key.cluster, []).append(key)
-        for cluster, wanted in by_cluster.items():
-            ledger = self._means.ledgers.get(cluster)
-            if ledger is None:
-                for key in wanted:
-                    self._queue.pop(key, None)
-                continue
-            with ledger.lock:
-                states = ledger.states(wanted)
-            for key, state in states.items():
-                here = [c for c in changes_of(state, ledger.config.policy) if c.key.zone_id == self.zone_id]
-                if not here:
-                    self._queue.pop(key, None)
-                    self._since.pop(key, None)  # the lag of a later change does not count from this event
-                    continue
-                self._queue.setdefault(key)
-                if state.opened is not None and state.opened.retry_at > now:
-                    if state.opened.attempts and not self._news(state, units_of(key, here)):
-                        continue
-                elif state.conflicts:
-                    state = self._means.reclaim(self.zone_id, state)
-                    here = [c for c in changes_of(state, ledger.config.policy) if c.key.zone_id == self.zone_id]
-                blocked = {name.name for name in state.conflicts if name.zone_id == self.zone_id}
-                units += [unit for unit in units_of(key, here) if unit.name not in blocked]
-        return units
-
-    def _news(self, state: KeyState, units: Sequence[Unit]) -> bool:
-        """Whether some unit of a waiting key is not among those that were refused: it need not wait with them."""
-        blocked = {name.name for name in state.conflicts if name.zone_id == self.zone_id}
-        return any(unit not in self._postponed and unit.name not in blocked for unit in units) and bool(self._postponed)
-
-    def _next_retry(self) -> float | None:
-        now = self._means.clock.epoch()
-        # News reset a mark's time, but a unit that was refused keeps its own.
-        later: dict[ServiceKey, float] = {}
-        for unit, at in self._postponed.items():
-            if at > now:
-                later[unit.key] = min(at, later.get(unit.key, at))
-        times: list[float] = []
-        by_cluster: dict[str, list[ServiceKey]] = {}
-        for key in list(self._queue):
-            by_cluster.setdefault(key.cluster, []).append(key)
-        for cluster, keys in by_cluster.items():
-            ledger = self._means.ledgers.get(cluster)
-            if ledger is None:
-                continue
-            with ledger.lock:
-                states = ledger.states(keys)
-            for key, state in states.items():
-                if state.opened is not None:
-                    waits = state.opened.retry_at > now
-                    times.append(state.opened.retry_at if waits else later.get(key, now + 1.0))
-        return max(0.05, min(times) - now) if times else None
 
     # --- one batch ---
 
     def _start(self, units: Sequence[Unit]) -> None:
+        units = self._ground.of_few_clusters(units)
         batch = secrets.token_hex(16)
         known, following = self._ground.known_journal(), self._ground.following(batch)
         swap = journal_swap(self._ground.journal_key(), known, following)
-        self._ground.announce(batch, tuple(units))
-        self._sent = Sent(batch, tuple(units), (*swap, *_batch_changes(units)), known, following)
+        self._ground.announce(batch, units)
+        self._sent = Sent(batch, units, (*swap, *_batch_changes(units)), known, following)
         self._in_doubt = False
 
     def _send(self) -> None:
@@ -320,10 +264,9 @@ class ZoneWriter:
         self._close([Outcome(unit, landed=True) for unit in sent.units], batch=sent.batch, clear=True)
         self._sent = None
         now = self._means.clock.monotonic()
-        for key in {unit.key for unit in sent.units}:
-            since = self._since.pop(key, None)
-            if since is not None:
-                self.report.lags.append(now - since)
+        lags = [now - since for since in self._queue.landed(sent.units)]
+        self.report.lags.extend(lags)
+        self.report.fresh_lags.extend(lags)
 
     def _landed_before(self, inflight: Inflight) -> None:
         """A batch of the last master turned out to have landed."""
@@ -336,12 +279,12 @@ class ZoneWriter:
             return
         self._sent = None
         if _standing(journal) != _standing(sent.known):
-            self._groups.appendleft(list(sent.units))
+            self._queue.again([sent.units])
             return
         if self._in_doubt:
             # An earlier try of it has no answer and may yet land: shut it out before anything is decided by this refusal.
             self._settled = False
-            self._groups.appendleft(list(sent.units))
+            self._queue.again([sent.units])
             return
         self._isolate(sent, messages)
 
@@ -351,10 +294,11 @@ class ZoneWriter:
 
         isolation = isolate(sent.units, messages, decide)
         if isolation.zone_is_full:
-            self.report.problem = "the zone is full"
+            self._queue.refused_as_full(sent.units, messages[0])
+            self.report.problem = self._queue.problem
         if isolation.outcomes:
             self._close(isolation.outcomes)
-        self._groups.extendleft(reversed(isolation.again))
+        self._queue.again(isolation.again)
 
     def _is_ours(self, owner: ServiceKey, key: RecordKey) -> bool:
         ledger = self._means.ledgers.get(owner.cluster)
@@ -364,14 +308,15 @@ class ZoneWriter:
             return key in ledger.states([owner])[owner].applied
 
     def _close(self, outcomes: Sequence[Outcome], *, batch: str = "", clear: bool = False) -> None:
-        why = f"batch {batch}" if batch else "refused"
+        why = "settled" if batch else "refused"
         closing = self._ground.clearing if clear else _nothing
-        states = {state.key: state for state in self._means.closer.close(outcomes, why, closing)}
+        states = {state.key: state for state in self._means.closer.close(outcomes, why, closing, batch=batch)}
         for outcome in outcomes:
-            self._postponed.pop(outcome.unit, None)
+            if code := outcome.reason_code:
+                self.report.reasons[code] = self.report.reasons.get(code, 0) + 1
             state = states.get(outcome.unit.key)
-            if not outcome.landed and state is not None and state.opened is not None:
-                self._postponed[outcome.unit] = state.opened.retry_at
+            mark = None if state is None or outcome.landed else state.opened
+            self._queue.decided(outcome.unit, None if mark is None else mark.retry_at)
 
 
 def _batch_changes(units: Iterable[Unit]) -> list[BatchChange]:

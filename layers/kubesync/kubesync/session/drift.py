@@ -1,0 +1,108 @@
+"""What stands in a zone against what is known of it: sets of ours that drifted, and foreign ones that will be in the way (I3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kubesync.aws.audit import describe
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.records import RecordKey, RecordSet, exclude_each_other
+from kubesync.domain.state import KeyState, Name
+from kubesync.session.refusals import why_foreign
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A record set of ours that is not in the zone as we know it."""
+
+    service: ServiceKey
+    key: RecordKey
+    known: RecordSet
+    stands: RecordSet | None
+
+    def document(self) -> dict[str, Any]:
+        kind = "missing" if self.stands is None else "foreign" if self.stands.foreign_form else "changed"
+        of_set = {"identifier": self.key.identifier} if self.key.identifier else {}
+        return {
+            "drift": kind,
+            "name": self.key.name,
+            "type": self.key.type,
+            **of_set,
+            "zone": self.key.zone_id,
+            "service": str(self.service),
+            "known": describe(self.known),
+            "stands": describe(self.stands),
+        }
+
+
+def replacements(standing: Mapping[RecordKey, RecordSet]) -> dict[RecordKey, RecordSet]:
+    """What stands in a zone, and under the key of a simple set what was put in its place: a set with a set identifier."""
+    found = {
+        replace(key, identifier=""): replace(stands, foreign_form=f"SetIdentifier={key.identifier}")
+        for key, stands in standing.items()
+        if key.identifier
+    }
+    return found | dict(standing)
+
+
+def drifts_of(state: KeyState, zone_id: str, standing: Mapping[RecordKey, RecordSet]) -> list[Drift]:
+    """Sets of one Service that do not stand in the zone as they were applied."""
+    return [
+        Drift(state.key, key, known, standing.get(key))
+        for key, known in sorted(state.applied.items(), key=lambda item: item[0])
+        if key.zone_id == zone_id and standing.get(key) != known
+    ]
+
+
+def as_it_stands(state: KeyState, drifts: Iterable[Drift]) -> KeyState:
+    """The state with what was found in the zone taken as known; what has been written or let go since stays."""
+    applied = dict(state.applied)
+    conflicts = dict(state.conflicts)
+    for drift in drifts:
+        if applied.get(drift.key) != drift.known:
+            continue
+        if drift.stands is None:
+            applied.pop(drift.key)
+        elif drift.stands.foreign_form:
+            # Somebody replaced it by a set of a form that we never make: theirs now.
+            applied.pop(drift.key)
+            conflicts[Name.of(drift.key)] = f"{drift.key.label} was replaced ({drift.stands.foreign_form})"
+        else:
+            applied[drift.key] = drift.stands
+    return replace(state, applied=applied, conflicts=conflicts)
+
+
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """Sets that are to be made, each with its Service; ``ours`` are those of ours that stand at their names."""
+
+    sets: tuple[tuple[str, RecordKey], ...]
+    ours: AbstractSet[RecordKey]
+
+    @classmethod
+    def of(cls, states: Iterable[KeyState]) -> Coming:
+        """What states as they are planned to be will make."""
+        known = list(states)
+        sets = tuple(
+            (str(state.key), key) for state in known for key in sorted(state.intended.keys() - state.applied.keys())
+        )
+        names = {(key.zone_id, key.name) for _, key in sets}
+        return cls(sets, {key for state in known for key in state.applied if (key.zone_id, key.name) in names})
+
+    def conflicts(self, zone_id: str, standing: Mapping[RecordKey, RecordSet]) -> dict[tuple[str, Name], str]:
+        """Where they will meet foreign sets: service and name, and why."""
+        wanted: dict[str, list[tuple[str, RecordKey]]] = {}
+        for service, key in self.sets:
+            if key.zone_id == zone_id:
+                wanted.setdefault(key.name, []).append((service, key))
+        found: dict[tuple[str, Name], str] = {}
+        for other, stands in standing.items():
+            if other in self.ours:
+                continue
+            for service, key in wanted.get(other.name, ()):
+                if other == key or exclude_each_other(other, key):
+                    found[service, Name.of(key)] = why_foreign(other, stands, key)
+        return found

@@ -1,0 +1,63 @@
+"""A zone that has as many record sets as it can have: one condition of the zone, not a failure of each key.
+
+    what happened                                    sets are added again
+    -------------                                    --------------------
+    a batch was refused since the zone is full       with one unit, at once
+    that one unit was refused too                    with one unit, after 5 s, doubling to 5 minutes
+    some landed                                      with twice as many, at once
+    sets of ours went                                with one unit, at once: there is room
+    nothing waits any more                           the condition is over
+
+Source of the limit: https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/DNSLimitations.html, record sets per hosted zone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from kubesync.domain.batches import Unit
+from kubesync.domain.objects import ServiceKey
+
+_PROBE_INITIAL_SECONDS: Final = 5.0
+_PROBE_CAP_SECONDS: Final = 300.0
+
+
+class FullZone:
+    """Which keys wait for room, and how many of them may try now. Times are monotonic seconds.
+
+    Args:
+        message: what Route 53 said.
+    """
+
+    def __init__(self, message: str) -> None:
+        self.waiting: dict[ServiceKey, None] = {}
+        self.probe_at = 0.0
+        self._message = message
+        self._share = 1
+        self._failures = 0
+
+    @property
+    def problem(self) -> str:
+        """One line for a person."""
+        return f"the zone is full: deletions and changes go through, what would add record sets waits ({self._message})"
+
+    def share(self, now: float) -> int:
+        """How many units may try now."""
+        return self._share if now >= self.probe_at else 0
+
+    def refused(self, units: Sequence[Unit], now: float) -> None:
+        """A batch that would have added sets was refused, since the zone is full."""
+        alone = sum(unit.grows for unit in units) == 1
+        self._share = 1
+        if alone:
+            self.probe_at = now + min(_PROBE_CAP_SECONDS, _PROBE_INITIAL_SECONDS * 2.0 ** min(self._failures, 16))
+            self._failures += 1
+
+    def landed(self, units: Sequence[Unit], now: float) -> None:
+        """A batch has landed: there is room where it added sets, and where it took some away."""
+        if any(unit.grows for unit in units):
+            self._share *= 2
+        elif not any(unit.shrinks for unit in units):
+            return
+        self._failures, self.probe_at = 0, now

@@ -1,0 +1,217 @@
+"""What is due in one hosted zone: open keys in the order of their coming, less what has to wait.
+
+add ── inbox ── queue ──┬── postponed: a unit that was refused waits for a time of its own
+├── full zone: what would add sets waits with its key; a few at a time try whether there is room
+└── due: units in a stable order, as many as fit one batch
+again ── groups: parts of a refused batch, before anything else
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from itertools import batched, islice
+from typing import Final
+
+from kubesync.domain.batches import BatchLimits, Unit, fill, in_stable_order, units_of, without_rivals
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.plan import changes_of
+from kubesync.domain.state import KeyState
+from kubesync.session.full_zone import FullZone
+from kubesync.session.zone_ground import ZoneMeans
+
+_KEYS_AT_A_TIME: Final = 200
+
+
+class ZoneQueue:
+    """The queue of one zone. ``add`` may be called from any thread, everything else from the zone's own."""
+
+    def __init__(self, zone_id: str, means: ZoneMeans) -> None:
+        self._zone_id = zone_id
+        self._means = means
+        self._inbox: deque[tuple[ServiceKey, float | None, bool]] = deque()
+        self._queue: dict[ServiceKey, None] = {}
+        self._since: dict[ServiceKey, float] = {}
+        self._groups: deque[list[Unit]] = deque()
+        self._postponed: dict[Unit, float] = {}
+        # Epoch seconds before which a key's names in conflict here are not read again.
+        self._reread: dict[ServiceKey, float] = {}
+        # Open since an earlier session: which of their units were refused then, and in which zone, nobody remembers. They wait until
+        # then (epoch seconds; None: not looked at yet), whatever other zones make of the mark meanwhile.
+        self._inherited: dict[ServiceKey, float | None] = {}
+        self._full: FullZone | None = None
+
+    def add(self, keys: Iterable[ServiceKey], since: float | None, *, inherited: bool = False) -> None:
+        """Queue open keys; repeated ones collapse. ``inherited``: they wait as long as their marks say, in all zones."""
+        self._inbox.extend((key, since, inherited) for key in keys)
+
+    def again(self, groups: Sequence[Sequence[Unit]]) -> None:
+        """Parts of a refused batch go before anything else, each in a batch of its own."""
+        self._groups.extendleft(list(group) for group in reversed(groups))
+
+    def decided(self, unit: Unit, retry_at: float | None) -> None:
+        """A unit was closed; ``retry_at`` (epoch seconds): it was refused, and waits until then."""
+        self._postponed.pop(unit, None)
+        if retry_at is not None:
+            self._postponed[unit] = self._reread[unit.key] = retry_at
+
+    def landed(self, units: Sequence[Unit]) -> list[float]:
+        """A batch has landed. Returns since when (monotonic) its keys had been waiting, as far as that is known."""
+        if self._full is not None:
+            self._full.landed(units, self._means.clock.monotonic())
+        keys = dict.fromkeys(unit.key for unit in units)
+        return [since for since in (self._since.pop(key, None) for key in keys) if since is not None]
+
+    def refused_as_full(self, units: Sequence[Unit], message: str) -> None:
+        """A batch was refused since the zone is full: what would add sets to it waits."""
+        if self._full is None:
+            self._full = FullZone(message)
+        self._full.refused(units, self._means.clock.monotonic())
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the zone as a whole; empty: nothing."""
+        return "" if self._full is None else self._full.problem
+
+    # --- what is due ---
+
+    def due(self, room: Callable[[], BatchLimits]) -> tuple[list[Unit], list[Unit]]:
+        """Units for the next batch, and units that fit none at all.
+
+        Args:
+            room: what a batch may hold; asked only where there is something to send.
+        """
+        while self._groups:
+            current = frozenset(self._units(unit.key for unit in self._groups[0]))
+            group = [unit for unit in self._groups.popleft() if unit in current]
+            if group:
+                return group, []
+        self._take_in()
+        units: list[Unit] = []
+        for keys in batched(list(self._queue), _KEYS_AT_A_TIME):
+            units += self._ready(keys)
+            if sum(unit.elements for unit in units) >= self._means.limits.elements:
+                break
+        if not units:
+            units = self._probe()
+        if not units:
+            return [], []
+        taken, _, oversized = fill(without_rivals(in_stable_order(units)), room())
+        return taken, oversized
+
+    def _take_in(self) -> None:
+        while self._inbox:
+            key, since, inherited = self._inbox.popleft()
+            self._queue.setdefault(key)
+            if inherited:
+                self._inherited[key] = None
+            if since is not None:
+                self._since.setdefault(key, since)
+
+    def _ready(self, keys: Iterable[ServiceKey]) -> list[Unit]:
+        """Units that may go now. Keys that could only add sets to a full zone leave the queue, and wait there."""
+        now = self._means.clock.epoch()
+        units = [unit for unit in self._units(keys) if self._postponed.get(unit, 0.0) <= now]
+        if self._full is None:
+            return units
+        busy = {unit.key for unit in units if not unit.grows}
+        for key in {unit.key: None for unit in units if unit.key not in busy}:
+            self._queue.pop(key, None)
+            self._full.waiting[key] = None
+        return [unit for unit in units if not unit.grows]
+
+    def _probe(self) -> list[Unit]:
+        """As many of those that wait for room as may try now."""
+        full = self._full
+        if full is None:
+            return []
+        now = self._means.clock.epoch()
+        while full.waiting and (share := full.share(self._means.clock.monotonic())):
+            keys = list(islice(full.waiting, min(share, _KEYS_AT_A_TIME)))
+            for key in keys:
+                del full.waiting[key]  # in the queue, as long as it has units
+            units = [unit for unit in self._units(keys) if self._postponed.get(unit, 0.0) <= now]
+            if units:
+                return units[:share]
+        if not full.waiting:
+            self._full = None
+        return []
+
+    def _units(self, keys: Iterable[ServiceKey]) -> list[Unit]:
+        """Units of these keys in this zone as they stand now; keys without any leave the queue."""
+        units: list[Unit] = []
+        now = self._means.clock.epoch()
+        by_cluster: dict[str, list[ServiceKey]] = {}
+        for key in list(dict.fromkeys(keys)):
+            by_cluster.setdefault(key.cluster, []).append(key)
+        for cluster, wanted in by_cluster.items():
+            ledger = self._means.ledgers.get(cluster)
+            if ledger is None or ledger.config.paused:  # not served any more, or left as it is: still durably open
+                for key in wanted:
+                    self._queue.pop(key, None)
+                    self._since.pop(key, None)
+                continue
+            with ledger.lock:
+                states = ledger.states(wanted)
+            for key, state in states.items():
+                here = [c for c in changes_of(state, ledger.config.policy) if c.key.zone_id == self._zone_id]
+                if not here:
+                    self._queue.pop(key, None)
+                    self._reread.pop(key, None)
+                    self._inherited.pop(key, None)
+                    self._since.pop(key, None)  # the lag of a later change does not count from this event
+                    continue
+                self._queue.setdefault(key)
+                if self._waits_from_before(state, now):
+                    continue
+                if self._may_reread(state, now):
+                    state = self._means.reclaim(self._zone_id, state)
+                    self._reread[key] = 0.0 if state.opened is None else state.opened.retry_at
+                    here = [c for c in changes_of(state, ledger.config.policy) if c.key.zone_id == self._zone_id]
+                blocked = {name.name for name in state.conflicts if name.zone_id == self._zone_id}
+                units += [unit for unit in units_of(key, here) if unit.name not in blocked]
+        return units
+
+    def _waits_from_before(self, state: KeyState, now: float) -> bool:
+        """Whether a key has to wait as an earlier session wanted it to. News of it end that."""
+        if state.key not in self._inherited:
+            return False
+        until = self._inherited[state.key]
+        if until is None and state.opened is not None:
+            until = self._inherited[state.key] = state.opened.retry_at
+        if until is not None and until > now and state.opened is not None and state.opened.attempts:
+            return True
+        del self._inherited[state.key]
+        return False
+
+    def _may_reread(self, state: KeyState, now: float) -> bool:
+        """Whether names of a key that are in conflict here are due. The mark's time alone does not say: another zone may have set it."""
+        if not any(name.zone_id == self._zone_id for name in state.conflicts):
+            return False
+        news = state.opened is not None and not state.opened.attempts
+        return news or self._reread.get(state.key, 0.0) <= now
+
+    def next_retry(self) -> float | None:
+        """Seconds until something that waits is due; None: nothing waits."""
+        now = self._means.clock.epoch()
+        # A mark's time is that of the key's last refusal, in whatever zone; what was refused here has a time of its own.
+        later = {key: at for key, at in self._reread.items() if at > now}
+        for unit, at in self._postponed.items():
+            if at > now:
+                later[unit.key] = min(at, later.get(unit.key, at))
+        times: list[float] = []
+        if self._full is not None and self._full.waiting:
+            times.append(now + self._full.probe_at - self._means.clock.monotonic())
+        by_cluster: dict[str, list[ServiceKey]] = {}
+        for key in list(self._queue):
+            by_cluster.setdefault(key.cluster, []).append(key)
+        for cluster, keys in by_cluster.items():
+            ledger = self._means.ledgers.get(cluster)
+            if ledger is None:
+                continue
+            with ledger.lock:
+                states = ledger.states(keys)
+            for key, state in states.items():
+                if state.opened is not None:
+                    times.append(self._inherited.get(key) or later.get(key, now + 1.0))
+        return max(0.05, min(times) - now) if times else None
