@@ -7,6 +7,8 @@ import random
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
+from typing import Final
 
 import boto3
 
@@ -15,21 +17,27 @@ from kubesync.aws.dynamodb import DynamoStore, RetryPolicy, build_dynamodb_clien
 from kubesync.aws.lease import LeaseTable
 from kubesync.aws.rate import TokenBucket
 from kubesync.aws.resync_requests import RequestTable, ResyncRequest
-from kubesync.aws.route53 import Route53ZoneClient, build_route53_client
-from kubesync.aws.secrets import SecretToken, build_secret_clients, parse_secret_reference
+from kubesync.aws.schema_guard import SchemaGuard
+from kubesync.aws.secret_certificates import CertificateReferences, SecretCertificates
+from kubesync.aws.secrets import SecretReference, SecretToken, build_secret_clients, parse_secret_reference
+from kubesync.aws.state_codec import SCHEMA
 from kubesync.aws.store import Store
+from kubesync.aws.store_calls import StoreCalls
 from kubesync.aws.tables import table_names
+from kubesync.aws.zone_access import ZoneAccessTable
+from kubesync.aws.zone_accounts import Buckets, RoutedZoneClient, ZoneAccounts
 from kubesync.aws.zones import ZoneClient
 from kubesync.clock import Clock, SystemClock
 from kubesync.domain.errors import DeniedError, UsageError
-from kubesync.domain.objects import Observation, RawEvent, Resource, Snapshot
+from kubesync.domain.objects import Observation, RawEvent, Resource
 from kubesync.kubernetes import wire
 from kubesync.kubernetes.credentials import EksToken
-from kubesync.kubernetes.failures import TooOldError
-from kubesync.kubernetes.lister import list_all
-from kubesync.kubernetes.ports import Reflector, ReflectorPolicy
+from kubesync.kubernetes.eks_role import AssumedRole
+from kubesync.kubernetes.lister import KubernetesLister
+from kubesync.kubernetes.ports import Lister, Reflector, ReflectorPolicy
 from kubesync.kubernetes.probe import cluster_identity
 from kubesync.kubernetes.reflector import KubernetesReflector
+from kubesync.kubernetes.service_events import EventPoster, KubernetesEventPoster
 from kubesync.kubernetes.transport import ApiClient, ClusterAccess, TokenSource
 from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
 from kubesync.session.master import MasterParts
@@ -40,11 +48,13 @@ from kubesync.session.session import Session, new_session_id
 from kubesync.settings import Settings
 
 _EKS_ARN = re.compile(r"arn:[^:]+:eks:(?P<region>[^:]+):\d+:cluster/(?P<name>.+)")
-_LIST_ATTEMPTS = 3
 _PROBE_SECONDS = 5.0
 
 type AccessFor = Callable[[ClusterConfig, ReflectorPolicy], ClusterAccess]
 """How a cluster is reached; on a person's machine a kubeconfig may decide."""
+
+# Asked while a list waits to be recorded; three times at most, all within the drain margin.
+_IDENTITY_SECONDS: Final = 3.0
 
 
 def quiet(_what: str, _details: dict[str, object]) -> None:
@@ -74,35 +84,20 @@ class KubernetesConnector:
 
     def reflector(self, config: ClusterConfig, resource: Resource) -> Reflector:
         api = self._client(config)
-        return KubernetesReflector(
-            api, resource, namespace=config.namespace or "", clock=self._clock, jitter=random.random
-        )
+        return KubernetesReflector(api, resource, scope=config.scope, clock=self._clock, jitter=random.random)
 
-    def snapshot(self, config: ClusterConfig, resource: Resource) -> Snapshot:
-        api = self._client(config)
-        try:
-            for attempt in range(_LIST_ATTEMPTS):
-                try:
-                    found = list_all(
-                        api,
-                        resource,
-                        config.namespace or "",
-                        page_limit=0 if attempt == _LIST_ATTEMPTS - 1 else self._policy.page_limit,
-                        deadline_monotonic=self._clock.monotonic() + 10 * self._policy.read_timeout,
-                    )
-                    return Snapshot(resource, found.resource_version, found.items)
-                except TooOldError:
-                    continue
-            raise DeniedError("the list kept expiring while it was read")
-        finally:
-            api.close()
+    def lister(self, config: ClusterConfig, resource: Resource) -> Lister:
+        return KubernetesLister(self._client(config), resource, config.scope)
 
     def identity(self, config: ClusterConfig) -> str | None:
         api = self._client(config)
         try:
-            return cluster_identity(api)
+            return cluster_identity(api, self._clock.monotonic() + _IDENTITY_SECONDS)
         finally:
             api.close()
+
+    def event_poster(self, config: ClusterConfig) -> EventPoster:
+        return KubernetesEventPoster(self._client(config))
 
     def observe(self, event: RawEvent) -> Observation:
         return wire.observe(event)
@@ -112,7 +107,7 @@ class KubernetesConnector:
 
 
 class ConfiguredAccess:
-    """Access by what a configuration says: address, CA, and a reference to a token or an EKS cluster.
+    """Access by what a configuration says: address, CA, and references to a token, certificates or an EKS cluster.
 
     Args:
         local: whether ``file:`` and ``env:`` references are allowed (never on Lambda).
@@ -124,6 +119,7 @@ class ConfiguredAccess:
         self._local = local
         self._secret_clients = build_secret_clients(session)
         self._tokens: dict[str, TokenSource] = {}
+        self._certificates: dict[tuple[str | None, ...], SecretCertificates] = {}
 
     def __call__(self, config: ClusterConfig, policy: ReflectorPolicy) -> ClusterAccess:
         if config.kubeconfig is not None:
@@ -135,6 +131,7 @@ class ConfiguredAccess:
             ca_pem=config.ca_pem,
             insecure_skip_tls_verify=config.insecure_skip_tls_verify,
             token_source=self._token_source(config),
+            certificates=self._certificates_of(config),
             policy=policy,
         )
 
@@ -142,18 +139,33 @@ class ConfiguredAccess:
         if config.eks is not None:
             arn = _EKS_ARN.fullmatch(config.eks)
             name, region = (arn["name"], arn["region"]) if arn else (config.eks, None)
+            role = None
+            if config.role_arn is not None:
+                role = AssumedRole(self._session, config.role_arn, config.external_id or "", self._clock, region)
             return self._tokens.setdefault(
-                f"eks:{config.eks}", EksToken(self._session, name, self._clock, region=region)
+                f"eks:{config.eks}@{config.role_arn}#{config.external_id}",
+                EksToken(self._session, name, self._clock, region=region, role=role),
             )
         if config.token is None:
             return None
         if config.token not in self._tokens:
-            try:
-                reference = parse_secret_reference(config.token, local=self._local)
-            except UsageError as error:
-                raise DeniedError(str(error)) from error
-            self._tokens[config.token] = SecretToken(reference, self._secret_clients, self._clock)
+            self._tokens[config.token] = SecretToken(self._reference(config.token), self._secret_clients, self._clock)
         return self._tokens[config.token]
+
+    def _certificates_of(self, config: ClusterConfig) -> SecretCertificates | None:
+        named = (config.ca, config.client_certificate, config.client_key)
+        if not any(named):
+            return None
+        if named not in self._certificates:
+            references = CertificateReferences(*(None if text is None else self._reference(text) for text in named))
+            self._certificates[named] = SecretCertificates(references, self._secret_clients, self._clock)
+        return self._certificates[named]
+
+    def _reference(self, text: str) -> SecretReference:
+        try:
+            return parse_secret_reference(text, local=self._local)
+        except UsageError as error:
+            raise DeniedError(str(error)) from error
 
 
 @dataclass(slots=True)
@@ -163,6 +175,8 @@ class Application:
     Args:
         local: runs on a person's machine.
         access_for: how clusters are reached; None: by what their configuration says.
+        schema: the highest schema version of items that this release understands.
+        around: puts something between a session and its outside world: what watches how long it takes.
     """
 
     settings: Settings
@@ -170,25 +184,37 @@ class Application:
     access_for: AccessFor | None = None
     clock: Clock = field(default_factory=SystemClock)
     session: boto3.Session = field(default_factory=aws_session)
+    schema: int = SCHEMA
+    around: Callable[[MasterParts], MasterParts] = lambda parts: parts
 
-    def store(self) -> Store:
+    def store(self, counted: StoreCalls | None = None) -> Store:
         client = build_dynamodb_client(self.session, connect_timeout=2, read_timeout=10)
-        return DynamoStore(client, table_names(self.settings.tables), self.clock)
+        tables = table_names(self.settings.tables)
+        return SchemaGuard(DynamoStore(client, tables, self.clock, counted=counted), self.schema)
 
-    def lease_store(self) -> Store:
+    def lease_store(self, counted: StoreCalls | None = None) -> Store:
         """The lease's own client: 1 s to connect, 2 s to read, so that a renewal fails while there is time for another."""
         client = build_dynamodb_client(self.session, connect_timeout=1, read_timeout=2)
         retry = RetryPolicy(attempts=2, backoff_initial_seconds=0.1, backoff_cap_seconds=0.3)
-        return DynamoStore(client, table_names(self.settings.tables), self.clock, retry=retry)
+        tables = table_names(self.settings.tables)
+        return SchemaGuard(DynamoStore(client, tables, self.clock, retry=retry, counted=counted), self.schema)
 
     def zones(self) -> ZoneClient:
-        settings = self.settings
-        return Route53ZoneClient(
-            build_route53_client(self.session),
-            self.clock,
-            requests=TokenBucket(settings.route53_requests_per_second, settings.route53_request_burst, self.clock),
-            changes=TokenBucket(settings.route53_changes_per_second, settings.route53_changes_per_second, self.clock),
-        )
+        """Route 53, each zone with the role that is registered for it."""
+        # A client of its own, made when a zone is first used: the sessions' clients belong to their threads.
+        table = cache(lambda: ZoneAccessTable(self.store()))
+        return RoutedZoneClient(self.zone_accounts(), lambda zone_id: table().read(zone_id), self.clock)
+
+    def zone_accounts(self) -> ZoneAccounts:
+        """Route 53 by the role that is used."""
+        settings, clock = self.settings, self.clock
+
+        def new_buckets() -> Buckets:
+            requests = TokenBucket(settings.route53_requests_per_second, settings.route53_request_burst, clock)
+            changes = TokenBucket(settings.route53_changes_per_second, settings.route53_changes_per_second, clock)
+            return Buckets(requests, changes)
+
+        return ZoneAccounts(self.session, clock, new_buckets, f"kubesync-{settings.deployment}")
 
     def access(self) -> AccessFor:
         return self.access_for or ConfiguredAccess(self.session, self.clock, local=self.local)
@@ -197,8 +223,9 @@ class Application:
         """A session with clients of its own; nothing is connected before it runs."""
         settings = self.settings
         session_id = new_session_id()
+        counted = StoreCalls()
         keeper = LeaseKeeper(
-            LeaseTable(self.lease_store(), settings.shard),
+            LeaseTable(self.lease_store(counted), settings.shard, self.schema),
             session_id,
             LeaseTimes(
                 settings.lease_seconds,
@@ -209,8 +236,8 @@ class Application:
             self.clock,
         )
         connector = KubernetesConnector(settings, self.clock, self.access())
-        parts = MasterParts(self.store(), self.zones(), connector, settings, self.clock)
-        return Session(parts, keeper, session_id, progress)
+        parts = MasterParts(self.store(counted), self.zones(), connector, settings, self.clock, counted)
+        return Session(self.around(parts), keeper, session_id, progress)
 
     def resync_invocation(
         self,
@@ -228,7 +255,7 @@ class Application:
             return session.run(remaining_seconds, resync=request)
 
         parts = InvocationParts(
-            LeaseTable(store, shard),
+            LeaseTable(store, shard, self.schema),
             RequestTable(store, shard),
             run_session,
             self.clock,

@@ -7,10 +7,11 @@ import threading
 
 import pytest
 
-from kubesync.aws.fences import fence_check, fence_key, raise_fence
+from kubesync.aws.fences import fence_check, fence_key, raise_fences
 from kubesync.aws.lease import LeaseTable
 from kubesync.aws.store import CONTROL, Key, Put, Store
 from kubesync.domain.errors import NotMasterError, TransactionRefusedError
+from support.fencing import NO_LEASE
 
 
 def test_a_lease_that_was_never_held_is_free(store: Store, shard: str) -> None:
@@ -81,6 +82,23 @@ def test_a_stolen_lease_can_neither_be_renewed_nor_released(store: Store, shard:
     assert table.read() == stolen
 
 
+def test_zones_left_unsettled_are_told_to_the_next_holder_and_to_nobody_else(store: Store, shard: str) -> None:
+    table = LeaseTable(store, shard)
+    assert table.read().to_settle == (), "never held: nothing to settle"
+    first = table.take(table.read(), "a", table.draw_epoch(), 1000)
+    assert table.read().to_settle is None, "held: a holder that dies leaves all to settle"
+    table.release(first, clean=True, unsettled=["Z2", "Z1"])
+    # A release of kubesync that does not know the list sees an unclean end, and settles all.
+    assert (table.read().clean, table.read().to_settle) == (False, ("Z1", "Z2"))
+    second = table.take(table.read(), "b", table.draw_epoch(), 2000)
+    assert second.to_settle is None
+    table.release(second, clean=False, unsettled=["Z1"])
+    assert table.read().to_settle is None, "the list of an earlier holder says nothing about this one"
+    third = table.take(table.read(), "c", table.draw_epoch(), 3000)
+    table.release(third, clean=True)
+    assert (table.read().clean, table.read().to_settle) == (True, ())
+
+
 def test_signals_are_counted_before_between_and_while_it_is_held(store: Store, shard: str) -> None:
     table = LeaseTable(store, shard)
     table.signal()
@@ -113,16 +131,16 @@ def test_shards_have_leases_of_their_own_and_epochs_in_common(store: Store, shar
 
 def test_i2_a_fence_lets_its_epoch_through_and_no_other(store: Store, shard: str) -> None:
     cluster, place = f"c-{shard}", Key(CONTROL, f"test#{shard}", "place")
-    raise_fence(store, cluster, 7)
-    raise_fence(store, cluster, 7)
+    raise_fences(store, [fence_key(cluster)], 7, NO_LEASE)
+    raise_fences(store, [fence_key(cluster)], 7, NO_LEASE)
     store.transact([fence_check(cluster, 7), Put(place, {"value": 1})], f"a-{shard}")
-    raise_fence(store, cluster, 9)
+    raise_fences(store, [fence_key(f"other-{shard}"), fence_key(cluster)], 9, NO_LEASE)
     for epoch in (7, 8, 10):
         with pytest.raises(TransactionRefusedError) as refused:
             store.transact([fence_check(cluster, epoch), Put(place, {"value": 2})], f"b{epoch}-{shard}")
         assert 0 in refused.value.failed
     with pytest.raises(NotMasterError):
-        raise_fence(store, cluster, 8)
+        raise_fences(store, [fence_key(cluster)], 8, NO_LEASE)
     item, fence = store.get(place), store.get(fence_key(cluster))
     assert item is not None
     assert fence is not None

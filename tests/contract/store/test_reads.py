@@ -43,6 +43,23 @@ def test_query_from_a_start(store: Store, listing: str) -> None:
     assert sort_keys(store.query(STATE, listing, start="a#11")) == ["a#2", "b#1", "c", "ä#1"]
 
 
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        ("a#10", "b#1", ["a#10", "a#2", "b#1"]),
+        ("", "a#2", ["B", "a#1", "a#10", "a#2"]),
+        ("a#11", "a#11", []),
+        ("a#2", "a#2", ["a#2"]),
+    ],
+)
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_query_of_a_range(
+    store: Store, listing: str, start: str, end: str, expected: list[str], newest_first: bool
+) -> None:
+    found = sort_keys(store.query(STATE, listing, start=start, end=end, newest_first=newest_first))
+    assert found == (expected[::-1] if newest_first else expected)
+
+
 @pytest.mark.parametrize(("limit", "count"), [(0, 0), (1, 1), (3, 3), (7, 7), (8, 7)])
 def test_query_with_a_limit(store: Store, listing: str, limit: int, count: int) -> None:
     expected = ["B", "a#1", "a#10", "a#2", "b#1", "c", "ä#1"][:count]

@@ -49,6 +49,34 @@ def test_waiters_of_a_longer_name_are_not_its_own(store: MemoryStore) -> None:
     assert list(ClaimTable(store).waiters(longer)) == []
 
 
+def test_sets_of_different_identifiers_are_claimed_apart(store: MemoryStore) -> None:
+    table = ClaimTable(store)
+    blue, green = Name("Z1", NAME.name, "blue"), Name("Z1", NAME.name, "green")
+    store.transact([*table.gain(blue, SECOND), *table.gain(green, THIRD)], "weighted")
+    assert {name: claim.owner for name, claim in table.read([NAME, blue, green]).items()} == {
+        NAME: ME,
+        blue: SECOND,
+        green: THIRD,
+    }
+    store.transact(table.wait(table.read([blue])[blue], THIRD, EARLY), "w")
+    assert [key for key, _ in table.waiters(blue)] == [THIRD]
+    assert [list(table.waiters(name)) for name in (NAME, green)] == [[], []]
+
+
+def test_identifier_cannot_be_taken_for_another_part_of_the_key() -> None:
+    places = {
+        claim_key(Name("Z1", "x", "a#wait#2026#k")),
+        claim_key(Name("Z1", "x", "a")),
+        ClaimTable.waiter_place(Name("Z1", "x", "a"), ME, "2026"),
+        claim_key(Name("Z1", "x#set#a")),
+    }
+    assert len({place.sort for place in places}) == 3  # no DNS name holds '#'
+    assert claim_key(Name("Z1", "x", "a#b%")).sort == "x#set#a%23b%25"
+    # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html: 1,024 bytes of sort key
+    longest = ClaimTable.waiter_place(Name("Z1", "x" * 253, "#" * 128), a_key("n" * 63, "s" * 63, "c" * 63), EARLY)
+    assert len(str(longest.sort).encode()) <= 1024
+
+
 def test_owner_that_lets_go_cannot_overlook_a_waiter(store: MemoryStore) -> None:
     table = ClaimTable(store)
     seen = table.read([NAME])[NAME]

@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from kubesync.aws.clusters import ClusterConfig, ClusterTable, ZoneReference, explain, valid_cluster_name, why_useless
+from kubesync.aws.clusters import (
+    ClusterConfig,
+    ClusterTable,
+    ZoneReference,
+    explain,
+    valid_cluster_name,
+    why_clashing,
+    why_outside,
+    why_useless,
+)
 from kubesync.aws.resync_requests import RequestTable
 from kubesync.aws.store import CONTROL, Item, Key, Put, Store
 from kubesync.domain.errors import TransactionRefusedError, UsageError
@@ -52,6 +61,14 @@ def test_changes_from_an_old_revision_are_refused(store: Store) -> None:
         store.transact([table.forget(first)], "old")
     store.transact([table.forget(first.model_copy(update={"revision": 2}))], "new")
     assert table.all() == []
+
+
+def test_cluster_is_not_moved_to_another_shard(store: Store) -> None:
+    table = ClusterTable(store)
+    first = table.put(a_cluster(shard="0"))
+    with pytest.raises(UsageError, match="cluster prod belongs to shard 0: set KUBESYNC_SHARD=0, or remove it there"):
+        table.put(first.model_copy(update={"shard": "1"}))
+    assert table.get("prod") == first
 
 
 def test_clusters_of_a_shard_are_listed_apart(store: Store) -> None:
@@ -100,19 +117,60 @@ def test_useless_configurations_can_be_read_but_are_told_apart() -> None:
     for useful in (
         {},
         {"server": "https://prod.test"},
-        {"template": "{service}-{namespace}.{cluster}.{domain}"},
+        {"template": "{service}.{namespace}-{cluster}.{domain}"},
+        {"template": "{namespace}-{service}.{namespace}.{domain}"},
+        {"template": "{service}-{namespace}.{domain}", "namespace": "shop"},
         {"template": "{service}.{domain}", "namespace": "shop"},
     ):
         assert why_useless(a_cluster(**useful)) is None
     for useless, why in (
         ({"server": "https://prod.test:99999"}, "a port is a number"),
         ({"server": "https://prod.test:0"}, "a port is a number"),
-        ({"namespace": "Foo_"}, "namespace 'Foo_' is none"),
+        ({"namespace": "Foo_"}, "--namespace 'Foo_' is no namespace"),
         ({"template": "{service}.{domain}"}, "lacks {namespace}"),
+        ({"template": "{service}-{namespace}.{domain}"}, "joins {service} and {namespace} without a dot"),
         ({"template": "{service}..{namespace}.{domain}"}, "is no name below prod.example.com"),
         ({"template": "{service}.{namespace}.{domain}.net"}, "is no name below prod.example.com"),
     ):
         assert why in str(why_useless(a_cluster(**useless)))
+
+
+def test_zones_that_can_hold_no_name_of_the_cluster_are_told() -> None:
+    zone = ZoneReference(id="Z2", name="svc.prod.example.com")
+    assert why_outside(a_cluster(zones=(zone,))) is None
+    assert why_outside(a_cluster(zones=(zone,), template="{service}.{namespace}.{domain}")) == (
+        "no zone given can hold names of prod.example.com: Z2 is svc.prod.example.com"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "example"),
+    [
+        ({}, "a.a.svc.prod.example.com"),
+        ({"template": "{service}.{namespace}.{domain}", "domain": "svc.prod.example.com"}, "a.a.svc.prod.example.com"),
+        ({"template": "{service}-eu.{namespace}.svc.{domain}"}, "a-eu.a.svc.prod.example.com"),
+        ({"namespace": "shop"}, "a.shop.svc.prod.example.com"),
+        (
+            {"zones": (ZoneReference(id="Z9", name="example.com"), ZoneReference(id="Z1", name="example.com"))},
+            "a.a.svc",
+        ),
+        ({"domain": "dev.example.com"}, None),
+        ({"template": "{service}.{namespace}.{cluster}.{domain}"}, None),
+        ({"template": "{service}.{namespace}.svc.x.{domain}"}, None),
+        ({"zones": (ZoneReference(id="Z9", name="example.com"),)}, None),
+    ],
+)
+def test_clusters_whose_services_could_share_a_name_clash(changes: dict[str, Any], example: str | None) -> None:
+    other = a_cluster(**{"name": "other", **changes})
+    for one, two in ((other, a_cluster()), (a_cluster(), other)):
+        clash = why_clashing(one, two)
+        assert (clash is not None) == (example is not None)
+        assert example is None or f"Services of cluster {two.name} have such names too ({example}" in str(clash)
+
+
+def test_namespaces_tell_clusters_of_one_domain_apart() -> None:
+    one, two = a_cluster(namespace="shop"), a_cluster(name="other", namespace="docs")
+    assert why_clashing(one, two) is None
 
 
 def test_plain_http_is_for_loopback() -> None:
@@ -175,3 +233,9 @@ def test_configuration_of_another_release_stops_no_other_i4(store: Store) -> Non
     store.write(Put(Key(CONTROL, "clusters", "other"), item))
     assert table.all() == [good]
     assert table.read() == {"other": None, "prod": good}
+
+
+def test_document_with_one_namespace_as_earlier_releases_wrote_it_is_read() -> None:
+    for namespace, expected in (("shop", ("shop",)), (None, ())):
+        document = {**a_cluster().model_dump(exclude={"namespaces"}), "namespace": namespace}
+        assert ClusterConfig.model_validate(document).namespaces == expected

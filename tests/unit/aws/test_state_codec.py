@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -70,12 +71,13 @@ def parts(draw: st.DrawFn) -> tuple[PartId, Part]:
     )
 
 
-record_keys = st.builds(RecordKey, strange, strange, strange)
-record_sets = st.builds(RecordSet, st.integers(0, 2**31), strings) | st.builds(
-    RecordSet, st.none(), st.just(()), st.builds(AliasTarget, strange, strange, st.booleans())
+record_keys = st.builds(RecordKey, strange, strange, strange, strange)
+weights = st.none() | st.integers(0, 255)
+record_sets = st.builds(RecordSet, st.integers(0, 2**31), strings, weight=weights) | st.builds(
+    RecordSet, st.none(), st.just(()), st.builds(AliasTarget, strange, strange, st.booleans()), weight=weights
 )
 sets = st.dictionaries(record_keys, record_sets, max_size=3)
-names = st.builds(Name, strange, strange)
+names = st.builds(Name, strange, strange, strange)
 states = st.builds(
     KeyState,
     st.just(a_key()),
@@ -117,6 +119,36 @@ def test_closed_state_stores_its_record_sets_once() -> None:
     opened = KeyState(a_key(), intended=held)
     assert encode_state(opened)["applied"] == []
     assert decode_state(a_key(), 1, encode_state(opened), None, 1).applied == {}
+
+
+def test_documents_from_before_set_identifiers_are_read() -> None:
+    stored: dict[str, Any] = {
+        "parts": [],
+        "intended": [["Z1", "a", "A", 60, ["10.0.0.1"]], ["Z1", "b", "A", None, [], ["ZLB", "lb.example.org", True]]],
+        "applied": None,
+        "upstreams": {},
+        "problems": [],
+        "claims": [["Z1", "a"]],
+        "waits": [["Z1", "b"]],
+        "conflicts": [["Z1", "c", "foreign"]],
+    }
+    state = decode_state(a_key(), 1, stored, None, 1)
+    assert state.intended == {
+        RecordKey("Z1", "a", "A"): RecordSet(60, ("10.0.0.1",)),
+        RecordKey("Z1", "b", "A"): RecordSet(None, (), AliasTarget("ZLB", "lb.example.org", True)),
+    }
+    assert state.claims == {Name("Z1", "a")}
+    assert state.waits == {Name("Z1", "b")}
+    assert state.conflicts == {Name("Z1", "c"): "foreign"}
+    assert encode_state(state) == stored
+    row = ["Z1", "a", "A", None, [60, ["10.0.0.1"]]]
+    assert decode_change(row) == RecordChange(RecordKey("Z1", "a", "A"), None, RecordSet(60, ("10.0.0.1",)))
+    assert encode_change(decode_change(row)) == row
+
+
+def test_weighted_set_is_stored_with_its_identifier_and_weight() -> None:
+    held = {RecordKey("Z1", "a", "A", "blue"): RecordSet(60, ("10.0.0.1",), weight=0)}
+    assert encode_sets(held) == [["Z1", "a", ["A", "blue"], 60, ["10.0.0.1"], None, 0]]
 
 
 def test_short_document_is_stored_as_text_that_a_person_can_read() -> None:

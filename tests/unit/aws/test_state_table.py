@@ -21,7 +21,7 @@ from support.memory_store import MemoryStore
 HELD = {RecordKey("Z1", "a.example.com", "A"): RecordSet(60, ("10.0.0.1",))}
 
 
-def a_table() -> tuple[Store, StateTable]:
+def a_table() -> tuple[MemoryStore, StateTable]:
     store = MemoryStore(clock=ManualClock())
     return store, StateTable(store)
 
@@ -170,10 +170,30 @@ def test_queue_tells_open_keys_from_heirs() -> None:
     store.transact([table.mark_heir(a_key("heir2"), Name("Z1", "c.example.com"))], "t3")
     assert table.queued("prod") == Queued({a_key(): OpenMark()}, {a_key("heir"), a_key("heir2")}, set())
     assert dict(table.open_keys("prod")) == {a_key(): OpenMark()}
-    gone = table.unmark_heir(a_key("heir"))
-    assert len(gone) == 2, "not those of heir2, whose name begins alike"
-    store.transact(gone, "t4")
+    gone = table.unmark_heirs("prod", [a_key("heir")])
+    assert list(gone) == [a_key("heir")]
+    assert len(gone[a_key("heir")]) == 2, "not those of heir2, whose name begins alike"
+    store.transact(gone[a_key("heir")], "t4")
     assert table.queued("prod").heirs == {a_key("heir2")}
+
+
+@pytest.mark.parametrize("count", [1, 4, 5, 300])
+def test_notes_of_many_heirs_take_a_few_queries(count: int) -> None:
+    store, table = a_table()
+    keys = [a_key(f"heir-{number}") for number in range(count)]
+    for key in keys:
+        store.transact([table.mark_heir(key, Name("Z1", f"{n}.{key.name}.example.com")) for n in "ab"], key.name)
+    store.transact([table.mark_heir(a_key("other"), Name("Z1", "o.example.com"))], "t2")
+    put(store, table, KeyState(a_key("open")), KeyState(a_key("open"), intended=HELD, opened=OpenMark()))
+    before = len(store.calls)
+
+    notes = table.unmark_heirs("prod", [*keys, a_key("none")])
+
+    assert len(store.calls) - before <= 5
+    assert {key: len(actions) for key, actions in notes.items()} == {**dict.fromkeys(keys, 2), a_key("none"): 0}
+    for key in keys:
+        store.transact(notes[key], f"{key.name} planned")
+    assert table.queued("prod").heirs == {a_key("other")}
 
 
 def test_slices_are_remembered_and_forgotten() -> None:

@@ -183,14 +183,14 @@ def test_slice_conditions_and_first_address() -> None:
 
 
 @pytest.mark.parametrize(
-    "fields",
+    ("fields", "fqdn"),
     [
-        {"addressType": "FQDN", "endpoints": [{"addresses": ["a.example.com"]}], "ports": [{"port": 80}]},
-        {"addressType": "IPv4", "endpoints": None, "ports": None},
+        ({"addressType": "FQDN", "endpoints": [{"addresses": ["a.example.com"]}], "ports": [{"port": 80}]}, True),
+        ({"addressType": "IPv4", "endpoints": None, "ports": None}, False),
     ],
 )
-def test_slice_without_usable_nodes_has_no_group_and_maybe_no_service(fields: dict[str, object]) -> None:
-    assert seen(Resource.ENDPOINTSLICES, fields).value == EndpointsObject(service="")
+def test_slice_without_usable_nodes_has_no_group_and_maybe_no_service(fields: dict[str, object], fqdn: bool) -> None:
+    assert seen(Resource.ENDPOINTSLICES, fields).value == EndpointsObject(service="", fqdn=fqdn)
 
 
 @pytest.mark.parametrize(

@@ -2,25 +2,20 @@
 
     partition                  sort                            holds
     ---------                  ----                            -----
-    changes#<cluster>#<day>    <timestamp>#<session>#<token>   entries: [[what, from, to, why, service]], at, session, epoch
+    changes#<cluster>#<day>    <timestamp>#<session>#<token>   entries (see ``_packed``), at, session, epoch
     errors#<cluster>           <timestamp>#<session>#<token>   resource, code, key, message
     sessions                   <timestamp>#<session>           how a session ended (a stand-by that never held the lease too)
 
-``what`` begins with one of these words; a record set that changes is seen as intended first, then as a record:
-
-    intended    what the cluster asks for has changed; it is to be written to the zone
-    record      the zone was changed: a batch has landed (``why`` names it, as the journal in the zone does)
-    refused     Route 53, or a foreign set, was in the way; ``why`` says what
-    upstream    what the proxies read has changed
-
-One item holds what one transaction changed: an audit that doubles the number of writes would not be kept on.
+One item holds what one transaction changed: an audit that doubles the number of writes would not be kept on. What the words
+in an entry mean is said to users in ``docs/audit.md``; a test holds that page to ``KINDS``.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, cast
 
@@ -30,19 +25,59 @@ from kubesync.aws.upstreams import timestamp
 from kubesync.domain.records import RecordSet
 
 DEFAULT_RETENTION_SECONDS: Final = 90 * 24 * 3600
+NAMED: Final = "@named"
+"""In place of a cluster: changes of named upstreams, which belong to none."""
+KINDS: Final = ("intended", "record", "refused", "upstream")
+"""The words with which ``Entry.what`` begins."""
 # An entry's list of changes is cut here: the item must stay well below DynamoDB's 400 KB.
 _MAX_ENTRY_BYTES: Final = 200_000
+_RECORD_SET: Final = re.compile(r"(?P<name>\S+) (?P<type>[A-Z]+)(?: \[(?P<identifier>.*)\])? in (?P<zone>\S+)")
+_OBJECT: Final = re.compile(r"(?P<why>.*) (?P<object>[a-z]+/\S+)@(?P<version>\d+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One change. ``before`` and ``after`` are short texts or documents; None: nothing. ``service``: whose outputs changed."""
+    """One change. ``before`` and ``after`` are short texts or documents; None: nothing.
+
+    Args:
+        what: a word of ``KINDS``, then the name and type and ``in`` the zone's id, or the upstream.
+        why: what led to it, with the object that was seen where there is one: ``watch services/web@1234``.
+        service: whose outputs changed.
+        batch: id of the change batch, as the journal in the zone had it.
+        code: of ``domain.reasons``, where something was in the way.
+        message: what exactly was in the way.
+    """
 
     what: str
     before: object
     after: object
     why: str
     service: str = ""
+    batch: str = ""
+    code: str = ""
+    message: str = ""
+
+    def row(self) -> dict[str, Any]:
+        """As it is read back and shown."""
+        kind, _, rest = self.what.partition(" ")
+        record_set = _RECORD_SET.fullmatch(rest) if kind != "upstream" else None
+        of_set = dict.fromkeys(("name", "type", "identifier", "zone")) if record_set is None else record_set.groupdict()
+        cause = _OBJECT.fullmatch(self.why)
+        return {
+            "service": self.service,
+            "what": self.what,
+            "kind": kind if kind in KINDS else None,
+            **of_set,
+            "upstream": rest if kind == "upstream" else None,
+            "from": self.before,
+            "to": self.after,
+            "why": cause["why"] if cause else self.why,
+            "object": cause["object"] if cause else None,
+            "resource_version": int(cause["version"]) if cause else None,
+            "batch": self.batch or None,
+            "reason": self.code or None,
+            "message": self.message or None,
+        }
 
 
 def describe(record_set: RecordSet | None) -> object:
@@ -52,6 +87,21 @@ def describe(record_set: RecordSet | None) -> object:
     if record_set.alias is not None:
         return {"alias": record_set.alias.name}
     return {"ttl": record_set.ttl, "values": list(record_set.values)}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A time to look at, in epoch seconds, both ends included."""
+
+    since: float
+    until: float
+
+    def days(self) -> Iterator[str]:
+        """Its days in UTC, the last one first."""
+        day, first = (datetime.fromtimestamp(at, UTC).date() for at in (self.until, self.since))
+        while day >= first:
+            yield day.isoformat()
+            day -= timedelta(days=1)
 
 
 class AuditTable:
@@ -69,13 +119,12 @@ class AuditTable:
 
     def changes(self, cluster: str, entries: Sequence[Entry], epoch: int, now: float, token: str) -> Put:
         """The audit item of one transaction."""
-        rows = [[e.what, e.before, e.after, e.why, e.service] for e in entries]
+        rows = [_packed(entry) for entry in entries]
         body = pack(rows)
         while len(body) > _MAX_ENTRY_BYTES:
             rows = rows[: len(rows) // 2]
-            body = pack(
-                [*rows, [f"{len(entries) - len(rows)} more changes", None, None, "left out for their size", ""]]
-            )
+            left_out = Entry(f"{len(entries) - len(rows)} more changes", None, None, "left out for their size")
+            body = pack([*rows, _packed(left_out)])
         at = timestamp(now)
         key = Key(AUDIT, f"changes#{cluster}#{at[:10]}", f"{at}#{self._session}#{token}")
         return Put(
@@ -95,31 +144,22 @@ class AuditTable:
         key = Key(AUDIT, "sessions", f"{at}#{self._session}")
         return Put(key, cast(Item, {"v": SCHEMA, "at": at, "session": self._session, **fields, **self._expiry(now)}))
 
-    def read_changes(self, cluster: str, now: float, days: int) -> Iterator[dict[str, Any]]:
-        """Changes of the last days, newest first, one row each."""
-        today = datetime.fromtimestamp(now, UTC).date()
-        for back in range(days):
-            day = (today - timedelta(days=back)).isoformat()
-            for item in self._store.query(AUDIT, f"changes#{cluster}#{day}", newest_first=True):
-                if cast(int, item["expires_at"]) <= now:
+    def read_changes(self, cluster: str, now: float, span: Span) -> Iterator[dict[str, Any]]:
+        """Changes of a cluster, newest first, one row each; reads nothing outside of the span."""
+        start, end = timestamp(span.since), timestamp(span.until) + "$"  # "$" sorts after the "#" that follows a time
+        for day in span.days():
+            found = self._store.query(AUDIT, f"changes#{cluster}#{day}", start=start, end=end, newest_first=True)
+            for item in found:
+                if cast(int, item["expires_at"]) <= now:  # TTL deletes days late
                     continue
-                # Older items name no service.
-                for what, before, after, why, *service in reversed(unpack(cast("str | bytes", item["body"]))):
-                    yield {
-                        "at": item["at"],
-                        "cluster": cluster,
-                        "service": service[0] if service else "",
-                        "what": what,
-                        "from": before,
-                        "to": after,
-                        "why": why,
-                        "session": item["session"],
-                    }
+                common = {"at": item["at"], "cluster": cluster, "epoch": item["epoch"], "session": item["session"]}
+                for packed in reversed(unpack(cast("str | bytes", item["body"]))):
+                    yield common | _unpacked(packed).row()
 
     def read_errors(self, cluster: str, now: float, limit: int) -> Iterator[Item]:
         """The error history of a cluster, newest first."""
         for item in self._store.query(AUDIT, f"errors#{cluster}", newest_first=True, limit=limit):
-            if cast(int, item["expires_at"]) > now:  # TTL deletes days late
+            if cast(int, item["expires_at"]) > now:
                 yield item
 
     def read_sessions(self, now: float, limit: int) -> Iterator[Item]:
@@ -130,3 +170,19 @@ class AuditTable:
 
     def _expiry(self, now: float) -> dict[str, int]:
         return {"expires_at": int(now) + self._retention_seconds}
+
+
+def _packed(entry: Entry) -> list[object]:
+    """``[what, before, after, why, service, batch, code, message]``, less the empty ones at the end."""
+    row = [entry.what, entry.before, entry.after, entry.why]
+    more = [entry.service, entry.batch, entry.code, entry.message]
+    while more and not more[-1]:
+        more.pop()
+    return [*row, *more]
+
+
+def _unpacked(row: Sequence[Any]) -> Entry:
+    entry = Entry(*row)
+    if not entry.batch and entry.why.startswith("batch "):  # as older releases wrote it
+        return replace(entry, why="", batch=entry.why.removeprefix("batch "))
+    return entry

@@ -29,6 +29,7 @@ from kubesync.aws.dynamodb_errors import CAUGHT, Failure, Outcome, failure_of
 from kubesync.aws.dynamodb_expressions import key_request, query_request, transact_request, write_request
 from kubesync.aws.dynamodb_values import from_attributes, to_attributes
 from kubesync.aws.store import KEY_ATTRIBUTES, Action, Delete, Item, Key, Put, Value, Write
+from kubesync.aws.store_calls import Kind, StoreCalls
 from kubesync.clock import Clock
 from kubesync.domain.errors import (
     ConditionFailedError,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
 MAX_BATCH_GET_KEYS: Final = 100
+_WRITES: Final = frozenset({"put_item", "update_item", "delete_item"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,7 @@ class DynamoStore:
         clock: sleeps between attempts.
         retry: how often a call is repeated.
         jitter: a number in [0, 1) for each sleep.
+        counted: is told of each request; may be exchanged while no call is under way.
     """
 
     def __init__(
@@ -114,7 +117,9 @@ class DynamoStore:
         *,
         retry: RetryPolicy = RetryPolicy(),
         jitter: Callable[[], float] = random.random,
+        counted: StoreCalls | None = None,
     ) -> None:
+        self.counted = counted or StoreCalls()
         self._client = client
         self._table_names = dict(table_names)
         self._clock = clock
@@ -136,6 +141,7 @@ class DynamoStore:
             if not unprocessed:
                 fruitless = 0
                 continue
+            self.counted.refused("reads")
             # Throttled, or over 16 MB of answer: only rounds that bring nothing at all count as failures.
             waiting.extendleft(reversed(unprocessed))
             fruitless = fruitless + 1 if len(unprocessed) == len(asked) else 0
@@ -175,11 +181,12 @@ class DynamoStore:
         *,
         prefix: str = "",
         start: str = "",
+        end: str = "",
         limit: int | None = None,
         newest_first: bool = False,
     ) -> Iterator[Item]:
         request = query_request(
-            table, partition, self._table_names, prefix=prefix, start=start, newest_first=newest_first
+            table, partition, self._table_names, prefix=prefix, start=start, end=end, newest_first=newest_first
         )
         return self._pages("query", request, table, limit)
 
@@ -231,7 +238,10 @@ class DynamoStore:
         real_names = [self._table_names[table] for table in tables]
         lost: Failure | None = None
         for attempt in range(1, self._retry.attempts + 1):
+            self.counted.asked()
             result = self._call(method, request, real_names)
+            if isinstance(result, Failure) and result.outcome is Outcome.BUSY:
+                self.counted.refused(_kind(method))
             if not isinstance(result, Failure) or result.outcome is Outcome.REFUSED:
                 return result
             if result.outcome is Outcome.LOST:
@@ -257,6 +267,12 @@ class DynamoStore:
 
     def _sleep(self, failures: int) -> None:
         self._clock.sleep(self._retry.delay_seconds(failures, self._jitter()))
+
+
+def _kind(method: str) -> Kind:
+    if method == "transact_write_items":
+        return "transactions"
+    return "writes" if method in _WRITES else "reads"
 
 
 def _key_of(table: str, item: Mapping[str, Value]) -> Key:

@@ -175,22 +175,27 @@ def query_request(
     *,
     prefix: str = "",
     start: str = "",
+    end: str = "",
     newest_first: bool = False,
 ) -> Request:
     """The parameters of a strongly consistent Query, without its page's limit.
 
     Raises:
-        ValueError: both ``prefix`` and ``start``: DynamoDB takes one condition on the sort key.
+        ValueError: both ``prefix`` and ``start`` or ``end``: DynamoDB takes one condition on the sort key.
     """
-    if prefix and start:
-        raise ValueError("a query takes a prefix or a start, not both")
+    if prefix and (start or end):
+        raise ValueError("a query takes a prefix or a range, not both")
     partition_name, sort_name = KEY_ATTRIBUTES[table]
     placeholders = Placeholders()
     parts = [f"{placeholders.name(partition_name)} = {placeholders.value(partition)}"]
     if prefix:
         parts.append(f"begins_with({placeholders.name(sort_name)}, {placeholders.value(prefix)})")
-    if start:
-        parts.append(f"{placeholders.name(sort_name)} >= {placeholders.value(start)}")
+    if start and end:
+        sort, low, high = placeholders.name(sort_name), placeholders.value(start), placeholders.value(end)
+        parts.append(f"{sort} BETWEEN {low} AND {high}")
+    elif start or end:
+        comparison, bound = (">=", start) if start else ("<=", end)
+        parts.append(f"{placeholders.name(sort_name)} {comparison} {placeholders.value(bound)}")
     return {
         "TableName": table_names[table],
         "KeyConditionExpression": " AND ".join(parts),

@@ -3,10 +3,11 @@
     control table
     partition          sort                    holds
     ---------          ----                    -----
-    inflight#<shard>   <zone id>               batch (its random id, or ""), epoch, slices, body, version, tx
+    inflight#<shard>   <zone id>               batch (its random id, or ""), epoch, journal_epoch, slices, body, version, tx
     inflight#<shard>   <zone id>#<001..>       further slices of a body over 100 KB
 
-The item is never deleted: its presence says that this deployment has written to the zone.
+The item is never deleted: its presence says that this deployment has written to the zone. It is written before every change of the
+zone's journal, so that no journal of ours has an epoch above ``journal_epoch``, unless tables were lost or restored.
 """
 
 from __future__ import annotations
@@ -24,13 +25,21 @@ _MAX_BODY_BYTES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Inflight:
-    """``batch`` is empty when nothing is under way. ``slices`` counts the items that hold it, ``version`` is theirs."""
+    """``batch`` is empty when nothing is under way. ``slices`` counts the items that hold it, ``version`` is theirs.
+
+    ``journal_epoch``: no journal of ours is newer; None: written by a release that did not write the item before each change.
+    """
 
     batch: str
     epoch: int
     units: tuple[Unit, ...]
     slices: int = 1
     version: int = 0
+    journal_epoch: int | None = None
+
+    def knows(self, journal_epoch: int) -> bool:
+        """Whether a journal of this epoch may be one that these tables know of."""
+        return self.journal_epoch is None or journal_epoch <= self.journal_epoch
 
     @property
     def clusters(self) -> tuple[str, ...]:
@@ -58,7 +67,10 @@ class InflightTable:
         units = tuple(
             Unit(ServiceKey(*row[0]), tuple(decode_change(change) for change in row[1])) for row in unpack(body)
         )
-        return Inflight(cast(str, head["batch"]), cast(int, head["epoch"]), units, count, cast(int, head["version"]))
+        newest = cast("int | None", head.get("journal_epoch"))
+        return Inflight(
+            cast(str, head["batch"]), cast(int, head["epoch"]), units, count, cast(int, head["version"]), newest
+        )
 
     def zones(self) -> list[str]:
         """Every zone that this deployment and shard has written to."""
@@ -85,6 +97,7 @@ class InflightTable:
                     "tx": token,
                     "batch": after.batch,
                     "epoch": after.epoch,
+                    "journal_epoch": after.epoch,
                     "slices": len(bodies),
                     "body": bodies[0],
                     "version": version,
@@ -92,10 +105,10 @@ class InflightTable:
                 (guard,),
             )
         ]
-        actions += [Put(self._place(zone_id, n), {"body": body}) for n, body in enumerate(bodies[1:], 1)]
+        actions += [Put(self._place(zone_id, n), {"v": SCHEMA, "body": body}) for n, body in enumerate(bodies[1:], 1)]
         surplus = range(len(bodies), before.slices) if before is not None else range(0)
         actions += [Delete(self._place(zone_id, n)) for n in surplus]
-        return Inflight(after.batch, after.epoch, after.units, len(bodies), version), actions
+        return Inflight(after.batch, after.epoch, after.units, len(bodies), version, after.epoch), actions
 
     def _place(self, zone_id: str, number: int = 0) -> Key:
         return Key(CONTROL, self._partition, f"{zone_id}#{number:03d}" if number else zone_id)

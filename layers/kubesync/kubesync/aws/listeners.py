@@ -3,14 +3,14 @@
 control table
 partition             sort                  holds
 ---------             ----                  -----
-cluster#<cluster>     checkpoint#<res.>     resource_version, generation, revision, server, rules, version, tx
+cluster#<cluster>     checkpoint#<res.>     resource_version, generation, revision, server, rules, version, works_since, selector, tx
 cluster#<cluster>     errors#<res.>         counts per code, the last error, how it ended
 cluster#<cluster>     identity              uid of Service default/kubernetes, as first seen
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -31,23 +31,48 @@ class Basis:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Everything of one listener up to ``resource_version`` is durable. ``version`` is that of its item."""
+    """Everything of one listener up to ``resource_version`` is durable. ``version`` is that of its item.
+
+    ``works_since`` (epoch seconds, 0: not known) is told along with it, for people; it alone is no reason to write (I6).
+    ``selector``: of labels, by which the resource was listed: what another one leaves out is not missing.
+    """
 
     resource_version: int
     generation: int
     basis: Basis
     version: int = 0
+    works_since: float = field(default=0.0, compare=False)
+    selector: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ListenerErrors:
     """What went wrong with a listener so far. ``counts`` by error key; ``last`` and ``ended`` have code, key, message, at, session;
-    ``last`` an HTTP status, where there was one.
+    ``last`` an HTTP status, where there was one; ``ended`` a ``works_since``, where the listener worked when it ended.
     """
 
     counts: Mapping[str, int] = field(default_factory=dict)
     last: Mapping[str, object] | None = None
     ended: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """Checkpoints of a cluster's listeners, valid or not, and the uid of its Service default/kubernetes."""
+
+    checkpoints: Mapping[Resource, Checkpoint]
+    identity: str | None
+
+
+def _checkpoint(item: Item) -> Checkpoint:
+    return Checkpoint(
+        cast(int, item["resource_version"]),
+        cast(int, item["generation"]),
+        Basis(cast(int, item["revision"]), cast(str, item["server"]), cast(int, item["rules"])),
+        cast(int, item["version"]),
+        cast(int, item.get("works_since", 0)) / 1000,  # older items have none
+        cast(str, item.get("selector", "")),
+    )
 
 
 def _checkpoint_key(cluster: str, resource: Resource) -> Key:
@@ -70,16 +95,23 @@ class ListenerTable:
 
     def checkpoints(self, cluster: str) -> dict[Resource, Checkpoint]:
         """All checkpoints of a cluster, valid or not."""
-        found: dict[Resource, Checkpoint] = {}
-        for item in self._store.query(CONTROL, f"cluster#{cluster}", prefix="checkpoint#"):
-            resource = Resource(cast(str, item["sk"]).removeprefix("checkpoint#"))
-            found[resource] = Checkpoint(
-                cast(int, item["resource_version"]),
-                cast(int, item["generation"]),
-                Basis(cast(int, item["revision"]), cast(str, item["server"]), cast(int, item["rules"])),
-                cast(int, item["version"]),
+        found = self._store.query(CONTROL, f"cluster#{cluster}", prefix="checkpoint#")
+        return {Resource(cast(str, item["sk"]).removeprefix("checkpoint#")): _checkpoint(item) for item in found}
+
+    def remembered(self, clusters: Iterable[str]) -> dict[str, Remembered]:
+        """What a take-over begins with, of every cluster: 25 of them with one request."""
+        names = list(clusters)
+        places = [_checkpoint_key(name, resource) for name in names for resource in Resource]
+        found = self._store.batch_get([*places, *map(_identity_key, names)])
+        made: dict[str, Remembered] = {}
+        for name in names:
+            items = {resource: found.get(_checkpoint_key(name, resource)) for resource in Resource}
+            identity = found.get(_identity_key(name))
+            made[name] = Remembered(
+                {resource: _checkpoint(item) for resource, item in items.items() if item is not None},
+                None if identity is None else cast(str, identity["uid"]),
             )
-        return found
+        return made
 
     @staticmethod
     def put_checkpoint(cluster: str, resource: Resource, checkpoint: Checkpoint, token: str) -> Action:
@@ -97,6 +129,8 @@ class ListenerTable:
                 "server": basis.server,
                 "rules": basis.rules,
                 "version": checkpoint.version,
+                "works_since": round(checkpoint.works_since * 1000),
+                **({"selector": checkpoint.selector} if checkpoint.selector else {}),
             },
             (guard,),
         )

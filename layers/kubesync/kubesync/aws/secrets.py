@@ -1,4 +1,4 @@
-"""Token references (``--token REF``) and reading the token behind one.
+"""References to secrets (``--token REF`` and others), reading what is behind one, and bearer tokens.
 
     secretsmanager:NAME            the whole secret; NAME may be an ARN
     secretsmanager:NAME#KEY        one key of a secret that holds a JSON object
@@ -53,7 +53,7 @@ _LOCAL_FORMS: Final = f"{_FORMS} (for local use also file:PATH or env:NAME)"
 
 @dataclass(frozen=True, slots=True)
 class SecretReference:
-    """Where a token lies; ``str()`` gives the reference back. ``json_key`` only for Secrets Manager, else empty."""
+    """Where a secret lies; ``str()`` gives the reference back. ``json_key`` only for Secrets Manager, else empty."""
 
     kind: SecretKind
     name: str
@@ -63,13 +63,14 @@ class SecretReference:
         return f"{self.kind}:{self.name}{'#' if self.json_key else ''}{self.json_key}"
 
 
-def parse_secret_reference(text: str, *, local: bool) -> SecretReference:
+def parse_secret_reference(text: str, *, local: bool, what: str = "a token") -> SecretReference:
     """Parse a reference.
 
     Args:
         text: as a person gave it or as a cluster's configuration holds it.
         local: allow ``file:`` and ``env:``; never in a deployed function, whose files and environment are not the
             cluster owner's to read.
+        what: what is referred to, for the message.
 
     Raises:
         UsageError: not a reference, or one that is not allowed here.
@@ -79,7 +80,9 @@ def parse_secret_reference(text: str, *, local: bool) -> SecretReference:
     try:
         kind = SecretKind(prefix)
     except ValueError:
-        raise UsageError(f"a token is given by reference: {forms}, never as the token itself") from None
+        raise UsageError(
+            f"{what} is given by reference: {forms}, never as the {what.partition(' ')[2]} itself"
+        ) from None
     if kind in _LOCAL_KINDS and not local:
         raise UsageError(f"a reference to {kind}: works on a person's machine only; use {forms}")
     key = ""
@@ -109,17 +112,64 @@ def build_secret_clients(session: Session) -> ClientFor:
     return client_for
 
 
-class SecretToken:
-    """The bearer token behind a reference. Threads may share one.
-
-    A token is read again when it is five minutes old, so that a rotated one is picked up, and when ``fresh`` is asked for,
-    after a 401.
+class Secret[T]:
+    """What is behind a reference, kept for five minutes, so that a rotated one is picked up. Threads may share one.
 
     Args:
         reference: from ``parse_secret_reference``.
         client_for: from ``build_secret_clients``; not used for local references.
         clock: for the age.
+        form: makes the value of the text, or raises UnreadableError.
         environ: for ``env:`` references.
+    """
+
+    def __init__(
+        self,
+        reference: SecretReference,
+        client_for: ClientFor,
+        clock: Clock,
+        form: Callable[[str], T],
+        *,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self._reference = reference
+        self._client_for = client_for
+        self._clock = clock
+        self._form = form
+        self._environ = os.environ if environ is None else environ
+        self._lock = threading.Lock()
+        self._value: T | None = None
+        self._read_again_monotonic = 0.0
+
+    def __repr__(self) -> str:
+        return f"Secret({self._reference})"
+
+    def value(self, *, fresh: bool = False) -> T:
+        """From memory where it is young enough and ``fresh`` is not asked for.
+
+        Raises:
+            UnreadableError: it cannot be read, or is not what it should be. When only its age asked for reading it again, the
+                known value is returned instead: whether it still works, the server says.
+        """
+        with self._lock:
+            now = self._clock.monotonic()
+            if self._value is not None and not fresh and now < self._read_again_monotonic:
+                return self._value
+            try:
+                self._value = self._form(_read(self._reference, self._client_for, self._environ))
+            except UnreadableError:
+                if fresh or self._value is None:
+                    raise
+                self._read_again_monotonic = now + RETRY_SECONDS
+            else:
+                self._read_again_monotonic = now + MAX_AGE_SECONDS
+            return self._value
+
+
+class SecretToken:
+    """The bearer token behind a reference. Threads may share one; arguments as of ``Secret``.
+
+    It is read again when it is five minutes old, and when ``fresh`` is asked for, after a 401.
     """
 
     def __init__(
@@ -131,39 +181,24 @@ class SecretToken:
         environ: Mapping[str, str] | None = None,
     ) -> None:
         self._reference = reference
-        self._client_for = client_for
-        self._clock = clock
-        self._environ = os.environ if environ is None else environ
-        self._lock = threading.Lock()
-        self._token = ""
-        self._read_again_monotonic = 0.0
+        self._secret = Secret(reference, client_for, clock, _as_token, environ=environ)
 
     def __repr__(self) -> str:
         return f"SecretToken({self._reference})"
 
     def token(self, *, fresh: bool = False) -> str:
-        """The token, from memory where it is young enough and ``fresh`` is not asked for.
+        """The token.
 
         Raises:
-            DeniedError: it cannot be read, or what is there is no token; one line without it. When only its age asked for
-                reading again, the known token is returned instead: whether it still works, the server says.
+            DeniedError: it cannot be read, or what is there is no token; one line without it.
         """
-        with self._lock:
-            now = self._clock.monotonic()
-            if self._token and not fresh and now < self._read_again_monotonic:
-                return self._token
-            try:
-                self._token = _as_token(_read(self._reference, self._client_for, self._environ))
-            except _UnreadableError as error:
-                if fresh or not self._token:
-                    raise DeniedError(f"no token from {self._reference}: {error}") from None
-                self._read_again_monotonic = now + RETRY_SECONDS
-            else:
-                self._read_again_monotonic = now + MAX_AGE_SECONDS
-            return self._token
+        try:
+            return self._secret.value(fresh=fresh)
+        except UnreadableError as error:
+            raise DeniedError(f"no token from {self._reference}: {error}") from None
 
 
-class _UnreadableError(Exception):
+class UnreadableError(Exception):
     """Why, in a few words without the secret."""
 
 
@@ -183,15 +218,15 @@ def _read(reference: SecretReference, client_for: ClientFor, environ: Mapping[st
                 return environ[reference.name]
     except ClientError as error:
         code = error.response.get("Error", {}).get("Code", "unknown")
-        raise _UnreadableError(_WHY_BY_CODE.get(code, f"AWS answers {code}")) from None
+        raise UnreadableError(_WHY_BY_CODE.get(code, f"AWS answers {code}")) from None
     except BotoCoreError as error:
-        raise _UnreadableError(f"AWS cannot be asked ({type(error).__name__})") from None
+        raise UnreadableError(f"AWS cannot be asked ({type(error).__name__})") from None
     except OSError as error:
-        raise _UnreadableError(error.strerror or type(error).__name__) from None
+        raise UnreadableError(error.strerror or type(error).__name__) from None
     except KeyError:
-        raise _UnreadableError("the environment variable is not set") from None
+        raise UnreadableError("the environment variable is not set") from None
     except UnicodeDecodeError:
-        raise _UnreadableError("it is not text") from None
+        raise UnreadableError("it is not text") from None
 
 
 _WHY_BY_CODE: Final[Mapping[str, str]] = {
@@ -208,10 +243,10 @@ def _member(text: str, json_key: str) -> str:
     try:
         found = json.loads(text)
     except ValueError:
-        raise _UnreadableError("the secret is not JSON, leave out the #KEY") from None
+        raise UnreadableError("the secret is not JSON, leave out the #KEY") from None
     value = found.get(json_key) if isinstance(found, dict) else None
     if not isinstance(value, str):
-        raise _UnreadableError(f"the secret has no text under the key {json_key}")
+        raise UnreadableError(f"the secret has no text under the key {json_key}")
     return value
 
 
@@ -219,5 +254,5 @@ def _as_token(text: str) -> str:
     token = text.strip()
     # A token goes into a header line: RFC 6750 section 2.1 allows only characters that are visible ASCII.
     if not token or not token.isascii() or not all("!" <= character <= "~" for character in token):
-        raise _UnreadableError("it is empty, or not a token on one line")
+        raise UnreadableError("it is empty, or not a token on one line")
     return token

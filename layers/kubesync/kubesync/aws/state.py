@@ -5,7 +5,7 @@ partition                       sort                              holds
 <cluster>#<bucket 0..f>         key#<namespace>/<name>            head: version, tx, slices, body
                                 key#<namespace>/<name>#<001..>    further slices of a body over 100 KB, ``of`` a version
                                 slice#<namespace>/<object>        service: the label's last value (EndpointSlices only)
-<cluster>#open#<0..3>           <namespace>/<name>                open mark: attempts, retry_at, reason
+<cluster>#open#<0..3>           <namespace>/<name>                open mark: attempts, retry_at, reason, code, cause
                                 <namespace>/<name>#heir#<name>    the key was given a name, and has to be planned
                                 <namespace>/<name>#gone           the key holds tombstones, to be swept
 """
@@ -24,7 +24,8 @@ from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import KeyState, Name, OpenMark
 
 BUCKETS: Final = 16
-# Fewer than the buckets of keys: a take-over queries all of them, however little there is to do (I7).
+# Fewer than the buckets of keys: a take-over queries all of them, however little there is to do (I7). A divisor of their
+# number: the marks of a bucket's keys are all in one of these.
 OPEN_PARTITIONS: Final = 4
 MAX_BODY_BYTES: Final = 100_000
 _TORN_READS: Final = 5
@@ -96,14 +97,29 @@ class StateTable:
         """Every key of a cluster: for lists and resyncs only (I7)."""
         marks = dict(self.open_keys(cluster))
         for bucket in range(BUCKETS):
-            items: list[Item] = []  # a head, then its slices: "#" sorts before every character of a name
-            for item in self._store.query(STATE, f"{cluster}#{bucket:x}", prefix="key#"):
-                if "version" in item and items:
-                    yield self._assemble(cluster, items, marks)
-                    items = []
-                items.append(item)
-            if items:
+            yield from self._bucket(cluster, bucket, marks)
+
+    def load_bucket(self, cluster: str, bucket: int) -> Iterator[KeyState]:
+        """The keys of one of the ``BUCKETS``: what ``load_all`` reads, in parts."""
+        queue = self._queue(cluster, [bucket % OPEN_PARTITIONS])
+        return self._bucket(cluster, bucket, {key: mark for key, _, mark in queue if mark is not None})
+
+    def _bucket(self, cluster: str, bucket: int, marks: Mapping[ServiceKey, OpenMark]) -> Iterator[KeyState]:
+        items: list[Item] = []  # a head, then its slices: "#" sorts before every character of a name
+        for item in self._store.query(STATE, f"{cluster}#{bucket:x}", prefix="key#"):
+            if "version" in item and items:
                 yield self._assemble(cluster, items, marks)
+                items = []
+            items.append(item)
+        if items:
+            yield self._assemble(cluster, items, marks)
+
+    def any_key(self, cluster: str) -> bool:
+        """Whether anything is stored of any key; as cheap with many keys as with few."""
+        return any(
+            next(iter(self._store.query(STATE, f"{cluster}#{bucket:x}", prefix="key#", limit=1)), None) is not None
+            for bucket in range(BUCKETS)
+        )
 
     def open_keys(self, cluster: str) -> Iterator[tuple[ServiceKey, OpenMark]]:
         """The durable work queue of a cluster."""
@@ -121,8 +137,10 @@ class StateTable:
                 found.heirs.add(key)
         return found
 
-    def _queue(self, cluster: str) -> Iterator[tuple[ServiceKey, str, OpenMark | None]]:
-        for partition in range(OPEN_PARTITIONS):
+    def _queue(
+        self, cluster: str, partitions: Iterable[int] = range(OPEN_PARTITIONS)
+    ) -> Iterator[tuple[ServiceKey, str, OpenMark | None]]:
+        for partition in partitions:
             for item in self._store.query(STATE, f"{cluster}#open#{partition}"):
                 path, _, note = cast(str, item["sk"]).partition("#")
                 namespace, _, name = path.partition("/")
@@ -135,12 +153,17 @@ class StateTable:
 
     def all_slices(self, cluster: str) -> dict[tuple[str, str], str]:
         """Every remembered EndpointSlice with its Service."""
-        found: dict[tuple[str, str], str] = {}
+        return dict(self._slices(cluster))
+
+    def slices(self, cluster: str) -> Iterator[tuple[str, str]]:
+        """Namespace and name of every remembered EndpointSlice, read as they are asked for."""
+        return (place for place, _ in self._slices(cluster))
+
+    def _slices(self, cluster: str) -> Iterator[tuple[tuple[str, str], str]]:
         for bucket in range(BUCKETS):
             for item in self._store.query(STATE, f"{cluster}#{bucket:x}", prefix="slice#"):
                 namespace, _, name = cast(str, item["sk"]).removeprefix("slice#").partition("/")
-                found[namespace, name] = cast(str, item["service"])
-        return found
+                yield (namespace, name), cast(str, item["service"])
 
     def put(self, before: KeyState, after: KeyState, token: str) -> tuple[KeyState, list[Action]]:
         """Replace a key: the state with its new version, and the actions that store it.
@@ -183,9 +206,10 @@ class StateTable:
     @staticmethod
     def mark_open(key: ServiceKey, mark: OpenMark) -> Action:
         """Put a key into the durable work queue."""
+        fields = {"reason": mark.reason, "code": mark.code, "cause": mark.cause}
         return Put(
             open_key(key),
-            {"v": SCHEMA, "attempts": mark.attempts, "retry_at": round(mark.retry_at * 1000), "reason": mark.reason},
+            {"v": SCHEMA, "attempts": mark.attempts, "retry_at": round(mark.retry_at * 1000), **fields},
         )
 
     @staticmethod
@@ -193,11 +217,28 @@ class StateTable:
         """Note durably that a key was given a name: whoever plans it next takes the note away."""
         return Put(_heir_key(key, name), {"v": SCHEMA})
 
-    def unmark_heir(self, key: ServiceKey) -> list[Action]:
-        """Take all such notes of a key away: it is being planned."""
-        place = open_key(key)
-        notes = self._store.query(STATE, place.partition, prefix=f"{place.sort}#heir#")
-        return [Delete(Key(STATE, place.partition, cast(str, note["sk"]))) for note in notes]
+    def unmark_heirs(self, cluster: str, keys: Iterable[ServiceKey]) -> dict[ServiceKey, list[Action]]:
+        """Take all such notes of keys of a cluster away: they are being planned. One query for each of few keys, else the
+        whole queue once: it is read at every take-over as well.
+        """
+        wanted = list(keys)
+        if len(wanted) <= OPEN_PARTITIONS:
+            places = [(open_key(key), key) for key in wanted]
+            notes = [(key, self._store.query(STATE, p.partition, prefix=f"{p.sort}#heir#")) for p, key in places]
+            return {key: [_delete(item) for item in items] for key, items in notes}
+        found: dict[ServiceKey, list[Action]] = {key: [] for key in wanted}
+        for partition in range(OPEN_PARTITIONS):
+            for item in self._store.query(STATE, f"{cluster}#open#{partition}"):
+                path, _, note = cast(str, item["sk"]).partition("#")
+                key = ServiceKey(cluster, *path.split("/", 1))
+                if note.startswith("heir#") and key in found:
+                    found[key].append(_delete(item))
+        return found
+
+    def left_notes(self, cluster: str) -> Iterator[Delete]:
+        """Take away what is noted for keys of a cluster that has none any more: nobody plans them and takes it along."""
+        for partition in range(OPEN_PARTITIONS):
+            yield from map(_delete, self._store.query(STATE, f"{cluster}#open#{partition}"))
 
     def _mark_change(self, before: KeyState, after: KeyState) -> list[Action]:
         actions: list[Action] = []
@@ -251,7 +292,17 @@ def _slices(body: str | bytes) -> list[str | bytes]:
     return [body[at : at + MAX_BODY_BYTES] for at in range(0, len(body), MAX_BODY_BYTES)]
 
 
+def _delete(item: Item) -> Delete:
+    return Delete(Key(STATE, cast(str, item["pk"]), cast(str, item["sk"])))
+
+
 def _mark(item: Item | None) -> OpenMark | None:
     if item is None:
         return None
-    return OpenMark(cast(int, item["attempts"]), cast(int, item["retry_at"]) / 1000, cast(str, item["reason"]))
+    return OpenMark(
+        cast(int, item["attempts"]),
+        cast(int, item["retry_at"]) / 1000,
+        cast(str, item["reason"]),
+        cast(str, item.get("code", "")),  # older marks have neither
+        cast(str, item.get("cause", "")),
+    )

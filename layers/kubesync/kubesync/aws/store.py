@@ -129,6 +129,7 @@ class Store(Protocol):
         *,
         prefix: str = "",
         start: str = "",
+        end: str = "",
         limit: int | None = None,
         newest_first: bool = False,
     ) -> Iterator[Item]:
@@ -137,6 +138,7 @@ class Store(Protocol):
         Args:
             prefix: only sort keys that begin so (string sort keys).
             start: only sort keys not less than this (string sort keys; not together with ``prefix``).
+            end: only sort keys not greater than this (likewise).
             limit: at most so many items.
             newest_first: descending order.
         """

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, cast
 
 from kubesync.aws.store import UPSTREAMS, Absent, Action, Condition, Delete, Equals, Item, Key, Put, Store
+from kubesync.domain.named_upstreams import is_named
 from kubesync.domain.records import Node
 from kubesync.domain.state import UpstreamState
 from kubesync.domain.upstreams import digest, node_document, slice_nodes
@@ -109,11 +110,11 @@ class UpstreamTable:
         return _assemble(list(self._store.query(UPSTREAMS, upstream)))
 
     def read_all(self, clusters: Sequence[str] | None = None) -> Iterator[StoredUpstream]:
-        """Every upstream (of some clusters), removed ones included. Scans: for commands and full resyncs only."""
+        """Every upstream (of some clusters: named ones are of none), removed ones included. Scans: for commands and full resyncs only."""
         pages: dict[str, list[Item]] = {}
         for item in self._store.scan(UPSTREAMS):
             name = cast(str, item["upstream"])
-            if clusters is None or name.partition("/")[0] in clusters:
+            if clusters is None or (not is_named(name) and name.partition("/")[0] in clusters):
                 pages.setdefault(name, []).append(item)
         for name in sorted(pages):
             stored = _assemble(pages[name])

@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import socket
 import ssl
+import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import certifi
@@ -215,9 +218,12 @@ class ApiServerAdapter(HTTPAdapter):
 
 
 def build_tls_context(
-    *, ca_pem: str | None, insecure_skip_tls_verify: bool, client_certificate: ClientCertificate | None
+    *, ca_pem: str | None, insecure_skip_tls_verify: bool, client_certificate: ClientCertificate | str | None
 ) -> ssl.SSLContext:
     """The TLS rules for one API server: its own authority when it has one, else the public ones.
+
+    Args:
+        client_certificate: files, or certificate and key in one text (PEM).
 
     Raises:
         ssl.SSLError, OSError: a certificate or key cannot be read.
@@ -233,6 +239,24 @@ def build_tls_context(
         context.load_verify_locations(cadata=ca_pem)
     else:
         context.load_verify_locations(cafile=certifi.where())
-    if client_certificate is not None:
-        context.load_cert_chain(client_certificate.cert_file, client_certificate.key_file)
+    if isinstance(client_certificate, ClientCertificate):
+        context.load_cert_chain(client_certificate.cert_file, client_certificate.key_file, password=_no_password)
+    elif client_certificate is not None:
+        _load_text(context, client_certificate)
     return context
+
+
+def _load_text(context: ssl.SSLContext, pem: str) -> None:
+    """Python's TLS takes certificates and keys from files: one that only this user can read, gone at once (I8)."""
+    descriptor, name = tempfile.mkstemp(prefix="kubesync-", suffix=".pem")
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as opened:
+            opened.write(pem)
+        context.load_cert_chain(name, password=_no_password)
+    finally:
+        Path(name).unlink()
+
+
+def _no_password() -> str:
+    """OpenSSL would ask the terminal."""
+    return ""

@@ -13,6 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from kubesync.clock import Clock
 from kubesync.domain.errors import DeniedError
+from kubesync.kubernetes.eks_role import AssumedRole
 
 if TYPE_CHECKING:
     import boto3
@@ -96,12 +97,21 @@ class EksToken:
         cluster_name: the cluster's name in EKS: the token is good for this cluster only.
         clock: tells when a token is due for renewal (13 minutes).
         region: the cluster's region.
+        role: assumed to sign; None: the session's own identity signs.
 
-    Raises (at ``token``): DeniedError when there are no AWS credentials or no region.
+    Raises (at ``token``): DeniedError when there are no AWS credentials or no region, or the role may not be assumed.
     """
 
-    def __init__(self, session: boto3.Session, cluster_name: str, clock: Clock, region: str | None = None) -> None:
+    def __init__(
+        self,
+        session: boto3.Session,
+        cluster_name: str,
+        clock: Clock,
+        region: str | None = None,
+        role: AssumedRole | None = None,
+    ) -> None:
         self._session = session
+        self._role = role
         self._cluster_name = cluster_name
         self._clock = clock
         self._region = region
@@ -114,6 +124,10 @@ class EksToken:
         with self._lock:
             now = self._clock.monotonic()
             if fresh or not self._value or now - self._made_at >= _EKS_TOKEN_SECONDS:
+                if self._role is not None:
+                    # Another client for other credentials, and they may be others each time.
+                    self._role.credentials(fresh=fresh)
+                    self._client = None
                 self._value = self._sign()
                 self._made_at = now
             return self._value
@@ -121,7 +135,8 @@ class EksToken:
     def _sign(self) -> str:
         try:
             if self._client is None:
-                client = self._session.client("sts", region_name=self._region)
+                make = self._role.client if self._role is not None else self._own_client
+                client = make("sts")
                 client.meta.events.register("before-sign.sts.GetCallerIdentity", self._add_cluster)
                 self._client = client
             url: str = self._client.generate_presigned_url(
@@ -130,6 +145,9 @@ class EksToken:
         except (BotoCoreError, ClientError, ValueError) as error:
             raise DeniedError(f"no token for EKS cluster {self._cluster_name}: {type(error).__name__}") from None
         return _EKS_PREFIX + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
+
+    def _own_client(self, service: str) -> Any:
+        return self._session.client(service, region_name=self._region)  # type: ignore[call-overload]
 
     def _add_cluster(self, request: Any, **_: Any) -> None:
         request.headers[_EKS_HEADER] = self._cluster_name

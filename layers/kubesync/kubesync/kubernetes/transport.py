@@ -1,4 +1,4 @@
-"""A client for one API server: GET requests with a bearer token, bounded in time and size, ended at once when told to."""
+"""A client for one API server: requests with a bearer token, bounded in time and size, ended at once when told to."""
 
 from __future__ import annotations
 
@@ -48,6 +48,20 @@ class TokenSource(Protocol):
         """
 
 
+class CertificateSource(Protocol):
+    """Where certificates come from that are not part of a cluster's configuration, but referred to by it.
+
+    Both raise HandshakeError where there is one that cannot be had; the message says what to do, and holds no secret.
+    ``fresh``: the server or its certificate was not accepted last time, do not answer from a cache.
+    """
+
+    def ca_pem(self, *, fresh: bool = False) -> str | None:
+        """Authorities to trust; None: none is referred to."""
+
+    def client_pem(self, *, fresh: bool = False) -> str | None:
+        """Certificate and key of the client in one text; None: none is referred to."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterAccess:
     """How to reach one API server, and how long to wait for it.
@@ -58,6 +72,7 @@ class ClusterAccess:
         insecure_skip_tls_verify: trust anyone who answers; logged as a warning.
         token_source: the bearer token; None: anonymous, or a client certificate.
         client_certificate: of a kubeconfig's user.
+        certificates: authorities and a client's certificate by reference; they come before the others.
         policy: timeouts in seconds and sizes in bytes.
     """
 
@@ -66,6 +81,7 @@ class ClusterAccess:
     insecure_skip_tls_verify: bool = False
     token_source: TokenSource | None = field(default=None, repr=False)
     client_certificate: ClientCertificate | None = None
+    certificates: CertificateSource | None = field(default=None, repr=False)
     policy: ReflectorPolicy = field(default_factory=ReflectorPolicy)
 
 
@@ -73,7 +89,7 @@ class ApiClient:
     """Requests to one API server. Each listener has its own; only ``shutdown`` may be called from another thread.
 
     Nothing is read from the environment (proxies, ``.netrc``, CA bundles), no redirect is followed: the token goes to the
-    configured server or nowhere (I8).
+    configured server or nowhere (I8). ``date``: the Date header of the last answer, empty where there was none.
     """
 
     def __init__(self, access: ClusterAccess, clock: Clock | None = None) -> None:
@@ -82,13 +98,15 @@ class ApiClient:
         self._interrupter = Interrupter()
         self._ready: tuple[Server, requests.Session] | None = None
         self._token = ""
+        self._renew_certificates = False
+        self.date = ""
 
     @property
     def policy(self) -> ReflectorPolicy:
         return self._access.policy
 
     def fetch(self, request: ApiRequest, *, deadline_monotonic: float = _NEVER) -> bytes:
-        """The whole body of a 200 answer, decompressed.
+        """The whole body of a 200 answer (to a POST also 201), decompressed.
 
         Raises:
             TooOldError: 410.
@@ -121,10 +139,13 @@ class ApiClient:
         server, session = self._connect()
         response = self._send(session, server.url(request.path), request, encoding, deadline, fresh=False)
         try:
-            if response.status_code == 401 and self._access.token_source is not None:
+            if response.status_code == 401 and self._renewable:
                 response.close()
+                if self._access.certificates is not None:
+                    self._forget_certificates()
+                    server, session = self._connect()
                 response = self._send(session, server.url(request.path), request, encoding, deadline, fresh=True)
-            if response.status_code != 200:
+            if response.status_code != 200 and (response.status_code != 201 or request.body is None):
                 raise self._refusal(server, response)
             yield server, response
         except ListenerError as error:
@@ -137,20 +158,41 @@ class ApiClient:
             if _ends_with_its_connection(response):
                 self._interrupter.release()
 
+    @property
+    def _renewable(self) -> bool:
+        return self._access.token_source is not None or self._access.certificates is not None
+
+    def _forget_certificates(self) -> None:
+        """Set up TLS anew with the next request: certificates may have been rotated."""
+        self._renew_certificates = True
+        if self._ready is not None:
+            self._ready[1].close()
+            self._ready = None
+
+    def _referred(self) -> tuple[str | None, str | None]:
+        source = self._access.certificates
+        if source is None:
+            return None, None
+        fresh = self._renew_certificates
+        found = source.ca_pem(fresh=fresh), source.client_pem(fresh=fresh)
+        self._renew_certificates = False
+        return found
+
     def _connect(self) -> tuple[Server, requests.Session]:
         self._interrupter.check()
         if self._ready is None:
             server = parse_server(self._access.server)
             insecure = self._access.insecure_skip_tls_verify
+            ca_pem, client_pem = (None, None) if server.scheme == "http" else self._referred()
             try:
                 # Reading the public authorities takes 20 ms: not for plain HTTP.
                 context = (
                     None
                     if server.scheme == "http"
                     else build_tls_context(
-                        ca_pem=self._access.ca_pem,
+                        ca_pem=ca_pem or self._access.ca_pem,
                         insecure_skip_tls_verify=insecure,
-                        client_certificate=self._access.client_certificate,
+                        client_certificate=client_pem or self._access.client_certificate,
                     )
                 )
             except (OSError, ValueError):
@@ -178,12 +220,24 @@ class ApiClient:
         left = max(deadline - self._clock.monotonic(), SHORTEST_TIMEOUT_SECONDS)
         timeout = (min(self.policy.connect_timeout, left), min(self.policy.read_timeout, left))
         try:
-            return session.get(
-                url, params=list(request.params), headers=headers, timeout=timeout, allow_redirects=False, stream=True
+            response = session.request(
+                "GET" if request.body is None else "POST",
+                url,
+                params=list(request.params),
+                data=request.body,
+                headers=headers if request.body is None else {**headers, "Content-Type": "application/json"},
+                timeout=timeout,
+                allow_redirects=False,
+                stream=True,
             )
         except FOREIGN_ERRORS as error:
             self._interrupter.check()
-            raise classify(error, self._interrupter.phase, parse_server(self._access.server).authority) from None
+            failure = classify(error, self._interrupter.phase, parse_server(self._access.server).authority)
+            if isinstance(failure, HandshakeError) and self._access.certificates is not None:
+                self._forget_certificates()
+            raise failure from None
+        self.date = response.headers.get("Date", "")
+        return response
 
     def _authorization(self, *, fresh: bool) -> dict[str, str]:
         if self._access.token_source is None:

@@ -1,0 +1,111 @@
+"""Reasons as Kubernetes Events on a Service: what ``kubectl describe service`` shows. Needs the right to create events.
+
+Source: Event v1 core (https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/). The same reason of the
+same object has the same name: the API server refuses what is there already, and forgets an Event after an hour by itself.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Final, Protocol
+from urllib.parse import quote
+
+from kubesync.domain.errors import StatusError
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.reasons import advice_for
+from kubesync.domain.records import Problem
+from kubesync.kubernetes.transport import ApiClient
+from kubesync.kubernetes.urls import ApiRequest
+
+# Validation of the API server: message at most 1,024 bytes, names at most 253 characters.
+MAX_MESSAGE_BYTES: Final = 1024
+_MAX_SERVICE_CHARACTERS: Final = 63
+_ALREADY_EXISTS: Final = 409
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceNote:
+    """One reason to be shown on a Service; ``uid`` and ``resource_version`` are those that it was seen with."""
+
+    service: ServiceKey
+    uid: str
+    resource_version: int
+    problem: Problem
+
+
+class EventPoster(Protocol):
+    """Writes notes to one cluster. Only ``shutdown`` may be called from another thread."""
+
+    def post(self, note: ServiceNote, at: float) -> None:
+        """Write one Event; done as well where it is there already.
+
+        Raises:
+            ListenerError: it could not be written: DeniedError where that is not allowed.
+            StoppedError: ``shutdown`` was called.
+        """
+
+    def shutdown(self) -> None:
+        """End what blocks now, and refuse what comes."""
+
+    def close(self) -> None:
+        """Give back the sockets."""
+
+
+class KubernetesEventPoster:
+    """Writes over HTTP."""
+
+    def __init__(self, api: ApiClient) -> None:
+        self._api = api
+
+    def post(self, note: ServiceNote, at: float) -> None:
+        try:
+            self._api.fetch(event_request(note, at))
+        except StatusError as error:
+            if error.status != _ALREADY_EXISTS:
+                raise
+
+    def shutdown(self) -> None:
+        self._api.shutdown()
+
+    def close(self) -> None:
+        self._api.close()
+
+
+def event_request(note: ServiceNote, at: float) -> ApiRequest:
+    """The request that writes a note; ``at`` in epoch seconds."""
+    key, problem = note.service, note.problem
+    told = "\n".join((note.uid, problem.code, problem.subject, problem.message))
+    digest = sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    when = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    document = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{key.name[:_MAX_SERVICE_CHARACTERS]}.{digest}", "namespace": key.namespace},
+        "involvedObject": {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "name": key.name,
+            "namespace": key.namespace,
+            "uid": note.uid,
+            "resourceVersion": str(note.resource_version),
+        },
+        "reason": problem.code,
+        "message": _message(problem),
+        "type": "Warning",
+        "source": {"component": "kubesync"},
+        "firstTimestamp": when,
+        "lastTimestamp": when,
+        "count": 1,
+    }
+    path = f"/api/v1/namespaces/{quote(key.namespace, safe='')}/events"
+    return ApiRequest(path, body=json.dumps(document).encode("ascii"))
+
+
+def _message(problem: Problem) -> str:
+    text = f"{problem.subject}: {problem.message}" if problem.subject else problem.message
+    advice = advice_for(problem.code)
+    whole = f"{text}. {advice}" if advice else text
+    return whole.encode("utf-8", "replace")[:MAX_MESSAGE_BYTES].decode("utf-8", "ignore")

@@ -1,0 +1,70 @@
+"""Certificates in words: what a server shows, and what we show it."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from datetime import UTC, datetime
+from typing import Final
+
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from kubesync.kubernetes.urls import Server
+
+_LOOK_SECONDS: Final = 3.0
+_SHOWN_NAMES: Final = 6
+
+
+def shown_by(server: Server) -> x509.Certificate | None:
+    """The certificate that a server shows, whatever it is worth; None where none can be had. Nothing is sent to it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        with (
+            socket.create_connection((server.host, server.port), _LOOK_SECONDS) as bare,
+            context.wrap_socket(bare, server_hostname=server.host) as tls,
+        ):
+            shown = tls.getpeercert(binary_form=True)
+        return None if shown is None else x509.load_der_x509_certificate(shown)
+    except (OSError, ValueError):
+        return None
+
+
+def in_words(certificate: x509.Certificate) -> str:
+    """Subject, names, issuer and time of a certificate, on one line."""
+    names = _names(certificate)
+    more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
+    listed = ", ".join(names[:_SHOWN_NAMES]) + more
+    return (
+        f"certificate of {_common_name(certificate.subject)} for {listed or 'no name'}, issued by "
+        f"{_common_name(certificate.issuer)}, valid until {certificate.not_valid_after_utc:%Y-%m-%d}"
+    )
+
+
+def client_in_words(pem: str) -> str:
+    """The first certificate of a text. Raises ValueError where it is none."""
+    certificate = x509.load_pem_x509_certificate(pem.encode())
+    return f"client certificate of {_common_name(certificate.subject)}, valid until {until(pem):%Y-%m-%d %H:%M} UTC"
+
+
+def until(pem: str) -> datetime:
+    """When the first certificate of a text expires. Raises ValueError where it is none."""
+    return x509.load_pem_x509_certificate(pem.encode()).not_valid_after_utc.astimezone(UTC)
+
+
+def _names(certificate: x509.Certificate) -> list[str]:
+    try:
+        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (x509.ExtensionNotFound, ValueError):
+        return []
+    return [
+        *found.get_values_for_type(x509.DNSName),
+        *(str(address) for address in found.get_values_for_type(x509.IPAddress)),
+    ]
+
+
+def _common_name(name: x509.Name) -> str:
+    found = name.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(found[0].value) if found else name.rfc4514_string() or "nobody"

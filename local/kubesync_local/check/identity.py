@@ -1,0 +1,153 @@
+"""Who we say that we are, and whom the API server takes us for."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from kubesync.aws.clusters import ClusterConfig
+from kubesync.clock import Clock
+from kubesync.domain.errors import DeniedError, HandshakeError, ListenerError, StatusError
+from kubesync.domain.objects import Resource
+from kubesync.kubernetes import urls
+from kubesync.kubernetes.transport import ApiClient, ClusterAccess
+from kubesync_local.check import advice
+from kubesync_local.check.certificates import client_in_words, until
+from kubesync_local.check.step import Step, failed, passed
+
+# GA since Kubernetes 1.28, allowed to everybody who is authenticated (ClusterRole system:basic-user):
+# https://kubernetes.io/docs/reference/access-authn-authz/authentication/#self-subject-review
+_REVIEW: Final = urls.ApiRequest(
+    "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+    body=b'{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}',
+)
+_ANONYMOUS: Final = "system:anonymous"
+
+
+def credentials_step(config: ClusterConfig, access: ClusterAccess, clock: Clock) -> Step:
+    """Whether there is something to sign in with, and in date."""
+    try:
+        if access.token_source is not None:
+            return _token(config, access.token_source.token(), clock)
+        pem = _client_pem(access)
+    except ListenerError as error:
+        return failed(
+            "credentials", error, "read it as who asks: allow it to this identity, and to the functions' roles"
+        )
+    if pem is None:
+        return passed("credentials", "none: requests are anonymous")
+    try:
+        return _certificate(pem, clock)
+    except ValueError:
+        unreadable = HandshakeError("the client certificate cannot be read as PEM")
+        return failed("credentials", unreadable, "give it in PEM form")
+
+
+def authentication_step(api: ApiClient, config: ClusterConfig) -> Step:
+    """Whom the server takes us for: asked, or where it cannot be asked told from a list."""
+    try:
+        user = _asked(api)
+        if user is None:
+            user = _by_list(api, config)
+    except ListenerError as error:
+        return failed("authentication", error, advice.of_authentication(error, _way(config)))
+    if user == _ANONYMOUS:
+        unknown = DeniedError("the server takes us for nobody (system:anonymous)", status=401)
+        return failed("authentication", unknown, advice.of_authentication(unknown, _way(config)))
+    return passed("authentication", f"we are {user}" if user else "the server knows us")
+
+
+def _asked(api: ApiClient) -> str | None:
+    """The user's name; None: the server does not say."""
+    try:
+        answer = json.loads(api.fetch(_REVIEW))
+        return str(answer["status"]["userInfo"]["username"])
+    except DeniedError as error:
+        if error.status != 403:
+            raise
+    except StatusError as error:
+        if error.status is None or error.status >= 500:
+            raise
+    except (ValueError, TypeError, KeyError):
+        pass
+    return None
+
+
+def _by_list(api: ApiClient, config: ClusterConfig) -> str:
+    """Empty: known, without a name."""
+    try:
+        api.fetch(urls.list_page(Resource.SERVICES, config.scope.namespace, limit=1))
+    except DeniedError as error:
+        if error.status != 403:
+            raise
+        return _ANONYMOUS if f'"{_ANONYMOUS}"' in error.message else ""
+    except StatusError as error:
+        if error.status is None or error.status >= 500:
+            raise
+    return ""
+
+
+def _token(config: ClusterConfig, token: str, clock: Clock) -> Step:
+    where = _place(config)
+    claims = _claims(token)
+    expires = claims.get("exp")
+    of = f" of {claims['sub']}" if isinstance(claims.get("sub"), str) else ""
+    if not isinstance(expires, int | float):
+        return passed("credentials", f"token{of} from {where}")
+    at = datetime.fromtimestamp(expires, UTC)
+    if expires <= clock.epoch():
+        error = DeniedError(f"the token{of} from {where} expired on {at:%Y-%m-%d %H:%M} UTC")
+        return failed(
+            "credentials", error, "put a new one where the reference points; it is read again within five minutes"
+        )
+    return passed("credentials", f"token{of} from {where}, expires on {at:%Y-%m-%d %H:%M} UTC")
+
+
+def _claims(token: str) -> dict[str, Any]:
+    """What a ServiceAccount's token says about itself (RFC 7519); nothing where it is of another kind."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return {}
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    except (ValueError, binascii.Error):
+        return {}
+    return claims if isinstance(claims, dict) else {}
+
+
+def _certificate(pem: str, clock: Clock) -> Step:
+    words = client_in_words(pem)
+    if until(pem).timestamp() <= clock.epoch():
+        return failed("credentials", HandshakeError(f"expired: {words}"), "issue a new one")
+    return passed("credentials", words)
+
+
+def _client_pem(access: ClusterAccess) -> str | None:
+    if access.certificates is not None and (pem := access.certificates.client_pem()) is not None:
+        return pem
+    if access.client_certificate is None:
+        return None
+    try:
+        return Path(access.client_certificate.cert_file).read_text("ascii")
+    except (OSError, UnicodeDecodeError):
+        raise HandshakeError("the client certificate cannot be read") from None
+
+
+def _way(config: ClusterConfig) -> str:
+    if config.kubeconfig is not None:
+        return "kubeconfig"
+    if config.eks is not None:
+        return "eks"
+    return "token" if config.token is not None else "certificate" if config.client_certificate is not None else "none"
+
+
+def _place(config: ClusterConfig) -> str:
+    if config.kubeconfig is not None:
+        return f"kubeconfig {config.kubeconfig}"
+    if config.eks is not None:
+        return f"AWS, signed for EKS cluster {config.eks}{f' as {config.role_arn}' if config.role_arn else ''}"
+    return str(config.token)

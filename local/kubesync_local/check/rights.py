@@ -1,0 +1,118 @@
+"""What we may: a real list of one object, and a real, short watch, of each resource that the cluster's listeners read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import Final
+
+from kubesync.aws.clusters import ClusterConfig
+from kubesync.clock import Clock
+from kubesync.domain.errors import BodyError, DeniedError, ErrorCode, ListenerError, StatusError
+from kubesync.domain.objects import Resource
+from kubesync.kubernetes import urls
+from kubesync.kubernetes.failures import TooOldError
+from kubesync.kubernetes.transport import ApiClient
+from kubesync.kubernetes.wire import read_list_page
+from kubesync_local.check import advice
+from kubesync_local.check.step import Result, Step, failed, passed, skipped
+
+_WATCH_SECONDS: Final = 1
+# A watch that was asked to end after a second and has not by then is held back by something in between.
+_PATIENCE_SECONDS: Final = 8.0
+_ACCESS_REVIEW: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+def rights_steps(new_api: Callable[[], ApiClient], config: ClusterConfig, clock: Clock) -> Iterator[Step]:
+    """A step for each verb. ``new_api``: a client of its own for each resource, which are tested at the same time."""
+
+    def both(resource: Resource) -> tuple[Step, Step]:
+        with closing(new_api()) as api:
+            step, version = _list(api, config, resource)
+            return step, _watch(api, config, resource, version, clock)
+
+    resources = (Resource.SERVICES, config.endpoints_source)
+    with ThreadPoolExecutor(len(resources), thread_name_prefix="check") as pool:
+        for steps in pool.map(both, resources):
+            yield from steps
+    if config.write_events:
+        with closing(new_api()) as api:
+            yield _events(api, config)
+
+
+def _list(api: ApiClient, config: ClusterConfig, resource: Resource) -> tuple[Step, int]:
+    name = f"list {resource.value}"
+    scope = config.scope
+    request = urls.list_page(resource, scope.namespace, limit=1, selectors=scope.selectors(resource))
+    try:
+        page = read_list_page(resource, api.fetch(request))
+    except ListenerError as error:
+        return failed(name, error, advice.of_verb(error, "list", resource)), 0
+    except TooOldError as error:
+        return Step(name, Result.FAILED, str(error), ErrorCode.REQUEST_STATUS), 0
+    where = f"namespace {scope.namespace}" if scope.namespace else "all namespaces"
+    seen = "there are some" if page.items else "there are none"
+    return passed(name, f"allowed in {where}, {seen}; version {page.resource_version}"), page.resource_version
+
+
+def _watch(api: ApiClient, config: ClusterConfig, resource: Resource, version: int, clock: Clock) -> Step:
+    name = f"watch {resource.value}"
+    scope = config.scope
+    request = urls.watch(
+        resource,
+        scope.namespace,
+        resource_version=version,
+        timeout_seconds=_WATCH_SECONDS,
+        selectors=scope.selectors(resource),
+    )
+    until = clock.monotonic() + _PATIENCE_SECONDS
+    try:
+        with api.stream(request, deadline_monotonic=until) as stream:
+            while (block := stream.read(max(0.1, until - clock.monotonic()))) is not None:
+                _refuse_error(block.before)
+                if clock.monotonic() >= until:
+                    raise BodyError(f"a watch of {_WATCH_SECONDS} s did not end within {_PATIENCE_SECONDS:.0f} s")
+    except ListenerError as error:
+        return failed(name, error, advice.of_verb(error, "watch", resource))
+    except TooOldError as error:
+        return Step(name, Result.FAILED, str(error), ErrorCode.REQUEST_STATUS)
+    return passed(name, f"allowed, and ended as asked after {_WATCH_SECONDS} s")
+
+
+def _refuse_error(lines: list[bytes]) -> None:
+    """An error inside a stream whose status was 200."""
+    for line in lines:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            raise BodyError("a line of the watch is not JSON") from None
+        if isinstance(event, dict) and event.get("type") == "ERROR":
+            status = event.get("object") or {}
+            raise StatusError(f"in the stream: {status.get('message', 'an error')}", status=status.get("code"))
+
+
+def _events(api: ApiClient, config: ClusterConfig) -> Step:
+    """Asked, not tried: an Event would stand in the cluster."""
+    attributes = {"verb": "create", "resource": "events", "namespace": config.scope.namespace}
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    try:
+        answer = json.loads(api.fetch(urls.ApiRequest(_ACCESS_REVIEW, body=json.dumps(body).encode())))
+        allowed = bool(answer["status"]["allowed"])
+    except ListenerError as error:
+        if error.status in (403, 404):
+            return skipped("create events", "the server does not tell")
+        return failed("create events", error, advice.of_error(error))
+    except (ValueError, TypeError, KeyError):
+        return skipped("create events", "the server does not tell")
+    if allowed:
+        return passed("create events", "allowed")
+    denied = DeniedError("creating events is not allowed", status=403)
+    return failed(
+        "create events", denied, "allow create on events (docs/cluster-access.yaml), or leave out --write-events"
+    )

@@ -1,0 +1,168 @@
+"""Name, connection, TLS, who we are, what we may, version and clock of one API server.
+
+    address ── name ── connection ── tls ── credentials ── authentication ──┬── list, watch of each resource, events
+                                                                            └── version, clock
+A step that fails ends the row; those at its end are independent of each other. Whatever is asked, is asked with the session's own
+client, so that a code here is the code that a session would report.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Final
+
+from kubesync.aws.clusters import ClusterConfig
+from kubesync.clock import Clock
+from kubesync.domain.errors import ConnectError, DomainNameError, HandshakeError, ListenerError
+from kubesync.kubernetes.connections import Phase, build_tls_context
+from kubesync.kubernetes.failures import FOREIGN_ERRORS, classify
+from kubesync.kubernetes.transport import ApiClient, ClusterAccess
+from kubesync.kubernetes.urls import Server, parse_server
+from kubesync_local.check import advice
+from kubesync_local.check.certificates import in_words, shown_by
+from kubesync_local.check.identity import authentication_step, credentials_step
+from kubesync_local.check.rights import rights_steps
+from kubesync_local.check.step import Result, Step, failed, passed, skipped
+from kubesync_local.check.version import version_steps
+
+_ROW: Final = ("address", "name", "connection", "tls", "credentials", "authentication")
+_NOT_TRIED: Final = "not tried: a step before it failed"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCheck:
+    """Of one cluster.
+
+    Args:
+        access: as a session would reach it; a function, since that may fail.
+    """
+
+    config: ClusterConfig
+    access: Callable[[], ClusterAccess]
+    clock: Clock
+
+    def run(self) -> Iterator[Step]:
+        """The steps, each as soon as it is known."""
+        done: list[Step] = []
+        for step in self._row():
+            done.append(step)
+            yield step
+        names = [step.name for step in done]
+        yield from (skipped(name, _NOT_TRIED) for name in _ROW if name not in names)
+        if done[-1].result is Result.FAILED:
+            yield from (skipped(name, _NOT_TRIED) for name in ("rights", "version", "clock"))
+            return
+        yield from rights_steps(self._api, self.config, self.clock)
+        with closing(self._api()) as api:
+            yield from version_steps(api, self.config, self.clock)
+
+    def _api(self) -> ApiClient:
+        return ApiClient(self.access(), self.clock)
+
+    def _row(self) -> Iterator[Step]:
+        """Ends with the first step that failed."""
+        try:
+            access = self.access()
+            server = parse_server(access.server)
+        except ListenerError as error:
+            yield failed("address", error, advice.of_error(error))
+            return
+        yield passed("address", server.url(""))
+        addresses = _resolved(server)
+        if isinstance(addresses, ListenerError):
+            yield failed("name", addresses, advice.of_error(addresses))
+            return
+        yield passed("name", _as_named(server, addresses))
+        step, sock = _connection(server, addresses, access.policy.connect_timeout, self.clock)
+        yield step
+        if sock is None:
+            return
+        with sock:
+            step = _tls(server, access, sock)
+        yield step
+        if step.result is Result.FAILED:
+            return
+        step = credentials_step(self.config, access, self.clock)
+        yield step
+        if step.result is Result.FAILED:
+            return
+        with closing(self._api()) as api:
+            yield authentication_step(api, self.config)
+
+
+def _resolved(server: Server) -> list[str] | DomainNameError:
+    try:
+        found = socket.getaddrinfo(server.host, server.port, 0, socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        classified = classify(error, Phase.CONNECT, server.authority)
+        return classified if isinstance(classified, DomainNameError) else DomainNameError(classified.message)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+def _as_named(server: Server, addresses: list[str]) -> str:
+    try:
+        ipaddress.ip_address(server.host)
+    except ValueError:
+        return f"{server.host} is {', '.join(addresses)}"
+    return f"{server.host} is an address itself"
+
+
+def _connection(
+    server: Server, addresses: list[str], seconds: float, clock: Clock
+) -> tuple[Step, socket.socket | None]:
+    """To the first address that answers, as a session tries them one after the other."""
+    error: ListenerError = ConnectError(f"{server.authority}: the server cannot be reached")
+    for address in addresses:
+        began = clock.monotonic()
+        try:
+            sock = socket.create_connection((address, server.port), seconds)
+        except OSError as refused:
+            error = classify(refused, Phase.CONNECT, server.authority)
+            continue
+        milliseconds = max(1, round((clock.monotonic() - began) * 1000))
+        return passed("connection", f"{address} port {server.port} answered in {milliseconds} ms"), sock
+    return failed("connection", error, advice.of_connection(error)), None
+
+
+def _tls(server: Server, access: ClusterAccess, sock: socket.socket) -> Step:
+    if server.scheme == "http":
+        return skipped("tls", "plain HTTP, on loopback only")
+    try:
+        context = _context(access)
+    except HandshakeError as error:
+        return failed("tls", error, advice.of_error(error))
+    except (OSError, ValueError):
+        unreadable = HandshakeError("the CA certificate or the client certificate cannot be read as PEM")
+        return failed("tls", unreadable, "give them in PEM form, and the key without a passphrase")
+    sock.settimeout(access.policy.connect_timeout)
+    try:
+        with context.wrap_socket(sock, server_hostname=server.host) as tls:
+            spoken = tls.version() or "TLS"
+    except FOREIGN_ERRORS as error:
+        refused = classify(error, Phase.HANDSHAKE, server.authority)
+        known = shown_by(server) if isinstance(error, ssl.SSLCertVerificationError) else None
+        step = failed("tls", refused, advice.of_error(refused))
+        return (
+            step
+            if known is None
+            else Step("tls", step.result, f"{step.details}: {in_words(known)}", step.code, step.advice)
+        )
+    shown = shown_by(server)
+    words = f"{spoken}, {in_words(shown)}" if shown is not None else spoken
+    return passed("tls", f"{words}; NOT VERIFIED" if access.insecure_skip_tls_verify else words)
+
+
+def _context(access: ClusterAccess) -> ssl.SSLContext:
+    source = access.certificates
+    ca_pem = source.ca_pem() if source is not None else None
+    client_pem = source.client_pem() if source is not None else None
+    return build_tls_context(
+        ca_pem=ca_pem or access.ca_pem,
+        insecure_skip_tls_verify=access.insecure_skip_tls_verify,
+        client_certificate=client_pem or access.client_certificate,
+    )

@@ -1,0 +1,55 @@
+"""One step of a check and what it came to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from kubesync.domain.errors import ErrorCode, ListenerError
+
+
+class Result(StrEnum):
+    """``SKIPPED``: there is nothing to test, or a step before it failed."""
+
+    OK = "ok"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """``code`` is the one that a session would report for it; hosted zones have none. ``advice`` says what to do."""
+
+    name: str
+    result: Result
+    details: str
+    code: ErrorCode | None = None
+    advice: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        code = self.code
+        return {
+            "step": self.name,
+            "result": self.result.value,
+            "details": self.details,
+            "code": None if code is None else int(code),
+            "key": None if code is None else code.key,
+            "advice": self.advice or None,
+        }
+
+
+def passed(name: str, details: str) -> Step:
+    """It is as it should be."""
+    return Step(name, Result.OK, details)
+
+
+def skipped(name: str, details: str) -> Step:
+    """It was not tested."""
+    return Step(name, Result.SKIPPED, details)
+
+
+def failed(name: str, error: ListenerError, advice: str = "") -> Step:
+    """It is not, and a session would report this error."""
+    return Step(name, Result.FAILED, error.message, error.code, advice)

@@ -1,0 +1,89 @@
+"""Each hosted zone of a cluster: reached, with the role that it has; of the name that it had; its journal ours; the names' place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kubesync.aws.clusters import ClusterConfig, ZoneReference, name_form, why_outside
+from kubesync.aws.journal import Journal, journal_record_key, read_journal
+from kubesync.aws.lease import LeaseTable
+from kubesync.aws.store import Store
+from kubesync.aws.zone_access import ZoneAccess, ZoneAccessTable
+from kubesync.aws.zone_accounts import ZoneAccounts
+from kubesync.aws.zone_problems import ZoneProblemTable
+from kubesync.domain.errors import ZoneError
+from kubesync.domain.names import zones_of
+from kubesync.settings import Settings
+from kubesync_local.check.step import Result, Step, passed
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneCheck:
+    """Of one cluster's zones."""
+
+    config: ClusterConfig
+    store: Store
+    accounts: ZoneAccounts
+    settings: Settings
+
+    def run(self) -> Iterator[Step]:
+        """A step for each zone, and one for all."""
+        for reference in self.config.zones:
+            name = f"zone {reference.name}"
+            access = ZoneAccessTable(self.store).read(reference.id)
+            try:
+                yield self._zone(name, reference, access)
+            except ZoneError as error:
+                yield _failed(name, str(error), _advice(access))
+        outside = why_outside(self.config)
+        if outside is not None:
+            yield _failed("names", outside, "register a zone of the domain, or another domain")
+        else:
+            yield passed("names", f"Services of {self.config.domain} have their place")
+
+    def _zone(self, name: str, reference: ZoneReference, access: ZoneAccess | None) -> Step:
+        client = self.accounts.client(access)
+        zone = client.zone(reference.id)
+        if zone.name != reference.name or zone.private != reference.private:
+            found = f"{zone.name}{' (private)' if zone.private else ''}"
+            return _failed(name, f"it is {found} now", "register the cluster again: `kubesync cluster add --replace`")
+        journal = read_journal(client, journal_record_key(zone, self.settings.deployment, self.settings.shard))
+        step = self._journal(name, journal)
+        if step is not None:
+            return step
+        known = ZoneProblemTable(self.store, self.settings.shard, "").read(reference.id)
+        if known:
+            return _failed(name, f"the last session reports: {known}", "see docs/runbook.md")
+        by = "" if access is None else f" by {access.role}"
+        epoch = "no journal yet" if journal is None else f"journal of epoch {journal.epoch}"
+        fits = zones_of(name_form(self.config).example(), (each.zone for each in self.config.zones))
+        takes = "Services' names" if zone in fits else "host names from annotations only"
+        return passed(name, f"{reference.id} read{by}, {epoch}; takes {takes}")
+
+    def _journal(self, name: str, journal: Journal | None) -> Step | None:
+        """What is wrong with it, or None."""
+        if journal is None:
+            return None
+        if journal.owner != self.settings.deployment:
+            owner = journal.owner or "nobody we know"
+            return _failed(name, f"its journal belongs to {owner}", "give this deployment another KUBESYNC_DEPLOYMENT")
+        epoch = LeaseTable(self.store, self.settings.shard).last_epoch()
+        if journal.epoch > epoch:
+            return _failed(
+                name,
+                f"its journal has epoch {journal.epoch}, our tables know {epoch}: were they lost or restored?",
+                "see `kubesync recover`",
+            )
+        return None
+
+
+def _advice(access: ZoneAccess | None) -> str:
+    needed = "route53:GetHostedZone and route53:ListResourceRecordSets"
+    if access is None:
+        return f"allow {needed} on it to who asks; a zone of another account is registered with its role, ID@ROLE_ARN"
+    return f"allow sts:AssumeRole on {access.role} to who asks, and {needed} on the zone to that role"
+
+
+def _failed(name: str, details: str, advice: str) -> Step:
+    return Step(name, Result.FAILED, details, None, advice)

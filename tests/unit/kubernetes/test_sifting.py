@@ -1,0 +1,71 @@
+"""Objects of other namespaces: kept from the sink, and counted as seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from kubesync.domain.errors import ConnectError, ListenerError
+from kubesync.domain.objects import RawEvent, Resource, Snapshot
+from kubesync.domain.scope import Scope
+from kubesync.kubernetes.sifting import SiftedSink
+
+
+class Told:
+    """A sink that notes what it is told."""
+
+    def __init__(self) -> None:
+        self.calls: list[object] = []
+
+    def on_events(self, events: Sequence[RawEvent]) -> None:
+        self.calls.append([(event.namespace, event.resource_version) for event in events])
+
+    def on_bookmark(self, resource_version: int) -> None:
+        self.calls.append(resource_version)
+
+    def on_snapshot(self, snapshot: Snapshot) -> None:
+        self.calls.append(snapshot)
+
+    def on_resumed(self) -> None:
+        self.calls.append("resumed")
+
+    def on_stale(self) -> None:
+        self.calls.append("stale")
+
+    def on_error(self, error: ListenerError, *, consecutive: int) -> None:
+        self.calls.append((error, consecutive))
+
+
+def event(namespace: str, version: int) -> RawEvent:
+    return RawEvent("ADDED", Resource.SERVICES, namespace, "web", "uid", version, b"{}")
+
+
+@pytest.mark.parametrize(
+    ("events", "told"),
+    [
+        ([("shop", 1), ("bill", 2)], [[("shop", 1), ("bill", 2)]]),
+        ([("test", 1), ("shop", 2)], [[("shop", 2)]]),
+        # Everything up to the last one has been seen: nothing of it is asked for again.
+        ([("shop", 1), ("test", 2)], [[("shop", 1)], 2]),
+        ([("test", 1), ("default", 2)], [2]),
+    ],
+)
+def test_events_of_other_namespaces_are_left_out_and_move_the_checkpoint(
+    events: list[tuple[str, int]], told: list[object]
+) -> None:
+    sink = Told()
+    SiftedSink(sink, Scope(("shop", "bill"))).on_events([event(*each) for each in events])
+    assert sink.calls == told
+
+
+def test_everything_else_is_handed_on() -> None:
+    sink = Told()
+    sifted = SiftedSink(sink, Scope(("shop", "bill")))
+    snapshot, error = Snapshot(Resource.SERVICES, 7, ()), ConnectError("refused")
+    sifted.on_bookmark(5)
+    sifted.on_snapshot(snapshot)
+    sifted.on_resumed()
+    sifted.on_stale()
+    sifted.on_error(error, consecutive=2)
+    assert sink.calls == [5, snapshot, "resumed", "stale", (error, 2)]
