@@ -15,11 +15,16 @@ try:  # Ctrl-C while Python still imports is an interruption as any other
 
     from kubesync.domain.errors import UsageError
     from kubesync_local.cli_guard import guarded
-    from kubesync_local.cli_parser import OneLineParser, ShowVersion, count, days, positive
+    from kubesync_local.cli_local import add_local_commands
+    from kubesync_local.cli_parser import OneLineParser, ShowVersion, count, days, moment, positive
+    from kubesync_local.cli_upstream import add_upstream_commands
 except KeyboardInterrupt:
     sys.stderr.write("kubesync: interrupted\n")
     raise SystemExit(130) from None
 
+ZONE_HELP: Final = (
+    "hosted zones: ID[,ID...], or ID@ROLE_ARN[#EXTERNAL_ID] for one in another AWS account; may be given several times"
+)
 _MODULES: Final = {
     "demo": "demo",
     "setup": "setup",
@@ -27,14 +32,20 @@ _MODULES: Final = {
     "resync": "resync",
     "recover": "recover",
     "status": "status",
+    "explain": "explain",
     "records": "records",
     "upstreams": "upstreams",
+    "upstream": "upstream",
     "errors": "errors",
     "audit": "audit",
     "add": "cluster_add",
     "list": "cluster_show",
     "show": "cluster_show",
     "remove": "cluster_remove",
+    "disable": "cluster_disable",
+    "enable": "cluster_disable",
+    "check": "cluster_check",
+    "up": "local_up",
 }
 """Command to its module in ``kubesync_local.commands``; each has ``run(arguments) -> int``."""
 
@@ -47,7 +58,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str] | None) -> int:
     arguments, unknown = build_parser().parse_known_args(argv)
     if unknown:
-        group = "cluster " if arguments.command in ("add", "list", "show", "remove") else ""
+        group = (
+            "cluster " if arguments.command in ("add", "list", "show", "check", "remove", "disable", "enable") else ""
+        )
+        group = "local " if arguments.command == "up" else group
         raise UsageError(
             f"unrecognized arguments: {' '.join(unknown)}; see `kubesync {group}{arguments.command} --help`"
         )
@@ -66,12 +80,15 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=ShowVersion, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_demo(commands)
+    add_local_commands(commands)
     commands.add_parser("setup", help="make the tables (on AWS the template does it)")
     _add_cluster(commands)
+    add_upstream_commands(commands, _add_output)
     _add_session(commands)
     _add_resync(commands)
     _add_recover(commands)
     _add_lists(commands)
+    _add_explain(commands)
     return parser
 
 
@@ -139,8 +156,33 @@ def _add_lists(commands: _Commands) -> None:
         if name in ("errors", "audit"):
             command.add_argument("--limit", type=count, default=100, metavar="N", help="at most N rows (default: 100)")
         if name == "audit":
-            command.add_argument("--days", type=days, default=7, metavar="N", help="the last N days (default: 7)")
+            _add_audit_filters(command)
         _add_output(command)
+
+
+def _add_explain(commands: _Commands) -> None:
+    explain = commands.add_parser(
+        "explain",
+        help="one Service: what is wanted and why, what stands, what is wrong, what comes next",
+        description="Answers for every record set and upstream of a Service: by which rule it is wanted, who owns the name, "
+        "what the zone holds right now, what is wrong, and what will happen next.",
+    )
+    explain.add_argument("service", metavar="SERVICE_KEY", help="cluster/namespace/name")
+    _add_output(explain)
+
+
+def _add_audit_filters(audit: argparse.ArgumentParser) -> None:
+    audit.add_argument("--service", metavar="KEY", default="", help="of this Service only: cluster/namespace/name")
+    audit.add_argument(
+        "--name", metavar="NAME", default="", help="of this DNS name or upstream only; * stands for anything"
+    )
+    since = audit.add_mutually_exclusive_group()
+    since.add_argument(
+        "--since", type=moment, default=days("7"), metavar="T",
+        help="from then on: a duration back, such as 2h, or a time such as 2026-01-31T08:00:00Z (default: 7d)",
+    )  # fmt: skip
+    since.add_argument("--days", type=days, dest="since", metavar="N", help="the same as --since Nd")
+    audit.add_argument("--until", type=moment, metavar="T", help="up to then (default: now)")
 
 
 def _add_output(command: argparse.ArgumentParser, default: str = "table") -> None:
@@ -150,13 +192,21 @@ def _add_output(command: argparse.ArgumentParser, default: str = "table") -> Non
 
 
 def _add_cluster(commands: _Commands) -> None:
-    cluster = commands.add_parser("cluster", help="register, list, show and remove clusters")
+    cluster = commands.add_parser("cluster", help="register, list, show, check, disable, enable and remove clusters")
     actions = cluster.add_subparsers(dest="command", metavar="ACTION", required=True)
     _add_cluster_add(actions)
     _add_output(actions.add_parser("list", help="all registered clusters"))
     show = actions.add_parser("show", help="one cluster's configuration; secrets are never shown, they are not stored")
     show.add_argument("name", metavar="NAME")
     _add_output(show)
+    check = actions.add_parser(
+        "check",
+        help="test name, connection, TLS, sign-in, rights, version, clock and hosted zones of a cluster",
+        description="Tests everything that a cluster needs, from where this command runs and with its credentials: says in words "
+        "what is wrong, and which error code a session would report. Writes nothing.",
+    )
+    check.add_argument("name", metavar="NAME")
+    _add_output(check)
     remove = actions.add_parser(
         "remove",
         help="remove a cluster, and its outputs unless it was added with --on-delete retain",
@@ -164,6 +214,35 @@ def _add_cluster(commands: _Commands) -> None:
         "with --on-delete retain), then forgets it; without a master, the next session does.",
     )
     remove.add_argument("name", metavar="NAME")
+    disable = actions.add_parser(
+        "disable",
+        help="leave a cluster and its outputs as they are, until it is enabled again",
+        description="Ends the watches of a cluster. Nothing that it has led to is changed or deleted, in no zone and no table.",
+    )
+    disable.add_argument("name", metavar="NAME")
+    enable = actions.add_parser(
+        "enable", help="watch a disabled cluster again: it is listed, and every difference mended"
+    )
+    enable.add_argument("name", metavar="NAME")
+
+
+def _add_scope(add: argparse.ArgumentParser) -> None:
+    scope = add.add_argument_group("what of it")
+    scope.add_argument(
+        "--namespace", "--namespaces", metavar="NS", action="append", dest="namespaces",
+        help="these namespaces only: NS[,NS...], may be given several times (default: all)",
+    )  # fmt: skip
+    scope.add_argument(
+        "--exclude-namespaces", metavar="NS", action="append", help="all namespaces but these: NS[,NS...]"
+    )
+    scope.add_argument("--selector", metavar="S", help="Services with these labels only, such as 'app=web,tier!=db'")
+    scope.add_argument(
+        "--select-endpoints", action="store_true",
+        help="select Endpoints and EndpointSlices by the same labels: those made by hand need them too",
+    )  # fmt: skip
+    scope.add_argument(
+        "--opt-in", action="store_true", help='only Services with the annotation kubesync.io/include: "true"'
+    )
 
 
 def _add_cluster_add(actions: _Commands) -> None:
@@ -174,18 +253,27 @@ def _add_cluster_add(actions: _Commands) -> None:
     where.add_argument("--server", metavar="URL", default="", help="https://host:port; http:// on loopback only")
     where.add_argument("--token", metavar="REF", help="secretsmanager:NAME[#KEY], ssm:NAME, file:PATH or env:NAME")
     where.add_argument("--ca-file", metavar="FILE", help="certificates to trust, PEM")
+    where.add_argument("--ca", metavar="REF", help="the same by reference: read where it lies, also when it is renewed")
+    where.add_argument(
+        "--client-certificate", metavar="REF", help="in place of a token: certificate, PEM, by reference"
+    )
+    where.add_argument(
+        "--client-key", metavar="REF", help="its key (default: beside the certificate, in the same place)"
+    )
     where.add_argument("--insecure-skip-tls-verify", action="store_true", help="trust anyone who answers: do not")
     where.add_argument("--eks", metavar="NAME", help="an EKS cluster, or its ARN: server, CA and sign-in follow")
+    where.add_argument("--role-arn", metavar="ARN", help="assumed to sign in to EKS, as in another AWS account")
+    where.add_argument("--external-id", metavar="ID", help="what that role's trust policy asks for")
     where.add_argument("--kubeconfig", metavar="FILE", help="as kubectl reaches it; for sessions on this machine")
     where.add_argument("--context", metavar="C", help="of the kubeconfig (default: its current one)")
-    where.add_argument("--namespace", metavar="NS", help="watch this namespace only (default: all)")
+    _add_scope(add)
     where.add_argument(
         "--endpoints-source", choices=("auto", "endpoints", "endpointslices"), default="auto",
         help="where pods are read from (default: auto, endpointslices where served)",
     )  # fmt: skip
     names = add.add_argument_group("names")
     names.add_argument("--domain", metavar="D", required=True, help="takes the place of cluster.local")
-    names.add_argument("--zone", metavar="ZONE_ID[,...]", required=True, action="append", help="hosted zones")
+    names.add_argument("--zone", metavar="ZONE", required=True, action="append", help=ZONE_HELP)
     names.add_argument("--ttl", type=count, metavar="S", help="default TTL in seconds (default: 30)")
     names.add_argument("--template", metavar="T", help="default: {service}.{namespace}.svc.{domain}")
     names.add_argument("--no-srv", action="store_true", help="publish no SRV records")
@@ -194,6 +282,11 @@ def _add_cluster_add(actions: _Commands) -> None:
     )
     names.add_argument(
         "--load-balancer-alias", action="store_true", help="alias instead of CNAME for AWS load balancers"
+    )
+    names.add_argument(
+        "--write-events",
+        action="store_true",
+        help="show reasons as Kubernetes Events too; needs the right to create them",
     )
     names.add_argument(
         "--policy", choices=("sync", "upsert-only", "create-only"), help="what may be done to records (default: sync)"

@@ -6,6 +6,8 @@ import argparse
 import difflib
 import re
 import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib import metadata
 from typing import Final, NoReturn
 
@@ -14,6 +16,8 @@ from kubesync.domain.errors import UsageError
 _CHOICE: Final = re.compile(
     r"argument (?P<argument>\S+): invalid choice: '(?P<given>.*?)' \(choose from (?P<known>.*)\)", re.DOTALL
 )
+_DURATION: Final = re.compile(r"(?:\d{1,6}[smhdw])+")
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _MAX_TTL: Final = 2147483647  # RFC 2181 section 8
 
 
@@ -77,6 +81,35 @@ def count(text: str) -> int:
     return whole(text, _MAX_TTL)
 
 
-def days(text: str) -> int:
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A moment as given: so many seconds before now, or at an epoch time."""
+
+    seconds_ago: float | None = None
+    at: float = 0.0
+
+    def epoch(self, now: float) -> float:
+        """In seconds since 1970."""
+        return self.at if self.seconds_ago is None else max(0.0, now - self.seconds_ago)
+
+
+def moment(text: str) -> Moment:
+    """A duration that lies back (``2h``, ``1d12h``), or a time in ISO form; UTC where it does not say otherwise."""
+    if _DURATION.fullmatch(text):
+        ago = sum(int(number) * _SECONDS[unit] for number, unit in re.findall(r"(\d+)([smhdw])", text))
+        return Moment(seconds_ago=float(ago))
+    try:
+        given = datetime.fromisoformat(text)
+        at = (given if given.tzinfo is not None else given.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        at = -1.0
+    if at < 0:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a duration such as 90m, 2h or 1d12h nor a time such as 2026-01-31T08:00:00Z"
+        )
+    return Moment(at=at)
+
+
+def days(text: str) -> Moment:
     """Days to look back."""
-    return whole(text, 3_660)
+    return Moment(seconds_ago=86_400.0 * whole(text, 3_660))

@@ -31,24 +31,34 @@ type _Answer = tuple[str, list[tuple[str, str]], list[bytes]]
 
 
 class EmbeddedDynamoDB:
-    """A server on 127.0.0.1 at a free port; its tables, secrets and parameters are empty when it starts.
+    """A server, by default on 127.0.0.1 at a free port; its tables, secrets and parameters are empty when it starts.
 
     moto keeps its state in the process, so only one may run at a time. Clients take any credentials and any region,
-    but see only what was made in the same region.
+    but see only what was made in the same region. Entering raises OSError where the address cannot be had.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
+        self._address = (host, port)
         self._server: _Server | None = None
         self._thread: threading.Thread | None = None
 
     @property
     def url(self) -> str:
-        """The endpoint of all its services, once started."""
+        """The endpoint of all its services, once started, for this machine."""
+        return f"http://{_reachable(self._address[0])}:{self.port}"
+
+    @property
+    def port(self) -> int:
+        """Where it listens, once started."""
         assert self._server is not None, "not started"
-        return f"http://127.0.0.1:{self._server.port}"
+        return self._server.port
 
     def __enter__(self) -> Self:
-        self._server = _Server("127.0.0.1", 0, _OneAtATime(DomainDispatcherApplication(create_backend_app)), _Handler)
+        app = _OneAtATime(DomainDispatcherApplication(create_backend_app))
+        # Bound here: where an address cannot be had, werkzeug prints, and ends the process.
+        with socket.create_server(self._address) as bound:
+            host, port = bound.getsockname()
+            self._server = _Server(host, port, app, _Handler, fd=bound.fileno())
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="moto", daemon=True)
         self._thread.start()
         self._forget_everything()
@@ -65,8 +75,7 @@ class EmbeddedDynamoDB:
         self._server = self._thread = None
 
     def _forget_everything(self) -> None:
-        assert self._server is not None
-        connection = http.client.HTTPConnection("127.0.0.1", self._server.port, timeout=10)
+        connection = http.client.HTTPConnection(_reachable(self._address[0]), self.port, timeout=10)
         try:
             connection.request("POST", "/moto-api/reset")
             connection.getresponse().read()
@@ -82,10 +91,10 @@ class _Handler(MotoRequestHandler):
 class _Server(ThreadedWSGIServer):
     """Knows its connections, to close those that clients keep alive when it stops."""
 
-    def __init__(self, host: str, port: int, app: WSGIApplication, handler: type[MotoRequestHandler]) -> None:
+    def __init__(self, host: str, port: int, app: WSGIApplication, handler: type[MotoRequestHandler], fd: int) -> None:
         self._connections: dict[socket.socket, threading.Thread] = {}
         self._connections_lock = threading.Lock()
-        super().__init__(host, port, app, handler)
+        super().__init__(host, port, app, handler, fd=fd)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         thread = threading.Thread(
@@ -154,6 +163,10 @@ class _OneAtATime:
         body = list(self._app(environ, start_response))
         status, headers = started[-1]
         return status, headers, body
+
+
+def _reachable(host: str) -> str:
+    return "127.0.0.1" if host == "0.0.0.0" else host  # noqa: S104 - nothing is bound here
 
 
 def _headers_of(body: bytes) -> list[tuple[str, str]]:

@@ -28,6 +28,12 @@ def print_json(document: object) -> None:
     sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
 
+def print_line(text: str) -> None:
+    """A line of an answer that is being given bit by bit."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
 def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], output: str, empty: str) -> None:
     """A list: a flat JSON array of whole rows, or a table of some of their columns.
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from kubesync.aws.dynamodb import DynamoStore, build_dynamodb_client
+from kubesync.aws.lease import LeaseTable
+from kubesync.aws.resync_requests import RequestTable
+from kubesync.aws.tables import table_names
+from kubesync.clock import SystemClock
 from support.cli_stack import TOKEN, CliStack, a_cli_stack
 
 
@@ -54,7 +61,11 @@ def test_cluster_list_is_a_flat_array(stack: CliStack) -> None:
         "eks": None,
         "kubeconfig": None,
         "context": None,
-        "namespace": None,
+        "namespaces": [],
+        "exclude_namespaces": [],
+        "selector": "",
+        "select_endpoints": False,
+        "opt_in": False,
         "endpoints_source": "endpointslices",
         "ttl": 60,
         "template": "{service}.{namespace}.svc.{domain}",
@@ -63,9 +74,14 @@ def test_cluster_list_is_a_flat_array(stack: CliStack) -> None:
         "on_delete": "remove",
         "load_balancer_cluster_ips": False,
         "load_balancer_alias": False,
+        "write_events": False,
         "shard": "0",
         "revision": 1,
         "own_ca": False,
+        "ca": None,
+        "client_certificate": None,
+        "client_key": None,
+        "role_arn": None,
         "state": "registered",
     }
     assert stack.call("cluster", "show", "prod", "--output", "json").json == row
@@ -121,10 +137,12 @@ def test_status_shows_lease_listeners_and_problems(stack: CliStack) -> None:
             "code": "ExternalNameIsAddress",
             "subject": "10.0.0.1",
             "message": "an external name must be a DNS name",
+            "advice": "Use a Service without selector and an EndpointSlice, or the target annotation.",
         }
     ]
+    assert {row["state"] for row in cluster["listeners"]} == {"works"}
     assert status["zones"] == [
-        {"zone": stack.zone_id, "name": "example.com", "private": False, "problem": None, "since": None}
+        {"zone": stack.zone_id, "name": "example.com", "private": False, "code": None, "problem": None, "since": None}
     ]
 
 
@@ -144,7 +162,9 @@ def test_audit_is_newest_first_and_limited(stack: CliStack) -> None:
 
     assert len(rows) == 3
     assert [row["at"] for row in rows] == sorted((row["at"] for row in rows), reverse=True)
-    assert all(row.keys() == {"at", "cluster", "service", "what", "from", "to", "why", "session"} for row in rows)
+    fields = "at cluster epoch session service what kind name type identifier zone upstream from to why object"
+    fields += " resource_version batch reason message"
+    assert all(row.keys() == set(fields.split()) for row in rows)
     assert all(row["service"].startswith("prod/") for row in rows)
 
 
@@ -252,6 +272,47 @@ def test_second_session_is_not_master_and_no_failure(stack: CliStack) -> None:
     session.communicate(timeout=20)
     rows = stack.call("errors", "--output", "json").json
     assert [row["key"] for row in rows if row["kind"] == "session"] == ["ERR_NOT_MASTER"]
+
+
+def test_session_that_is_interrupted_while_it_stands_by_reports(stack: CliStack) -> None:
+    master = stack.start("session", "--max-runtime", "40")
+    assert master.stderr is not None
+    assert "is the master" in master.stderr.readline()
+    second = stack.start("session", "--max-runtime", "5")
+    assert second.stderr is not None
+    assert "standing by" in second.stderr.readline()
+
+    second.send_signal(signal.SIGINT)
+    out, err = second.communicate(timeout=20)
+
+    report = json.loads(out)
+    assert (second.returncode, report["code"], report["epoch"]) == (1, 1, 0), err
+    assert report["message"].startswith("SIGINT: it never held the lease (session ")
+    rows = stack.call("errors", "--output", "json").json
+    ended = [row for row in rows if row["kind"] == "session" and row["key"] == "ERR_WORKER_EXITING"]
+    assert [row["message"] for row in ended] == [report["message"]]
+    master.send_signal(signal.SIGTERM)
+    master.communicate(timeout=20)
+    assert master.returncode == 1
+
+
+def test_interrupted_wait_for_the_master_takes_the_request_back(stack: CliStack) -> None:
+    """Also where a session of its own had been tried before: what ends then is the wait."""
+    client = build_dynamodb_client(stack.boto(), connect_timeout=2, read_timeout=10, endpoint_url=stack.dynamodb_url)
+    store = DynamoStore(client, table_names("kubesync-test"), SystemClock())
+    table = LeaseTable(store, "0")
+    now_ms = int(time.time() * 1000)
+    lease = table.take(table.read(), "deaf", table.draw_epoch(), now_ms + 600_000)
+    asking = stack.start("resync", "--dry-run")
+    assert asking.stderr is not None
+    assert "session deaf is the master: it was asked" in asking.stderr.readline()
+
+    asking.send_signal(signal.SIGINT)
+    _, err = asking.communicate(timeout=20)
+
+    assert (asking.returncode, err) == (130, "kubesync: interrupted\n")
+    assert RequestTable(store, "0").pending(0) == []
+    table.release(lease, clean=True)
 
 
 def test_no_output_holds_the_token(stack: CliStack) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 
+from kubesync.aws.clusters import why_clashing
+from kubesync.aws.zone_access import ZoneAccessTable
 from kubesync.domain.errors import UsageError
-from kubesync_local.commands.cluster_form import configuration
+from kubesync_local.commands.cluster_form import read_form
 from kubesync_local.commands.workplace import Workplace
 from kubesync_local.output import remark
 
@@ -14,7 +16,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Check, write, and tell the running master."""
     work = Workplace()
     work.lease.bind(work.settings.deployment)
-    config = configuration(arguments, work)
+    form = read_form(arguments, work)
+    config = form.config
     known = work.clusters.get(config.name)
     if known is not None and known.deleting:
         raise UsageError(f"cluster {config.name} is being removed: add it again once `kubesync cluster list` lacks it")
@@ -23,14 +26,21 @@ def run(arguments: argparse.Namespace) -> int:
     if known is None and arguments.replace:
         raise UsageError(f"there is no cluster {config.name} to replace: leave out --replace")
     for other in work.clusters.all():
-        if other.name != config.name and (other.domain, other.template) == (config.domain, config.template):
-            remark(f"note: cluster {other.name} makes the same names ({config.template} of {config.domain})")
+        clash = why_clashing(config, other) if other.name != config.name and not other.deleting else None
+        if clash is not None:
+            raise UsageError(clash)
+    ways = ZoneAccessTable(work.store)
+    for zone_id, access in form.access.items():
+        ways.put(zone_id, access)
     revision = known.revision if known is not None else 0
-    stored = work.clusters.put(config.model_copy(update={"revision": revision}))
+    disabled = known is not None and known.disabled
+    stored = work.clusters.put(config.model_copy(update={"revision": revision, "disabled": disabled}))
     work.lease.signal()
     zones = ", ".join(f"{zone.name} ({'private, ' if zone.private else ''}{zone.id})" for zone in stored.zones)
     done = "changed" if known is not None else "registered"
     remark(f"cluster {stored.name} {done}: {stored.domain} in {zones}, pods from {stored.endpoints_source}")
+    if stored.disabled:
+        remark(f"note: it stays disabled: `kubesync cluster enable {stored.name}` lets it go on")
     if stored.insecure_skip_tls_verify:
         remark("warning: TLS is not verified for this cluster: whoever answers at its address gets the token")
     return 0

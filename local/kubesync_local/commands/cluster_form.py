@@ -6,33 +6,61 @@ import argparse
 import base64
 import re
 import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
 
-from kubesync.aws.clusters import ClusterConfig, ZoneReference, explain, valid_cluster_name, why_useless
+from kubesync.aws.clusters import (
+    ClusterConfig,
+    ZoneReference,
+    explain,
+    valid_cluster_name,
+    why_outside,
+    why_useless,
+)
 from kubesync.aws.secrets import parse_secret_reference
+from kubesync.aws.zone_access import ZoneAccess, parse_role, parse_zone_access
+from kubesync.aws.zone_accounts import ZoneAccounts
 from kubesync.aws.zones import ZoneClient
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import ListenerError, UsageError, ZoneUnavailableError
 from kubesync.domain.objects import Resource
 from kubesync.domain.plan import Policy
 from kubesync.domain.records import Zone
+from kubesync.kubernetes.eks_role import AssumedRole
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.probe import choose_endpoints_source
 from kubesync.kubernetes.transport import ApiClient
-from kubesync_local.commands.eks import look_up_eks
+from kubesync_local.commands.eks import eks_region, look_up_eks
 from kubesync_local.commands.workplace import Workplace
 from kubesync_local.kubeconfig import load_kubeconfig
 from kubesync_local.output import remark
 
 _ZONE_ID: Final = re.compile(r"Z[A-Z0-9]{1,31}")
+_SWITCHES: Final = (
+    "insecure_skip_tls_verify",
+    "load_balancer_cluster_ips",
+    "load_balancer_alias",
+    "write_events",
+    "select_endpoints",
+    "opt_in",
+)
 _PROBE_POLICY: Final = ReflectorPolicy(connect_timeout=3, read_timeout=5)
 
 
-def configuration(arguments: argparse.Namespace, work: Workplace) -> ClusterConfig:
-    """The configuration that the options describe; its zones exist and fit the domain.
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What the options describe: a configuration, and the role with which each of its zones is reached."""
+
+    config: ClusterConfig
+    access: Mapping[str, ZoneAccess | None]
+
+
+def read_form(arguments: argparse.Namespace, work: Workplace) -> Form:
+    """The configuration that the options describe; its zones exist, may be read, and fit the domain.
 
     Raises:
         UsageError: an option is wrong, or does not go with another.
@@ -44,21 +72,32 @@ def configuration(arguments: argparse.Namespace, work: Workplace) -> ClusterConf
     fields |= _place(arguments, work)
     if arguments.token:
         fields["token"] = _absolute(str(parse_secret_reference(arguments.token, local=True)))
+    fields |= _references(arguments)
     if arguments.ca_file:
         fields["ca_pem"] = _certificates(arguments.ca_file)
-    for name in ("insecure_skip_tls_verify", "load_balancer_cluster_ips", "load_balancer_alias"):
+    for name in _SWITCHES:
         fields[name] = getattr(arguments, name)
-    for name in ("namespace", "ttl", "template", "policy", "on_delete"):
+    fields["namespaces"] = _listed("--namespace", arguments.namespaces)
+    fields["exclude_namespaces"] = _listed("--exclude-namespaces", arguments.exclude_namespaces)
+    if arguments.selector is not None:
+        fields["selector"] = arguments.selector.strip()
+        if not fields["selector"]:
+            raise UsageError("--selector is empty: give labels such as app=web, or leave it out")
+    for name in ("ttl", "template", "policy", "on_delete"):
         if getattr(arguments, name) is not None:
             fields[name] = getattr(arguments, name)
     fields["srv"] = not arguments.no_srv
     fields["shard"] = work.settings.shard
-    zone_ids = _zone_ids(arguments.zone)
+    access = zones_given(arguments.zone)
     # Checked before Route 53 is asked, so that wrong use needs no AWS account to be told.
-    draft = _validated({**fields, "zones": [ZoneReference(id=zone_id, name="unknown") for zone_id in zone_ids]})
-    zones = look_up_zones(work.application.zones(), zone_ids, draft.domain)
+    draft = _validated({**fields, "zones": [ZoneReference(id=zone_id, name="unknown") for zone_id in access]})
+    zones = look_up_zones(work.application.zone_accounts(), access)
+    outside = why_outside(draft.model_copy(update={"zones": tuple(zones)}))
+    if outside is not None:
+        raise UsageError(outside)
+    _remark_on_zones(zones, draft.domain)
     fields["endpoints_source"] = _endpoints_source(arguments.endpoints_source, draft, work)
-    return _validated({**fields, "zones": zones})
+    return Form(_validated({**fields, "zones": zones}), access)
 
 
 def _validated(fields: dict[str, Any]) -> ClusterConfig:
@@ -76,6 +115,14 @@ def _validated(fields: dict[str, Any]) -> ClusterConfig:
     return config
 
 
+def _listed(option: str, given: Sequence[str] | None) -> tuple[str, ...]:
+    """Names of ``NS,NS`` and of an option that is repeated, each once."""
+    found = dict.fromkeys(part.strip() for text in given or () for part in text.split(",") if part.strip())
+    if given and not found:
+        raise UsageError(f"{option} is empty: give namespaces, such as shop,billing")
+    return tuple(found)
+
+
 def _check_name(name: str) -> None:
     if not valid_cluster_name(name):
         raise UsageError(f"{name!r} is no name for a cluster: lower-case letters, digits and hyphens, at most 63")
@@ -91,11 +138,50 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         raise UsageError("--context goes with --kubeconfig")
     if arguments.token and arguments.eks:
         raise UsageError("--eks signs in by itself: leave out --token")
-    for option in ("token", "ca_file", "insecure_skip_tls_verify"):
+    for option in (
+        "token",
+        "ca_file",
+        "ca",
+        "client_certificate",
+        "client_key",
+        "role_arn",
+        "insecure_skip_tls_verify",
+    ):
         if arguments.kubeconfig and getattr(arguments, option):
             raise UsageError(f"--kubeconfig says it all: leave out --{option.replace('_', '-')}")
     if arguments.ca_file and arguments.insecure_skip_tls_verify:
         raise UsageError("--ca-file and --insecure-skip-tls-verify exclude each other")
+    if arguments.ca and (arguments.ca_file or arguments.insecure_skip_tls_verify):
+        other = "--ca-file" if arguments.ca_file else "--insecure-skip-tls-verify"
+        raise UsageError(f"--ca and {other} exclude each other")
+    if arguments.client_certificate and (arguments.token or arguments.eks):
+        other = "--token" if arguments.token else "--eks"
+        raise UsageError(f"--client-certificate signs in by itself: leave out {other}")
+    if arguments.client_key and not arguments.client_certificate:
+        raise UsageError("--client-key goes with --client-certificate")
+    if arguments.role_arn and not arguments.eks:
+        raise UsageError("--role-arn goes with --eks: a hosted zone's role is given with --zone ID@ROLE_ARN")
+    if arguments.external_id and not arguments.role_arn:
+        raise UsageError("--external-id goes with --role-arn")
+
+
+def _references(arguments: argparse.Namespace) -> dict[str, str]:
+    """What is not stored, but read where it lies: certificates, and the role to sign in with."""
+    found: dict[str, str] = {}
+    for option, what in (
+        ("ca", "a certificate"),
+        ("client_certificate", "a certificate"),
+        ("client_key", "a key"),
+    ):
+        given = getattr(arguments, option)
+        if given:
+            found[option] = _absolute(str(parse_secret_reference(given, local=True, what=what)))
+    if arguments.role_arn:
+        access = parse_role(arguments.role_arn, arguments.external_id or "", "--role-arn")
+        found["role_arn"] = access.role
+        if access.external_id:
+            found["external_id"] = access.external_id
+    return found
 
 
 def _place(arguments: argparse.Namespace, work: Workplace) -> dict[str, Any]:
@@ -104,7 +190,14 @@ def _place(arguments: argparse.Namespace, work: Workplace) -> dict[str, Any]:
         access = load_kubeconfig(path, arguments.context, SystemClock())  # says now what would fail later
         return {"kubeconfig": str(path), "context": arguments.context, "server": access.server}
     if arguments.eks:
-        found = look_up_eks(work.boto, arguments.eks) if not (arguments.server and arguments.ca_file) else None
+        role = None
+        if arguments.role_arn:
+            region = eks_region(arguments.eks)
+            role = AssumedRole(
+                work.boto, arguments.role_arn, arguments.external_id or "", work.application.clock, region
+            )
+        known = arguments.server and (arguments.ca_file or arguments.ca)
+        found = None if known else look_up_eks(work.boto, arguments.eks, role)
         server = arguments.server or (found.server if found else "")
         return {"eks": arguments.eks, "server": server, "ca_pem": found.ca_pem if found else None}
     return {"server": arguments.server}
@@ -138,40 +231,57 @@ def _certificates(path: str) -> str:
     return text
 
 
-def _zone_ids(given: list[str]) -> list[str]:
-    ids = [part.strip().removeprefix("/hostedzone/") for text in given for part in text.split(",") if part.strip()]
-    if not ids:
-        raise UsageError("--zone is empty: give the id of a hosted zone, such as Z0123456789ABCDEFGHIJ")
-    for zone_id in ids:
-        if _ZONE_ID.fullmatch(zone_id) is None:
-            raise UsageError(f"--zone {zone_id!r} is no id of a hosted zone, such as Z0123456789ABCDEFGHIJ")
-    return list(dict.fromkeys(ids))
-
-
-def look_up_zones(client: ZoneClient, zone_ids: list[str], domain: str) -> list[ZoneReference]:
-    """The zones' names from Route 53.
+def zones_given(given: Sequence[str]) -> dict[str, ZoneAccess | None]:
+    """Zone ids, each with its role, of ``ID``, ``ID,ID`` and ``ID@ROLE-ARN[#EXTERNAL-ID]``.
 
     Raises:
-        UsageError: a zone does not exist, or none of them can hold names of the domain.
-        ZoneError: a zone may not be read, or Route 53 not be reached.
+        UsageError: there is none, one is not of this form, or one zone has two roles.
     """
-    zones = [_look_up(client, zone_id) for zone_id in zone_ids]
-    if not any(domain == zone.name or domain.endswith(f".{zone.name}") for zone in zones):
-        names = ", ".join(f"{zone.id} is {zone.name}" for zone in zones)
-        raise UsageError(f"no zone given can hold names of {domain}: {names}")
-    for zone in zones:
-        if not domain.endswith(f".{zone.name}") and domain != zone.name and not zone.name.endswith(f".{domain}"):
-            remark(f"note: {zone.id} ({zone.name}) holds no names of {domain}, only host names from annotations")
+    # What has a role is not split: the name of a role may hold commas.
+    parts = [part.strip() for text in given for part in ([text] if "@" in text else text.split(",")) if part.strip()]
+    if not parts:
+        raise UsageError("--zone is empty: give the id of a hosted zone, such as Z0123456789ABCDEFGHIJ")
+    found: dict[str, ZoneAccess | None] = {}
+    for part in parts:
+        written, at_sign, role = part.partition("@")
+        zone_id = written.removeprefix("/hostedzone/")
+        if _ZONE_ID.fullmatch(zone_id) is None:
+            raise UsageError(f"--zone {zone_id!r} is no id of a hosted zone, such as Z0123456789ABCDEFGHIJ")
+        access = parse_zone_access(role) if at_sign else None
+        if zone_id in found and found[zone_id] != access:
+            raise UsageError(f"--zone {zone_id} is given twice, with different roles")
+        found[zone_id] = access
+    return found
+
+
+def look_up_zones(accounts: ZoneAccounts, access: Mapping[str, ZoneAccess | None]) -> list[ZoneReference]:
+    """The zones' names from Route 53, each asked for with its role; a zone with a role is listed too.
+
+    Raises:
+        UsageError: a zone does not exist.
+        ZoneError: a role may not be assumed, a zone not be read, or Route 53 not be reached.
+    """
+    zones = [_look_up(accounts.client(role), zone_id, role) for zone_id, role in access.items()]
     return [ZoneReference(id=zone.id, name=zone.name, private=zone.private) for zone in zones]
 
 
-def _look_up(client: ZoneClient, zone_id: str) -> Zone:
+def _look_up(client: ZoneClient, zone_id: str, access: ZoneAccess | None) -> Zone:
     try:
-        return client.zone(zone_id)
+        zone = client.zone(zone_id)
+        if access is not None:
+            client.read(zone_id, zone.name)  # another permission, which a role for other programs may lack
     except ZoneUnavailableError as error:
         if str(error).startswith("NoSuchHostedZone"):
-            raise UsageError(f"there is no hosted zone {zone_id} in this AWS account: check --zone") from error
+            where = "this AWS account" if access is None else f"AWS account {access.account}"
+            raise UsageError(f"there is no hosted zone {zone_id} in {where}: check --zone") from error
         raise
+    return zone
+
+
+def _remark_on_zones(zones: Sequence[ZoneReference], domain: str) -> None:
+    for zone in zones:
+        if not domain.endswith(f".{zone.name}") and domain != zone.name and not zone.name.endswith(f".{domain}"):
+            remark(f"note: {zone.id} ({zone.name}) holds no names of {domain}, only host names from annotations")
 
 
 def _endpoints_source(given: str, config: ClusterConfig, work: Workplace) -> Resource:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from kubesync.aws.clusters import OnDelete
-from kubesync.domain.plan import Policy
+from kubesync.aws.clusters import retains
+from kubesync.aws.named_upstreams import NamedUpstreamTable
+from kubesync.aws.store import Check
+from kubesync.domain.errors import UsageError
 from kubesync_local.commands.workplace import Workplace
 from kubesync_local.output import remark
 
@@ -15,11 +17,22 @@ def run(arguments: argparse.Namespace) -> int:
     work = Workplace()
     config = work.chosen(arguments.name)[0]
     if not config.deleting:
-        config = work.clusters.put(config.model_copy(update={"deleting": True}))
+        only_if = _unless_referred_to(config.name, NamedUpstreamTable(work.store))
+        config = work.clusters.put(config.model_copy(update={"deleting": True}), only_if)
     work.lease.signal()
-    stays = config.on_delete is OnDelete.RETAIN or config.policy is not Policy.SYNC
-    what = "its record sets and upstreams stay" if stays else "its record sets and upstreams go"
+    what = "its record sets and upstreams stay" if retains(config) else "its record sets and upstreams go"
     held = not work.lease.read().free(int(work.now() * 1000))
     who = "the running session does it now" if held else "the next session does it"
     remark(f"cluster {config.name} is being removed, {what}; {who}")
     return 0
+
+
+def _unless_referred_to(cluster: str, named: NamedUpstreamTable) -> list[Check]:
+    """That no named upstream refers to a Service of the cluster, now and when it is marked. Raises UsageError."""
+    registry = named.read()
+    if names := registry.of_cluster(cluster):
+        raise UsageError(
+            f"cluster {cluster} is behind named upstream{'s' if len(names) > 1 else ''} {', '.join(names)}: take its Services "
+            "out (`kubesync upstream add NAME ... --replace`) or remove the named upstream (`kubesync upstream remove NAME`) first"
+        )
+    return [named.unchanged(registry)]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from kubesync.domain.errors import KubesyncError, UsageError
+from kubesync.kubernetes.eks_role import AssumedRole
 
 _ARN: Final = re.compile(r"arn:[^:]+:eks:(?P<region>[^:]+):\d+:cluster/(?P<name>.+)")
 
@@ -28,21 +29,34 @@ class EksCluster:
     ca_pem: str
 
 
-def look_up_eks(session: boto3.Session, eks: str) -> EksCluster:
+def eks_region(eks: str) -> str | None:
+    """The region that an ARN names; None: the session's."""
+    arn = _ARN.fullmatch(eks)
+    return arn["region"] if arn else None
+
+
+def look_up_eks(session: boto3.Session, eks: str, role: AssumedRole | None = None) -> EksCluster:
     """Ask ``eks:DescribeCluster``.
 
     Args:
         eks: the cluster's name (in the session's region), or its ARN.
+        role: asks in place of the session's own identity.
 
     Raises:
         UsageError: there is no such cluster.
         EksError: EKS could not be asked, or the cluster has no address yet.
+        DeniedError: the role may not be assumed.
     """
     arn = _ARN.fullmatch(eks)
     name, region = (arn["name"], arn["region"]) if arn else (eks, None)
     config = Config(connect_timeout=3, read_timeout=10, retries={"total_max_attempts": 3, "mode": "standard"})
     try:
-        cluster = session.client("eks", region_name=region, config=config).describe_cluster(name=name)["cluster"]
+        client: Any = (
+            session.client("eks", region_name=region, config=config)
+            if role is None
+            else role.client("eks", config=config)
+        )
+        cluster = client.describe_cluster(name=name)["cluster"]
     except ClientError as error:
         code = error.response.get("Error", {}).get("Code", "unknown")
         if code == "ResourceNotFoundException":

@@ -22,6 +22,7 @@ _WORDS: Final[dict[str, _Words]] = {
     "master": lambda d: f"session {d['session']} is the master, epoch {d['epoch']}, after: {d['after']}",
     "window": _window,
     "batch": lambda d: f"zone {d['zone']}: a batch of {counted(d['changes'], 'change')} landed",
+    "ending": lambda _: "reading has ended: what was read is applied",
     "error": lambda d: f"{d['cluster']}/{d['resource']}: {d['key']} {d['message']}",
     "configuration": lambda d: f"{d['cluster']}: configuration {d['key']}",
     "removed": lambda d: f"{d['cluster']}: removed",

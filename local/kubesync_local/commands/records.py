@@ -15,7 +15,7 @@ from kubesync.domain.state import KeyState, Name
 from kubesync_local.commands.workplace import Workplace
 from kubesync_local.output import print_rows
 
-_COLUMNS = ("name", "type", "ttl", "values", "alias", "zone", "service", "state", "reason")
+_COLUMNS = ("name", "type", "identifier", "weight", "ttl", "values", "alias", "zone", "service", "state", "reason")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -27,7 +27,15 @@ def run(arguments: argparse.Namespace) -> int:
         for key_state in state.load_all(config.name):
             rows += rows_of(key_state, config)
             rows += _waiting(key_state, claims)
-    rows.sort(key=lambda row: (row["zone"], row["name"].split(".")[::-1], row["type"] or "", row["service"]))
+    rows.sort(
+        key=lambda row: (
+            row["zone"],
+            row["name"].split(".")[::-1],
+            row["type"] or "",
+            row.get("identifier", ""),
+            row["service"],
+        )
+    )
     print_rows(rows, _COLUMNS, arguments.output, "no records yet: is a session running? See `kubesync status`")
     return 0
 
@@ -45,12 +53,13 @@ def rows_of(state: KeyState, config: ClusterConfig) -> Iterator[dict[str, Any]]:
     held = any(part.held for part in state.parts.values())
     for key in sorted(state.intended.keys() | state.applied.keys()):
         intended, applied = state.intended.get(key), state.applied.get(key)
-        conflict = state.conflicts.get(Name(key.zone_id, key.name))
+        conflict = state.conflicts.get(Name.of(key))
         reason = ""
         if conflict is not None:
             word, reason = "conflict", conflict
         elif intended == applied:
-            word, reason = ("held", "a list lacks its object: resync --force lets it go") if held else ("applied", "")
+            release = f"a list lacks its object: `kubesync resync --cluster {config.name} --force` lets it go"
+            word, reason = ("held", release) if held else ("applied", "")
         elif key in pending:
             word, reason = "open", _why(state, intended)
         else:
@@ -65,6 +74,7 @@ def _row(
         "zone": key.zone_id,
         "name": key.name,
         "type": key.type,
+        **({"identifier": key.identifier} if key.identifier else {}),
         **_value(stands),
         "service": str(state.key),
         "state": word,
@@ -81,6 +91,8 @@ def _value(record_set: RecordSet | None) -> dict[str, Any]:
     value: dict[str, Any] = {"ttl": record_set.ttl, "values": list(record_set.values)}
     if record_set.alias is not None:
         value["alias"] = record_set.alias.name
+    if record_set.weight is not None:
+        value["weight"] = record_set.weight
     return value
 
 
@@ -99,6 +111,7 @@ def _waiting(state: KeyState, claims: ClaimTable) -> Iterator[dict[str, Any]]:
             "zone": name.zone_id,
             "name": name.name,
             "type": None,
+            **({"identifier": name.identifier} if name.identifier else {}),
             "ttl": None,
             "values": [],
             "service": str(state.key),

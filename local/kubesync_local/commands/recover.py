@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from kubesync.domain.errors import ErrorCode, KubesyncError
+from kubesync.domain.errors import ErrorCode, KubesyncError, UsageError
 from kubesync.session.recovery import RecoveryRequest
 from kubesync_local.commands.ending import ended_by_signals
 from kubesync_local.commands.progress import ProgressLines
-from kubesync_local.commands.workplace import Workplace
+from kubesync_local.commands.workplace import NO_CLUSTERS, Workplace
 from kubesync_local.output import new_console, print_json, remark, table
 
 _WHAT = {
@@ -19,6 +19,9 @@ _WHAT = {
 }
 
 
+_CHECK = "check first, by `--dry-run`"
+
+
 class RecoverError(KubesyncError):
     """Nothing was recovered; one line that says why."""
 
@@ -26,7 +29,8 @@ class RecoverError(KubesyncError):
 def run(arguments: argparse.Namespace) -> int:
     """Do it, or say what would be done. 1 where some cluster could not be recovered."""
     work = Workplace()
-    work.chosen(arguments.cluster)
+    if not work.chosen(arguments.cluster):
+        raise UsageError(NO_CLUSTERS)
     session = work.application.new_session(ProgressLines())
     with ended_by_signals(lambda: session):
         report = session.run(recovery=RecoveryRequest(arguments.cluster, dry_run=not arguments.apply))
@@ -36,6 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
     found: dict[str, Any] = report.recoveries[0]
     for cluster in found["clusters"]:
         remark(_summary(cluster))
+        for resource, reason in cluster.get("held", {}).items():
+            remark(f"{cluster['cluster']}: deletions of {resource} are held back: {reason}; {_CHECK}")
     if found["dry_run"]:
         remark("nothing was changed; --apply does it")
     if arguments.output == "json":

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import Any, Final
 
 from kubesync.domain.errors import UsageError
 from kubesync.session.resync_invocation import ResyncEvent, has_errors
 from kubesync.session.session import Session
 from kubesync_local.commands.ending import ended_by_signals
 from kubesync_local.commands.progress import ProgressLines
-from kubesync_local.commands.workplace import Workplace
+from kubesync_local.commands.workplace import NO_CLUSTERS, Workplace
 from kubesync_local.output import counted, new_console, print_json, remark, table
+
+_PLURALS: Final = {
+    "changes": "changes",
+    "drift": "drifted record sets",
+    "conflicts": "conflicts",
+    "held_deletions": "deletions held back",
+}
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Have it done, say what came of it. 1 where some cluster could not be resynchronised."""
     work = Workplace()
     if not work.chosen(arguments.cluster):
-        raise UsageError("no cluster is registered: see `kubesync cluster add --help`")
+        raise UsageError(NO_CLUSTERS)
     own: list[Session] = []
     clock = work.application.clock
     until = clock.monotonic() + arguments.timeout
@@ -28,10 +35,13 @@ def run(arguments: argparse.Namespace) -> int:
         ProgressLines(),
         own.append,
     )
-    with ended_by_signals(lambda: own[-1] if own else None):
+    # A session of its own that came too late has ended: what a signal ends then is the wait for the master.
+    with ended_by_signals(lambda: own[-1] if own and not own[-1].report.ended else None):
         report = invocation.run()
     for cluster in report["clusters"]:
         remark(_summary(cluster, dry_run=report["dry_run"]))
+    for each in report.get("named_upstreams", []):
+        remark(f"{each['upstream']}: {_of_named(each, report)}")
     if arguments.output == "json":
         print_json(report)
     elif rows := _rows(report):
@@ -39,19 +49,32 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if has_errors(report) else 0
 
 
+def _of_named(row: dict[str, Any], report: dict[str, Any]) -> str:
+    if "error" in row:
+        return f"failed: {row['error']}"
+    if row["drift"] == "stray" and not report["forced"]:
+        return "nobody registered it: `kubesync resync --force` removes it"
+    if row["drift"] == "unknown":
+        return "cannot be composed: something that it is made of cannot be read"
+    done = "would be written anew" if report["dry_run"] else "written anew"
+    return f"{row['drift']}: {done}" if row["drift"] != "stray" else "nobody registered it: removed"
+
+
 def _summary(cluster: dict[str, Any], *, dry_run: bool) -> str:
     name = cluster["cluster"]
     if "error" in cluster:
         return f"{name}: failed: {cluster['error']}"
-    changed = counted(len(cluster["changes"]), "change") if dry_run else counted(cluster["changed_keys"], "key changed")
+    counts = cluster["counts"]
+    changed = counted(counts["changes"], "change") if dry_run else counted(cluster["changed_keys"], "key changed")
     parts = [
         changed,
-        f"{len(cluster['drift'])} record set{'' if len(cluster['drift']) == 1 else 's'} drifted",
-        counted(len(cluster["conflicts"]), "conflict"),
+        f"{counts['drift']} record set{'' if counts['drift'] == 1 else 's'} drifted",
+        counted(counts["conflicts"], "conflict"),
     ]
     for resource, reason in cluster["held"].items():
-        held = sum(each["listener"] == resource for each in cluster["held_deletions"])
-        parts.append(f"{counted(held, 'deletion')} of {resource} held back ({reason})")
+        parts.append(
+            f"{counted(cluster['held_counts'].get(resource, 0), 'deletion')} of {resource} held back ({reason})"
+        )
     return f"{name}: {'would be: ' if dry_run else ''}{', '.join(parts)}"
 
 
@@ -81,5 +104,9 @@ def _rows(report: dict[str, Any]) -> list[dict[str, Any]]:
                 "what": f"held back: the deletion of {each['listener']}/{each['object']} ({each['service']})",
             }
             for each in cluster["held_deletions"]
+        ]
+        left_out = cluster.get("left_out", {})
+        rows += [
+            {"cluster": name, "what": f"... and {count} more {_PLURALS[kind]}"} for kind, count in left_out.items()
         ]
     return rows

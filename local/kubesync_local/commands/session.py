@@ -7,7 +7,7 @@ import argparse
 from kubesync.domain.errors import ErrorCode
 from kubesync_local.commands.ending import ended_by_signals
 from kubesync_local.commands.progress import ProgressLines
-from kubesync_local.commands.workplace import Workplace
+from kubesync_local.commands.workplace import NO_CLUSTERS, Workplace
 from kubesync_local.output import print_json, remark
 
 
@@ -16,7 +16,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings = {} if arguments.max_runtime is None else {"max_runtime_seconds": arguments.max_runtime}
     work = Workplace(**settings)
     if not work.clusters.all():
-        remark("note: no cluster is registered yet: see `kubesync cluster add --help`")
+        remark(NO_CLUSTERS)  # and goes on: one may be registered while it runs
     session = work.application.new_session(ProgressLines())
     with ended_by_signals(lambda: session):
         report = session.run()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from kubesync.aws.clusters import ClusterConfig
@@ -11,9 +12,12 @@ from kubesync.aws.lease import Lease
 from kubesync.aws.listeners import ListenerTable
 from kubesync.aws.state import StateTable
 from kubesync.aws.upstreams import timestamp
-from kubesync.aws.zone_problems import ZoneProblemTable
+from kubesync.aws.zone_problems import ZoneProblem, ZoneProblemTable
+from kubesync.domain.reasons import advice_for
+from kubesync.domain.records import RecordKey
 from kubesync.domain.state import KeyState, OpenMark
-from kubesync_local.commands.cluster_show import document
+from kubesync_local.commands.listener_rows import listener_rows
+from kubesync_local.commands.outlook import zone_code
 from kubesync_local.commands.status_table import show_status
 from kubesync_local.commands.workplace import Workplace
 from kubesync_local.output import print_json
@@ -28,12 +32,13 @@ def run(arguments: argparse.Namespace) -> int:
     status: dict[str, Any] = {
         "deployment": work.settings.deployment,
         "lease": lease_document(work.lease.read(), int(work.now() * 1000)),
-        "clusters": [_cluster(config, work) for config in chosen],
+        "clusters": [_cluster(config, work, problems) for config in chosen],
         "zones": [
             {
                 "zone": zone_id,
                 "name": zone.name,
                 "private": zone.private,
+                "code": zone_code(problems[zone_id].problem) if zone_id in problems else None,
                 "problem": problems[zone_id].problem if zone_id in problems else None,
                 "since": problems[zone_id].at if zone_id in problems else None,
             }
@@ -54,6 +59,8 @@ def lease_document(lease: Lease, now_ms: int) -> dict[str, Any]:
         state = "never held"
     elif lease.released:
         state = "released clean" if lease.clean else "released, not clean"
+        if not lease.clean and lease.to_settle is not None:
+            state = f"released clean, but for {', '.join(lease.to_settle)}"
     elif lease.free(now_ms):
         state = "expired"
     return {
@@ -65,22 +72,27 @@ def lease_document(lease: Lease, now_ms: int) -> dict[str, Any]:
     }
 
 
-def _cluster(config: ClusterConfig, work: Workplace) -> dict[str, Any]:
+def _cluster(config: ClusterConfig, work: Workplace, problems: Mapping[str, ZoneProblem]) -> dict[str, Any]:
     states = list(StateTable(work.store).load_all(config.name))
-    shown = document(config)
     return {
         "cluster": config.name,
         "server": config.server,
         "domain": config.domain,
-        "state": shown["state"],
+        "state": config.state,
         "revision": config.revision,
         "services": sum(state.service is not None for state in states),
         "record_sets": sum(len(state.applied) for state in states),
         "upstreams": sum(len(state.upstreams) for state in states),
-        "listeners": _listeners(config, work),
-        "open": [_open(state, state.opened) for state in states if state.opened is not None],
+        "listeners": listener_rows(config.name, ListenerTable(work.store)),
+        "open": [_open(state, state.opened, problems) for state in states if state.opened is not None],
         "problems": [
-            {"service": str(state.key), "code": each.code, "subject": each.subject, "message": each.message}
+            {
+                "service": str(state.key),
+                "code": each.code,
+                "subject": each.subject,
+                "message": each.message,
+                "advice": advice_for(each.code),
+            }
             for state in states
             for each in state.problems
         ],
@@ -88,35 +100,22 @@ def _cluster(config: ClusterConfig, work: Workplace) -> dict[str, Any]:
     }
 
 
-def _listeners(config: ClusterConfig, work: Workplace) -> list[dict[str, Any]]:
-    table = ListenerTable(work.store)
-    checkpoints, errors = table.checkpoints(config.name), table.errors(config.name)
-    rows = []
-    for resource in sorted(checkpoints.keys() | errors.keys()):
-        checkpoint, error = checkpoints.get(resource), errors.get(resource)
-        last = error.last if error is not None else None
-        ended = error.ended if error is not None else None
-        rows.append(
-            {
-                "listener": resource.value,
-                "checkpoint": checkpoint.resource_version if checkpoint is not None else None,
-                "last_error": last["key"] if last else None,
-                "last_error_at": last["at"] if last else None,
-                "last_error_message": last["message"] if last else None,
-                "ended": ended["key"] if ended else None,
-                "ended_at": ended["at"] if ended else None,
-            }
-        )
-    return rows
-
-
-def _open(state: KeyState, mark: OpenMark) -> dict[str, Any]:
+def _open(state: KeyState, mark: OpenMark, problems: Mapping[str, ZoneProblem]) -> dict[str, Any]:
+    # What a whole zone waits for is no failure of its keys: it stands with the zone alone.
+    zones = sorted({key.zone_id for key in {*state.intended, *state.applied} if _differs(state, key)} & problems.keys())
+    of_zones = "; ".join(f"zone {zone_id}: {problems[zone_id].problem}" for zone_id in zones)
     return {
         "service": str(state.key),
         "attempts": mark.attempts,
         "retry_at": timestamp(mark.retry_at) if mark.retry_at else None,
-        "reason": mark.reason or None,
+        "code": mark.code or (zone_code(problems[zones[0]].problem) if zones else None),
+        "reason": mark.reason or of_zones or None,
+        "cause": mark.cause or None,
     }
+
+
+def _differs(state: KeyState, key: RecordKey) -> bool:
+    return state.intended.get(key) != state.applied.get(key)
 
 
 def _held(config: ClusterConfig, states: list[KeyState]) -> list[dict[str, Any]]:

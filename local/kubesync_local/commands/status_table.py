@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.text import Text
 
+from kubesync_local.commands.listener_rows import for_people
 from kubesync_local.output import counted, new_console, remark, table
 
 _PROBLEMS_SHOWN = 50
@@ -48,13 +49,16 @@ def _show_cluster(cluster: dict[str, Any]) -> None:
     for held in cluster["held"]:
         text = f"  {held['deletions']} deletions of {held['listener']} are held back; {held['release']}"
         console.print(Text(f"{text} lets them through", style="yellow"), soft_wrap=True)
-    listeners = ("listener", "checkpoint", "last_error", "last_error_at", "last_error_message", "ended", "ended_at")
     if cluster["listeners"]:
-        console.print(table(cluster["listeners"], listeners))
+        rows = [for_people(each) for each in cluster["listeners"]]
+        console.print(table(rows, ("listener", "state", "checkpoint", "last_error", "ended")))
     else:
         console.print("  not listened to yet")
     if cluster["open"]:
-        console.print(table(cluster["open"][:_PROBLEMS_SHOWN], ("service", "attempts", "retry_at", "reason"), "open"))
+        columns = ("service", "attempts", "retry_at", "code", "reason")
+        console.print(table(cluster["open"][:_PROBLEMS_SHOWN], columns, "open"))
     if cluster["problems"]:
         shown = cluster["problems"][:_PROBLEMS_SHOWN]
         console.print(table(shown, ("service", "code", "subject", "message"), "problems"))
+    if cluster["open"] or cluster["problems"]:
+        console.print("  `kubesync explain SERVICE` says more of one; docs/reasons.md lists the codes", style="dim")

@@ -41,4 +41,6 @@ def document(stored: StoredUpstream) -> dict[str, Any]:
 
 def _node(node: dict[str, Any]) -> str:
     address = f"[{node['ip']}]" if ":" in node["ip"] else node["ip"]
-    return f"{address}:{node['port']}{'' if node['ready'] else ' (not ready)'}"
+    weight = f" weight {node['weight']}" if "weight" in node else ""
+    backup = " backup" if node.get("backup") else ""
+    return f"{address}:{node['port']}{weight}{backup}{'' if node['ready'] else ' (not ready)'}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError
 
@@ -17,6 +17,8 @@ from kubesync.domain.errors import UsageError
 from kubesync.settings import Settings
 from kubesync_local.local_access import LocalAccess
 from kubesync_local.logs import set_up_logs
+
+NO_CLUSTERS: Final = "no clusters are registered: kubesync cluster add --help"
 
 
 class Workplace:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -10,7 +11,9 @@ from rich.text import Text
 
 from kubesync_local.demo.board import Board
 from kubesync_local.demo.outside import Records, Upstreams
-from kubesync_local.demo.play import Outcome
+
+if TYPE_CHECKING:
+    from kubesync_local.demo.play import Outcome  # which brings moto along, and half a second
 
 
 def differences(

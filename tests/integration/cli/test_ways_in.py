@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.certificates import make_authority
-from support.cli_stack import TOKEN, CliStack, a_cli_stack
+from support.cli_stack import TOKEN, CliStack, Ran, a_cli_stack
 
 CA_PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 
@@ -157,15 +157,22 @@ def test_token_file_is_stored_with_its_whole_path(
     assert shown["token"] == f"file:{tmp_path.resolve() / 'tok'}"
 
 
-def test_cluster_with_the_same_names_is_noted(stack: CliStack) -> None:
-    for name in ("twin-a", "twin-b"):
-        ran = stack.call("cluster", "add", name, "--server", "https://127.0.0.1:1", "--domain", "twin.example.com",
-                         "--zone", stack.zone_id, "--endpoints-source", "endpoints")  # fmt: skip
-        assert ran.status == 0, ran.err
+def test_cluster_with_the_same_names_is_refused(stack: CliStack) -> None:
+    def add(name: str, *options: str) -> Ran:
+        return stack.call("cluster", "add", name, "--server", "https://127.0.0.1:1", "--domain", "twin.example.com",
+                          "--zone", stack.zone_id, "--endpoints-source", "endpoints", *options)  # fmt: skip
 
-    assert (
-        "note: cluster twin-a makes the same names ({service}.{namespace}.svc.{domain} of twin.example.com)" in ran.err
-    )
+    assert add("twin-a").status == 0
+    refused = add("twin-b")
+    assert refused.status == 2
+    assert refused.lines == [
+        (
+            "kubesync: Services of cluster twin-a have such names too (a.a.svc.twin.example.com): "
+            "give another --domain or --template"
+        )
+    ]
+    assert add("twin-b", "--template", "{service}.{namespace}.{cluster}.{domain}").status == 0
+    assert add("twin-a", "--replace").status == 0
 
 
 def test_insecure_cluster_is_warned_about(stack: CliStack) -> None:

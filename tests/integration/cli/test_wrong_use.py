@@ -36,11 +36,13 @@ GRAMMAR: Final = [
     (["demo", "--slow"], "unrecognized arguments: --slow"),
     (["setup", "now"], "unrecognized arguments: now"),
     (["cluster"], "the following arguments are required: ACTION"),
-    (["cluster", "ad"], "action 'ad' is none of add, list, show, remove, did you mean add?"),
+    (["cluster", "ad"], "action 'ad' is none of add, list, show, check, remove, disable, enable, did you mean add?"),
     (["cluster", "add"], "the following arguments are required: NAME, --domain, --zone"),
     (["cluster", "list", "--output", "yaml"], "--output 'yaml' is none of table, json"),
     (["cluster", "show"], "the following arguments are required: NAME"),
     (["cluster", "remove"], "the following arguments are required: NAME"),
+    (["cluster", "disable"], "the following arguments are required: NAME"),
+    (["cluster", "enable", "a", "b"], "unrecognized arguments: b; see `kubesync cluster enable --help`"),
     (["session", "--max-runtime", "0"], "'0' is no number of seconds more than 0, up to 86400"),
     (["session", "--max-runtime", "soon"], "'soon' is no number of seconds"),
     (["session", "--max-runtime", "nan"], "'nan' is no number of seconds"),
@@ -55,6 +57,20 @@ GRAMMAR: Final = [
     (["status", "--outptu", "json"], "unrecognized arguments: --outptu json; see `kubesync status --help`"),
     (["cluster", "show", "a", "b"], "unrecognized arguments: b; see `kubesync cluster show --help`"),
     (["audit", "--days", "1.5"], "'1.5' is no whole number from 1 to 3660"),
+    (
+        ["audit", "--since", "yesterday"],
+        "'yesterday' is neither a duration such as 90m, 2h or 1d12h nor a time such as",
+    ),
+    (["audit", "--until", "2026-13-01"], "'2026-13-01' is neither a duration"),
+    (["audit", "--since", "1h", "--days", "2"], "argument --days: not allowed with argument --since"),
+    (["audit", "--service", "web"], "'web' is no service key: write cluster/namespace/name, such as prod/shop/web"),
+    (["audit", "--service", "prod/a/b", "--cluster", "stage"], "--service prod/a/b is none of cluster stage"),
+    (["explain"], "the following arguments are required: SERVICE_KEY"),
+    (["explain", "shop/web"], "'shop/web' is no service key: write cluster/namespace/name, such as prod/shop/web"),
+    (["explain", "prod/shop/Web_"], "'Web_' is no name (lower-case letters, digits and hyphens, at most 63)"),
+    (["explain", "prod//web"], "'' is no namespace"),
+    (["explain", "prod/shop/web/80/TCP"], "is an upstream: the service key is prod/shop/web"),
+    (["explain", "prod/a/b", "c"], "unrecognized arguments: c"),
 ]
 
 
@@ -76,10 +92,32 @@ ADDED_WRONG: Final = [
     (["x", *REACHED, "--domain", "a.b", "--zone", "example.com"], "--zone 'example.com' is no id of a hosted zone"),
     (["x", *REACHED, "--domain", "x.example.org", "--zone", "ZONE"], "no zone given can hold names of x.example.org"),
     (["x", "--server", "https://h:99999", *NAMED], "a port is a number from 1 to 65535"),
-    (["x", *REACHED, *NAMED, "--namespace", "Foo_"], "namespace 'Foo_' is none"),
+    (["x", *REACHED, *NAMED, "--namespace", "Foo_"], "--namespace 'Foo_' is no namespace"),
+    (["x", *REACHED, *NAMED, "--namespaces", " , "], "--namespace is empty: give namespaces, such as shop,billing"),
+    (
+        ["x", *REACHED, *NAMED, "--namespace", "a", "--exclude-namespaces", "b"],
+        "--namespace and --exclude-namespaces exclude each other",
+    ),
+    (["x", *REACHED, *NAMED, "--exclude-namespaces", "kube-system,B"], "--exclude-namespaces 'B' is no namespace"),
+    (
+        ["x", *REACHED, *NAMED, "--selector", "app in web"],
+        "--selector 'app in web': 'app in web' is no requirement such as",
+    ),
+    (["x", *REACHED, *NAMED, "--selector", " "], "--selector is empty: give labels such as app=web, or leave it out"),
+    (["x", *REACHED, *NAMED, "--select-endpoints"], "--select-endpoints goes with --selector"),
+    (
+        ["x", *REACHED, *NAMED, "--namespaces", "a,b", "--template", "{service}.{domain}"],
+        "lacks {namespace}",
+    ),
     (["x", *REACHED, *NAMED, "--template", "fixed"], "lacks {service} and {namespace} and {domain}"),
     (["x", *REACHED, *NAMED, "--template", "{service}..{namespace}.{domain}"], "is no name below x.example.com"),
     (["x", *REACHED, *NAMED, "--template", "{service}.elsewhere.com"], "lacks {namespace} and {domain}"),
+    (
+        ["x", *REACHED, *NAMED, "--template", "{service}-{namespace}.{domain}"],
+        "joins {service} and {namespace} without",
+    ),
+    (["x", *REACHED, "--domain", "a.b", "--zone", "Z1@dns"], "--zone: 'dns' is no role such as arn:aws:iam::"),
+    (["x", *REACHED, "--domain", "a.b", "--zone", "Z1,Z2@arn:aws:iam::222222222222:role/d"], "'Z1,Z2' is no id"),
     (["x", *REACHED, *NAMED, "--ttl", "0"], "'0' is no whole number"),
     (["x", *REACHED, *NAMED, "--template", "{pod}.{domain}"], "the template may hold {service}"),
     (["x", *REACHED, *NAMED, "--token", "abc.def.ghi"], "a token is given by reference"),
@@ -165,6 +203,8 @@ def test_wrong_kubeconfig_is_refused(stack: CliStack, tmp_path: Path, content: s
         ["upstreams", "--cluster", "stage"],
         ["errors", "--cluster", "stage"],
         ["audit", "--cluster", "stage"],
+        ["audit", "--service", "stage/shop/web"],
+        ["explain", "stage/shop/web"],
     ],
     ids=" ".join,
 )
@@ -184,6 +224,7 @@ ALL_COMMANDS: Final = [
     ["upstreams"],
     ["errors"],
     ["audit"],
+    ["explain", "prod/shop/web"],
 ]
 
 
@@ -192,6 +233,17 @@ def test_missing_tables_say_what_to_do(stack: CliStack, command: list[str]) -> N
     ran = stack.call(*command, KUBESYNC_TABLE_PREFIX="nowhere")
 
     check(ran, 1, "does not exist: run `kubesync setup`, or check the prefix and the region")
+
+
+def test_service_of_a_cluster_that_was_never_listed_is_one_line(stack: CliStack) -> None:
+    said = "nothing is known of cluster prod yet: has a session run? See `kubesync status`"
+    check(stack.call("explain", "prod/shop/web"), 2, said)
+
+
+def test_span_that_ends_before_it_begins_is_refused(stack: CliStack) -> None:
+    ran = stack.call("audit", "--since", "2026-01-02", "--until", "2026-01-01T12:00:00+02:00")
+
+    check(ran, 2, "--since (2026-01-02T00:00:00.000Z) lies after --until (2026-01-01T10:00:00.000Z)")
 
 
 type Spoil = Callable[[dict[str, str]], None]
@@ -267,3 +319,16 @@ def test_cluster_that_cannot_be_reached_is_added_with_a_remark(stack: CliStack) 
     assert failed.json["clusters"][0]["error"].startswith("cluster away could not be listed: ")
     assert stack.call("cluster", "remove", "away").status == 0
     assert stack.call("session", "--max-runtime", "2.5").status == 0
+
+
+def test_commands_without_any_cluster_say_how_to_add_one() -> None:
+    said = "no clusters are registered: kubesync cluster add --help"
+    with a_cli_stack() as empty:
+        assert empty.call("setup").status == 0
+        for command in (["recover"], ["recover", "--apply"], ["resync"], ["resync", "--dry-run"]):
+            check(empty.call(*command), 2, said)
+        session = empty.call("session", "--max-runtime", "0.5")
+        assert (session.status, session.lines[0], session.json["ended"]) == (0, said, "ERR_MAX_RUNTIME")
+        errors = empty.call("errors")
+        assert (errors.status, errors.err.count("\n")) == (0, 1)
+        assert "no session has ended" not in errors.err

@@ -278,3 +278,19 @@ def test_signed_headers_quoted_by_dynamodb_are_not_passed_on_i8() -> None:
     assert "IQoJ" not in str(fault.value)
     assert fault.value.__cause__ is None
     assert fault.value.__context__ is None
+
+
+def test_requests_and_those_refused_for_now_are_counted_by_their_kind() -> None:
+    calm = Answer({"Attributes": ITEM})
+    steps = (THROTTLE, FULL, THROTTLE, THROTTLE, calm, CONFLICT, THROTTLE, CONFLICT, Answer({}), Raw(), FULL)
+    with a_bench(*steps) as bench:
+        bench.store.get(KEY)
+        WRITES["update"](bench.store)
+        transact(bench.store)
+        bench.store.get(KEY)
+        assert bench.store.counted.counts == {
+            "requests": 11,
+            "refused_reads": 1,
+            "refused_writes": 2,
+            "refused_transactions": 3,
+        }

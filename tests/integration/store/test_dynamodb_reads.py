@@ -47,8 +47,10 @@ def asked(server: ScriptedDynamoDB) -> list[list[str]]:
 def test_unprocessed_keys_are_asked_for_again_after_a_pause() -> None:
     clock = ManualClock()
     with ScriptedDynamoDB(a_part([A], [C, B]), a_part([], [C, B]), a_part([C], [B]), a_part([B], [])) as server:
-        found = a_store(server, clock).batch_get([A, B, C])
+        store = a_store(server, clock)
+        found = store.batch_get([A, B, C])
     assert set(found) == {A, B, C}
+    assert (store.counted.counts["requests"], store.counted.counts["refused_reads"]) == (4, 3)
     assert asked(server) == [["a", "b", "c"], ["c", "b"], ["c", "b"], ["b"]]
     assert clock.slept == [0.05, 0.05, 0.05]
 

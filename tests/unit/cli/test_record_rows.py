@@ -42,6 +42,13 @@ def test_applied_set_is_shown_as_it_stands() -> None:
     }
 
 
+def test_weighted_set_shows_identifier_and_weight() -> None:
+    key, found = RecordKey("Z1", "web.example.com", "A", "blue"), RecordSet(30, ("10.0.0.1",), weight=0)
+    row = only_row(replace(STATE, intended={key: found}, applied={key: found}))
+
+    assert (row["identifier"], row["weight"], row["values"]) == ("blue", 0, ["10.0.0.1"])
+
+
 def test_changing_set_shows_what_stands_and_what_comes() -> None:
     mark = OpenMark(2, 0, "Route 53 says no")
     row = only_row(replace(STATE, intended={KEY: NEW}, applied={KEY: OLD}, opened=mark))

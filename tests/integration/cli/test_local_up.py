@@ -1,0 +1,181 @@
+"""``kubesync local up``: one process serves everything, others work with what it says, and it leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from kubesync_local.commands.local_up import endpoints_of, write_env_file
+from kubesync_local.demo.stack import Place
+from support.cli_stack import Ran, a_bare_environment, call
+
+ROOT = Path(__file__).resolve().parents[3]
+PATIENCE_SECONDS = 60.0
+ANY_PORTS = ("--dynamodb-port", "0", "--route53-port", "0", "--api-port", "0")
+
+
+@dataclass
+class Up:
+    """The running command."""
+
+    process: subprocess.Popen[str]
+    out: list[str] = field(default_factory=list)
+    err: list[str] = field(default_factory=list)
+    ready: threading.Event = field(default_factory=threading.Event)
+    told: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def exports(self) -> dict[str, str]:
+        return dict(line.removeprefix("export ").split("=", 1) for line in self.out)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**a_bare_environment(), "NO_PROXY": "*", "KUBESYNC_WINDOW_SECONDS": "0.1", **self.exports}
+
+    def call(self, *arguments: str) -> Ran:
+        return call(*arguments, environment=self.environment)
+
+    def read_err(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.err.append(line.rstrip("\n"))
+            if "Ctrl-C ends it" in line:
+                self.ready.set()
+        self.ready.set()
+
+    def read_out(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.out.append(line.rstrip("\n"))
+            if "AWS_ENDPOINT_URL_SSM" in line:
+                self.told.set()
+        self.told.set()
+
+    def end(self, number: signal.Signals) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE_SECONDS)
+
+
+@contextmanager
+def up(*options: str) -> Iterator[Up]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kubesync_local", "local", "up", *options],
+        env=a_bare_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    made = Up(process)
+    readers = [threading.Thread(target=read, daemon=True) for read in (made.read_out, made.read_err)]
+    for reader in readers:
+        reader.start()
+    try:
+        assert made.ready.wait(PATIENCE_SECONDS)
+        assert made.told.wait(PATIENCE_SECONDS)
+        yield made
+    finally:
+        process.kill()
+        process.wait(PATIENCE_SECONDS)
+        for reader in readers:
+            reader.join(PATIENCE_SECONDS)
+        for stream in (process.stdout, process.stderr):
+            assert stream is not None
+            stream.close()
+
+
+def test_session_works_with_what_it_exports_and_it_ends_in_order(tmp_path: Path) -> None:
+    env_file = tmp_path / "env.json"
+    with up(*ANY_PORTS, "--env-file", str(env_file)) as stack:
+        session = stack.call("session", "--max-runtime", "2")
+        records = stack.call("records", "--output", "json")
+        clusters = stack.call("cluster", "list", "--output", "json")
+        status = stack.end(signal.SIGTERM)
+
+    assert (session.status, session.json["clean"]) == (0, True)
+    assert [row["name"] for row in records.json if row["type"] == "A"] == ["kubernetes.default.svc.demo.example.com"]
+    assert [(row["name"], row["domain"], row["token"]) for row in clusters.json] == [
+        ("demo", "demo.example.com", "secretsmanager:kubesync/demo")
+    ]
+    assert (status, stack.err[-1]) == (0, "ended; nothing is kept")
+    assert not [line for line in stack.err if "Traceback" in line]
+    endpoints = {name: value for name, value in stack.exports.items() if name.startswith("AWS_ENDPOINT_URL")}
+    written = json.loads(env_file.read_text())["Parameters"]
+    assert {name: written[name] for name in endpoints} == endpoints
+    for url in [*endpoints.values(), clusters.json[0]["server"]]:
+        with socket.socket() as free:
+            free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            free.bind(("127.0.0.1", urlsplit(url).port or 0))  # raises where somebody still listens
+
+
+def test_cluster_that_containers_reach_speaks_tls_and_its_story_is_told() -> None:
+    with up(*ANY_PORTS, "--host", "0.0.0.0", "--story", "0.01") as stack:
+        clusters = stack.call("cluster", "list", "--output", "json")
+        session = stack.call("session", "--max-runtime", "3")
+        records = stack.call("records", "--output", "json")
+        status = stack.end(signal.SIGINT)
+
+    assert (clusters.status, session.status, records.status) == (0, 0, 0), (clusters.err, session.err, stack.err)
+    server = urlsplit(clusters.json[0]["server"])
+    assert server.scheme == "https", "I8: plain http on loopback only"
+    assert server.hostname == urlsplit(stack.exports["AWS_ENDPOINT_URL_DYNAMODB"]).hostname != "0.0.0.0"
+    assert (session.status, session.json["clean"]) == (0, True)
+    assert not any(listener["errors"] for listener in session.json["listeners"])
+    assert len(records.json) > 5
+    assert (status, stack.err[-1]) == (0, "ended; nothing is kept")
+
+
+@pytest.mark.parametrize("option", ["--dynamodb-port", "--route53-port", "--api-port"])
+def test_port_in_use_is_said_in_one_line(option: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        ran = call("local", "up", *ANY_PORTS, option, port, environment=a_bare_environment())
+
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.lines == [
+        f"kubesync: port {port} on 127.0.0.1 is in use: choose another with {option} (0: any that is free)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--host", "203.0.113.7"), "kubesync: --host 203.0.113.7 is no address of this machine"),
+        (
+            ("--host", "localhost"),
+            "kubesync: argument --host: 'localhost' is no IPv4 address such as 127.0.0.1 or 0.0.0.0; see `kubesync local up --help`",
+        ),
+        (
+            ("--api-port", "70000"),
+            "kubesync: argument --api-port: '70000' is no port from 0 to 65535; see `kubesync local up --help`",
+        ),
+        (("--port", "1"), "kubesync: unrecognized arguments: --port 1; see `kubesync local up --help`"),
+    ],
+)
+def test_wrong_use_is_said_in_one_line(options: tuple[str, ...], said: str) -> None:
+    ran = call("local", "up", *ANY_PORTS, *options, environment=a_bare_environment())
+
+    assert (ran.status, ran.out, ran.lines) == (2, "", [said])
+
+
+def test_file_that_cannot_be_written_is_said_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "none" / "env.json"
+    ran = call("local", "up", *ANY_PORTS, "--env-file", str(path), environment=a_bare_environment())
+
+    assert (ran.status, ran.lines) == (1, [f"kubesync: {path}: No such file or directory"])
+
+
+def test_environment_in_the_documents_is_that_of_the_usual_ports(tmp_path: Path) -> None:
+    write_env_file(tmp_path / "env.json", endpoints_of(Place(), 8000, 4653))
+
+    assert (tmp_path / "env.json").read_text() == (ROOT / "docs/sam-local.json").read_text()

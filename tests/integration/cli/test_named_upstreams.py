@@ -1,0 +1,155 @@
+"""``kubesync upstream``: registered, shown, held, removed; wrong use is one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from support.cli_stack import CliStack, Ran, a_cli_stack
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[CliStack]:
+    """Tables, and one cluster with a Service of two pods."""
+    with a_cli_stack() as made:
+        made.api.cluster.deploy("shop", "web", 2)
+        made.api.cluster.expose(
+            "shop", "web", {"ports": [{"port": 80, "targetPort": 8080}], "selector": {"app": "web"}}
+        )
+        assert made.call("setup").status == 0
+        assert made.add_cluster("prod").status == 0
+        yield made
+
+
+def refused(ran: Ran, said: str) -> None:
+    assert (ran.status, ran.out, ran.err) == (2, "", f"kubesync: {said}\n")
+
+
+def add(stack: CliStack, name: str, *options: str) -> Ran:
+    return stack.call("upstream", "add", name, *options)
+
+
+def test_way_of_a_named_upstream(stack: CliStack) -> None:
+    ran = add(stack, "shop", "--service", "prod/shop/web/80,weight=3", "--static", "192.0.2.1:80;weight=2;backup")
+    assert (ran.status, ran.lines) == (
+        0,
+        [
+            "named upstream shop registered: 2 members, for proxies as named/shop",
+            "there is no upstream prod/shop/web/80/TCP yet: it contributes nothing until its Service is there",
+        ],
+    )
+    shown = stack.call("upstream", "show", "shop", "--output", "json").json
+    assert shown["state"].startswith("being composed")
+    assert [(row["nodes"], row["reason"]) for row in shown["members"]] == [(0, "MissingUpstream"), (1, None)]
+    assert stack.call("session", "--max-runtime", "3").status == 0
+
+    shown = stack.call("upstream", "show", "shop", "--output", "json").json
+    assert (shown["upstream"], shown["state"]) == ("named/shop", f"version {shown['version']} stands, 3 nodes")
+    assert [(n["port"], n.get("weight"), n.get("backup")) for n in shown["nodes"]] == [
+        (8080, 3, None),
+        (8080, 3, None),
+        (80, 2, True),
+    ]
+    assert shown["members"] == [
+        {"service": "prod/shop/web/80/TCP", "weight": 3, "nodes": 2, "ready": 2, "reason": None, "message": None},
+        {"static": "192.0.2.1:80", "weight": 2, "backup": True, "nodes": 1, "ready": 1, "reason": None, "message": None},
+    ]  # fmt: skip
+    listed = stack.call("upstreams", "--output", "json").json
+    assert [row["upstream"] for row in listed if row["node_count"] == 3] == ["named/shop"]
+    text = stack.call("upstreams").out
+    assert "192.0.2.1:80 weight 2 backup" in text
+    assert "named/shop" in stack.call("audit", "--name", "named/shop").out
+    table = stack.call("upstream", "list").out
+    assert "prod/shop/web/80/TCP weight 3" in table
+    assert "192.0.2.1:80 weight 2 backup" in table
+
+
+def test_cluster_and_what_is_held_or_included_stay(stack: CliStack) -> None:
+    assert add(stack, "inner", "--service", "prod/shop/web/80").status == 0
+    assert add(stack, "outer", "--upstream", "inner,backup").status == 0
+    refused(
+        stack.call("cluster", "remove", "prod"),
+        "cluster prod is behind named upstreams inner, shop: take its Services out (`kubesync upstream add NAME ... "
+        "--replace`) or remove the named upstream (`kubesync upstream remove NAME`) first",
+    )
+    refused(
+        stack.call("upstream", "remove", "inner"),
+        "named upstream inner is included in outer: remove it there first (`kubesync upstream add ... --replace`)",
+    )
+    assert stack.call("upstream", "hold", "outer", "--by", "edge eu").lines == [
+        "named upstream outer is held by edge eu"
+    ]
+    assert stack.call("upstream", "hold", "outer", "--by", "edge eu").lines == [
+        "named upstream outer is already held by edge eu"
+    ]
+    refused(
+        stack.call("upstream", "remove", "outer"),
+        "named upstream outer is held by edge eu: `kubesync upstream release outer --by WHO` once it is not used any more",
+    )
+    refused(
+        stack.call("upstream", "release", "outer", "--by", "edge"),
+        "named upstream outer is not held by 'edge', but by edge eu",
+    )
+    assert stack.call("upstream", "release", "outer", "--by", "edge eu").status == 0
+    for name in ("outer", "inner", "shop"):
+        ran = stack.call("upstream", "remove", name)
+        said = f"named upstream {name} is removed; the next session takes it out of the table"
+        assert (ran.status, ran.lines) == (0, [said])
+    assert stack.call("upstream", "list").lines == [
+        "no named upstream is registered: see `kubesync upstream add --help`"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "named upstream new has no members: give --service, --static or --upstream"),
+        (["--replace", "--static", "192.0.2.1:80"], "there is no named upstream new to replace: leave out --replace"),
+        (["--service", "prod/shop/web"], "--service 'prod/shop/web' is no cluster/namespace/service/port[/PROTOCOL]"),
+        (["--service", "test/shop/web/80"], "test/shop/web/80/TCP: there is no cluster 'test'; registered: prod"),
+        (["--static", "web:80"], "--static 'web:80' is no node such as 10.0.0.1:80 or [2001:db8::1]:80"),
+        (["--static", "10.0.0.1:80,weight=0"], "--static: weight '0' is no whole number from 1 to 1000"),
+        (
+            ["--static", "10.0.0.1:80,slow"],
+            "--static '10.0.0.1:80,slow': 'slow' is neither weight=N nor backup",
+        ),
+        (["--upstream", "other"], "there is no named upstream 'other' to include; registered: none"),
+        (["--upstream", "new"], "named upstream new would include itself: new > new"),
+    ],
+)
+def test_wrong_members_are_one_line(stack: CliStack, options: list[str], said: str) -> None:
+    refused(add(stack, "new", *options), said)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["show", "none"], "there is no named upstream 'none'; registered: none yet, see `kubesync upstream add --help`"),
+        (
+            ["remove", "none"],
+            "there is no named upstream 'none'; registered: none yet, see `kubesync upstream add --help`",
+        ),
+        (["hold", "none", "--by", " "], "--by: 1 to 100 printable ASCII characters, no space at either end"),
+        (["hold", "none"], "the following arguments are required: --by; see `kubesync upstream hold --help`"),
+        (["ad"], "action 'ad' is none of add, list, show, remove, hold, release, did you mean add? See `kubesync upstream --help`"),
+        (["list", "now"], "unrecognized arguments: now; see `kubesync upstream --help`"),
+    ],
+)  # fmt: skip
+def test_wrong_use_is_one_line(stack: CliStack, arguments: list[str], said: str) -> None:
+    refused(stack.call("upstream", *arguments), said)
+
+
+def test_clusters_of_two_shards_are_refused(stack: CliStack) -> None:
+    assert stack.add_cluster("blue", "--domain", "blue.example.com").status == 0
+    ran = stack.call(
+        "cluster", "add", "green", "--server", stack.api.url, "--domain", "green.example.com", "--zone", stack.zone_id,
+        "--token", "env:KUBESYNC_TEST_TOKEN", KUBESYNC_SHARD="g",
+    )  # fmt: skip
+    assert ran.status == 0, ran.err
+    refused(
+        add(stack, "both", "--service", "blue/shop/web/80", "--service", "green/shop/web/80"),
+        "all that is behind a named upstream must belong to one shard: cluster blue to 0; cluster green to g",
+    )
+    assert add(stack, "one", "--service", "green/shop/web/80").status == 0
+    assert stack.call("upstream", "show", "one", "--output", "json").json["shard"] == "g"

@@ -1,0 +1,102 @@
+"""A proxy that reads an upstream of many slices while it is written never sees a mixture: with the reader that is published.
+
+It gets one slice with each request, as from pages of a query, so that most of its first readings are torn.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import boto3
+import pytest
+from boto3.dynamodb.conditions import Key
+
+from kubesync.aws.dynamodb import DynamoStore, build_dynamodb_client
+from kubesync.aws.store import UPSTREAMS
+from kubesync.aws.tables import create_tables, table_names
+from kubesync.aws.upstreams import UpstreamTable
+from kubesync.clock import SystemClock
+from kubesync.domain.records import Node
+from kubesync.domain.state import UpstreamState
+from kubesync_local.embedded_dynamodb import EmbeddedDynamoDB
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+# How many nodes each version has, cut into slices of about this many: up and down, so that surplus slices go.
+VERSIONS: Final = (60, 10, 40, 60, 20, 50)
+UPSTREAM: Final = "prod/shop/web/80/TCP"
+
+
+@pytest.fixture(scope="module")
+def session() -> boto3.Session:
+    return boto3.Session("test", "test", region_name="eu-west-1")
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with EmbeddedDynamoDB() as dynamodb:
+        yield dynamodb.url
+
+
+class SliceBySlice:
+    """A table that answers each query with one item only. ``begun``: how often a reader began, or began anew."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+        self.begun = 0
+
+    def query(self, **request: Any) -> Any:
+        self.begun += "ExclusiveStartKey" not in request
+        return self._table.query(**request, Limit=1)
+
+
+def published_reader() -> Any:
+    code = (ROOT / "docs/upstreams.md").read_text().partition("```python\n")[2].partition("```")[0]
+    names: dict[str, Any] = {"Key": Key}
+    exec(compile(code, "upstreams.md", "exec"), names)
+    return names["read_upstream"]
+
+
+def test_reader_never_sees_a_half_written_upstream(
+    session: boto3.Session, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kubesync.domain.upstreams.MAX_SLICE_BYTES", 500)
+    monkeypatch.setattr("kubesync.domain.upstreams.slice_nodes.__defaults__", (500,))
+    client = build_dynamodb_client(session, connect_timeout=5, read_timeout=30, endpoint_url=url)
+    create_tables(client, "kubesync-test")
+    store = DynamoStore(client, table_names("kubesync-test"), SystemClock())
+    resource: Any = session.resource("dynamodb", endpoint_url=url)
+    table = SliceBySlice(resource.Table(table_names("kubesync-test")[UPSTREAMS]))
+    read_upstream, seen, over = published_reader(), [], threading.Event()
+
+    def read() -> None:
+        while not over.is_set():
+            nodes = read_upstream(table, UPSTREAM)
+            seen.append((len(nodes), {node["pod"] for node in nodes}))
+
+    def write(version: int, count: int, stands: UpstreamState | None) -> UpstreamState:
+        nodes = [Node(f"10.1.0.{n + 1}", 8080, ready=True, pod=f"v{version}") for n in range(count)]
+        state, actions = UpstreamTable.put(UPSTREAM, stands, nodes, 0)
+        store.transact(actions, f"version-{version}")
+        return state
+
+    state = write(0, 60, None)
+    assert state.slices > 5
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    try:
+        for version, count in enumerate(VERSIONS, 1):
+            state = write(version, count, state)
+    finally:
+        over.set()
+        reader.join(30)
+    assert not reader.is_alive()
+    assert all(len(pods) == 1 for _, pods in seen)
+    counts = {f"v{version}": count for version, count in enumerate((60, *VERSIONS))}
+    assert all(counts[pod] == count for count, pods in seen for pod in pods)
+    # It was a trial: versions did change under the reader, which then began anew.
+    assert table.begun > len(seen)
+    client.close()
+    resource.meta.client.close()

@@ -1,0 +1,63 @@
+"""Whether a listener's last error is over, as ``kubesync status`` tells it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from kubesync.aws.listeners import Basis, Checkpoint, ListenerErrors
+from kubesync_local.commands.listener_rows import for_people, listener_row
+
+EIGHT: Final = 1_800_000_000.0  # 2027-01-15T08:00:00Z
+AT_EIGHT: Final = "2027-01-15T08:00:00.000Z"
+REFUSED: Final = {"key": "ERR_CONNECT_FAILED", "message": "refused", "at": AT_EIGHT}
+
+
+def a_checkpoint(works_since: float) -> Checkpoint:
+    return Checkpoint(7, 1, Basis(1, "https://h", 1), 3, works_since)
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "errors", "state", "works_since"),
+    [
+        (a_checkpoint(0), None, "works", None),
+        (a_checkpoint(EIGHT), None, "works", AT_EIGHT),
+        (None, ListenerErrors({}, REFUSED), "failing", None),
+        (a_checkpoint(0), ListenerErrors({}, REFUSED), "failing", None),
+        (a_checkpoint(EIGHT - 1), ListenerErrors({}, REFUSED), "failing", None),
+        (a_checkpoint(EIGHT + 1), ListenerErrors({}, REFUSED), "works", "2027-01-15T08:00:01.000Z"),
+        (
+            a_checkpoint(EIGHT - 1),
+            ListenerErrors({}, REFUSED, {"key": "ERR_MAX_RUNTIME", "at": "x", "works_since": "2027-01-15T08:00:02.000Z"}),
+            "works",
+            "2027-01-15T08:00:02.000Z",
+        ),
+        (a_checkpoint(EIGHT + 1), ListenerErrors({}, None, {"key": "ERR_MAX_RUNTIME", "at": "x"}), "works", "2027-01-15T08:00:01.000Z"),
+    ],
+    ids=[
+        "no error, never told", "no error", "never worked", "not told", "worked before", "works again",
+        "worked when it ended", "ended without telling",
+    ],
+)  # fmt: skip
+def test_error_is_over_where_watches_were_accepted_after_it(
+    checkpoint: Checkpoint | None, errors: ListenerErrors | None, state: str, works_since: str | None
+) -> None:
+    row = listener_row(checkpoint, errors)
+
+    assert (row["state"], row["works_since"]) == (state, works_since)
+
+
+def shown(**changes: Any) -> dict[str, Any]:
+    return for_people({**listener_row(a_checkpoint(EIGHT + 1), ListenerErrors({}, REFUSED)), **changes})
+
+
+def test_error_that_is_over_is_shown_as_such() -> None:
+    assert shown()["state"] == "works since 2027-01-15T08:00:01.000Z"
+    assert shown()["last_error"] == f"over: ERR_CONNECT_FAILED at {AT_EIGHT}: refused"
+
+
+def test_error_that_is_not_over_is_shown_as_it_is() -> None:
+    row = for_people(listener_row(a_checkpoint(EIGHT - 1), ListenerErrors({}, REFUSED)))
+
+    assert (row["state"], row["last_error"]) == ("failing", f"ERR_CONNECT_FAILED at {AT_EIGHT}: refused")
