@@ -6,8 +6,11 @@ SHELL := /bin/sh
 MAKEFLAGS += --no-print-directory
 
 python := .venv/bin/python
+# Unit tests are many and small: a worker that has nothing left takes some of the other's. What Python compiles is kept, also
+# where the environment says otherwise: each worker would spend a second on it every time. `make clean` takes it away.
+unit_options := -q -n 2 --dist worksteal tests/unit
+compiled := PYTHONDONTWRITEBYTECODE=
 # More workers than cores: most of what the later tests do is waiting.
-pytest := $(python) -m pytest -q -n 2 --dist loadfile
 pytest_waiting := $(python) -m pytest -q -n 4 --dist loadfile
 ready := .venv/.ready
 
@@ -19,11 +22,13 @@ ready := .venv/.ready
 help:
 	@echo "make demo     see it work: a stand-in cluster, DynamoDB and Route 53 on this machine"
 	@echo "make test     all tests, the fast ones first"
-	@echo "make check    what CI runs: style, types, layers, tests, the other Python, sam build"
+	@echo "make check    what CI runs: style, types, layers, tests, the other Python, make sam"
+	@echo "make sam      build what is deployed, and run it as Lambda does"
 	@echo "make chaos    kill it at every call, let two masters meet, lose answers: within a quarter of an hour"
 	@echo "make mutants  take one mechanism out at a time: do the tests notice?"
 	@echo "make bench    the figures of the design, measured on this machine"
 	@echo "make prove    the commit protocol, checked in full as a model (needs spin)"
+	@echo "make dns      write docs/dns.md anew, from the table of cases"
 	@echo "make lock     compile the requirements anew"
 	@echo "make clean    remove all that was made here"
 
@@ -34,7 +39,7 @@ demo: $(ready)
 .PHONY: test
 test: $(ready)
 	@echo "· unit tests"
-	@failed=0; $(pytest) tests/unit || failed=1; \
+	@failed=0; $(compiled) $(python) -m pytest $(unit_options) || failed=1; \
 	echo "· contract, integration and end-to-end tests"; \
 	$(pytest_waiting) tests --ignore=tests/unit || failed=1; exit $$failed
 
@@ -78,12 +83,13 @@ other-python: $(ready)
 		echo "· unit tests on Python $$version: not on this machine, skipped"; \
 	else \
 		$(MAKE) -s .venv-$$version/.requirements && echo "· unit tests on Python $$version" && \
-		.venv-$$version/bin/python -m pytest -q -n 2 --dist loadfile tests/unit; \
+		$(compiled) .venv-$$version/bin/python -m pytest $(unit_options); \
 	fi
 
 .PHONY: sam
-sam: .venv-sam/.requirements
+sam: .venv-sam/.requirements $(ready)
 	@tools/sam-build
+	@tools/test-artefact
 
 .PHONY: bench
 bench: .venv-bench/.requirements
@@ -102,6 +108,10 @@ mutants: $(ready)
 .PHONY: chaos
 chaos: $(ready)
 	@cd tests && PYTHONPATH=../layers/kubesync:../local:. ../$(python) -m chaos $(ARGS)
+
+.PHONY: dns
+dns: $(ready)
+	@PYTHONPATH=layers/kubesync:local:tests $(python) -m support.dns_cases.page > docs/dns.md.new && mv docs/dns.md.new docs/dns.md
 
 .PHONY: lock
 lock: $(ready)

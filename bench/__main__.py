@@ -19,6 +19,7 @@ PROGRAMS = {
     "event-lag": "bench.event_lag",
     "memory": "bench.memory",
     "hand-over": "bench.hand_over",
+    "request-units": "bench.request_units",
 }
 
 

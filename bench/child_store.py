@@ -46,10 +46,11 @@ class ChildStore:
         *,
         prefix: str = "",
         start: str = "",
+        end: str = "",
         limit: int | None = None,
         newest_first: bool = False,
     ) -> Iterator[Item]:
-        wanted = {"prefix": prefix, "start": start, "limit": limit, "newest_first": newest_first}
+        wanted = {"prefix": prefix, "start": start, "end": end, "limit": limit, "newest_first": newest_first}
         return self._pages("query", (table, partition), wanted)
 
     def scan(self, table: str) -> Iterator[Item]:

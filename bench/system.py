@@ -16,6 +16,7 @@ from kubesync.aws.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.rate import TokenBucket
 from kubesync.aws.route53 import Route53ZoneClient, build_route53_client
 from kubesync.aws.store import Store
+from kubesync.aws.store_calls import StoreCalls
 from kubesync.aws.zones import ZoneClient
 from kubesync.bootstrap import Application
 from kubesync.domain.errors import ErrorCode
@@ -37,10 +38,10 @@ class BenchApplication(Application):
         self._store = store
         self._zone_url = zone_url
 
-    def store(self) -> Store:
+    def store(self, counted: StoreCalls | None = None) -> Store:  # noqa: ARG002 - nothing here refuses a call
         return self._store
 
-    def lease_store(self) -> Store:
+    def lease_store(self, counted: StoreCalls | None = None) -> Store:  # noqa: ARG002 - likewise
         return self._store
 
     def zones(self) -> ZoneClient:

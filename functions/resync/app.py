@@ -1,20 +1,26 @@
 """Invoked by hand: a full resync of one cluster or of all, or a dry run of it. Events: ``events/*.json``.
 
-Nothing is connected when this module is imported: a frozen and thawed environment has dead sockets.
+Nothing outside is connected when this module is imported: a frozen and thawed environment has dead sockets.
 """
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any, Final
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from kubesync.bootstrap import Application
+from kubesync.session.metrics import MetricsPublisher
 from kubesync.session.resync_invocation import ResyncEvent
+from kubesync.session.session import Session
+from kubesync.session.trace import SessionTrace
 from kubesync.settings import Settings
+from kubesync.shutdown import ended_by_sigterm, register_for_sigterm
 
 logger = Logger(service="kubesync")
+register_for_sigterm()
 
 # What is left for the answer itself when a master did not answer.
 _MARGIN_SECONDS: Final = 10.0
@@ -29,7 +35,20 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         KubesyncError: there is no report.
     """
     wanted = ResyncEvent.parse(event)
-    invocation = Application(Settings.from_environment()).resync_invocation(
-        wanted, remaining_seconds=lambda: context.get_remaining_time_in_millis() / 1000 - _MARGIN_SECONDS
-    )
-    return invocation.run()
+    settings = Settings.from_environment()
+    metrics = MetricsPublisher(settings.deployment)
+    trace = SessionTrace.of_this_invocation(settings.deployment)
+    with ExitStack() as stack:
+
+        def begin(session: Session) -> None:
+            session.on_beat = trace.beat(metrics.beat)
+            stack.enter_context(ended_by_sigterm(session))
+            stack.callback(lambda: trace.ended(session.report))
+
+        invocation = Application(settings, around=trace.around).resync_invocation(
+            wanted,
+            remaining_seconds=lambda: context.get_remaining_time_in_millis() / 1000 - _MARGIN_SECONDS,
+            progress=trace.progress,
+            on_session=begin,
+        )
+        return invocation.run()

@@ -12,7 +12,10 @@ from typing import Any, Final
 
 import pytest
 
-from kubesync.domain.errors import StoreUnavailableError, UsageError
+from kubesync.bootstrap import Application
+from kubesync.domain.errors import ErrorCode, StoreUnavailableError, UsageError
+from kubesync.session.report import SessionReport
+from kubesync.settings import Settings
 from support.cli_stack import CliStack, a_cli_stack, environment_of, logging_restored
 from support.lambda_functions import FakeContext, load_handler
 
@@ -63,15 +66,42 @@ def test_scheduled_event_runs_a_session_and_publishes_metrics(
     assert json.loads(json.dumps(report)) == report
     assert stack.zone_records()["web.shop.svc.prod.example.com A"] == ["10.68.0.16"]
     found = metrics_in(capsys.readouterr().out)
-    stops = [each for each in found if "ListenerStopped" in each]
-    assert [(each["code"], each["key"], each["cluster"], each["ListenerStopped"]) for each in stops] == [
+    ends = [each for each in found if "ListenersEnded" in each]
+    assert [(each["code"], each["key"], each["cluster"], each["ListenersEnded"]) for each in ends] == [
         ("5", "ERR_MAX_RUNTIME", "prod", [2.0])
     ]
-    (whole,) = [each for each in found if "Windows" in each]
-    assert whole["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "kubesync"
-    assert (whole["Batches"], whole["Changes"]) == ([1.0], [4.0])
-    assert whole["LagMedian"][0] < 1.5
+    first, last = [each for each in found if "MasterHeartbeat" in each]
+    assert (first["service"], first["Changes"], first["Relists"]) == ("kubesync-test", [0.0], [0.0])
+    assert (last["Batches"], last["Changes"], last["Relists"]) == ([1.0], [4.0], [2.0])
+    (lag,) = [each for each in found if "LagMedian" in each]
+    assert lag["LagMedian"][0] < 1.5
+    held = [each["HeldDeletions"] for each in found if "HeldDeletions" in each]
+    assert held in ([], [[0.0]])  # listeners that have ended know nothing any more
     assert [each["ended"] for each in found if "Sessions" in each] == ["ERR_MAX_RUNTIME"]
+
+
+def test_session_tells_how_far_it_is_when_it_begins_and_at_its_end(stack: CliStack) -> None:
+    session = Application(Settings.from_environment(), local=True).new_session()
+    beats: list[SessionReport] = []
+    told = threading.Event()
+
+    def beat(so_far: SessionReport) -> None:
+        beats.append(so_far)
+        told.set()
+
+    session.on_beat = beat
+    watches = len(stack.api.requests.all(verb="watch"))
+    thread = threading.Thread(target=session.run, daemon=True)
+    thread.start()
+    assert told.wait(20)
+    stack.api.requests.wait_for_count(watches + 2, verb="watch", timeout_seconds=20)
+    session.stop(ErrorCode.WORKER_EXITING)
+    thread.join(30)
+
+    assert len(beats) == 2  # as soon as it is master, and at its end; between them every minute
+    assert [each.cluster for each in beats[-1].clusters] == ["prod"]
+    assert beats[-1].hand_over_seconds is not None
+    assert 0.0 <= beats[-1].hand_over_seconds < 120.0
 
 
 def test_session_ends_before_the_invocation_does() -> None:

@@ -1,0 +1,192 @@
+"""Figure for docs/cost.md: DynamoDB request units of a quiet session, and of a pod or a Service that comes.
+
+A unit is what DynamoDB bills on demand: a strongly consistent read of up to 4 KB, a write of up to 1 KB; twice in transactions.
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/on-demand-capacity-mode.html
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench.child_cluster import TOKEN
+from bench.figures import Figure
+from bench.system import ZONE, System, wait_until
+from kubesync.aws.dynamodb_values import item_bytes
+from kubesync.aws.lease import lease_key
+from kubesync.aws.store import Action, Item, Key, Put, Store, Update, Write
+from kubesync.aws.upstreams import UpstreamTable
+from kubesync.clock import SystemClock
+from kubesync_local.apiserver import ApiServer
+from kubesync_local.route53 import StrictRoute53
+from support.memory_store import MemoryStore
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Services of two pods each; changes made one by one, and as many at once; how long the quiet session lasts."""
+
+    services: int = 200
+    changes: int = 20
+    seconds: float = 60.0
+    window_seconds: float = 1.0
+
+
+SMALL = Size(services=3, changes=2, seconds=1.0, window_seconds=0.1)
+
+
+@dataclass(slots=True)
+class Units:
+    """What was used up. Renewals of the lease, one write unit each, are counted apart."""
+
+    reads: int = 0
+    writes: int = 0
+    renewals: int = 0
+
+
+class MeteredStore:
+    """A store in memory that counts units."""
+
+    def __init__(self) -> None:
+        self.inner: Store = MemoryStore(clock=SystemClock())
+        self.used = Units()
+
+    def take(self) -> Units:
+        """What was used since the last time."""
+        used, self.used = self.used, Units()
+        return used
+
+    def get(self, key: Key) -> Item | None:
+        item = self.inner.get(key)
+        self.used.reads += _read(_bytes(item))
+        return item
+
+    def batch_get(self, keys: Sequence[Key]) -> dict[Key, Item]:
+        found = self.inner.batch_get(keys)
+        self.used.reads += sum(_read(_bytes(found.get(key))) for key in keys)
+        return found
+
+    def query(self, table: str, partition: str, **options: Any) -> Iterator[Item]:
+        return self._pages(self.inner.query(table, partition, **options))
+
+    def scan(self, table: str) -> Iterator[Item]:
+        return self._pages(self.inner.scan(table))
+
+    def _pages(self, items: Iterator[Item]) -> Iterator[Item]:
+        found = list(items)
+        self.used.reads += _read(sum(map(_bytes, found)))
+        return iter(found)
+
+    def write(self, action: Write) -> Item:
+        size = self._size(action)
+        item = self.inner.write(action)
+        units = _write(max(size, _bytes(item)))
+        # Taking the lease names its holder, releasing it says so; a renewal does neither.
+        renews = isinstance(action, Update) and action.key == lease_key("0") and not action.set.keys() & _NOT_RENEWED
+        if renews:
+            self.used.renewals += units
+        else:
+            self.used.writes += units
+        return item
+
+    def transact(self, actions: Sequence[Action], token: str) -> None:
+        before = [self._size(action) for action in actions]
+        self.inner.transact(actions, token)
+        self.used.writes += sum(
+            2 * _write(max(size, self._size(action))) for size, action in zip(before, actions, strict=True)
+        )
+
+    def _size(self, action: Action) -> int:
+        """Of the item that stands there, and of the one that is to stand there."""
+        stands = _bytes(self.inner.get(action.key))
+        if isinstance(action, Put):
+            return max(stands, _bytes({**action.item, **action.key.attributes()}))
+        return stands
+
+
+_NOT_RENEWED = {"holder", "released"}
+
+
+def _bytes(item: Item | None) -> int:
+    return item_bytes(item) if item else 0
+
+
+def _read(size: int) -> int:
+    return max(1, math.ceil(size / 4096))
+
+
+def _write(size: int) -> int:
+    return max(1, math.ceil(size / 1024))
+
+
+def run(size: Size = Size()) -> Iterator[Figure]:
+    """No goals: these are the factors of the formula in docs/cost.md."""
+    store = MeteredStore()
+    with ApiServer(tokens={TOKEN: "admin"}) as server, StrictRoute53() as zone:
+        for number in range(size.services):
+            _service(server, f"s{number}")
+        system = System(server.url, zone.url, zone.create_zone(ZONE), store, window_seconds=size.window_seconds)
+        nodes = _Nodes(store)
+        session = system.start()
+        wait_until(lambda: nodes.of(f"s{size.services - 1}") == 2, 120, "the first list")
+        report = session.end()
+        assert report.clean, report
+        yield from _figures("first list, each service", store.take(), size.services)
+        report = system.start(max_runtime_seconds=size.seconds).join()
+        assert report.clean, report
+        quiet = store.take()
+        yield from _figures(f"quiet session of {size.seconds:.0f} s", quiet, 1)
+        yield Figure("renewals of its lease: write units", quiet.renewals)
+        session = system.start()
+        _one_by_one(server, nodes, size)  # the first changes after a resumption read the state of their keys
+        store.take()
+        _one_by_one(server, nodes, size)
+        yield from _figures("a pod more, alone in its window", store.take(), size.changes)
+        _at_once(server, nodes, size)
+        yield from _figures(f"a pod more, one of {size.changes} in a window", store.take(), size.changes)
+        for number in range(size.changes):
+            _service(server, f"new{number}")
+            wait_until(lambda: nodes.of(f"new{number}") == 2, 60, "a new service")  # noqa: B023
+        session.end()
+        yield from _figures("a Service with two pods that comes, alone", store.take(), size.changes)
+
+
+def _figures(what: str, used: Units, number: int) -> Iterator[Figure]:
+    yield Figure(f"{what}: write units", used.writes / number)
+    yield Figure(f"{what}: read units", used.reads / number)
+
+
+def _service(server: ApiServer, name: str) -> None:
+    server.cluster.deploy("shop", name, 2)
+    spec = {"ports": [{"name": "http", "port": 80}], "selector": {"app": name}}
+    server.cluster.expose("shop", name, spec)
+
+
+class _Nodes:
+    """How many nodes the upstream of a service has, read past the meter."""
+
+    def __init__(self, store: MeteredStore) -> None:
+        self._table = UpstreamTable(store.inner)
+
+    def of(self, service: str) -> int:
+        upstream = self._table.read(f"prod/shop/{service}/80/TCP")
+        return 0 if upstream is None else len(upstream.nodes)
+
+
+def _one_by_one(server: ApiServer, nodes: _Nodes, size: Size) -> None:
+    for number in range(size.changes):
+        _scale(server, nodes, f"s{number % size.services}")()
+
+
+def _at_once(server: ApiServer, nodes: _Nodes, size: Size) -> None:
+    for wait in [_scale(server, nodes, f"s{number % size.services}") for number in range(size.changes)]:
+        wait()
+
+
+def _scale(server: ApiServer, nodes: _Nodes, service: str) -> Callable[[], None]:
+    """One pod more; the result waits until proxies see it."""
+    wanted = nodes.of(service) + 1
+    server.cluster.scale("shop", service, wanted)
+    return lambda: wait_until(lambda: nodes.of(service) >= wanted, 60, "a pod in its upstream")

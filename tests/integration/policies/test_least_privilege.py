@@ -1,0 +1,286 @@
+"""The roles of template.yaml against the AWS calls that sessions and resyncs make: nothing missing, nothing unused.
+
+What is missing also shows in every other test that runs sessions: their store refuses it (``support.permissions``).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Final, cast
+
+import boto3
+import pytest
+
+from kubesync.aws.clusters import ZoneReference
+from kubesync.aws.lease import LeaseTable, lease_key
+from kubesync.aws.state import StateTable
+from kubesync.aws.store import AUDIT, CONTROL, STATE, Put, Store, Update
+from kubesync.aws.store_calls import StoreCalls
+from kubesync.aws.zone_access import ZoneAccess, ZoneAccessTable
+from kubesync.aws.zones import ZoneClient
+from kubesync.bootstrap import Application
+from kubesync.clock import SystemClock
+from kubesync.domain.errors import ErrorCode, StoreOutcomeUnknownError
+from kubesync.domain.records import RecordKey, RecordSet
+from kubesync.session.listing import ResyncError
+from kubesync.session.report import SessionReport
+from kubesync.session.resync_invocation import ResyncEvent
+from kubesync.session.session import Session
+from kubesync.settings import Settings
+from kubesync_local.embedded_dynamodb import EmbeddedDynamoDB
+from support.aws_calls import AwsCalls
+from support.cli_stack import a_bare_environment, environment_of
+from support.memory_store import Call, MemoryStore
+from support.permissions import granted, statements
+from support.secrets_watch import AWS_SECRET
+from support.shifted_clock import ShiftedClock
+from support.stack import TOKEN, Stack, a_stack
+from support.store_faults import StoreFaults
+from support.sts import StsStandIn
+
+# What Lambda does with a function's role by itself: its X-Ray daemon too, where traces are asked for.
+LAMBDAS_OWN: Final = {
+    ("sqs:SendMessage", "DeadLetters.Arn"),
+    ("xray:PutTelemetryRecords", "*"),
+    ("xray:PutTraceSegments", "*"),
+}
+LOGS: Final = ("logs:CreateLogStream", "logs:PutLogEvents")
+LOG_GROUPS: Final = {"WatchRole": "WatchLogGroup.Arn", "ResyncRole": "ResyncLogGroup.Arn"}
+OTHER_ACCOUNT: Final = "arn:aws:iam::222222222222:role/kubesync-zones"
+
+
+class RecordedApplication(Application):
+    """With every client that Lambda would use, but tables in memory."""
+
+    def __init__(self, settings: Settings, stack: Stack, calls: AwsCalls) -> None:
+        session = boto3.Session("AKIATEST", AWS_SECRET, region_name="eu-west-1")
+        super().__init__(settings, session=calls.record(session))
+        self._tables = calls.recording(stack.store)
+        self.before_walk: Callable[[], None] = lambda: None
+
+    def store(self, counted: StoreCalls | None = None) -> Store:
+        return self._tables
+
+    def lease_store(self, counted: StoreCalls | None = None) -> Store:
+        return self._tables
+
+    def zones(self) -> ZoneClient:
+        return cast("ZoneClient", _Walked(super().zones(), self.before_walk))
+
+
+class _Walked:
+    """A zone client; something happens before a zone is walked."""
+
+    def __init__(self, client: ZoneClient, before: Callable[[], None]) -> None:
+        self._client = client
+        self._before = before
+
+    def walk(self, zone_id: str) -> Iterator[tuple[RecordKey, RecordSet]]:
+        self._before()
+        return self._client.walk(zone_id)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+
+class Play:
+    """Sessions and resyncs, each with recorded clients, against everything on this machine."""
+
+    def __init__(self, stack: Stack, faults: StoreFaults) -> None:
+        self.stack = stack
+        self.faults = faults
+        self._one_of_the_zones = threading.Lock()
+        self.calls = {"WatchRole": AwsCalls(), "ResyncRole": AwsCalls()}
+
+    def application(self, role: str, **settings: Any) -> RecordedApplication:
+        return RecordedApplication(self.stack.settings(**settings), self.stack, self.calls[role])
+
+    @contextmanager
+    def watching(self) -> Iterator[Session]:
+        """A session in a thread; ended and waited for when the block ends."""
+        session = self.application("WatchRole").new_session()
+        result: list[SessionReport] = []
+        thread = threading.Thread(target=lambda: result.append(session.run()), daemon=True)
+        thread.start()
+        try:
+            yield session
+        finally:
+            session.stop(ErrorCode.WORKER_EXITING)
+            thread.join(60)
+        assert result, "the session ended with an exception"
+
+    def resync(
+        self, seconds: float = 60.0, before_walk: Callable[[], None] = lambda: None, **event: Any
+    ) -> dict[str, Any]:
+        application = self.application("ResyncRole")
+        application.before_walk = before_walk
+        return application.resync_invocation(ResyncEvent.parse(event), remaining_seconds=lambda: seconds).run()
+
+    def meanwhile(self) -> None:
+        """While a resync is under way: a service comes, seen by its watch."""
+        with self._one_of_the_zones:
+            if not self._seen("meanwhile"):
+                self.expose("meanwhile")
+                self.wait_for(lambda: self._seen("meanwhile"))
+
+    def _seen(self, name: str) -> bool:
+        return any(state.key.name == name for state in StateTable(self.stack.store).load_all("prod"))
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        until = time.monotonic() + 60
+        while not condition():
+            assert time.monotonic() < until, sorted(self.stack.records())
+            time.sleep(0.05)
+
+    def has(self, *names: str) -> bool:
+        return set(names) <= self.stack.records().keys()
+
+    def end_uncleanly(self) -> None:
+        """As if the last session had died the moment before it released the lease."""
+        self.stack.store.write(Update(lease_key("0"), set={"clean": False}))
+
+    def lose_answers(self) -> None:
+        """Of one transaction for each table that can prove whether it has landed."""
+        for table in (CONTROL, STATE, AUDIT):
+            lost = StoreOutcomeUnknownError("no answer")
+            self.faults.fail(partial(_is_proved_by, table), lost, after=True)
+
+    def change(self, cluster: str, **fields: Any) -> None:
+        clusters = self.stack.application().clusters()
+        config = clusters.get(cluster)
+        assert config is not None
+        clusters.put(config.model_copy(update=fields))
+        LeaseTable(self.stack.store, "0").signal()
+
+    # --- what happens in a cluster ---
+
+    def expose(self, name: str, spec: dict[str, Any] | None = None, **metadata: Any) -> None:
+        self.stack.api.cluster.expose("shop", name, spec or {"ports": [{"port": 80}]}, **metadata)
+
+    def much_happens(self, prefix: str) -> None:
+        """Services come, change, fight for a name, grow beyond one item, and go."""
+        cluster = self.stack.api.cluster
+        cluster.deploy("shop", f"{prefix}web", 700)
+        selector = {"app": f"{prefix}web"}
+        both = {"ipFamilyPolicy": "RequireDualStack", "ipFamilies": ["IPv4", "IPv6"]}
+        named = {**both, "ports": [{"name": "http", "port": 80}], "selector": selector}
+        self.expose(f"{prefix}web", named)
+        self.expose(f"{prefix}pods", {**named, "clusterIP": "None"})
+        self.expose(f"{prefix}away", {"type": "ExternalName", "externalName": "elsewhere.example.net"})
+        wanted = {"external-dns.kubernetes.io/hostname": f"{prefix}fought.prod.example.com"}
+        self.expose(f"{prefix}one", annotations=wanted)
+        self.expose(f"{prefix}two", annotations=wanted)
+
+    def much_goes(self, prefix: str) -> None:
+        cluster = self.stack.api.cluster
+        cluster.scale("shop", f"{prefix}web", 1)
+        for name in ("one", "pods", "away"):
+            cluster.delete_service("shop", f"{prefix}{name}")
+
+
+@pytest.fixture(scope="module")
+def play() -> Iterator[Play]:
+    faults = StoreFaults()
+    store = MemoryStore(clock=SystemClock(), faults=faults)
+    roles = {OTHER_ACCOUNT: ""}
+    with a_stack(store=store) as stack, EmbeddedDynamoDB() as secrets, StsStandIn(ShiftedClock(), roles) as sts:
+        manager = stack.boto.client("secretsmanager", endpoint_url=secrets.url)
+        manager.create_secret(Name="kubesync/prod", SecretString=TOKEN)
+        manager.close()
+        parameters = stack.boto.client("ssm", endpoint_url=secrets.url)
+        parameters.put_parameter(Name="/kubesync/test", Value=TOKEN, Type="SecureString")
+        parameters.close()
+        far = ZoneReference(id=stack.add_zone("example.net"), name="example.net")
+        ZoneAccessTable(stack.store).put(far.id, ZoneAccess(OTHER_ACCOUNT, ""))
+        stack.add_cluster("prod", token="secretsmanager:kubesync/prod")
+        stack.add_cluster("test", token="ssm:/kubesync/test", domain="test.example.net", zones=(far,))
+        endpoints = {
+            "AWS_ENDPOINT_URL_ROUTE_53": stack.r53.url,
+            "AWS_ENDPOINT_URL_SECRETS_MANAGER": secrets.url,
+            "AWS_ENDPOINT_URL_SSM": secrets.url,
+            "AWS_ENDPOINT_URL_STS": sts.url,
+        }
+        with environment_of({**a_bare_environment(), **endpoints}):
+            made = Play(stack, faults)
+            _play(made)
+            yield made
+
+
+def _proof(call: Call) -> str | None:
+    """The table of the item that shows whether a transaction has landed, which is read when its answer is lost."""
+    if call.operation != "transact_write_items":
+        return None
+    puts = [action for action in call.actions if isinstance(action, Put)]
+    return next((put.key.table for put in puts if "tx" in put.item or put.key.table == AUDIT), None)
+
+
+def _is_proved_by(table: str, call: Call) -> bool:
+    return _proof(call) == table
+
+
+def _play(play: Play) -> None:
+    new_zone = ZoneReference(id=play.stack.add_zone("example.org"), name="example.org")
+    play.lose_answers()
+    with play.watching():
+        play.wait_for(lambda: play.has("kubernetes.default.svc.prod.example.com A"))
+        play.stack.by_hand("CREATE", "foreign.shop.svc.prod.example.com", "A", "192.0.2.1")
+        play.expose("foreign")
+        play.much_happens("a-")
+        play.wait_for(lambda: play.has("a-fought.prod.example.com A", "a-web.shop.svc.prod.example.com A"))
+        play.much_goes("a-")
+        play.wait_for(lambda: not play.has("a-one.shop.svc.prod.example.com A"))
+        play.resync()
+        with pytest.raises(ResyncError):
+            play.resync(seconds=0.0)
+        report = play.application("WatchRole", stand_by_seconds=0).new_session().run()
+        assert report.ended == "ERR_NOT_MASTER"
+        # A zone that the session did not know when it began.
+        play.stack.add_cluster("late", token="ssm:/kubesync/test", domain="late.example.org", zones=(new_zone,))
+        LeaseTable(play.stack.store, "0").signal()
+        play.wait_for(lambda: "kubernetes.default.svc.late.example.org A" in play.stack.records(new_zone.id))
+        play.change("late", deleting=True)
+        play.wait_for(lambda: play.stack.application().clusters().get("late") is None)
+    play.end_uncleanly()
+    play.expose("late")
+    with play.watching():
+        play.wait_for(lambda: play.has("late.shop.svc.prod.example.com A"))
+    play.much_happens("b-")
+    play.resync(dry_run=True)
+    play.lose_answers()
+    play.resync(before_walk=play.meanwhile)
+    play.much_goes("b-")
+    # What stands in a zone that is not the cluster's any more.
+    home = ZoneReference(id=play.stack.zone_id, name="example.com")
+    play.change("test", domain="test.example.com", zones=(home,))
+    play.end_uncleanly()
+    play.resync(force=True)
+
+
+@pytest.mark.parametrize("role", ["WatchRole", "ResyncRole"])
+def test_nothing_is_missing_from_a_role(role: str, play: Play) -> None:
+    assert sorted(play.calls[role].needed - granted(role)) == []
+
+
+@pytest.mark.parametrize("role", ["WatchRole", "ResyncRole"])
+def test_nothing_in_a_role_is_unused(role: str, play: Play) -> None:
+    own = LAMBDAS_OWN | {(action, LOG_GROUPS[role]) for action in LOGS}
+
+    assert sorted(granted(role) - play.calls[role].needed) == sorted(own)
+
+
+@pytest.mark.parametrize("role", ["WatchRole", "ResyncRole"])
+def test_change_batches_hold_only_what_the_condition_allows(role: str, play: Play) -> None:
+    (statement,) = [each for each in statements(role) if "route53:ChangeResourceRecordSets" in each["Action"]]
+
+    assert statement["Condition"] == {
+        "ForAllValues:StringEquals": {
+            "route53:ChangeResourceRecordSetsActions": ["CREATE", "DELETE"],
+            "route53:ChangeResourceRecordSetsRecordTypes": ["A", "AAAA", "CNAME", "SRV", "TXT"],
+        }
+    }
+    assert play.calls[role].change_actions == {"CREATE", "DELETE"}
+    assert play.calls[role].record_types == {"A", "AAAA", "CNAME", "SRV", "TXT"}
