@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from chaos.gate import Gate
 from kubesync.aws.clusters import ClusterConfig
 from kubesync.domain.objects import EndpointsObject, Observation, RawEvent, Resource, Service, Snapshot
 from kubesync.kubernetes.ports import WatchSink
+from kubesync.kubernetes.service_events import EventPoster
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +95,16 @@ class ScriptedCluster:
 
 
 class ScriptedReflector:
-    """Implements ``Reflector``. ``run`` only remembers the sink; ``pump`` reads what there is, without blocking."""
+    """Implements ``Reflector``. ``run`` only remembers the sink; ``pump`` reads what there is, without blocking.
+
+    ``drip``: one event at a time, so that each has a window of its own.
+    """
 
     def __init__(self, cluster: Callable[[], ScriptedCluster], resource: Resource, gate: Gate) -> None:
         self._cluster = cluster
         self._resource = resource
         self._gate = gate
+        self.drip = False
         self._sink: WatchSink | None = None
         self._position: int | None = None
         self._connection: int | None = None
@@ -127,10 +133,15 @@ class ScriptedReflector:
                 continue
             self._connection = cluster.connection
             sink.on_resumed()
+        self._read(cluster, sink)
+
+    def _read(self, cluster: ScriptedCluster, sink: WatchSink) -> None:
         assert self._position is not None
         for event in cluster.since(self._resource, self._position):
             sink.on_events([event])
             self._position = event.resource_version
+            if self.drip:
+                return
         if cluster.version > self._position:
             sink.on_bookmark(cluster.version)
             self._position = cluster.version
@@ -143,16 +154,38 @@ class ScriptedReflector:
         sink.on_snapshot(snapshot)
 
 
+class ScriptedLister:
+    """Implements ``Lister``."""
+
+    def __init__(self, cluster: ScriptedCluster, resource: Resource, gate: Gate) -> None:
+        self._cluster = cluster
+        self._resource = resource
+        self._gate = gate
+
+    def run(self, deadline_monotonic: float) -> Snapshot:
+        call = self._gate.before("kubernetes", f"list {self._cluster.name} {self._resource}", writes=False)
+        found = self._cluster.listed(self._resource)
+        self._gate.after(call)
+        return found
+
+    def stop(self) -> None:
+        """It never blocks."""
+
+
 class ScriptedConnector:
     """Implements ``Connector`` for one process."""
+
+    reflector_type: ClassVar[type[ScriptedReflector]] = ScriptedReflector
 
     def __init__(self, clusters: Mapping[str, ScriptedCluster], gate: Gate) -> None:
         self._clusters = clusters
         self._gate = gate
+        self.drip = False
         self.reflectors: list[ScriptedReflector] = []
 
     def reflector(self, config: ClusterConfig, resource: Resource) -> ScriptedReflector:
-        made = ScriptedReflector(lambda: self._clusters[config.name], resource, self._gate)
+        made = self.reflector_type(lambda: self._clusters[config.name], resource, self._gate)
+        made.drip = self.drip
         self.reflectors.append(made)
         return made
 
@@ -160,11 +193,11 @@ class ScriptedConnector:
         for reflector in self.reflectors:
             reflector.pump()
 
-    def snapshot(self, config: ClusterConfig, resource: Resource) -> Snapshot:
-        call = self._gate.before("kubernetes", f"list {config.name} {resource}", writes=False)
-        found = self._clusters[config.name].listed(resource)
-        self._gate.after(call)
-        return found
+    def lister(self, config: ClusterConfig, resource: Resource) -> ScriptedLister:
+        return ScriptedLister(self._clusters[config.name], resource, self._gate)
+
+    def event_poster(self, config: ClusterConfig) -> EventPoster:
+        raise AssertionError("no cluster of these stories writes events")
 
     def identity(self, config: ClusterConfig) -> str | None:
         call = self._gate.before("kubernetes", f"get {config.name} default/kubernetes", writes=False)

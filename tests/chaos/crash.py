@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from chaos.gate import Gate, Outward, kill_at
-from chaos.oracle import judge_quiet
+from chaos.parts_watch import PartsWatch
 from chaos.play import Play
 from chaos.sections import Effort, Section, sample
-from chaos.story import FOREIGN, STORY, a_world
-from chaos.verdict import judge
+from chaos.stories import CHANGES, REQUESTS, STORIES
+from chaos.verdict import judge, shortened
+from chaos.writes import RECORD
 
-_SHORT_CASES = 130
+_SHORT_CASES = {CHANGES: 100, REQUESTS: 50}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,8 @@ class Crash:
     """Kill at a call, counted over all sessions of the undisturbed run.
 
     ``again``: kill the next session too, at this call of its own (0: leave it alone). ``linger``: the next session deals with what
-    was left behind before the world moves on; else both come at once.
+    was left behind before the world moves on; else both come at once. ``drip``: the next sessions read one event at a time, each in a
+    window of its own, so that events of what was recorded before the kill come again one by one.
     """
 
     seed: int
@@ -30,6 +32,8 @@ class Crash:
     before: bool
     linger: bool
     again: int = 0
+    story: str = CHANGES
+    drip: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,43 +46,87 @@ class Undisturbed:
     calls: tuple[Outward, ...]
 
 
-@lru_cache(maxsize=4)
-def undisturbed(seed: int) -> Undisturbed:
-    play = Play(a_world(), STORY)
+@lru_cache(maxsize=8)
+def undisturbed(seed: int, name: str = CHANGES) -> Undisturbed:
+    story = STORIES[name]
+    play = Play(story.begin(), story)
     begins: list[tuple[int, Play]] = []
     calls: list[Outward] = []
     while not play.over:
+        play.prepare()
         begins.append((len(calls), play.copy()))
         calls += play.one_session().calls
         report = play.reports[-1]
-        assert report is not None
-        assert report.clean, report
+        told_to_die = play.position > 0 and play.story.steps[play.position - 1].killed
+        assert (report is not None and report.clean) or told_to_die, report
     normal = play.world.normal()
-    wrong = judge_quiet(play.world, FOREIGN)
+    wrong = play.judge()
     assert not wrong, wrong
     return Undisturbed(play, normal, tuple(begins), tuple(calls))
 
 
 def cases(effort: Effort) -> Sequence[Crash]:
-    calls = range(1, len(undisturbed(effort.seed).calls) + 1)
+    struck = [case for name, most in _SHORT_CASES.items() for case in _of_story(effort, name, most)]
+    return [*struck, *_drips(effort)]
+
+
+def _drips(effort: Effort) -> list[Crash]:
+    """Killed after a transaction that records; in a short run only where the window has more, its checkpoint among them."""
+    calls = undisturbed(effort.seed).calls
+    after = [n for n, call in enumerate(calls, 1) if call.kind == RECORD]
     if effort.short:
-        every = [Crash(effort.seed, n, before, (n + before) % 2 == 0) for n in calls for before in (True, False)]
-        return sample(every, _SHORT_CASES, effort.seed)
+        after = [n for n in after if calls[n].kind == RECORD]
+    return [Crash(effort.seed, n, before=False, linger=n % 2 == 0, drip=True) for n in after]
+
+
+def _of_story(effort: Effort, name: str, most: int) -> list[Crash]:
+    seed = effort.seed
+    calls = places(seed, name)
+    if effort.short:
+        every = [Crash(seed, n, before, (n + before) % 2 == 0, story=name) for n in calls for before in (True, False)]
+        return sample(every, most, seed)
+    # Resyncs are long: of them every place once, with a successor that first deals with what is left at every second one.
+    whole = name == CHANGES
     once = [
-        Crash(effort.seed, n, before, linger) for n in calls for before in (True, False) for linger in (True, False)
-    ]
-    chance = random.Random(effort.seed)
-    twice = [
-        Crash(effort.seed, n, before, chance.random() < 0.5, again=chance.randint(1, 90))
+        Crash(seed, n, before, linger, story=name)
         for n in calls
         for before in (True, False)
+        for linger in (True, False)
+        if whole or linger == ((n + before) % 2 == 0)
+    ]
+    chance = random.Random(seed)
+    twice = [
+        Crash(seed, n, before, chance.random() < 0.5, again=chance.randint(1, 90), story=name)
+        for n in calls
+        for before in (True, False)
+        if before == (n % 2 == 0)
     ]
     return [*once, *twice]
 
 
+def places(seed: int, name: str) -> list[int]:
+    """The calls at which a session is struck.
+
+    All of them in the story of changes. A resync reads much: between two writes it makes no difference to anybody at which of the
+    reads a session dies, so that of those the first ones are enough.
+    """
+    calls = undisturbed(seed, name).calls
+    if name == CHANGES:
+        return list(range(1, len(calls) + 1))
+    starts = {1, *(at + 1 for at, _ in undisturbed(seed, name).begins)}
+    return [n for n, call in enumerate(calls, 1) if call.writes or n in starts or calls[n - 2].writes]
+
+
+def fault(case: object) -> str:
+    assert isinstance(case, Crash)
+    when = "before" if case.before else "after"
+    what = ", then event by event" if case.drip else ""
+    return f"story of {case.story}: {when} a call" + (", and again" if case.again else what)
+
+
 def play(case: object) -> list[str]:
     assert isinstance(case, Crash)
-    wanted = undisturbed(case.seed)
+    wanted = undisturbed(case.seed, case.story)
     offset, begin = next((at, p) for at, p in reversed(wanted.begins) if at < case.call)
     tried = begin.copy()
 
@@ -91,9 +139,12 @@ def play(case: object) -> list[str]:
     tried.linger = case.linger
     if case.again:
         tried.one_session(lambda gate: kill_at(gate, case.again, before=case.call % 2 == 0))
-    tried.to_the_end()
-    lines = judge(tried, wanted.normal)
+    tried.world.drip = case.drip
+    watch = PartsWatch(tried.world)
+    tried.to_the_end(watch.arm if case.drip else None)
+    # Event by event, a part may hold a later version of the same value than where a window took several together.
+    lines = shortened([*watch.lines, *tried.judge()]) if case.drip else judge(tried, wanted.normal)
     return [f"at {gate.calls[-1]}: {line}" for line in lines]
 
 
-SECTION = Section(1, "killed before and after every call", "I1 I3", cases, play)
+SECTION = Section(1, "killed before and after every call", "I1 I3", cases, play, fault=fault)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from chaos import crash, killed, two_masters, unknown, weather
+from chaos import crash, killed, tables, two_masters, unknown, weather
 from chaos.sections import Section
+from sequences import trial
 
 SECTIONS: Final[tuple[Section, ...]] = (
     crash.SECTION,
     two_masters.SECTION,
     unknown.SECTION,
     killed.SECTION,
-    *weather.SECTIONS,
+    *weather.SECTIONS[:-1],
+    tables.SECTION,
+    weather.SECTIONS[-1],
+    trial.SECTION,
 )
 BY_NUMBER: Final = {section.number: section for section in SECTIONS}

@@ -14,12 +14,13 @@ class Killed(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class Outward:
-    """One outward call of a process; ``number`` counts from 1."""
+    """One outward call of a process; ``number`` counts from 1. ``kind``: of a write, see ``chaos.writes``."""
 
     number: int
     service: str
     what: str
     writes: bool
+    kind: str = ""
 
     def __str__(self) -> str:
         return f"call {self.number}: {self.service} {self.what}"
@@ -41,16 +42,20 @@ class Gate:
         self.on_before: Hook = before or _pass
         self.on_after: Hook = after or _pass
 
-    def before(self, service: str, what: str, *, writes: bool) -> Outward:
+    def before(self, service: str, what: str, *, writes: bool, kind: str = "") -> Outward:
         if self.dead:
             raise Killed
-        call = Outward(len(self.calls) + 1, service, what, writes)
+        call = Outward(len(self.calls) + 1, service, what, writes, kind)
         self.calls.append(call)
         self.on_before(call)
         return call
 
     def after(self, call: Outward) -> None:
         self.on_after(call)
+
+    def calls_of(self, service: str) -> list[Outward]:
+        """Those to one service so far."""
+        return [call for call in self.calls if call.service == service]
 
     def kill(self) -> None:
         """From now on the process is dead; raises Killed."""

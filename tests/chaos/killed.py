@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chaos.sections import Effort, Section
+from chaos.sections import Effort, Outcome, Section
 from chaos.session_forks import SessionForks
 from kubesync.aws.inflight import InflightTable
 from kubesync.aws.state import StateTable
@@ -96,7 +96,12 @@ class _Crowd:
         return {f"{prefix}hostname": f"{name}-{number}.example.com", f"{prefix}ttl": str(60 * number)}
 
 
-def play(case: object) -> list[str]:
+def fault(case: object) -> str:
+    assert isinstance(case, Killings)
+    return f"stack {case.stack}, killed {case.kills} times"
+
+
+def play(case: object) -> Outcome:
     assert isinstance(case, Killings)
     chance = random.Random(f"{case.seed}:{case.stack}")
     with a_stack(moto=True) as stack:
@@ -108,7 +113,7 @@ def play(case: object) -> list[str]:
         lines = _finish(stack, crowd.services)
     if killed < case.kills:
         lines.append(f"only {killed} of {case.kills} sessions were alive to be killed")
-    return lines
+    return Outcome(lines, f"{killed} sessions killed in stack {case.stack}")
 
 
 def _kill(stack: Stack, crowd: _Crowd, chance: random.Random, times: int) -> int:
@@ -206,4 +211,6 @@ def _anew(stack: Stack, crowded: int) -> tuple[dict[str, Any], dict[str, Any]]:
         fresh.close()
 
 
-SECTION = Section(4, "killed with SIGKILL, real processes and sockets", "I1 I3", cases, play)
+SECTION = Section(
+    4, "killed with SIGKILL, real processes and sockets", "I1 I3", cases, play, workers=2, fault=fault, beside=True
+)

@@ -1,55 +1,79 @@
 """What must stand when everything is quiet, computed from what the clusters hold: independent of any run.
 
 A name that several services want stands for exactly one of them, and the others wait for it: which one depends on who came first.
+Where they want sets of it that exclude each other though their claims differ (simple beside weighted ones), the zone decides: each set
+that stands is as somebody wants it (or wanted it, where what shall take its place is kept out), one stands at least, and who is
+left out is in conflict.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from chaos.world import SETTINGS, World
 from kubesync.aws.claims import claim_key
 from kubesync.aws.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.journal import journal_record_key
 from kubesync.aws.listeners import ListenerTable
+from kubesync.aws.named_upstreams import NamedUpstreamTable
 from kubesync.aws.state import StateTable, open_key
 from kubesync.aws.store import CONTROL, STATE
 from kubesync.aws.upstreams import UpstreamTable
 from kubesync.domain.desired import Desired, desired
+from kubesync.domain.named_upstreams import compose, named_key
 from kubesync.domain.objects import EndpointsObject, Resource, Service, ServiceKey
-from kubesync.domain.records import RecordKey, RecordSet
+from kubesync.domain.records import RecordKey, RecordSet, exclude_each_other, in_the_way
 from kubesync.domain.state import Name
-from kubesync.domain.upstreams import node_document
+from kubesync.domain.upstreams import node_document, node_of
 from kubesync.session.ledger import RULES_VERSION, rules_of
 
 type Sets = dict[RecordKey, RecordSet]
 type Wanted = dict[Name, dict[ServiceKey, Sets]]
 
 
-def judge_quiet(world: World, others: Sets) -> list[str]:
+def judge_quiet(world: World, others: Sets, left: Collection[str] = ()) -> list[str]:
     """What is wrong with a quiet world, one line each.
 
     Args:
         others: record sets of other people, which must stand as they are.
+        left: upstreams that may stand though nobody wants them: those of a cluster that was removed and retained.
     """
     wanted: Wanted = defaultdict(dict)
     upstreams: dict[str, list[dict[str, object]]] = {}
     keys: set[ServiceKey] = set()
     for config in ClusterTable(world.store).all():
-        for key, want in _desired(world, config):
+        for key, want in desired_by_key(world, config):
             keys.add(key)
             for record_key, record_set in (want.records or {}).items():
-                wanted[Name(record_key.zone_id, record_key.name)].setdefault(key, {})[record_key] = record_set
+                wanted[Name.of(record_key)].setdefault(key, {})[record_key] = record_set
             for upstream, nodes in (want.upstreams or {}).items():
                 upstreams[upstream] = [dict(node_document(node)) for node in nodes]
-    blocked = {name for name, by_key in wanted.items() if _blocked(name, by_key, others)}
-    lines = [*_zones(world, wanted, blocked, others), *_upstreams(world, upstreams)]
-    lines += [*_claims(world, wanted, blocked), *_rest(world, keys, {k for name in blocked for k in wanted[name]})]
+    upstreams |= _named(world, upstreams)
+    blocked = {name for name, by_key in wanted.items() if _blocked(by_key, others)}
+    mixed = mixed_names(wanted)
+    lines = [*_zones(world, wanted, blocked, mixed, others), *_upstreams(world, upstreams, left)]
+    unsettled = blocked | mixed
+    lines += [*_claims(world, wanted, unsettled), *_rest(world, keys, {k for name in unsettled for k in wanted[name]})]
     return lines
 
 
-def _desired(world: World, config: ClusterConfig) -> Iterator[tuple[ServiceKey, Desired]]:
+def mixed_names(wanted: Wanted) -> set[Name]:
+    """Names whose claims differ and whose sets nevertheless exclude each other in Route 53."""
+    at_place: dict[tuple[str, str], set[RecordKey]] = defaultdict(set)
+    for name, by_key in wanted.items():
+        at_place[name.zone_id, name.name].update(key for sets in by_key.values() for key in sets)
+    return {
+        name
+        for name, by_key in wanted.items()
+        for key in {key for sets in by_key.values() for key in sets}
+        for other in at_place[name.zone_id, name.name]
+        if Name.of(other) != name and exclude_each_other(key, other)
+    }
+
+
+def desired_by_key(world: World, config: ClusterConfig) -> Iterator[tuple[ServiceKey, Desired]]:
+    """What every key of a cluster leads to, from what the cluster holds now."""
     services: dict[tuple[str, str], Service] = {}
     endpoints: dict[tuple[str, str], list[EndpointsObject]] = defaultdict(list)
     for (resource, namespace, name), seen in world.clusters[config.name].live.items():
@@ -60,41 +84,72 @@ def _desired(world: World, config: ClusterConfig) -> Iterator[tuple[ServiceKey, 
             assert isinstance(seen.value, EndpointsObject)
             # An Endpoints object belongs to the Service of its own name, a slice to the one that its label names.
             owner = seen.value.service if resource is Resource.ENDPOINTSLICES else name
-            endpoints[namespace, owner].append(seen.value)
+            if owner:
+                endpoints[namespace, owner].append(seen.value)
     for namespace, name in sorted(services.keys() | endpoints.keys()):
         key = ServiceKey(config.name, namespace, name)
         yield key, desired(key, services.get((namespace, name)), endpoints[namespace, name], rules_of(config))
 
 
-def _blocked(name: Name, by_key: dict[ServiceKey, Sets], others: Sets) -> bool:
+def _named(world: World, upstreams: dict[str, list[dict[str, object]]]) -> dict[str, list[dict[str, object]]]:
+    """Named upstreams, composed of what the Services' should be."""
+    named = NamedUpstreamTable(world.store).read().named
+    nodes = {upstream: [node_of(node) for node in documents] for upstream, documents in upstreams.items()}
+    found = {named_key(name): compose(name, named, nodes).nodes for name in named}
+    return {upstream: [dict(node_document(node)) for node in composed] for upstream, composed in found.items()}
+
+
+def _blocked(by_key: dict[ServiceKey, Sets], others: Sets) -> bool:
     sets = {key for wanted in by_key.values() for key in wanted}
     return any(
-        key in sets or (Name(key.zone_id, key.name) == name and "CNAME" in {key.type, *(s.type for s in sets)})
-        for key in others
+        (other.zone_id, other.name) == (key.zone_id, key.name) and in_the_way(other, stands, key)
+        for other, stands in others.items()
+        for key in sets
     )
 
 
-def _zones(world: World, wanted: Wanted, blocked: set[Name], others: Sets) -> Iterator[str]:
+def _zones(world: World, wanted: Wanted, blocked: set[Name], mixed: set[Name], others: Sets) -> Iterator[str]:
     standing: dict[Name, Sets] = defaultdict(dict)
     for zone_id in world.route53.ids:
         zone = world.route53.zone(zone_id)
         journal = journal_record_key(zone, SETTINGS.deployment, SETTINGS.shard)
         for key, record_set in world.route53.records(zone_id).items():
             if key != journal and key.type not in ("SOA", "NS") and key not in others:
-                standing[Name(key.zone_id, key.name)][key] = record_set
+                standing[Name.of(key)][key] = record_set
         for key, record_set in others.items():
             if key.zone_id == zone_id and world.route53.records(zone_id).get(key) != record_set:
                 yield f"foreign record set {key.name} {key.type} was touched"
+    kept = _kept_in_conflict(world) if blocked | mixed else {}
     for name in sorted(standing.keys() | wanted.keys()):
         found, choices = standing.get(name, {}), list(wanted.get(name, {}).values())
-        if name in blocked or not choices:
+        if not choices:
             if found:
-                yield f"{name.name} stands in {name.zone_id} and nobody wants it: {found}"
+                yield f"{name.label} stands and nobody wants it: {found}"
+        elif name in blocked | mixed:
+            choices += kept.get(name, ())
+            if any(all(sets.get(key) != record_set for sets in choices) for key, record_set in found.items()):
+                yield f"{name.label} is {found}, which is of none of {choices}"
+            if name in blocked:
+                continue
+            if not any(
+                standing.get(other) for other in wanted if (other.zone_id, other.name) == (name.zone_id, name.name)
+            ):
+                yield f"{name.label} stands for nobody"
         elif found not in choices:
-            yield f"{name.name} in {name.zone_id} is {found}, and not one of {choices}"
+            yield f"{name.label} is {found}, and not one of {choices}"
 
 
-def _upstreams(world: World, wanted: dict[str, list[dict[str, object]]]) -> Iterator[str]:
+def _kept_in_conflict(world: World) -> dict[Name, list[Sets]]:
+    """What a key keeps as it is, as long as what it wants instead (a CNAME, say) is kept out."""
+    kept: dict[Name, list[Sets]] = defaultdict(list)
+    for config in ClusterTable(world.store).all():
+        for state in StateTable(world.store).load_all(config.name):
+            for name in state.conflicts:
+                kept[name].append({key: found for key, found in state.applied.items() if Name.of(key) == name})
+    return kept
+
+
+def _upstreams(world: World, wanted: dict[str, list[dict[str, object]]], left: Collection[str]) -> Iterator[str]:
     found = {stored.upstream: stored for stored in UpstreamTable(world.store).read_all()}
     for name in sorted(found.keys() | wanted.keys()):
         stored = found.get(name)
@@ -102,11 +157,11 @@ def _upstreams(world: World, wanted: dict[str, list[dict[str, object]]]) -> Iter
             yield f"upstream {name} is torn"
         elif name in wanted and (stored is None or stored.deleted or list(stored.nodes) != wanted[name]):
             yield f"upstream {name} is {stored}, and not {wanted[name]}"
-        elif name not in wanted and stored is not None and not stored.deleted:
+        elif name not in wanted | dict.fromkeys(left) and stored is not None and not stored.deleted:
             yield f"upstream {name} stands and nobody wants it"
 
 
-def _claims(world: World, wanted: Wanted, blocked: set[Name]) -> Iterator[str]:
+def _claims(world: World, wanted: Wanted, unsettled: set[Name]) -> Iterator[str]:
     owners: dict[tuple[str, str], str] = {}
     counts: dict[tuple[str, str], int] = {}
     waiters: dict[tuple[str, str], list[str]] = defaultdict(list)
@@ -119,10 +174,10 @@ def _claims(world: World, wanted: Wanted, blocked: set[Name]) -> Iterator[str]:
         else:
             owners[key.partition, name] = str(item["owner"])
             counts[key.partition, name] = int(str(item["waiting"]))
-    places = {(claim_key(name).partition, name.name): name for name in wanted}
+    places = {(claim_key(name).partition, str(claim_key(name).sort)): name for name in wanted}
     for place in sorted(owners.keys() | waiters.keys() | places.keys()):
         name_wanted = places.get(place)
-        if name_wanted in blocked:
+        if name_wanted in unsettled:
             continue
         keys = {str(key): sets for key, sets in wanted[name_wanted].items()} if name_wanted is not None else {}
         owner, queue = owners.get(place, ""), waiters.get(place, [])
@@ -166,6 +221,8 @@ def _of_cluster(world: World, config: ClusterConfig, keys: set[ServiceKey], tabl
     if {place: service for place, service in slices.items() if service} != remembered:
         yield f"slices remembered of {config.name}: {remembered}, there are {slices}"
     for resource, checkpoint in ListenerTable(world.store).checkpoints(config.name).items():
+        if resource not in (Resource.SERVICES, config.endpoints_source):
+            continue  # of a source that was used once: its revision is another one
         basis = (checkpoint.basis.revision, checkpoint.basis.rules)
         if checkpoint.resource_version != cluster.version or basis != (config.revision, RULES_VERSION):
             yield f"checkpoint of {config.name} {resource}: {checkpoint}, and not version {cluster.version}"

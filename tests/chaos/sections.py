@@ -15,6 +15,14 @@ class Effort:
 
 
 @dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a case: what was violated, and a figure that is worth to be shown."""
+
+    violations: list[str]
+    figure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
     """One kind of fault.
 
@@ -24,15 +32,19 @@ class Section:
         invariants: what it proves.
         cases: every fault to be tried, as values that can be printed and handed to another process.
         play: plays one case from the beginning; returns what was violated, nothing where it was survived.
-        workers: how many processes may play cases of it at a time (0: as many as there are).
+        workers: how many processes may play cases of it at a time (0: as many as there are cores).
+        fault: the kind of fault that a case tries, in words; the table counts these. ``a: b`` is a row ``a`` and a column ``b``.
+        beside: its cases wait most of the time: they are played while other sections are.
     """
 
     number: int
     title: str
     invariants: str
     cases: Callable[[Effort], Sequence[object]]
-    play: Callable[[object], list[str]]
+    play: Callable[[object], list[str] | Outcome]
     workers: int = 0
+    fault: Callable[[object], str] = lambda _case: ""
+    beside: bool = False
 
 
 def sample[Case](cases: Sequence[Case], most: int, seed: int) -> list[Case]:

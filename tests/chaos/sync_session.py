@@ -6,15 +6,19 @@ lease, renewing                    ``renew`` once a round
 listener                           the scripted reflectors are pumped
 worker of a cluster                ``SyncRunner.turn``: each window that is open is closed and recorded
 writer of a zone                   ``SyncPool.turn``: stepped until it has to wait
+composer of named upstreams        ``SyncComposer.step``: composes what is noted
+resync, its lists                  ``SyncMaster.beside``: done at once
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 
 from chaos.cluster import ScriptedConnector
 from kubesync.domain.errors import ErrorCode, KubesyncError, NotMasterError
 from kubesync.session.cluster_runner import ClusterRunner
+from kubesync.session.composer import Composer
 from kubesync.session.control import Control
 from kubesync.session.lease_keeper import LeaseKeeper
 from kubesync.session.master import Master
@@ -87,6 +91,11 @@ class SyncRunner(ClusterRunner):
             pass
         return True
 
+    def relist(self, mode: Mode) -> None:
+        while self.turn():
+            pass
+        super().relist(mode)
+
     def wait_relisted(self, seconds: float) -> bool:
         assert isinstance(self._connector, ScriptedConnector)
         self._connector.pump()
@@ -96,14 +105,30 @@ class SyncRunner(ClusterRunner):
 
 
 class SyncPool(ZonePool):
-    """Zone writers without threads."""
+    """Zone writers without threads. ``renew``: of the lease, while one waits for a zone."""
+
+    renew: Callable[[], None] = staticmethod(lambda: None)
 
     def _writer(self, zone_id: str) -> ZoneWriter:
         writer = self._writers.get(zone_id)
         if writer is None:
-            writer = ZoneWriter(zone_id, self._means, settled=self._clean, zone=self._zones.get(zone_id))
-            self._writers[zone_id] = writer
+            writer = self._writers[zone_id] = self._new_writer(zone_id)
         return writer
+
+    def between_batches[T](self, zone_id: str, job: Callable[[], T]) -> Future[T]:
+        future = super().between_batches(zone_id, job)
+        for _ in range(_MOVES_IN_A_ROUND):
+            self.turn()
+            if future.done() or self._lost:
+                return future
+            self._clock.sleep(0.5)
+            self.renew()
+        raise AssertionError(f"zone {zone_id} never comes to rest between two batches")
+
+    def without(self, cluster: str) -> list[Future[None]]:
+        futures = super().without(cluster)
+        self.turn()
+        return futures
 
     def turn(self) -> bool:
         """Step every writer until it has to wait. True: something was done."""
@@ -132,7 +157,7 @@ class SyncPool(ZonePool):
 
     _lost = False
 
-    def drain(self, deadline_monotonic: float) -> bool:
+    def drain(self, deadline_monotonic: float) -> None:
         self._stopping = True
         while not self._lost:
             self.turn()
@@ -140,7 +165,6 @@ class SyncPool(ZonePool):
             if left <= 0 or self.all_clean:
                 break
             self._clock.sleep(min(left, 1.0))
-        return self.all_clean and not self._lost
 
     @property
     def all_clean(self) -> bool:
@@ -153,9 +177,46 @@ class SyncPool(ZonePool):
         return True
 
 
+class SyncComposer(Composer):
+    """A composer without a thread."""
+
+    def start(self) -> None:
+        if not self._begun:
+            self._begun = True
+            self.wake()
+
+    _begun = False
+
+    def step(self) -> bool:
+        """Compose what is noted. False: nothing is. What a busy table kept back is tried again in the next round."""
+        if not self._begun or not self.noted or self._abandoned:
+            return False
+        if self.turn() is not None:
+            self.wake()
+            return False
+        return True
+
+    def stop(self, until_monotonic: float, *, abandon: bool = False) -> None:
+        super().stop(until_monotonic, abandon=abandon)
+        while self.step():
+            pass
+
+
 class SyncMaster(Master):
     pool_type = SyncPool
     runner_type = SyncRunner
+    composer_type = SyncComposer
+    reads_at_once = 1
+
+    def release_zones(self) -> None:
+        assert isinstance(self.pool, SyncPool)
+        self.pool.renew = self._keeper.renew
+        super().release_zones()
+
+    @staticmethod
+    def beside(name: str, run: Callable[[], None]) -> None:
+        del name
+        run()
 
 
 class SyncSession(Session):
@@ -173,10 +234,16 @@ class SyncSession(Session):
                 break
             self.round(master, control)
 
+    def renew(self) -> None:
+        """As the lease's own thread would."""
+        self._keeper.renew()
+
     def round(self, master: Master, control: Control) -> None:
         """Everything that there is to do now, in the order of its arrival."""
         pool = master.pool
+        composer = master.composer
         assert isinstance(pool, SyncPool)
+        assert isinstance(composer, SyncComposer)
         assert isinstance(self._parts.connector, ScriptedConnector)
         waited = 0.0
         self._keeper.renew()
@@ -193,6 +260,7 @@ class SyncSession(Session):
                 assert isinstance(runner, SyncRunner)
                 moved = runner.turn() or moved
             moved = pool.turn() or moved
+            moved = composer.step() or moved
             if moved:
                 continue
             if pool.all_clean or waited >= _PATIENT_SECONDS or self._code is not None:

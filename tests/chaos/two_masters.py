@@ -1,7 +1,7 @@
 """Section 2: a master is paused at a call, another takes over; then the first wakes up and runs on (I2).
 
-It must change nothing, in no table and no zone, must notice, and end with code 4. Its clock is either stopped with it (it believes
-that its lease is good, so that only fences and journals keep it out) or has gone on.
+It must change nothing, in no table and no zone, must notice, and end with code 4. Its clock has stopped with it (it believes that its
+lease is good, so that only fences and journals keep it out), has gone on, or is ahead of the others' by then.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from chaos.crash import Undisturbed, undisturbed
+from chaos.crash import Undisturbed, places, undisturbed
 from chaos.gate import Gate, Outward
-from chaos.oracle import judge_quiet
 from chaos.play import Play
 from chaos.sections import Effort, Section, sample
-from chaos.story import FOREIGN
+from chaos.stories import CHANGES, REQUESTS
 from chaos.sync_session import SyncSession
 from chaos.verdict import shortened
 from chaos.world import SETTINGS, World, differences
+from chaos.writes import SENT
 from kubesync.aws.lease import LeaseTable
 from kubesync.aws.store import AUDIT, Key
 from kubesync.domain.errors import ErrorCode
@@ -29,39 +29,60 @@ from support.manual_clock import ManualClock
 
 WORKS = ("goes on with the story", "changes and changes back", "finds what was under way undone", "does nothing")
 WAKES = ("while the new one is the master", "after it has ended", "while a third is the master", "while it takes over")
-_SHORT_CASES, _SHORT_SENDERS = 65, 30
+CLOCKS = ("stopped", "right", "ahead")
+_AHEAD_SECONDS = 20.0
+_SHORT_CASES, _SHORT_SENDERS, _SHORT_REQUESTS = 55, 25, 25
 _BOUND_SECONDS = 60.0
 _EPOCH = Key("control", "lease", "epoch")
 
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Pause at a call of the undisturbed run. ``work`` and ``wake`` index the tables above; ``blind``: its clock stops too."""
+    """Pause at a call of the undisturbed run. ``work``, ``wake`` and ``clock`` index the tables above."""
 
     seed: int
     call: int
     before: bool
     work: int
     wake: int
-    blind: bool
+    clock: int
+    story: str = CHANGES
 
 
 def cases(effort: Effort) -> Sequence[Overlap]:
     chance = random.Random(effort.seed)
-    made = [
-        Overlap(effort.seed, n, before, work, chance.randrange(len(WAKES)), chance.random() < 0.75)
-        for n in range(1, len(undisturbed(effort.seed).calls) + 1)
+    seed = effort.seed
+    changes = _of_story(seed, CHANGES, chance)
+    requests = _of_story(seed, REQUESTS, chance)
+    if not effort.short:
+        return [*changes, *requests]
+    # Paused right before a batch is sent: only the journal keeps such a one out.
+    calls = undisturbed(seed).calls
+    senders = [c for c in changes if c.before and CLOCKS[c.clock] == "stopped" and calls[c.call - 1].kind == SENT]
+    return [
+        *sample(senders, _SHORT_SENDERS, seed),
+        *sample(changes, _SHORT_CASES, seed),
+        *sample(requests, _SHORT_REQUESTS, seed),
+    ]
+
+
+def _of_story(seed: int, name: str, chance: random.Random) -> list[Overlap]:
+    known = undisturbed(seed, name)
+    ends = [at for at, _ in known.begins[1:]]
+    # One that the story kills makes no call after its last one.
+    never = {end for end, report in zip(ends, known.end.reports, strict=False) if report is None}
+    return [
+        Overlap(seed, n, before, work, chance.randrange(len(WAKES)), chance.choice((0, 0, 0, 0, 1, 2)), name)
+        for n in places(seed, name)
         for before in (True, False)
+        if before or n not in never
         for work in chance.sample(range(len(WORKS)), 2)
     ]
-    if not effort.short:
-        return made
-    # Paused right before a batch is sent: only the journal keeps such a one out.
-    batches = {
-        n for n, call in enumerate(undisturbed(effort.seed).calls, 1) if call.writes and call.service == "route53"
-    }
-    senders = [case for case in made if case.before and case.call in batches and case.blind]
-    return [*sample(senders, _SHORT_SENDERS, effort.seed), *sample(made, _SHORT_CASES, effort.seed)]
+
+
+def fault(case: object) -> str:
+    assert isinstance(case, Overlap)
+    return f"the new master {WORKS[case.work]}: clock {CLOCKS[case.clock]}"
 
 
 class PausedSession:
@@ -73,6 +94,8 @@ class PausedSession:
         self.clock = ManualClock(monotonic=play.world.clock.monotonic(), epoch=play.world.clock.epoch())
         self.position = play.position
         self._play = play
+        self._recovery = play.recovery
+        self._lingering = play.linger
         self._pause_at = call
         self._stands = threading.Event()
         self._go_on = threading.Event()
@@ -109,7 +132,7 @@ class PausedSession:
 
     def _run(self) -> None:
         try:
-            self.report = self._play.world.run(self._session, self.gate)
+            self.report = self._play.world.run(self._session, self.gate, self._recovery)
         except BaseException as error:  # noqa: BLE001 - raised again where it is awaited
             self._failure = error
         self._stands.set()
@@ -123,6 +146,9 @@ class PausedSession:
         if self._go_on.is_set():  # what it would still do: a few rounds, each sees what happened meanwhile
             self._rounds_left -= 1
             return self._rounds_left > 0
+        if self._lingering:
+            self._lingering = False
+            return True
         before = self._play.world.clock.monotonic()
         moving_on = self._play.advance(self.gate)
         self.clock.advance(self._play.world.clock.monotonic() - before)
@@ -131,7 +157,7 @@ class PausedSession:
 
 def play(case: object) -> list[str]:
     assert isinstance(case, Overlap)
-    known: Undisturbed = undisturbed(case.seed)
+    known: Undisturbed = undisturbed(case.seed, case.story)
     offset, begin = next((at, p) for at, p in reversed(known.begins) if at < case.call)
     tried = begin.copy()
     world = tried.world
@@ -149,12 +175,15 @@ def play(case: object) -> list[str]:
         _undo(world, live_before)
         tried.position = begin.position
     woken: list[str] = []
+    ends: list[SessionReport] = []
 
     def wake() -> None:
-        if not case.blind:
-            old.clock.advance(60.0)
+        if CLOCKS[case.clock] != "stopped":
+            behind = max(0.0, world.clock.monotonic() - old.clock.monotonic())
+            old.clock.advance(behind + (_AHEAD_SECONDS if CLOCKS[case.clock] == "ahead" else 0.0))
         before, accepted = world.store.dump(), len(world.route53.accepted)
         report = old.wake()
+        ends.append(report)
         if master or report.epoch == 0:
             # A batch may land until the one who takes over has swapped the zone's journal: it is settled then.
             late = len(world.route53.accepted) if WAKES[case.wake] == WAKES[3] else accepted
@@ -162,13 +191,19 @@ def play(case: object) -> list[str]:
             if report.code != ErrorCode.NOT_MASTER or report.clean:
                 woken.append(f"the old master ended with {report.ended}, clean={report.clean}")
 
-    _take_over(tried, case, wake)
+    new = _take_over(tried, case, wake)
+    if not ends:
+        woken.append("the old master was never woken: the new one made no such call")
+    # One that had not been master yet, with a clock that is ahead, may find the lease expired, and take it rightly.
+    usurped = any(not master and end.epoch > new.epoch for end in ends)
+    if new.code != ErrorCode.MAX_RUNTIME and not (usurped and new.code == ErrorCode.NOT_MASTER):
+        woken.append(f"the new master ended with {new.ended}: {new.message}")
     tried.to_the_end()
-    lines = [*woken, *judge_quiet(world, FOREIGN)]
+    lines = [*woken, *tried.judge()]
     return [f"paused at {where}: {line}" for line in shortened(lines)]
 
 
-def _take_over(play: Play, case: Overlap, wake: Callable[[], None]) -> None:
+def _take_over(play: Play, case: Overlap, wake: Callable[[], None]) -> SessionReport:
     when, work = WAKES[case.wake], WORKS[case.work]
     gate = Gate("the new master")
     rounds = 0
@@ -193,24 +228,16 @@ def _take_over(play: Play, case: Overlap, wake: Callable[[], None]) -> None:
 
         def strike(call: Outward) -> None:
             nonlocal struck
-            if (
-                not struck
-                and "swap" not in call.what
-                and call.what.startswith("query")
-                and "checkpoint" not in call.what
-            ):
-                fenced = sum("fence" in c.what and c.writes for c in gate.calls)
-                if fenced >= len(play.world.clusters):
-                    struck = True
-                    play.world.outside()
-                    wake()
-                    play.world.enter(gate)
+            if not struck and not call.writes and any(c.kind == "fence raised" for c in gate.calls):
+                struck = True
+                play.world.outside()
+                wake()
+                play.world.enter(gate)
 
         gate.on_before = strike
     report = play.world.run(play.world.new_session(gate, drive), gate)
     play.reports.append(report)
     assert report is not None
-    assert report.code == ErrorCode.MAX_RUNTIME, report
     if when == WAKES[1]:
         wake()
     elif when == WAKES[2]:
@@ -227,14 +254,15 @@ def _take_over(play: Play, case: Overlap, wake: Callable[[], None]) -> None:
             return seen < 3
 
         play.reports.append(play.world.run(play.world.new_session(third, look_on), third))
+    return report
 
 
 def _works(play: Play, work: str, rounds: int, gate: Gate) -> bool:
     """What the new master meets in its rounds. False: that was all."""
     if work == WORKS[0]:
-        if rounds > 3 or play.position >= len(play.story):
+        step = play.step
+        if rounds > 3 or step is None or not step.in_session:
             return rounds <= 1
-        step = play.story[play.position]
         play.position += 1
         step.happen(play.world)
         return True
@@ -288,4 +316,4 @@ def _harmless(key: Key) -> bool:
     return key == _EPOCH or (key.table == AUDIT and key.partition == "sessions")
 
 
-SECTION = Section(2, "a paused master wakes up after another took over", "I2", cases, play)
+SECTION = Section(2, "a paused master wakes up after another took over", "I2", cases, play, fault=fault)

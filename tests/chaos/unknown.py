@@ -10,24 +10,34 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chaos.crash import undisturbed
+from chaos.crash import places, undisturbed
 from chaos.gate import Gate, Outward
 from chaos.play import Play
 from chaos.sections import Effort, Section, sample
+from chaos.stories import CHANGES, STORIES
 from chaos.verdict import judge, shortened
 from chaos.world import World
+from chaos.writes import RECORD, SENT, SWAPPED
 from kubesync.aws.upstreams import UpstreamTable
 from kubesync.domain.errors import (
     KubesyncError,
     StoreBusyError,
     StoreOutcomeUnknownError,
+    StoreUnavailableError,
     ZoneOutcomeUnknownError,
     ZoneThrottledError,
+    ZoneUnavailableError,
 )
 from support.memory_store import LandLater
 
 DONE, NOT_DONE, REFUSED, LATER, ORPHANED = "done", "not done", "throttled", "lands later", "lands after a hand-over"
-_SHORT_CASES, _SHORT_ORPHANS = 70, 40
+UNREACHED, FORGOTTEN = "not reached", "lands when its token is forgotten"
+_EVERY_READ = 3  # between two writes it makes little difference which read is throttled
+EFFECTS = (DONE, NOT_DONE, UNREACHED, LATER, ORPHANED)
+_SHORT_OF_EACH, _SHORT_BATCHES, _SHORT_OTHERS = 2, 12, 10
+_FORGOTTEN_AFTER = (5, 20, 60)
+# Transactions whose every item is conditional on what its sender had read.
+_WHOLE = (RECORD, "batch announced", "batch closed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +45,8 @@ class Unanswered:
     """A write of the undisturbed run, by its number, that gets no answer.
 
     ``times``: so many writes to the same service in a row. ``lands_after``: it takes effect before the so many-th call that follows it;
-    with ORPHANED its sender is killed, and the calls of the next session count.
+    with ORPHANED its sender is killed, and the calls of the next session count. With FORGOTTEN it is repeated and lands, and then lands
+    again after DynamoDB has forgotten its token (ten minutes): only its own conditions are left to refuse it.
     """
 
     seed: int
@@ -43,26 +54,58 @@ class Unanswered:
     outcome: str
     times: int = 1
     lands_after: int = 0
+    story: str = CHANGES
 
 
 def cases(effort: Effort) -> Sequence[Unanswered]:
-    seed = effort.seed
+    made = [case for name in STORIES for case in _of_story(effort.seed, name)]
+    return _sampled(made, effort.seed) if effort.short else made
+
+
+def _of_story(seed: int, name: str) -> list[Unanswered]:
     made: list[Unanswered] = []
-    for number, call in enumerate(undisturbed(seed).calls, 1):
-        if not call.writes:
-            made.append(Unanswered(seed, number, REFUSED))
+    for number in places(seed, name):
+        call = undisturbed(seed, name).calls[number - 1]
+        if call.service == "kubernetes":
             continue
-        made += [Unanswered(seed, number, outcome) for outcome in (DONE, NOT_DONE, REFUSED)]
-        made += [Unanswered(seed, number, outcome, times=3) for outcome in (DONE, NOT_DONE)]
-        made += [Unanswered(seed, number, LATER, lands_after=after) for after in (1, 2, 5)]
-        made += [Unanswered(seed, number, LATER, times=3, lands_after=4)]
-        made += [Unanswered(seed, number, ORPHANED, lands_after=after) for after in (1, 4, 10, 16, 22, 35)]
-    if not effort.short:
-        return made
-    # Batches that land under the next master are what journals are for: they must not be missed by chance.
-    batches = {n for n, call in enumerate(undisturbed(seed).calls, 1) if call.writes and call.service == "route53"}
-    orphans = [case for case in made if case.outcome == ORPHANED and case.call in batches]
-    return [*sample(orphans, _SHORT_ORPHANS, seed), *sample(made, _SHORT_CASES, seed)]
+        if call.writes or number % _EVERY_READ == 0:
+            made.append(Unanswered(seed, number, REFUSED, story=name))
+        if not call.writes:
+            continue
+        for outcome in (DONE, NOT_DONE):
+            made += [Unanswered(seed, number, outcome, times, story=name) for times in (1, 3)]
+        made += [Unanswered(seed, number, LATER, 1, after, name) for after in (1, 2, 5)]
+        made += [Unanswered(seed, number, LATER, 3, 4, name)]
+        made += [Unanswered(seed, number, UNREACHED, times, story=name) for times in (1, 3)]
+        if call.kind in _WHOLE:
+            made += [Unanswered(seed, number, FORGOTTEN, 1, after, name) for after in _FORGOTTEN_AFTER]
+        # Where a batch of the last master lands among the calls of the next one makes all the difference.
+        afters = (1, 4, 10, 16, 22, 35) if "batch" in call.kind or call.kind == SWAPPED else (1, 10, 22)
+        made += [Unanswered(seed, number, ORPHANED, 1, after, name) for after in afters]
+    return made
+
+
+def _sampled(made: Sequence[Unanswered], seed: int) -> list[Unanswered]:
+    """Every kind of write with every effect, and of those to Route 53 more: they are what journals are for."""
+    by_fault: dict[tuple[str, str], list[Unanswered]] = {}
+    for case in made:
+        by_fault.setdefault((_kind(case), case.outcome), []).append(case)
+    found: list[Unanswered] = []
+    for (kind, outcome), some in by_fault.items():
+        if outcome in EFFECTS and kind:
+            found += sample(some, _SHORT_BATCHES if kind in (SENT, SWAPPED) else _SHORT_OF_EACH, seed)
+    # Where a key's item is all that a transaction writes, its version is all that refuses it: few are such, so all are tried.
+    found += [c for c in made if c.outcome == FORGOTTEN and _kind(c) == RECORD and c.lands_after == _FORGOTTEN_AFTER[1]]
+    return [*found, *sample([case for case in made if case.outcome == REFUSED], _SHORT_OTHERS, seed)]
+
+
+def _kind(case: Unanswered) -> str:
+    return undisturbed(case.seed, case.story).calls[case.call - 1].kind
+
+
+def fault(case: object) -> str:
+    assert isinstance(case, Unanswered)
+    return f"{_kind(case) or 'read'}: {case.outcome}"
 
 
 class _Strike:
@@ -92,6 +135,8 @@ class _Strike:
 
     def land(self) -> None:
         """Whatever is on its way arrives: refused, where it comes too late."""
+        if self._case.outcome == FORGOTTEN:
+            self._world.store._landed.clear()
         if self._world.route53.delayed:
             self._world.route53.land()
         elif self._world.store.in_flight:
@@ -115,6 +160,8 @@ class _Strike:
             return
         if outcome == NOT_DONE:
             raise _unknown(call)
+        if outcome == UNREACHED:
+            raise _unreached(call)
         if outcome == REFUSED:
             raise _throttled(call)
         if outcome == ORPHANED:
@@ -134,18 +181,22 @@ def _unknown(call: Outward) -> KubesyncError:
     return StoreOutcomeUnknownError(text) if call.service == "dynamodb" else ZoneOutcomeUnknownError(text)
 
 
+def _unreached(call: Outward) -> KubesyncError:
+    """Denied, or no connection: not done, and nobody is told to try again."""
+    text = "not reached, or access is denied"
+    return StoreUnavailableError(text) if call.service == "dynamodb" else ZoneUnavailableError(text)
+
+
 def _throttled(call: Outward) -> Exception:
     return StoreBusyError("throttled") if call.service == "dynamodb" else ZoneThrottledError("throttled")
 
 
 def play(case: object) -> list[str]:
     assert isinstance(case, Unanswered)
-    wanted = undisturbed(case.seed)
+    wanted = undisturbed(case.seed, case.story)
     offset, begin = next((at, p) for at, p in reversed(wanted.begins) if at < case.call)
     tried = begin.copy()
     strike = _Strike(tried.world, case, case.call - offset)
-    if wanted.calls[case.call - 1].service == "kubernetes":
-        return []
     gate = tried.one_session(strike.sender)
     tried.to_the_end(strike.follower)
     while tried.world.store.in_flight or tried.world.route53.delayed:
@@ -190,4 +241,4 @@ def _changes(world: World) -> Counter[str]:
     )
 
 
-SECTION = Section(3, "a write gets no answer: done, not done, or landing later", "I1 I2 I3", cases, play)
+SECTION = Section(3, "a write gets no answer: done, not done, or landing later", "I1 I2 I3", cases, play, fault=fault)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from chaos.sections import Effort, Section, sample
+from chaos import minutes
+from chaos.sections import Effort, Outcome, Section, sample
 from integration.weather import scenarios_absence as absence
 from integration.weather import scenarios_bad_objects as bad_objects
 from integration.weather import scenarios_isolation as isolation
@@ -57,19 +58,28 @@ _PLAYS: Final[Mapping[str, Callable[..., Any]]] = {
     "dynamodb throttles at the start": partial(storms.play_dynamodb, at_start=True),
     "unprocessed keys": storms.play_unprocessed,
     "api server throttles": storms.play_api_server,
+    "a minute of throttling": minutes.play_minute,
+    "a minute of 429": minutes.play_busy_server,
     "token repeated": secrets.play_repeated,
 }
 
 
-def play(case: object) -> list[str]:
+def play(case: object) -> Outcome:
     """Play a scenario; what it asserts in vain is a violation. Its stack looks for leaked credentials when it ends (I8)."""
     assert isinstance(case, Case)
     try:
-        _PLAYS[case.scenario](*case.arguments)
+        said = _PLAYS[case.scenario](*case.arguments)
     except AssertionError as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
-        return [f"{where.name}:{where.lineno}: {str(error)[:300] or where.line}"]
-    return []
+        return Outcome([f"{where.name}:{where.lineno}: {str(error)[:300] or where.line}"])
+    return Outcome([], said if isinstance(said, str) else "")
+
+
+def fault(case: object) -> str:
+    """The scenario; where it has a title of its own, by that."""
+    assert isinstance(case, Case)
+    words = [argument for argument in case.arguments if isinstance(argument, str)]
+    return f"{case.scenario}, {words[0]}" if words and case.scenario not in ("watched", "listed") else case.scenario
 
 
 def _some(cases: Sequence[Case], effort: Effort, most: int = _SHORT) -> Sequence[Case]:
@@ -106,7 +116,9 @@ def _absence(effort: Effort) -> Sequence[Case]:
     cases += [Case("restored", (watching,)) for watching in (True, False)]
     cases += [Case("came and went", (when,)) for when in ("between sessions", "between list and watch")]
     cases += [Case("large absence", (12, missing)) for missing in (4, 5, 11)]
-    return _some([*cases, Case("endpoints denied")], effort)
+    # Whatever else is sampled: a list of the same cluster that lacks most objects is what the guard alone is for.
+    large = [Case("large absence", (12, 11))] if effort.short else []
+    return [*large, *_some([*cases, Case("endpoints denied")], effort)]
 
 
 def _silence(effort: Effort) -> Sequence[Case]:
@@ -121,7 +133,14 @@ def _storms(effort: Effort) -> Sequence[Case]:
     cases += [Case("dynamodb throttles at the start", (1.0, seed)) for seed in seeds]
     cases += [Case("unprocessed keys", (seed,)) for seed in seeds]
     cases += [Case("api server throttles", (verb, after)) for verb in ("list", "watch") for after in (None, 1, 2)]
-    return _some(cases, effort, most=2)
+    minute = [Case("a minute of 429", (verb, after)) for verb in ("list", "watch") for after in (None, 1, 5)]
+    minute += [
+        Case("a minute of throttling", (service, probability, session, seed))
+        for service, probability in (("route53", 1.0), ("dynamodb", 1.0), ("dynamodb", 0.5))
+        for session in range(4)
+        for seed in [effort.seed]
+    ]
+    return [*_some(minute, effort, most=4), *_some(cases, effort, most=2)]
 
 
 def _secrets(effort: Effort) -> Sequence[Case]:
@@ -129,10 +148,10 @@ def _secrets(effort: Effort) -> Sequence[Case]:
 
 
 SECTIONS: Final = (
-    Section(5, "bad objects among good ones", "I4", _bad_objects, play),
-    Section(6, "a change, zone or cluster in trouble", "I3 I4 I8", _isolation, play, workers=2),
-    Section(7, "absence that is none", "I5 I8", _absence, play, workers=2),
-    Section(8, "connections that die silently", "I1 I8", _silence, play, workers=2),
-    Section(9, "throttling", "I1 I8", _storms, play, workers=2),
-    Section(11, "tokens that are repeated", "I8", _secrets, play, workers=2),
+    Section(5, "bad objects among good ones", "I4", _bad_objects, play, fault=fault),
+    Section(6, "a change, zone or cluster in trouble", "I3 I4 I8", _isolation, play, workers=2, fault=fault),
+    Section(7, "absence that is none", "I5 I8", _absence, play, workers=2, fault=fault),
+    Section(8, "connections that die silently", "I1 I8", _silence, play, workers=2, fault=fault),
+    Section(9, "throttling", "I1 I8", _storms, play, workers=2, fault=fault),
+    Section(11, "tokens that are repeated", "I8", _secrets, play, workers=2, fault=fault),
 )

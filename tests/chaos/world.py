@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from chaos.cluster import ScriptedCluster, ScriptedConnector
 from chaos.gate import Gate, Killed
 from chaos.sync_session import Drive, SyncKeeper, SyncSession
+from chaos.writes import kind_of
 from chaos.zones import GatedZones, MemoryRoute53
 from kubesync.aws.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.lease import LeaseTable
 from kubesync.aws.state import StateTable
-from kubesync.aws.store import CONTROL, STATE, Item, Key
+from kubesync.aws.store import CONTROL, KEY_ATTRIBUTES, STATE, Item, Key
+from kubesync.aws.store_calls import StoreCalls
 from kubesync.aws.upstreams import UpstreamTable
 from kubesync.domain.errors import KubesyncError
 from kubesync.session.lease_keeper import LeaseTimes
 from kubesync.session.master import MasterParts
+from kubesync.session.recovery import RecoveryRequest
 from kubesync.session.report import SessionReport
 from kubesync.settings import Settings
 from support.manual_clock import ManualClock
@@ -35,7 +38,8 @@ class _Gated:
         self._world = world
 
     def before(self, call: Call) -> None:
-        self._world.gate.before("dynamodb", _describe(call), writes=bool(call.actions))
+        kind = kind_of(call.actions)
+        self._world.gate.before("dynamodb", _describe(call), writes=bool(call.actions), kind=kind)
 
     def after(self, call: Call) -> None:
         gate = self._world.gate
@@ -50,13 +54,16 @@ def _describe(call: Call) -> str:
 
 @dataclass
 class World:
-    """The outside of all sessions. ``gate`` belongs to the process that runs now."""
+    """The outside of all sessions. ``gate`` belongs to the process that runs now. ``drip``: see ``ScriptedReflector``."""
 
     clusters: dict[str, ScriptedCluster]
     route53: MemoryRoute53
     clock: ManualClock = field(default_factory=ManualClock)
     sessions: int = 0
     gate: Gate = field(default_factory=lambda: Gate("nobody"))
+    drip: bool = False
+    session_type: ClassVar[type[SyncSession]] = SyncSession
+    connector_type: ClassVar[type[ScriptedConnector]] = ScriptedConnector
 
     def __post_init__(self) -> None:
         self.store = MemoryStore(clock=self.clock)
@@ -65,7 +72,7 @@ class World:
         """A world of its own that stands as this one does now."""
         clock = ManualClock(monotonic=self.clock.monotonic(), epoch=self.clock.epoch())
         clusters = {name: cluster.copy() for name, cluster in self.clusters.items()}
-        made = World(clusters, self.route53.copy(), clock, self.sessions)
+        made = World(clusters, self.route53.copy(), clock, self.sessions, drip=self.drip)
         copy_tables(self.store, made.store)
         return made
 
@@ -76,19 +83,20 @@ class World:
         own = clock or self.clock
         session_id = f"session-{self.sessions}"
         keeper = SyncKeeper(LeaseTable(self.store, SETTINGS.shard), session_id, LEASE, own)
-        parts = MasterParts(
-            self.store, GatedZones(self.route53, gate), ScriptedConnector(self.clusters, gate), SETTINGS, own
-        )
-        session = SyncSession(parts, keeper, session_id)
+        connector = self.connector_type(self.clusters, gate)
+        connector.drip = self.drip
+        parts = MasterParts(self.store, GatedZones(self.route53, gate), connector, SETTINGS, own, StoreCalls())
+        session = self.session_type(parts, keeper, session_id)
         session.drive = drive
         return session
 
-    def run(self, session: SyncSession, gate: Gate) -> SessionReport | None:
+    def run(self, session: SyncSession, gate: Gate, recovery: RecoveryRequest | None = None) -> SessionReport | None:
         """Run a process to its end. None: it was killed."""
         self.gate = gate
         self.store.faults = _Gated(self)
+        self.store.counted = session._parts.counted
         try:
-            return session.run()
+            return session.run(recovery=recovery)
         except (Killed, KubesyncError):  # killed, or ended by an error that its caller sees: the next one goes on
             return None
         finally:
@@ -112,6 +120,20 @@ class World:
         else:
             table.put(known.model_copy(update=changes))
         LeaseTable(self.store, SETTINGS.shard).signal()
+
+    def configured(self) -> list[ClusterConfig]:
+        """The clusters that are registered."""
+        return list(ClusterTable(self.store).all())
+
+    def epoch(self) -> int:
+        """The last one that was drawn, as the tables know it."""
+        item = self.store.dump().get(Key(CONTROL, "lease", "epoch"))
+        return 0 if item is None else int(str(item["value"]))
+
+    def register(self, config: ClusterConfig) -> None:
+        """Register a cluster as it was, in tables that do not know it."""
+        fields = ClusterConfig.model_fields.keys() - {"name", "revision"}
+        self.configure(config.name, **{field: getattr(config, field) for field in sorted(fields)})
 
     # --- what stands ---
 
@@ -163,6 +185,10 @@ def _of_control(key: Key, item: Item) -> dict[str, object]:
         return {f"{key.partition} {sort}": (item["resource_version"], item["generation"], item["revision"])}
     if sort == "identity":
         return {f"{key.partition} identity": item["uid"]}
+    if key.partition.startswith("zones#") and item["problem"]:
+        return {f"problem noted of zone {sort}": item["problem"]}
+    if key.partition.startswith("named-marks#"):
+        return {f"note {sort}": "to be composed"}
     if key.partition.startswith("inflight#"):
         return {f"inflight {sort}": item.get("batch", "a slice that was left behind")}
     return {}
@@ -182,11 +208,12 @@ def _short(value: object) -> str:
     return text if len(text) <= 1500 else text[:1500] + "…"
 
 
-def copy_tables(source: MemoryStore, target: MemoryStore) -> None:
-    """Fill a store with what another one holds. Stored items are never changed in place, so they are shared."""
-    target._tables = {
+def copy_tables(source: MemoryStore, target: MemoryStore, tables: Collection[str] = tuple(KEY_ATTRIBUTES)) -> None:
+    """Make tables of a store what they are in another one. Stored items are never changed in place, so they are shared."""
+    target._tables |= {
         table: {partition: _Partition(dict(rows.items), list(rows.order)) for partition, rows in partitions.items()}
         for table, partitions in source._tables.items()
+        if table in tables
     }
     target._landed = dict(source._landed)
     target.in_flight = list(source.in_flight)

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from chaos.gate import Gate
+from chaos.writes import SENT, SWAPPED
 from kubesync.aws.route53_names import canonical_values, from_route53, to_route53
 from kubesync.aws.zones import BatchChange
 from kubesync.domain.errors import BatchRefusedError, ZoneOutcomeUnknownError, ZoneUnavailableError
 from kubesync.domain.records import AliasTarget, RecordKey, RecordSet, Zone
-from kubesync_local.route53.model import Alias, Change, Limits, SetKey, StoredSet
-from kubesync_local.route53.zone import Account, HostedZone, RefusedError
+from kubesync_local.route53.model import Alias, Change, Element, Limits, SetKey, StoredSet
+from kubesync_local.route53.zone import Account, HostedZone, RefusedError, Vpc
 from support.memory_store import LandLater
 
 
@@ -38,21 +39,25 @@ class Delayed:
 
 
 class MemoryRoute53:
-    """The zones of an account, what was accepted in which order, and batches that are still on their way."""
+    """The zones of an account, what was accepted in which order, and batches that are still on their way.
+
+    ``denied``: zones that nobody may change for now.
+    """
 
     def __init__(self) -> None:
         self.accepted: list[Accepted] = []
         self.delayed: list[Delayed] = []
+        self.denied: frozenset[str] = frozenset()
         self._account = Account(Limits())
 
-    def create(self, zone_id: str, name: str) -> None:
-        """Make a public hosted zone."""
-        self._account.create(name + ".", zone_id, None, "", zone_id)
+    def create(self, zone_id: str, name: str, *, private: bool = False) -> None:
+        """Make a hosted zone."""
+        self._account.create(name + ".", zone_id, Vpc("eu-west-1", "vpc-1") if private else None, "", zone_id)
 
     def copy(self) -> MemoryRoute53:
         """A world of its own that stands as this one does now."""
         made = MemoryRoute53()
-        made.accepted, made.delayed = list(self.accepted), list(self.delayed)
+        made.accepted, made.delayed, made.denied = list(self.accepted), list(self.delayed), self.denied
         for zone in self._account.zones():
             twin: HostedZone = copy.copy(zone)
             # Sets at a name are replaced as a whole, never changed in place.
@@ -62,6 +67,8 @@ class MemoryRoute53:
 
     def change(self, zone_id: str, changes: Sequence[BatchChange], comment: str, session: str) -> None:
         """Apply a batch, or raise BatchRefusedError or ZoneUnavailableError."""
+        if zone_id in self.denied:
+            raise ZoneUnavailableError(f"AccessDenied: zone {zone_id} may not be changed")
         try:
             self._account.change(zone_id, [_change(change) for change in changes])
         except RefusedError as refused:
@@ -93,15 +100,11 @@ class MemoryRoute53:
     def records(self, zone_id: str) -> dict[RecordKey, RecordSet]:
         """Everything in a zone, in listing order."""
         page = self._account.page(zone_id, None, 1_000_000)
-        return {RecordKey(zone_id, from_route53(s.key.name), s.key.type): _record_set(s) for s in page.sets}
+        return {_record_key(zone_id, s): _record_set(s) for s in page.sets}
 
     def at_name(self, zone_id: str, name: str) -> dict[RecordKey, RecordSet]:
         page = self._account.page(zone_id, SetKey(to_route53(name), ""), 20)
-        return {
-            RecordKey(zone_id, from_route53(s.key.name), s.key.type): _record_set(s)
-            for s in page.sets
-            if s.key.name == to_route53(name)
-        }
+        return {_record_key(zone_id, s): _record_set(s) for s in page.sets if s.key.name == to_route53(name)}
 
     @property
     def ids(self) -> list[str]:
@@ -123,7 +126,9 @@ class GatedZones:
 
     def change(self, zone_id: str, changes: Sequence[BatchChange], comment: str = "") -> None:
         try:
-            call = self._gate.before("route53", f"ChangeResourceRecordSets {zone_id} ({len(changes)})", writes=True)
+            kind = SWAPPED if "takes over" in comment else SENT
+            what = f"ChangeResourceRecordSets {zone_id} ({len(changes)})"
+            call = self._gate.before("route53", what, writes=True, kind=kind)
         except LandLater:
             self._route53.delayed.append(Delayed(zone_id, self._gate.name, tuple(changes), comment))
             raise ZoneOutcomeUnknownError("no answer: the batch is on its way") from None
@@ -148,7 +153,13 @@ def _change(change: BatchChange) -> Change:
     alias = None
     if wanted.alias is not None:
         alias = Alias(wanted.alias.zone_id, to_route53(wanted.alias.name), wanted.alias.evaluate_health)
-    return Change(change.action, StoredSet(SetKey(name, change.key.type), wanted.ttl, wanted.values, alias), name)
+    key = SetKey(name, change.key.type, change.key.identifier)
+    routing = () if wanted.weight is None else (Element("Weight", str(wanted.weight)),)
+    return Change(change.action, StoredSet(key, wanted.ttl, wanted.values, alias, routing), name)
+
+
+def _record_key(zone_id: str, stored: StoredSet) -> RecordKey:
+    return RecordKey(zone_id, from_route53(stored.key.name), stored.key.type, stored.key.identifier)
 
 
 def _record_set(stored: StoredSet) -> RecordSet:
@@ -157,4 +168,5 @@ def _record_set(stored: StoredSet) -> RecordSet:
         stored.ttl,
         canonical_values(stored.key.type, stored.values),
         None if alias is None else AliasTarget(alias.zone_id, from_route53(alias.name), alias.evaluate_health),
+        weight=next((int(element.text) for element in stored.routing if element.tag == "Weight"), None),
     )

@@ -6,10 +6,12 @@ from typing import Final
 
 from mutation.mutant import Mutant
 
-_REFUSALS = "unit/session/test_zone_writer_refusals.py::"
+_MANY_NAMES = "integration/session/test_zone_writer_many_names.py::"
 _CHANGES = "unit/session/test_recorder_changes.py::"
-_DURABILITY = "unit/session/test_recorder_durability.py::"
+_DURABILITY = "integration/session/test_recorder_durability.py::"
+_SECTIONS = "integration/session/test_recorder_sections.py::"
 _LISTS = "unit/session/test_recorder_lists.py::"
+_SCOPED = "unit/session/test_scope_lists.py::"
 _OBJECTS = "unit/kubernetes/test_wire_objects.py::"
 _REFLECTOR = "integration/kubernetes/test_reflector.py::"
 _TRANSPORT = "integration/kubernetes/test_transport.py::"
@@ -24,6 +26,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         old="        problem = None if deleted else _problem(error)\n",
         new="        raise\n",
         caught_by=(_OBJECTS + "test_object_that_cannot_be_understood_is_a_problem_on_its_key_i4",),
+        section=5,
     ),
     Mutant(
         name="bad-item-ends-its-list",
@@ -50,7 +53,8 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         file="session/refusals.py",
         old="        return Isolation((), halves(units))\n",
         new='        found = dict.fromkeys(range(len(units)), "refused")\n',
-        caught_by=(_REFUSALS + "test_i4_culprits_that_no_message_explains_are_found_in_k_log_n_batches",),
+        caught_by=(_MANY_NAMES + "test_i4_culprits_that_no_message_explains_are_found_in_k_log_n_batches",),
+        section=6,
     ),
     # --- I5: absence is proven ---
     Mutant(
@@ -61,6 +65,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         old="    if live >= GUARD_MINIMUM_OBJECTS and absent > GUARD_SHARE * live:\n",
         new="    if live < 0:\n",
         caught_by=(_LISTS + "test_guard_holds_deletions_beyond_30_percent_of_10_or_more_i5",),
+        section=7,
     ),
     Mutant(
         name="no-identity-guard",
@@ -70,6 +75,27 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         old="    if not same_cluster:\n",
         new="    if live < 0:\n",
         caught_by=(_LISTS + "test_list_of_another_cluster_deletes_nothing_until_forced_i5",),
+    ),
+    Mutant(
+        name="identity-not-asked-for",
+        without="a cluster whose list of Services does not show its identity is not asked for it",
+        invariants="I5",
+        file="session/recorder.py",
+        old="        if not content.snapshots or (self._ledger.shows_identity if listed else self._ledger.identity is None):\n",
+        new="        if not content.snapshots or listed or self._ledger.identity is None:\n",
+        caught_by=(
+            _SCOPED + "test_changed_selector_at_another_cluster_deletes_nothing_i5",
+            _SCOPED + "test_cluster_that_does_not_show_its_identity_is_asked_for_it_i5",
+        ),
+    ),
+    Mutant(
+        name="deletion-outlives-a-list",
+        without="a deletion that was inferred from a list stands although a later list holds the object",
+        invariants="I5",
+        file="domain/merge.py",
+        old="    if not state.tombstoned:\n",
+        new="    if state:\n",
+        caught_by=(_SCOPED + "test_changed_selector_takes_away_whatever_it_leaves_out_and_nothing_is_held_i5",),
     ),
     Mutant(
         name="newer-part-is-absent",
@@ -94,9 +120,18 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="endpoints that were never listed count as empty",
         invariants="I5",
         file="session/planner.py",
-        old="seen.endpoints(source) if views[source].whole else None",
+        old="seen.endpoints(source) if source in whole else None",
         new="seen.endpoints(source)",
         caught_by=(_LISTS + "test_unknown_is_not_empty_while_endpoints_were_never_listed_i5",),
+    ),
+    Mutant(
+        name="whole-before-it-is-recorded",
+        without="a view counts as whole as soon as the recording of its list begins",
+        invariants="I5",
+        file="session/recorder.py",
+        old="                view.broken = False\n",
+        new="                view.whole, view.broken = True, False\n",
+        caught_by=(_SECTIONS + "test_i5_endpoints_that_are_being_listed_are_not_taken_for_empty_in_between",),
     ),
     # --- I6 and I7: writes and reads in proportion to change ---
     Mutant(
@@ -113,8 +148,8 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="windows without effect move their checkpoint every time",
         invariants="I6",
         file="session/recorder.py",
-        old="        due = flush or any(\n",
-        new="        due = bool(now) or any(\n",
+        old="        now = self._means.clock.monotonic()\n        return any(\n",
+        new="        now = self._means.clock.monotonic()\n        return bool(now) or any(\n",
         caught_by=(_CHANGES + "test_windows_without_effect_move_the_checkpoint_every_30_seconds_i6",),
     ),
     Mutant(

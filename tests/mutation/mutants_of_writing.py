@@ -10,9 +10,11 @@ _TRANSACTOR = "unit/session/test_transactor.py::"
 _WRITER = "unit/session/test_zone_writer.py::"
 _REFUSALS = "unit/session/test_zone_writer_refusals.py::"
 _CHANGES = "unit/session/test_recorder_changes.py::"
-_DURABILITY = "unit/session/test_recorder_durability.py::"
+_DURABILITY = "integration/session/test_recorder_durability.py::"
 _RENEWAL = "unit/session/test_lease_keeper_renewal.py::"
 _MERGE = "unit/domain/test_merge.py::"
+_COMPOSER = "unit/session/test_composer.py::"
+_NAMED = "integration/session/test_named_upstreams.py::"
 
 OF_WRITING: Final[tuple[Mutant, ...]] = (
     # --- I1: nothing is lost ---
@@ -37,18 +39,19 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         name="apply-before-record",
         without="a key counts as recorded before its transaction is written",
         invariants="I1",
-        file="session/recorder.py",
-        old="""        transactor.run({self._ledger.config.name, *chunk.clusters}, actions, chunk.token)
-        for state in chunk.states:
-            self._ledger.remember(state)
+        file="session/commit.py",
+        old="""        try:
+            transactor.run({self._ledger.config.name, *chunk.clusters}, actions, chunk.token)
 """,
         new="""        for state in chunk.states:
             self._ledger.remember(state)
-        transactor.run({self._ledger.config.name, *chunk.clusters}, actions, chunk.token)
+        try:
+            transactor.run({self._ledger.config.name, *chunk.clusters}, actions, chunk.token)
 """,
         caught_by=(
             _DURABILITY + "test_i1_window_that_could_not_be_written_is_written_by_the_next_try_of_the_same_session",
         ),
+        section=3,
     ),
     Mutant(
         name="no-inflight",
@@ -94,6 +97,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
             _WRITER + "test_the_same_batch_is_sent_again_before_anything_else",
             _WRITER + "test_journal_that_holds_this_batch_means_that_an_earlier_try_had_landed",
         ),
+        section=3,
     ),
     Mutant(
         name="unknown-is-landed",
@@ -120,6 +124,39 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
             _MERGE + "test_late_event_of_an_old_uid_never_touches_the_new_object",
             _CHANGES + "test_repeated_and_late_events_write_nothing_i6",
         ),
+        section=1,
+    ),
+    Mutant(
+        name="note-not-with-its-upstream",
+        without="what a named upstream is made of is written without the note that it has to be composed anew",
+        invariants="I1",
+        file="session/planner.py",
+        old="            pieces.append(Piece((*actions, *notes), _upstream(upstream, state)))\n",
+        new="            pieces.append(Piece(tuple(actions), _upstream(upstream, state)))\n",
+        caught_by=(_NAMED + "test_i1_note_is_in_the_transaction_that_writes_the_services_upstream",),
+    ),
+    Mutant(
+        name="note-taken-away-unseen",
+        without="a note is taken away though another one has come in its place",
+        invariants="I1",
+        file="aws/named_upstreams.py",
+        old="""        return Delete(_mark_key(shard, upstream), (Equals("version", version),))
+""",
+        new="""        return Delete(_mark_key(shard, upstream))
+""",
+        caught_by=(
+            _COMPOSER + "test_i1_change_that_comes_while_composing_is_not_lost",
+            _COMPOSER + "test_i1_configuration_that_changes_while_composing_is_not_lost",
+        ),
+    ),
+    Mutant(
+        name="no-lock-before-a-new-referral",
+        without="a Service that is first referred to is read while a recorder may still write it without a note",
+        invariants="I1",
+        file="session/composer.py",
+        old="        self._unsure |= self._means.referrals.follow(index_of(ours))\n",
+        new="        self._means.referrals.follow(index_of(ours))\n",
+        caught_by=(_COMPOSER + "test_i1_service_that_is_just_being_recorded_when_it_is_first_referred_to_is_not_lost",),
     ),
     # --- I2: one master writes ---
     Mutant(
@@ -128,12 +165,13 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         invariants="I2",
         file="session/transactor.py",
         old="""        checks: list[Action] = [fence_check(cluster, self.epoch) for cluster in sorted(set(clusters))]
-        if not checks and self._lease is not None:
-            checks = [self._lease]  # of a zone whose clusters have all gone: still no write without a check (I2)
+        if not checks:
+            checks = [shard_fence_check(self._shard, self.epoch)]
 """,
         new="        checks: list[Action] = []\n",
         caught_by=(
             _TRANSACTOR + "test_i2_run_is_refused_whole_where_one_of_its_fences_was_raised",
+            _TRANSACTOR + "test_i2_run_for_no_cluster_is_refused_where_the_fence_of_the_shard_was_raised",
             _WRITER + "test_i2_nothing_is_sent_where_the_fence_was_raised",
             _WRITER + "test_i2_nothing_is_closed_where_the_fence_was_raised_after_the_batch",
         ),
@@ -156,10 +194,22 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="a fence is raised without a check that the lease is still held",
         invariants="I2",
         file="aws/fences.py",
-        old="            store.transact([update, lease], secrets.token_hex(16))\n",
-        new="            store.transact([update], secrets.token_hex(16))\n",
+        old="            store.transact([*updates, lease], secrets.token_hex(16))\n",
+        new="            store.transact(updates, secrets.token_hex(16))\n",
         caught_by=(
             "unit/session/test_fences.py::test_i2_master_that_lost_the_lease_fences_no_cluster_that_its_successor_does_not_know",
+        ),
+    ),
+    Mutant(
+        name="shard-not-fenced",
+        without="a take-over raises the fences of its clusters, but not that of its shard",
+        invariants="I2",
+        file="session/fencing.py",
+        old="        fences = [shard_fence_key(self._shard), *map(fence_key, names)]\n",
+        new="        fences = [shard_fence_key('nobody'), *map(fence_key, names)]\n",
+        caught_by=(
+            "unit/session/test_fences.py::test_i2_take_over_raises_the_fence_of_the_shard_and_of_all_clusters_in_few_transactions",
+            "unit/proof/test_zone_ground_takeover.py::test_i2_who_is_shut_out_of_the_shard_writes_nothing_about_its_zones",
         ),
     ),
     Mutant(
@@ -173,6 +223,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
             "unit/aws/test_state_table.py::test_stale_version_is_refused",
             _CHANGES + "test_state_written_by_hand_is_read_anew_and_planned_on",
         ),
+        section=3,
     ),
     Mutant(
         name="no-journal-swap",
@@ -203,6 +254,18 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         section=2,
     ),
     Mutant(
+        name="unsettled-zone-is-believed",
+        without="a zone that the last master left unsettled is written like any other",
+        invariants="I2",
+        file="session/zone_pool.py",
+        old="        settled = self._clean and zone_id not in self._inherited\n",
+        new="        settled = self._clean\n",
+        caught_by=(
+            "integration/session/test_unsettled_zones.py::test_i2_zone_with_an_unknown_outcome_is_settled_by_the_next_session_and_no_other_is",
+        ),
+        slow=True,
+    ),
+    Mutant(
         name="doubtful-try-not-shut-out",
         without="a refusal is believed though an earlier try of the same batch may yet land",
         invariants="I2",
@@ -222,7 +285,41 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         new='        if self._clock.monotonic() > self._write_until + 3600:\n            raise NotMasterError("the lease could not',
         caught_by=(_RENEWAL + "test_i2_writing_stops_10_s_after_the_start_of_the_last_successful_renewal",),
     ),
+    Mutant(
+        name="long-pause-is-believed",
+        without="after a long pause the lease of a clean end is believed, which may be one from a backup",
+        invariants="I2",
+        file="session/lease_keeper.py",
+        old="        return None if self.paused(before) else before.to_settle\n",
+        new="        return before.to_settle\n",
+        caught_by=("unit/session/test_lease_keeper.py::test_i2_after_a_long_pause_all_zones_are_to_be_settled",),
+        section=10,
+    ),
+    Mutant(
+        name="newer-journal-is-believed",
+        without="a journal that no inflight item announced is swapped like any other, once the drawn epoch is above its own",
+        invariants="I2",
+        file="session/zone_ground.py",
+        old="        return inflight is not None and inflight.knows(journal.epoch)\n",
+        new="        return inflight is not None\n",
+        caught_by=(
+            "unit/session/test_settling.py::test_i2_journal_that_no_inflight_item_announced_tells_of_restored_tables",
+        ),
+        section=10,
+    ),
     # --- I3: foreign records are never touched ---
+    Mutant(
+        name="outcome-of-a-former-cluster-is-dropped",
+        without="what has landed for a cluster that is not served any more is forgotten",
+        invariants="I3",
+        file="session/former_clusters.py",
+        old="        self.ledgers[name] = ledger\n",
+        new="        del name\n",
+        caught_by=(
+            "integration/session/test_removal.py::test_i3_outcome_of_a_batch_whose_cluster_was_deleted_by_hand_is_not_dropped",
+        ),
+        slow=True,
+    ),
     Mutant(
         name="foreign-set-is-ours",
         without="a set that stands where ours is to go is taken for ours",

@@ -38,6 +38,7 @@ from kubesync.aws.store import (
     Update,
     Write,
 )
+from kubesync.aws.store_calls import Kind, StoreCalls
 from kubesync.clock import Clock
 from kubesync.domain.errors import (
     ConditionFailedError,
@@ -116,12 +117,14 @@ class MemoryStore:
     Attributes:
         calls: every call made, in order; clear it to count anew.
         in_flight: writes whose answer is lost and that wait for ``land``.
+        counted: is told of each request, as the real adapter tells it.
     """
 
     def __init__(self, *, clock: Clock, faults: Faults | None = None, conflicts: bool = False) -> None:
         self.calls: list[Call] = []
         self.in_flight: list[Call] = []
         self.faults: Faults = faults or NoFaults()
+        self.counted = StoreCalls()
         self._clock = clock
         self._conflicts = conflicts
         self._lock = threading.RLock()
@@ -154,16 +157,19 @@ class MemoryStore:
         *,
         prefix: str = "",
         start: str = "",
+        end: str = "",
         limit: int | None = None,
         newest_first: bool = False,
     ) -> Iterator[Item]:
-        if prefix and start:
-            raise ValueError("a query takes a prefix or a start, not both")
-        return self._query(_Range(table, partition, prefix, start, newest_first), limit)
+        if prefix and (start or end):
+            raise ValueError("a query takes a prefix or a range, not both")
+        if end and start > end:
+            raise invalid("the range of a query ends before it begins")
+        return self._query(_Range(table, partition, prefix, start, end, newest_first), limit)
 
     def _query(self, wanted: _Range, limit: int | None) -> Iterator[Item]:
         check_partition(wanted.partition)
-        if wanted.table == UPSTREAMS and (wanted.prefix or wanted.start):
+        if wanted.table == UPSTREAMS and (wanted.prefix or wanted.start or wanted.end):
             raise invalid("the sort key of the upstreams table is a number")
         left, last = limit, None
         while left is None or left > 0:
@@ -206,6 +212,7 @@ class MemoryStore:
         call = Call(_METHODS[type(action)], (action.key.table,), actions=(action,))
         with self._call(call):
             if action.key in self._under_way:
+                self.counted.refused("writes")
                 raise StoreBusyError("a transaction is under way on this item: nothing was written")
             after = self._apply_write(action)
         return {} if after is None else copy_item(after)
@@ -254,11 +261,16 @@ class MemoryStore:
             with self._lock:
                 self.in_flight.append(call)
             raise StoreOutcomeUnknownError("no answer to a write: it may have happened") from None
+        except StoreBusyError:
+            single: Kind = "writes" if call.actions else "reads"
+            self.counted.refused("transactions" if call.token else single)
+            raise
         with self._lock:
             yield
         self.faults.after(call)
 
     def _log(self, call: Call) -> None:
+        self.counted.asked()
         with self._lock:
             self.calls.append(call)
 
@@ -270,6 +282,7 @@ class MemoryStore:
             return
         with self._lock:
             if not self._under_way.isdisjoint(keys):
+                self.counted.refused("transactions")
                 raise StoreBusyError("another transaction is under way on an item: nothing was written")
             self._under_way |= keys
         try:
@@ -336,16 +349,19 @@ class _Range:
     partition: str
     prefix: str
     start: str
+    end: str
     newest_first: bool
 
     def of(self, order: list[str | int], last: str | int | None) -> Iterator[str | int]:
         """The sort keys wanted, out of those of a partition, after ``last``."""
         low, high = 0, len(order)
-        if self.prefix or self.start:
+        if self.prefix or self.start or self.end:
             texts = [sort for sort in order if isinstance(sort, str)]
             low = bisect_left(texts, self.prefix or self.start)
             if self.prefix:
                 high = bisect_right(texts, self.prefix, key=lambda text: text[: len(self.prefix)])
+            elif self.end:
+                high = bisect_right(texts, self.end)
         if last is not None and self.newest_first:
             high = bisect_left(order, last)
         elif last is not None:

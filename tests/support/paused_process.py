@@ -6,9 +6,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
-from kubesync.aws.store import CONTROL, STATE, Action, Item, Key, Put, Store, Update, Write
+from kubesync.aws.store import CONTROL, STATE, UPSTREAMS, Action, Item, Key, Put, Store, Update, Write
+from kubesync.aws.store_calls import StoreCalls
 from kubesync.aws.zones import BatchChange, ZoneClient
 from kubesync.clock import SystemClock
+from kubesync.domain.named_upstreams import is_named
 from kubesync.domain.records import RecordKey, RecordSet, Zone
 from support.stack import RunningSession, Stack, StackApplication
 
@@ -19,8 +21,10 @@ PATIENCE_SECONDS = 30.0
 
 
 def kind_of(actions: Sequence[Action]) -> str:
-    """What a write is for: ``record``, ``announce`` (the inflight item), ``close``, ``renew``, or ``other``."""
+    """What a write is for: ``record``, ``announce`` (the inflight item), ``close``, ``renew``, ``compose``, or ``other``."""
     for action in actions:
+        if action.key.table == UPSTREAMS and is_named(action.key.partition):
+            return "compose"
         if action.key.partition.startswith("inflight#") and isinstance(action, Put) and "batch" in action.item:
             return "announce" if action.item["batch"] else "close"
         if action.key.partition.startswith("lease#") and isinstance(action, Update) and "expires_at_ms" in action.set:
@@ -112,10 +116,13 @@ class GatedStore:
         *,
         prefix: str = "",
         start: str = "",
+        end: str = "",
         limit: int | None = None,
         newest_first: bool = False,
     ) -> Iterator[Item]:
-        found = self._store.query(table, partition, prefix=prefix, start=start, limit=limit, newest_first=newest_first)
+        found = self._store.query(
+            table, partition, prefix=prefix, start=start, end=end, limit=limit, newest_first=newest_first
+        )
         return iter(self._gate.around("read", lambda: list(found)))
 
     def scan(self, table: str) -> Iterator[Item]:
@@ -157,11 +164,11 @@ class GatedApplication(StackApplication):
         if not knows_of_the_pause:
             self.clock = StoppedClock(gate)
 
-    def store(self) -> Store:
-        return cast(Store, GatedStore(super().store(), self._gate))
+    def store(self, counted: StoreCalls | None = None) -> Store:
+        return cast(Store, GatedStore(super().store(counted), self._gate))
 
-    def lease_store(self) -> Store:
-        return cast(Store, GatedStore(super().lease_store(), self._gate))
+    def lease_store(self, counted: StoreCalls | None = None) -> Store:
+        return cast(Store, GatedStore(super().lease_store(counted), self._gate))
 
     def zones(self) -> ZoneClient:
         return cast(ZoneClient, GatedZones(super().zones(), self._gate))

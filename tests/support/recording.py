@@ -8,13 +8,13 @@ from typing import Any
 from kubesync.aws.audit import AuditTable
 from kubesync.aws.claims import ClaimTable
 from kubesync.aws.clusters import ClusterConfig, ZoneReference
-from kubesync.aws.fences import raise_fence
 from kubesync.aws.listeners import ListenerTable
 from kubesync.aws.state import StateTable
 from kubesync.aws.state_codec import unpack
 from kubesync.aws.store import AUDIT, CONTROL, STATE, UPSTREAMS, Item, Key
 from kubesync.aws.upstreams import UpstreamTable
 from kubesync.domain.batches import units_of
+from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import (
     EndpointsObject,
     Observation,
@@ -33,6 +33,7 @@ from kubesync.session.ledger import Ledger
 from kubesync.session.planner import Tables
 from kubesync.session.recorder import Means, Mode, Recorded, Recorder
 from kubesync.session.transactor import Transactor
+from support.fencing import raise_fence, raise_shard_fence
 from support.manual_clock import ManualClock
 from support.memory_store import Call, MemoryStore, NoFaults
 
@@ -199,8 +200,9 @@ class Desk:
         self.fenced: set[str] = set()
         self.ledgers: dict[str, Ledger] = {}
         self.recorders: dict[str, Recorder] = {}
-        self.probed: str | None = None
+        self.probed: str | ListenerError | None = None
         self._observations: list[Observation] = []
+        raise_shard_fence(store, world.epoch)
         for config in world.configs:
             raise_fence(store, config.name, world.epoch)
             self.fenced.add(config.name)
@@ -216,7 +218,7 @@ class Desk:
         ledger.configure(config, self.listeners.checkpoints(config.name))
         for view in ledger.listeners.values():
             view.whole = view.checkpoint is not None and view.checkpoint.basis == ledger.basis
-        means = Means(
+        self.means = means = Means(
             self.transactor,
             self.tables,
             self.listeners,
@@ -224,9 +226,14 @@ class Desk:
             self.world.clock,
             self.fenced,
             lambda event: self._observations[int(event.line)],
-            lambda: self.probed,
+            self._probe,
         )
         self.recorders[config.name] = Recorder(ledger, means)
+
+    def _probe(self) -> str | None:
+        if isinstance(self.probed, ListenerError):
+            raise self.probed
+        return self.probed
 
     @property
     def ledger(self) -> Ledger:

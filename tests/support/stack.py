@@ -17,11 +17,14 @@ import boto3
 import pytest
 
 from kubesync.aws.clusters import ClusterConfig, ZoneReference
-from kubesync.aws.dynamodb import build_dynamodb_client
+from kubesync.aws.dynamodb import DynamoStore, build_dynamodb_client
+from kubesync.aws.listeners import ListenerTable
 from kubesync.aws.resync_requests import ResyncRequest
 from kubesync.aws.route53 import Route53ZoneClient, build_route53_client
+from kubesync.aws.schema_guard import SchemaGuard
 from kubesync.aws.state import StateTable
 from kubesync.aws.store import KEY_ATTRIBUTES, Store
+from kubesync.aws.store_calls import StoreCalls
 from kubesync.aws.tables import create_tables
 from kubesync.aws.upstreams import UpstreamTable
 from kubesync.aws.zones import ZoneClient
@@ -35,6 +38,7 @@ from kubesync_local.apiserver import ApiServer, ServerOptions
 from kubesync_local.embedded_dynamodb import EmbeddedDynamoDB
 from kubesync_local.route53 import Limits, StrictRoute53
 from support.memory_store import MemoryStore
+from support.permissions import permitted
 from support.route53 import wire_change
 from support.secrets_watch import AWS_SECRET, leak_in
 from support.secrets_watch import TOKEN as TOKEN
@@ -56,11 +60,14 @@ class StackApplication(Application):
         super().__init__(settings, local=True, session=stack.boto, clock=stack.clock)
         self._stack = stack
 
-    def store(self) -> Store:
-        return self._stack.store
+    def store(self, counted: StoreCalls | None = None) -> Store:
+        if counted is not None and isinstance(self._stack.store, MemoryStore | DynamoStore):
+            self._stack.store.counted = counted
+        # Whatever a session asks of the tables, the template has to allow.
+        return SchemaGuard(permitted(self._stack.store, "WatchRole", "ResyncRole"), self.schema)
 
-    def lease_store(self) -> Store:
-        return self._stack.store
+    def lease_store(self, counted: StoreCalls | None = None) -> Store:
+        return self.store(counted)
 
     def zones(self) -> ZoneClient:
         return self._stack.zones
@@ -179,15 +186,20 @@ class Stack:
         return dict(report.resyncs[0])
 
     def records(self, zone_id: str | None = None) -> dict[str, dict[str, Any]]:
-        """What stands in a zone, journal, SOA and NS left out: ``name TYPE`` to ttl and values (or alias)."""
+        """What stands in a zone, journal, SOA and NS left out: ``name TYPE`` to ttl and values (or alias).
+
+        A weighted set is at ``name TYPE [identifier]`` and has a weight.
+        """
         found: dict[str, dict[str, Any]] = {}
         for key, record_set in self.zones.walk(zone_id or self.zone_id):
             if key.type in ("SOA", "NS") or key.name.startswith("_kubesync-"):
                 continue
             if record_set.alias is not None:
-                found[f"{key.name} {key.type}"] = {"alias": record_set.alias.name}
+                found[key.label] = {"alias": record_set.alias.name}
             else:
-                found[f"{key.name} {key.type}"] = {"ttl": record_set.ttl, "values": list(record_set.values)}
+                found[key.label] = {"ttl": record_set.ttl, "values": list(record_set.values)}
+            if record_set.weight is not None:
+                found[key.label]["weight"] = record_set.weight
         return found
 
     def upstreams(self) -> dict[str, list[dict[str, Any]]]:
@@ -203,6 +215,16 @@ class Stack:
         states = StateTable(self.store).load_all(cluster)
         found = {f"{s.key.namespace}/{s.key.name}": {problem.code for problem in s.problems} for s in states}
         return {key: codes for key, codes in found.items() if codes}
+
+    def at_rest(self, cluster: str = "prod") -> bool:
+        """Whether nothing more will be written: both listeners' lists are recorded to the last transaction, no key is open.
+
+        What a key led to stands in zone and table before that: the checkpoint of a list comes last, and of the two listeners
+        either may be first.
+        """
+        found = ListenerTable(self.store).checkpoints(cluster)
+        recorded = len(found) == 2 and all(checkpoint.basis.revision for checkpoint in found.values())
+        return recorded and not any(StateTable(self.store).open_keys(cluster))
 
     def by_hand(self, action: str, name: str, record_type: str, *values: str, ttl: int = 60) -> None:
         """Change the zone as a person would, past kubesync."""
@@ -245,7 +267,6 @@ def a_stack(
         if moto:
             url = stack.enter_context(EmbeddedDynamoDB()).url
             client = build_dynamodb_client(a_boto_session(), connect_timeout=2, read_timeout=10, endpoint_url=url)
-            from kubesync.aws.dynamodb import DynamoStore
             from kubesync.aws.tables import table_names
 
             create_tables(client, "kubesync-test")

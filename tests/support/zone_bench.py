@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from kubesync.aws.audit import AuditTable
 from kubesync.aws.claims import ClaimTable
 from kubesync.aws.clusters import ClusterConfig, ZoneReference
-from kubesync.aws.fences import raise_fence
 from kubesync.aws.inflight import InflightTable
 from kubesync.aws.route53_names import canonical_values, from_route53, to_route53
 from kubesync.aws.state import StateTable
@@ -30,6 +29,7 @@ from kubesync.session.zone_writer import ZoneWriter
 from kubesync_local.route53.model import Change, Limits, SetKey, StoredSet
 from kubesync_local.route53.names import listing_form
 from kubesync_local.route53.zone import Account, RefusedError
+from support.fencing import raise_fence, raise_shard_fence
 from support.manual_clock import ManualClock
 from support.memory_store import MemoryStore
 from support.store_faults import StoreFaults
@@ -119,6 +119,7 @@ class ZoneBench:
         self.ledger = Ledger(config, self.state_table)
         self.transactor = Transactor(self.store, EPOCH, lambda: None, self.clock)
         raise_fence(self.store, "prod", EPOCH)
+        raise_shard_fence(self.store, EPOCH)
         tables = Tables(self.state_table, ClaimTable(self.store), UpstreamTable(self.store))
         ledgers = {"prod": self.ledger}
         audit = AuditTable(self.store, "session")
@@ -203,12 +204,12 @@ class ZoneBench:
         self.zone.by_hand("UPSERT", JOURNAL.name, "TXT", value, ttl=300)
         return value
 
-    def remember_inflight(self, batch: str = "") -> None:
+    def remember_inflight(self, batch: str = "", epoch: int = EPOCH - 1) -> None:
         """This deployment has written to the zone before."""
         from kubesync.aws.inflight import Inflight
 
         token = self.transactor.token()
-        _, actions = self.inflight.put(ZONE.id, self.inflight.read(ZONE.id), Inflight(batch, EPOCH - 1, ()), token)
+        _, actions = self.inflight.put(ZONE.id, self.inflight.read(ZONE.id), Inflight(batch, epoch, ()), token)
         self.transactor.run(["prod"], actions, token)
 
 

@@ -4,26 +4,47 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.__main__ import table
 from chaos.crash import undisturbed
 from chaos.every_section import BY_NUMBER
 from chaos.gate import Gate, kill_at
 from chaos.oracle import judge_quiet
 from chaos.play import Play
-from chaos.sections import Effort
+from chaos.sections import Effort, Outcome, Section
 from chaos.story import FOREIGN, STORY, ZONE, a_world
+from chaos.tally import Tally, table
+from chaos.unknown import EFFECTS
+from chaos.unknown import SECTION as UNKNOWN
 from chaos.verdict import judge
+from chaos.writes import KINDS
 from kubesync.domain.records import RecordKey, RecordSet
 
 SEED = 20261120
-OF_ITS_OWN = {1, 2, 3, 4}  # sections with their short run here; the others have tests where they belong
+OF_ITS_OWN = {1, 2, 3, 4, 10}  # sections with their short run here; the others have tests where they belong
 
 
 @pytest.mark.parametrize("number", sorted(OF_ITS_OWN), ids=lambda number: BY_NUMBER[number].title)
 def test_i1_i2_i3_hold_under_a_sample_of_faults(number: int) -> None:
     section = BY_NUMBER[number]
-    violated = {str(case): lines for case in section.cases(Effort(SEED, short=True)) if (lines := section.play(case))}
+    violated = {
+        str(case): lines for case in section.cases(Effort(SEED, short=True)) if (lines := _lines(section, case))
+    }
     assert violated == {}
+
+
+def _lines(section: Section, case: object) -> list[str]:
+    played = section.play(case)
+    return played.violations if isinstance(played, Outcome) else played
+
+
+def test_short_run_has_every_kind_of_write_with_every_effect() -> None:
+    tried = {UNKNOWN.fault(case) for case in UNKNOWN.cases(Effort(SEED, short=True))}
+    wanted = {f"{kind}: {effect}" for kind in KINDS for effect in EFFECTS}
+    assert wanted - tried == set()
+
+
+def test_make_chaos_runs_every_section_of_faults() -> None:
+    assert sorted(BY_NUMBER) == list(range(1, 13))
+    assert all(section.cases(Effort(SEED, short=True)) for section in BY_NUMBER.values())
 
 
 def test_undisturbed_run_leads_to_these_records() -> None:
@@ -82,9 +103,20 @@ def test_killed_session_leaves_something_to_mend() -> None:
     assert any("noted as under way" in line for line in judge_quiet(play.world, FOREIGN))
 
 
-def test_table_ends_with_the_number_of_violations() -> None:
-    from chaos.__main__ import Tally
-
-    shown = table([Tally(1, "killed", "I1", tried=10, violated=2, seconds=1.5), Tally(2, "paused", "I2", tried=5)])
-    assert shown.splitlines()[1].split() == ["1", "killed", "I1", "10", "8", "1.5"]
-    assert shown.splitlines()[-1] == "invariants violated: 2"
+def test_table_counts_kinds_of_faults_and_ends_with_the_number_of_violations() -> None:
+    first = Tally(1, "killed", "I1", tried=10, violated=2, seconds=1.5)
+    first.faults.update({"lease: done": 6, "lease: late": 3, "fence: done": 1})
+    first.figures = ["3 bad: 9 batches", "1 bad: 4 batches"]
+    shown = [line.split() for line in table([first, Tally(2, "paused", "I2", tried=5)]).splitlines()]
+    assert shown[1:4] == [
+        ["1", "killed", "I1", "10", "8", "1.5"],
+        ["2", "paused", "I2", "5", "5", "0.0"],
+        ["all", "15", "13"],
+    ]
+    assert shown[5:9] == [["section", "1,", "tried:"], ["done", "late"], ["lease", "6", "3"], ["fence", "1", "-"]]
+    assert shown[10:13] == [
+        ["section", "1,", "measured:"],
+        ["1", "bad:", "4", "batches"],
+        ["3", "bad:", "9", "batches"],
+    ]
+    assert shown[-1] == ["invariants", "violated:", "2"]

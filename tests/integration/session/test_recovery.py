@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from chaos.world import copy_tables
 from kubesync.aws.store import CONTROL, Key
+from kubesync.aws.upstreams import UpstreamTable
+from kubesync.clock import SystemClock
 from kubesync.domain.errors import UsageError
 from kubesync.session.recovery import RecoveryRequest
-from support.stack import a_stack
+from kubesync.session.report import SessionReport
+from support.memory_store import MemoryStore
+from support.stack import Stack, a_stack
+
+KUBERNETES = {
+    "kubernetes.default.svc.prod.example.com A",
+    "_https._tcp.kubernetes.default.svc.prod.example.com SRV",
+}
 
 
 def test_journals_of_kubesync_are_nobodys_left_overs() -> None:
@@ -39,3 +49,71 @@ def test_session_of_another_deployment_touches_nothing(recovery: RecoveryRequest
         with pytest.raises(UsageError, match="these tables belong to deployment 'test', not to 'other'"):
             stack.application(deployment="other").new_session().run(recovery=recovery)
         assert (stack.r53.records(stack.zone_id), list(stack.store.scan(CONTROL))) == before
+
+
+def an_idle_session(stack: Stack) -> SessionReport:
+    stack.api.requests.clear()
+    running = stack.start(window_seconds=1)
+    stack.api.requests.wait_for_count(2, verb="watch")
+    return running.end()
+
+
+def test_i2_restored_tables_are_recognised_by_the_first_session_though_it_has_nothing_to_write() -> None:
+    """Each session draws an epoch: idle ones would let it climb past the journal's, and the next change would be none the wiser."""
+    with a_stack() as stack:
+        assert isinstance(stack.store, MemoryStore)
+        stack.add_cluster()
+        first = stack.start()
+        first.wait_for(stack.at_rest)
+        assert first.end().clean
+        backup = MemoryStore(clock=SystemClock())
+        copy_tables(stack.store, backup)
+        temporary = "temporary.default.svc.prod.example.com A"
+        second = stack.start()
+        stack.api.cluster.expose("default", "temporary", {"ports": [{"name": "http", "port": 80}]})
+        second.wait_for(lambda: temporary in stack.records())
+        stack.api.cluster.delete_service("default", "temporary")
+        second.wait_for(lambda: temporary not in stack.records())
+        assert (second.end().epoch, set(stack.records())) == (2, KUBERNETES)
+        copy_tables(backup, stack.store)
+        stack.clock.advance(301)
+        reports = [an_idle_session(stack), an_idle_session(stack)]
+        assert [report.epoch for report in reports] == [2, 3]
+        (zone,) = reports[0].zones
+        assert (zone["blocked"], zone["batches"], reports[0].clean) == (True, 0, False)
+        assert "were they lost or restored? see `kubesync recover`" in zone["problem"]
+        assert reports[0].took_over == "clean end long ago, zones looked at anew"
+        stack.api.cluster.expose("default", "web", {"ports": [{"name": "http", "port": 80}]})
+        third = stack.start()
+        third.wait_for(lambda: UpstreamTable(stack.store).read("prod/default/web/80/TCP") is not None)
+        report = third.end()
+        (zone,) = report.zones
+        assert (zone["blocked"], zone["batches"], report.epoch) == (True, 0, 4)
+        assert set(stack.records()) == KUBERNETES
+
+
+def test_recovery_says_that_deletions_from_before_the_backup_are_held_back() -> None:
+    with a_stack() as stack:
+        assert isinstance(stack.store, MemoryStore)
+        for number in range(12):
+            stack.api.cluster.expose("default", f"web-{number}", {"ports": [{"name": "http", "port": 80}]})
+        stack.add_cluster()
+        first = stack.start()
+        first.wait_for(lambda: stack.at_rest() and len(stack.records()) == 26)
+        assert first.end().clean
+        backup = MemoryStore(clock=SystemClock())
+        copy_tables(stack.store, backup)
+        second = stack.start()
+        for number in range(12):
+            stack.api.cluster.delete_service("default", f"web-{number}")
+        second.wait_for(lambda: set(stack.records()) == KUBERNETES)
+        assert second.end().clean
+        copy_tables(backup, stack.store)
+        for dry_run in (True, False):
+            report = stack.application().new_session().run(recovery=RecoveryRequest(dry_run=dry_run))
+            (cluster,) = report.recoveries[0]["clusters"]
+            assert cluster["held"] == {
+                "services": "the list lacks 12 of 13 objects, more than 30%; "
+                "`kubesync resync --cluster prod --force` lets the deletions through"
+            }
+        assert set(stack.records()) == KUBERNETES

@@ -123,6 +123,9 @@ def play_dynamodb(probability: float, seed: int, *, at_start: bool = False) -> N
         assert 2 <= struck <= 150, struck
         report = _caught_up(running, stack)
         assert report.transactions["sent"] > 0
+        refused = {kind: report.dynamodb[f"refused_{kind}"] for kind in ("reads", "writes", "transactions")}
+        assert sum(refused.values()) == struck < report.dynamodb["requests"]
+        assert refused["transactions"] == storm.struck.count("transact_write_items")
         if storm.struck.count("transact_write_items"):
             assert 1 <= report.transactions["repeated"] <= struck
 
@@ -181,7 +184,8 @@ def play_unprocessed(seed: int) -> None:
         running.wait_for(lambda: {record(f"s{n}") for n in range(20)} <= stack.records().keys(), 20)
         busy.blowing.clear()
         assert busy.struck > 2
-        _caught_up(running, stack)
+        report = _caught_up(running, stack)
+        assert sum(report.dynamodb[f"refused_{kind}"] for kind in ("reads", "writes", "transactions")) == busy.struck
 
 
 def play_api_server(verb: str, retry_after: int | None) -> None:

@@ -42,11 +42,11 @@ def test_i4_object_that_brings_out_a_fault_of_ours_blocks_no_other(monkeypatch: 
         put_raw(stack.api, raw_service("bad"))
         running = stack.start()
         put_raw(stack.api, raw_service("good-0"))
-        running.wait_for(lambda: good_record(0) in stack.records(), 5)
+        running.wait_for(lambda: good_record(0) in stack.records())
         running.wait_for(lambda: stack.problems().get("shop/bad") == {"Unplannable"})
         monkeypatch.undo()
         put_raw(stack.api, raw_service("bad", spec={"clusterIPs": ["10.68.8.8"]}), change="MODIFIED")
-        running.wait_for(lambda: "bad.shop.svc.prod.example.com A" in stack.records(), 5)
+        running.wait_for(lambda: "bad.shop.svc.prod.example.com A" in stack.records())
         running.wait_for(lambda: stack.problems() == {})
         assert running.end().clean
 
@@ -111,11 +111,11 @@ def test_i4_anything_anywhere_in_an_object_is_survived(
             put_raw(stack.api, copy.deepcopy(item), resource)
         put_raw(stack.api, raw_service("good-0"))
         running = stack.start(window_seconds=0.02)
-        running.wait_for(lambda: good_record(0) in stack.records(), 5)
+        running.wait_for(lambda: good_record(0) in stack.records())
         for resource, item in odd[half:]:
             put_raw(stack.api, copy.deepcopy(item), resource)
         put_raw(stack.api, raw_service("good-1"))
-        running.wait_for(lambda: good_record(1) in stack.records(), 5)
+        running.wait_for(lambda: good_record(1) in stack.records())
         report = running.end(ErrorCode.WORKER_EXITING)
         assert report.clean
         assert [cluster.problem for cluster in report.clusters] == [""]

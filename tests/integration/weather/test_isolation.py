@@ -8,7 +8,7 @@ from integration.weather import scenarios_isolation as scenarios
 
 
 @pytest.mark.parametrize("bad", [1, 2, 5])
-def test_i4_bad_changes_among_500_are_found_in_few_batches(bad: int) -> None:
+def test_i4_bad_changes_among_499_are_found_in_few_batches(bad: int) -> None:
     scenarios.play_bad_among_many(bad)
 
 

@@ -17,6 +17,7 @@ from integration.weather.scenarios_secrets import HOW, play_repeated
 from kubesync.aws.store import AUDIT, Key, Put
 from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import Resource
+from kubesync.domain.scope import Scope
 from kubesync.kubernetes.lister import list_all
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport import ApiClient
@@ -151,5 +152,5 @@ class _EndlessList:
 def test_endless_list_ends_with_code_12(policy: ReflectorPolicy, says: str) -> None:
     server = _EndlessList(policy)
     with pytest.raises(BodyError, match=says):
-        list_all(cast(ApiClient, server), Resource.SERVICES, "", page_limit=500, deadline_monotonic=1e9)
+        list_all(cast(ApiClient, server), Resource.SERVICES, Scope(), page_limit=500, deadline_monotonic=1e9)
     assert server.pages <= 100

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from boto3.dynamodb.conditions import Key
 
 from kubesync.domain.errors import ErrorCode
+from support.template import read_template
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 PAGES: Final = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -85,3 +87,36 @@ def test_published_reader_reads_again_while_versions_are_mixed() -> None:
 
 def test_published_reader_sees_a_removed_upstream_as_gone() -> None:
     assert _published_reader()(_TableWithDeleted(), "u") is None
+
+
+def test_deploy_page_lists_every_parameter_of_the_template() -> None:
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", (ROOT / "docs/deploy.md").read_text(), re.MULTILINE)
+    parameters = read_template()["Parameters"]
+
+    assert sorted(name for row in rows for name in re.findall(r"\w+", row)) == sorted(parameters)
+
+
+def test_environment_for_sam_local_sets_only_what_the_template_declares() -> None:
+    declared = read_template()["Globals"]["Function"]["Environment"]["Variables"]
+    set_ones = json.loads((ROOT / "docs/sam-local.json").read_text())["Parameters"]
+
+    assert set_ones
+    assert set_ones.keys() <= declared.keys()
+
+
+def test_cost_page_shows_what_its_formula_gives() -> None:
+    page = (ROOT / "docs/cost.md").read_text()
+    names: dict[str, Any] = {}
+    exec(compile(page.partition("```python\n")[2].partition("```")[0], "cost.md", "exec"), names)
+    rows = re.findall(r"^\| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (.+) \|$", page, re.MULTILINE)
+
+    assert len(rows) == 3
+    for *given, shown in rows:
+        dollars = names["dollars_a_month"](*map(int, given))
+        assert [f"{value:.2f}" for value in [*dollars.values(), sum(dollars.values())]] == shown.split(" | ")
+
+
+def test_cost_page_counts_the_alarms_of_the_template() -> None:
+    alarms = [entry for entry in read_template()["Resources"].values() if entry["Type"] == "AWS::CloudWatch::Alarm"]
+
+    assert f", ALARMS = 20, 1, {len(alarms)}" in (ROOT / "docs/cost.md").read_text()

@@ -1,54 +1,38 @@
-"""What the SAM template promises, against what the code relies on."""
+"""What the SAM template promises, against what the code relies on. Its roles: tests/integration/policies."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, Final
+import re
+from typing import Any
 
 import pytest
-import yaml
 
 from kubesync.aws.tables import TABLES, TTL_ATTRIBUTE, table_names
-
-ROOT: Final = Path(__file__).resolve().parents[3]
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML with CloudFormation's short forms: ``!Sub x`` becomes ``{"Fn::Sub": "x"}``."""
-
-
-def _short_form(loader: _Loader, suffix: str, node: yaml.Node) -> dict[str, Any]:
-    name = suffix if suffix in {"Ref", "Condition"} else f"Fn::{suffix}"
-    if isinstance(node, yaml.ScalarNode):
-        return {name: loader.construct_scalar(node)}
-    if isinstance(node, yaml.SequenceNode):
-        return {name: loader.construct_sequence(node, deep=True)}
-    assert isinstance(node, yaml.MappingNode)
-    return {name: loader.construct_mapping(node, deep=True)}
-
-
-_Loader.add_multi_constructor("!", _short_form)
+from kubesync.settings import Settings
+from support.template import ROOT, read_template, resources, with_everything
 
 
 @pytest.fixture(scope="module")
 def template() -> dict[str, Any]:
-    loaded = yaml.load((ROOT / "template.yaml").read_text(), _Loader)
-    assert isinstance(loaded, dict)
-    return loaded
-
-
-def _resources(template: dict[str, Any], kind: str) -> dict[str, dict[str, Any]]:
-    return {name: entry for name, entry in template["Resources"].items() if entry["Type"] == kind}
+    return read_template()
 
 
 def _tables(template: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Tables of the template by the real name they get for the deployment ``main``."""
-    found = _resources(template, "AWS::DynamoDB::Table").values()
+    found = resources(template, "AWS::DynamoDB::Table").values()
     return {entry["Properties"]["TableName"]["Fn::Sub"].replace("${DeploymentId}", "main"): entry for entry in found}
 
 
+def _variables(template: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = template["Globals"]["Function"]["Environment"]["Variables"]
+    return found
+
+
+# --- tables ---
+
+
 def test_table_names_are_those_of_the_prefix_that_functions_get(template: dict[str, Any]) -> None:
-    prefix = template["Globals"]["Function"]["Environment"]["Variables"]["KUBESYNC_TABLE_PREFIX"]["Fn::Sub"]
+    prefix = _variables(template)["KUBESYNC_TABLE_PREFIX"]["Fn::Sub"]
 
     assert set(_tables(template)) == set(table_names(prefix.replace("${DeploymentId}", "main")).values())
     assert len(_tables(template)) == 4
@@ -72,6 +56,12 @@ def test_table_is_what_kubesync_setup_would_make(template: dict[str, Any], table
     )
 
 
+def test_only_upstreams_have_a_stream(template: dict[str, Any]) -> None:
+    assert [name for name, entry in _tables(template).items() if "StreamSpecification" in entry["Properties"]] == [
+        "kubesync-main-upstreams"
+    ]
+
+
 def test_tables_survive_a_mistake(template: dict[str, Any]) -> None:
     for name, entry in _tables(template).items():
         assert entry["DeletionPolicy"] == "Retain", name
@@ -81,56 +71,182 @@ def test_tables_survive_a_mistake(template: dict[str, Any]) -> None:
         assert entry["Properties"]["SSESpecification"] == {"SSEEnabled": True}, name
 
 
-def test_functions_are_never_invoked_again_by_themselves(template: dict[str, Any]) -> None:
-    invoke = template["Globals"]["Function"]["EventInvokeConfig"]
-    schedule = template["Resources"]["WatchFunction"]["Properties"]["Events"]["EveryMinute"]["Properties"]
-
-    assert invoke == {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60}
-    assert schedule["RetryPolicy"] == {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60}
+# --- functions ---
 
 
 def test_functions_run_what_is_tested(template: dict[str, Any]) -> None:
     everywhere = template["Globals"]["Function"]
-    functions = _resources(template, "AWS::Serverless::Function")
+    functions = resources(template, "AWS::Serverless::Function")
 
     assert everywhere["Runtime"] == "python3.13"
+    assert everywhere["Architectures"] == [{"Ref": "Architecture"}]
     assert everywhere["Handler"] == "app.handler"
-    assert everywhere["Layers"] == [{"Ref": "DependenciesLayer"}, {"Ref": "KubesyncLayer"}]
+    assert everywhere["Layers"] == [
+        {"Fn::If": ["IsArm", {"Ref": "DependenciesLayerArm"}, {"Ref": "DependenciesLayer"}]},
+        {"Ref": "KubesyncLayer"},
+    ]
     assert {entry["Properties"]["CodeUri"] for entry in functions.values()} == {"functions/watch", "functions/resync"}
-    for entry in _resources(template, "AWS::Serverless::LayerVersion").values():
-        assert entry["Metadata"]["BuildMethod"] == "python3.13"
-        assert (ROOT / entry["Properties"]["ContentUri"]).is_dir()
+
+
+def test_layers_are_kept_and_built_by_the_target_of_their_name(template: dict[str, Any]) -> None:
+    layers = resources(template, "AWS::Serverless::LayerVersion")
+
+    assert layers.keys() == {"DependenciesLayer", "DependenciesLayerArm", "KubesyncLayer"}
+    for name, entry in layers.items():
+        assert entry["Properties"]["RetentionPolicy"] == "Retain"
+        assert entry["Properties"]["CompatibleRuntimes"] == ["python3.13"]
+        assert entry["Metadata"]["BuildMethod"] == "makefile"
+        makefile = (ROOT / entry["Properties"]["ContentUri"] / "Makefile").read_text()
+        assert re.search(rf"^build-{name}\b.*:", makefile, re.MULTILINE)
 
 
 def test_timeout_leaves_room_for_a_session_and_its_drain_margin(template: dict[str, Any]) -> None:
     timeout = template["Globals"]["Function"]["Timeout"]
+    runtime = template["Parameters"]["MaximumRuntimeSeconds"]
+    settings = Settings()
 
     assert timeout <= 900  # https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html
-    assert timeout >= 840 + 15
+    assert runtime["Default"] == settings.max_runtime_seconds
+    assert runtime["MaxValue"] + settings.drain_margin_seconds + 4 < timeout
 
 
-def test_only_the_watch_function_is_scheduled_and_has_room_for_a_stand_by(template: dict[str, Any]) -> None:
-    functions = _resources(template, "AWS::Serverless::Function")
+def test_endpoints_are_declared_for_sam_local_and_empty(template: dict[str, Any]) -> None:
+    endpoints = {name: value for name, value in _variables(template).items() if name.startswith("AWS_")}
 
-    assert [name for name, entry in functions.items() if "Events" in entry["Properties"]] == ["WatchFunction"]
-    assert template["Parameters"]["Schedule"]["Default"] == "rate(1 minute)"
-    assert template["Parameters"]["ReservedConcurrency"]["Default"] == 2
+    assert endpoints == {
+        "AWS_ENDPOINT_URL_DYNAMODB": "",
+        "AWS_ENDPOINT_URL_ROUTE_53": "",
+        "AWS_ENDPOINT_URL_SECRETS_MANAGER": "",
+        "AWS_ENDPOINT_URL_SSM": "",
+        "AWS_ENDPOINT_URL_STS": "",
+        "AWS_ENDPOINT_URL_EKS": "",
+    }
 
 
-def test_role_names_every_action_and_no_table_at_large(template: dict[str, Any]) -> None:
-    statements = template["Resources"]["Role"]["Properties"]["Policies"][0]["PolicyDocument"]["Statement"]
-    by_sid = {statement["Sid"]: statement for statement in statements if "Sid" in statement}
-    actions = [action for statement in by_sid.values() for action in statement["Action"]]
+def test_settings_of_the_functions_are_known_ones(template: dict[str, Any]) -> None:
+    names = [name for name in _variables(template) if name.startswith("KUBESYNC_")]
 
-    assert not [action for action in actions if "*" in action]
-    assert by_sid["Tables"]["Resource"] == [
-        {"Fn::GetAtt": "ControlTable.Arn"},
-        {"Fn::GetAtt": "StateTable.Arn"},
-        {"Fn::GetAtt": "UpstreamsTable.Arn"},
-        {"Fn::GetAtt": "AuditTable.Arn"},
+    assert {name.removeprefix("KUBESYNC_").lower() for name in names} <= Settings.model_fields.keys()
+
+
+# --- when they run ---
+
+
+def test_functions_are_never_invoked_again_by_themselves(template: dict[str, Any]) -> None:
+    invoke = template["Globals"]["Function"]["EventInvokeConfig"]
+    dead_letters = {"Fn::GetAtt": "DeadLetters.Arn"}
+
+    assert (invoke["MaximumRetryAttempts"], invoke["MaximumEventAgeInSeconds"]) == (0, 60)
+    assert invoke["DestinationConfig"]["OnFailure"] == {"Type": "SQS", "Destination": dead_letters}
+    for schedule in resources(template, "AWS::Scheduler::Schedule").values():
+        target = schedule["Properties"]["Target"]
+        assert target["RetryPolicy"] == {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60}
+        assert target["DeadLetterConfig"] == {"Arn": dead_letters}
+
+
+def test_sessions_run_every_minute_and_a_resync_every_day_unless_it_is_switched_off(template: dict[str, Any]) -> None:
+    schedules = resources(template, "AWS::Scheduler::Schedule")
+    parameters = template["Parameters"]
+
+    assert {name: entry["Properties"]["Target"]["Arn"] for name, entry in schedules.items()} == {
+        "WatchSchedule": {"Fn::GetAtt": "WatchFunction.Arn"},
+        "ResyncEvery": {"Fn::GetAtt": "ResyncFunction.Arn"},
+    }
+    assert (parameters["Schedule"]["Default"], parameters["ResyncSchedule"]["Default"]) == (
+        "rate(1 minute)", "rate(1 day)",
+    )  # fmt: skip
+    assert schedules["ResyncEvery"]["Condition"] == "HasResyncSchedule"
+    assert re.fullmatch(parameters["ResyncSchedule"]["AllowedPattern"], "")
+
+
+def test_reserved_concurrency_lets_a_stand_by_in_and_no_resync_waits_for_it(template: dict[str, Any]) -> None:
+    functions = resources(template, "AWS::Serverless::Function")
+
+    assert template["Parameters"]["ReservedConcurrency"]["Default"] == 3
+    assert [name for name, entry in functions.items() if "ReservedConcurrentExecutions" in entry["Properties"]] == [
+        "WatchFunction"
     ]
-    assert by_sid["HostedZones"]["Action"] == [
-        "route53:ChangeResourceRecordSets",
-        "route53:GetHostedZone",
-        "route53:ListResourceRecordSets",
+
+
+# --- parameters ---
+
+
+def test_every_parameter_is_described_and_grouped(template: dict[str, Any]) -> None:
+    groups = template["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
+    grouped = [name for group in groups for name in group["Parameters"]]
+
+    assert sorted(grouped) == sorted(template["Parameters"])
+    for name, parameter in template["Parameters"].items():
+        assert parameter["Description"], name
+        constrained = parameter.keys() & {"AllowedPattern", "AllowedValues", "MinValue"}
+        assert constrained, name
+        assert ("AllowedPattern" in parameter) == ("ConstraintDescription" in parameter), name
+
+
+def test_hosted_zones_have_to_be_named(template: dict[str, Any]) -> None:
+    zones = template["Parameters"]["HostedZoneArns"]
+
+    assert "Default" not in zones
+    assert re.fullmatch(zones["AllowedPattern"], "arn:aws-cn:route53:::hostedzone/Z0123456789ABCDEFGHIJ")
+    assert not re.fullmatch(zones["AllowedPattern"], "arn:aws:route53:::hostedzone/*")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "arn"),
+    [
+        ("SecretArns", "arn:aws:secretsmanager:eu-west-1:123456789012:secret:kubesync/prod-a1B2c3"),
+        ("ParameterArns", "arn:aws:ssm:eu-west-1:123456789012:parameter/kubesync/prod"),
+        ("SecretKeyArns", "arn:aws-us-gov:kms:us-gov-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"),
+        ("RoleArns", "arn:aws:iam::123456789012:role/dns/kubesync-zones"),
+    ],
+)
+def test_lists_of_arns_may_be_empty_and_hold_no_wildcard(parameter: str, arn: str, template: dict[str, Any]) -> None:
+    pattern = template["Parameters"][parameter]["AllowedPattern"]
+
+    assert template["Parameters"][parameter]["Default"] == ""
+    assert re.fullmatch(pattern, "")
+    assert re.fullmatch(pattern, arn)
+    assert not re.fullmatch(pattern, f"{arn}*")
+    assert not re.fullmatch(pattern, "*")
+
+
+# --- roles ---
+
+
+def test_each_function_has_a_role_of_its_own_and_names_no_partition(template: dict[str, Any]) -> None:
+    functions = resources(template, "AWS::Serverless::Function")
+
+    assert {name: entry["Properties"]["Role"] for name, entry in functions.items()} == {
+        "WatchFunction": {"Fn::GetAtt": "WatchRole.Arn"},
+        "ResyncFunction": {"Fn::GetAtt": "ResyncRole.Arn"},
+    }
+    text = (ROOT / "template.yaml").read_text()
+    assert re.findall(r"arn:aws:(?!route53:::hostedzone/Z0123456789ABCDEFGHIJ)", text) == []
+
+
+def test_no_policy_allows_a_wildcard(template: dict[str, Any]) -> None:
+    roles = with_everything(resources(template, "AWS::IAM::Role"))
+    allowed = [
+        statement
+        for role in roles.values()
+        for policy in role["Properties"]["Policies"]
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Effect"] == "Allow"
     ]
+
+    assert len(allowed) > 20
+    for statement in allowed:
+        assert "*" not in str(statement["Action"]), statement
+        assert "*" not in str(statement["Resource"]) or statement["Sid"] == "Traces", statement
+
+
+def test_only_traces_are_on_every_resource_and_only_where_they_are_asked_for(template: dict[str, Any]) -> None:
+    assert template["Parameters"]["Tracing"]["Default"] == "PassThrough"
+    assert template["Conditions"]["HasTracing"] == {"Fn::Equals": [{"Ref": "Tracing"}, "Active"]}
+    assert template["Globals"]["Function"]["Tracing"] == {"Ref": "Tracing"}
+    for name in ("WatchRole", "ResyncRole"):
+        (policy,) = template["Resources"][name]["Properties"]["Policies"]
+        (traces,) = [each for each in policy["PolicyDocument"]["Statement"] if "Traces" in str(each)]
+        condition, statement, otherwise = traces["Fn::If"]
+        assert (condition, otherwise) == ("HasTracing", {"Ref": "AWS::NoValue"})
+        assert statement["Action"] == ["xray:PutTelemetryRecords", "xray:PutTraceSegments"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -10,9 +11,10 @@ from chaos.zones import MemoryRoute53
 from kubesync.aws.audit import AuditTable
 from kubesync.aws.claims import ClaimTable
 from kubesync.aws.clusters import ClusterConfig, ZoneReference
-from kubesync.aws.fences import raise_fence
+from kubesync.aws.fences import raise_fences, shard_fence_key
 from kubesync.aws.inflight import InflightTable
 from kubesync.aws.journal import journal_swap
+from kubesync.aws.lease import LeaseTable
 from kubesync.aws.state import StateTable
 from kubesync.aws.upstreams import UpstreamTable
 from kubesync.aws.zone_problems import ZoneProblemTable
@@ -23,11 +25,13 @@ from kubesync.domain.objects import ServiceKey
 from kubesync.domain.records import RecordChange, RecordKey, RecordSet, Zone
 from kubesync.domain.state import KeyState, Name, OpenMark
 from kubesync.session.closer import Closer
+from kubesync.session.fencing import Fencing
 from kubesync.session.ledger import Ledger
 from kubesync.session.planner import Tables
 from kubesync.session.transactor import Transactor
 from kubesync.session.zone_ground import ZoneGround, ZoneMeans
 from kubesync.session.zone_writer import ZoneWriter
+from support.fencing import NO_LEASE, raise_fence
 from support.manual_clock import ManualClock
 from support.memory_store import MemoryStore
 
@@ -93,6 +97,8 @@ class World:
             problems=ZoneProblemTable(self.store, "0", f"s{epoch}"),
             truly_master=_not_master,
         )
+        with contextlib.suppress(NotMasterError):  # his successor's stands
+            raise_fences(self.store, [shard_fence_key("0")], epoch, NO_LEASE)
         for cluster in clusters:
             ledgers[cluster] = self.adopted(epoch, cluster)
         return means
@@ -127,6 +133,23 @@ def test_i2_a_fenced_out_master_does_not_settle_what_its_successor_sends() -> No
     with pytest.raises(NotMasterError):
         paused.settle(lambda _inflight: None)
     assert world.route53.accepted == []
+
+
+def test_i2_who_is_shut_out_of_the_shard_writes_nothing_about_its_zones() -> None:
+    world = World()
+    # The only cluster that he knows is another shard's by now, or gone: his successor does not raise its fence.
+    means = world.master(1, "moved")
+    paused = ZoneGround("Z1", means, ZONE)
+    paused.announce("a" * 32, (UNIT,))
+    table = LeaseTable(world.store, "0")
+    table.take(table.read(), "successor", 2, 10_000)
+    Fencing(world.store, "0", 2, lambda call: call()).take_over([])
+    before = world.store.dump()
+    with pytest.raises(NotMasterError):
+        paused.note_problem("it is blocked")
+    with pytest.raises(NotMasterError):
+        means.closer.close([], "settled", paused.clearing)
+    assert world.store.dump() == before
 
 
 def test_i1_an_inflight_item_that_moved_under_a_writer_is_settled_not_overwritten() -> None:

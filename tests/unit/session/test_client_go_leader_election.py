@@ -51,35 +51,3 @@ def test_release_retries_on_conflict_is_not_needed_as_a_signal_does_not_stand_in
     keeper.release(clean=True)
     lease = table.read()
     assert (lease.released, lease.clean, lease.signal) == (True, True, 1)
-
-
-def test_check_method_race_many_threads_may_ask_while_the_lease_is_renewed() -> None:
-    clock = SystemClock()
-    faults = StoreFaults()
-    table = LeaseTable(MemoryStore(clock=clock, faults=faults), "0")
-    keeper = LeaseKeeper(table, "me", LeaseTimes(duration=15, renew_every=0.001), clock)
-    keeper.acquire(lambda: True)
-    renewed = threading.Semaphore(0)
-    faults.do(writes_to(LEASE), lambda _call: renewed.release(), after=True, times=None)
-    refused: list[BaseException] = []
-    enough = threading.Event()
-
-    def ask() -> None:
-        try:
-            while not enough.is_set():
-                keeper.may_write()
-                keeper.truly_master()
-        except BaseException as error:  # noqa: BLE001 - shown below
-            refused.append(error)
-
-    askers = [threading.Thread(target=ask) for _ in range(4)]
-    keeper.start(clock.epoch() + 60)
-    for asker in askers:
-        asker.start()
-    for _ in range(50):
-        assert renewed.acquire(timeout=BOUND_SECONDS)
-    enough.set()
-    for asker in askers:
-        asker.join(BOUND_SECONDS)
-    keeper.release(clean=True)
-    assert refused == []

@@ -111,7 +111,8 @@ def test_garbage_collection_nothing_is_remembered_of_a_key_that_is_done() -> Non
     bench.writer.add([bench.key("foo")], since=bench.clock.monotonic())
     bench.run()
     assert bench.open() == {}
-    assert (dict(bench.writer._queue), bench.writer._since) == ({}, {})
+    queue = bench.writer._queue
+    assert (dict(queue._queue), queue._since) == ({}, {})
 
 
 def test_lag_of_a_change_does_not_count_from_an_event_that_led_to_nothing() -> None:

@@ -269,3 +269,54 @@ def test_take_is_refused_where_the_item_vanished(bench: Bench) -> None:
     bench.store.write(Update(LEASE, remove=("renewal", "holder")))
     with pytest.raises(NotMasterError):
         bench.table.take(held, "me", 9, 0)
+
+
+# --- how long there was no master ---
+
+
+def test_first_session_has_no_gap(bench: Bench) -> None:
+    keeper, before, _ = bench.take()
+    assert keeper.seconds_since(before) is None
+
+
+def test_gap_counts_from_the_release(bench: Bench) -> None:
+    keeper, _, _ = bench.take("other")
+    bench.clock.advance(7)
+    assert keeper.release(clean=True)
+    bench.clock.advance(0.25)
+    mine, before, _ = bench.take()
+    assert mine.seconds_since(before) == 0.25
+
+
+def test_gap_after_a_master_that_died_counts_from_its_last_renewal(bench: Bench) -> None:
+    bench.other(ends_in=800)
+    bench.clock.advance(16)
+    mine, before, _ = bench.take()
+    bench.clock.advance(2)
+    assert mine.seconds_since(before) == 18.0
+
+
+@pytest.mark.parametrize(
+    ("pause_seconds", "to_settle"), [(0.25, ("Z1",)), (300.0, ("Z1",)), (301.0, None), (864_000.0, None)]
+)
+def test_i2_after_a_long_pause_all_zones_are_to_be_settled(
+    bench: Bench, pause_seconds: float, to_settle: tuple[str, ...] | None
+) -> None:
+    keeper, _, _ = bench.take("other")
+    assert keeper.release(clean=True, unsettled=["Z1"])
+    bench.clock.advance(pause_seconds)
+    mine, before, _ = bench.take()
+    assert (mine.to_settle(before), before.to_settle) == (to_settle, ("Z1",))
+
+
+def test_lease_that_does_not_say_when_it_was_released_counts_as_an_old_one(bench: Bench) -> None:
+    keeper, _, lease = bench.take("other")
+    bench.table.release(lease, clean=True)
+    mine, before, _ = bench.take()
+    assert (mine.to_settle(before), before.to_settle) == (None, ())
+    assert keeper.lease == lease
+
+
+def test_first_session_has_nothing_to_settle(bench: Bench) -> None:
+    mine, before, _ = bench.take()
+    assert mine.to_settle(before) == ()

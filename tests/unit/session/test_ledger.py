@@ -9,13 +9,13 @@ from kubesync.domain.desired import DnsRules
 from kubesync.domain.records import Zone
 from kubesync.domain.state import KeyState, Part, PartId
 from kubesync.session import ledger as module
-from kubesync.session.ledger import Ledger, rules_of
+from kubesync.session.ledger import RULES_VERSION, Ledger, rules_of
 from support.builders import a_key
 from support.manual_clock import ManualClock
 from support.memory_store import MemoryStore
 from support.recording import ENDPOINTS, SERVICES, SLICES, a_config
 
-BASIS = Basis(1, "https://prod.test:6443", 1)
+BASIS = Basis(1, "https://prod.test:6443", RULES_VERSION)
 TOMBSTONE = {PartId(SERVICES, "web"): Part("u", 5, 1, None, deleted=True)}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -9,13 +11,20 @@ import pytest
 
 from kubesync.aws.clusters import ClusterConfig, ClusterTable, OnDelete
 from kubesync.aws.store import AUDIT
+from kubesync.domain.batches import Unit
+from kubesync.domain.errors import StoreBusyError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import Policy
+from kubesync.domain.records import RecordChange
+from kubesync.session.closer import Outcome
+from kubesync.session.key_writes import Closing
 from kubesync.session.master import Master
 from kubesync.session.removal import Removal
 from kubesync.session.transactor import StaleStateError
 from support.builders import a_key, a_service, an_endpoints
+from support.memory_store import NoFaults
 from support.recording import SLICES, Desk, World, a_config, a_list, identity, saw
+from support.store_faults import StoreFaults
 
 WAITED_FOR = "x.example.com"
 SERVICE = a_service(annotations={"hostname": WAITED_FOR})
@@ -37,6 +46,7 @@ class RemovedCluster:
         self.desk = self.world.session()
         self.desk.configure(self.config)
         self.told: list[ServiceKey] = []
+        self.under_way: list[Future[None]] = []
 
     def removal(self, config: ClusterConfig | None = None) -> Removal:
         desk: Desk = self.desk
@@ -48,8 +58,20 @@ class RemovedCluster:
             listeners=desk.listeners,
             clusters=self.registry,
             follow_up=lambda cluster, recorded: self.told.extend(recorded.opened),
+            means=lambda config: desk.means,
+            parts=SimpleNamespace(clock=self.world.clock),
+            without=lambda cluster: self.under_way,
         )
         return Removal(cast(Master, master), config or self.config)
+
+    def step(self, removal: Removal) -> bool:
+        """One step, however long it takes; a little later than the last one."""
+        self.world.clock.advance(6)
+        return removal.step(self.world.clock.monotonic() + 1)
+
+    def untouched(self) -> int:
+        """Keys whose objects are still remembered."""
+        return sum(bool(state.parts) for state in self.desk.tables.state.load_all("prod"))
 
     def left(self) -> list[str]:
         """What is still stored for the cluster, audit, fences and removed upstreams aside."""
@@ -63,19 +85,19 @@ class RemovedCluster:
 def test_outputs_go_first_and_then_everything_that_is_known_of_the_cluster() -> None:
     case = RemovedCluster()
     removal = case.removal()
-    assert removal.step() is False, "its record sets still stand in the zone"
+    assert case.step(removal) is False, "its record sets still stand in the zone"
     assert case.told == [a_key()]
     assert case.world.upstreams() == {}
-    assert removal.step() is False
+    assert case.step(removal) is False
     case.desk.land()
-    assert removal.step() is True
+    assert case.step(removal) is True
     assert case.left() == []
 
 
 def test_outputs_stay_where_that_was_asked_for_and_nothing_else_does() -> None:
     case = RemovedCluster(on_delete=OnDelete.RETAIN)
     removal = case.removal()
-    assert removal.step() is True
+    assert case.step(removal) is True
     assert case.told == []
     assert case.world.upstreams() == {
         "prod/shop/late/80/TCP": [],
@@ -86,19 +108,21 @@ def test_outputs_stay_where_that_was_asked_for_and_nothing_else_does() -> None:
 
 @pytest.mark.parametrize("policy", [Policy.UPSERT_ONLY, Policy.CREATE_ONLY])
 def test_policy_that_forbids_deletions_forbids_them_here_too(policy: Policy) -> None:
-    assert RemovedCluster(policy=policy).removal().retains
-    assert not RemovedCluster().removal().retains
+    case = RemovedCluster(policy=policy)
+    assert case.step(case.removal()) is True
+    assert case.told == []
+    assert case.world.upstreams()["prod/shop/web/80/TCP"] == ["10.1.0.1:8080", "10.1.0.2:8080"]
 
 
 def test_next_session_goes_on_with_a_removal_that_was_not_finished() -> None:
     case = RemovedCluster()
-    case.removal().step()
+    case.step(case.removal())
     case.desk = case.world.session()
     case.desk.configure(case.config)
     removal = case.removal()
-    assert removal.step() is False
+    assert case.step(removal) is False
     case.desk.land()
-    assert removal.step() is True
+    assert case.step(removal) is True
     assert case.left() == []
 
 
@@ -106,7 +130,7 @@ def test_configuration_that_was_registered_anew_meanwhile_is_not_forgotten() -> 
     case = RemovedCluster(on_delete=OnDelete.RETAIN)
     anew = case.registry.put(case.config.model_copy(update={"deleting": False}))
     with pytest.raises(StaleStateError):
-        case.removal().step()
+        case.step(case.removal())
     assert case.registry.get("prod") == anew
 
 
@@ -115,7 +139,103 @@ def test_name_that_a_key_of_another_cluster_waits_for_is_given_to_it() -> None:
     desk = case.desk
     desk.record(lists=(a_list(10, identity(), saw(SERVICE, 5)), a_list(10, resource=SLICES)), cluster="other")
     removal = case.removal()
-    removal.step()
+    case.step(removal)
     desk.land()
-    removal.step()
+    case.step(removal)
     assert case.world.claims()[WAITED_FOR] == "other/shop/web"
+
+
+def test_steps_are_short_however_many_keys_there_are() -> None:
+    case = RemovedCluster()
+    desk = case.world.session()
+    desk.configure(case.config.model_copy(update={"deleting": False}))
+    for number in range(150):
+        desk.record(saw(SERVICE, 20 + number, f"s{number}"), cluster="prod")
+    case.desk = case.world.session()
+    case.desk.configure(case.config)
+    removal = case.removal()
+    full = case.untouched()
+    assert full > 150
+    assert removal.step(case.world.clock.monotonic()) is False, "no time at all: some of the keys"
+    assert full - 50 <= case.untouched() < full
+    for _ in range(4):
+        removal.step(case.world.clock.monotonic())
+    assert case.untouched() == 0
+
+
+def test_what_is_left_is_asked_for_with_one_small_query() -> None:
+    case = RemovedCluster()
+    removal = case.removal()
+    case.step(removal)
+    case.step(removal)
+    before = len(case.world.store.calls)
+    assert removal.step(case.world.clock.monotonic() + 1) is False
+    # The buckets one after the other until one holds something; each query reads one item.
+    calls = case.world.store.calls[before:]
+    assert {call.operation for call in calls} == {"query"}
+    assert len(calls) <= 16
+
+
+def test_a_key_that_a_batch_brought_back_goes_before_the_cluster_is_forgotten() -> None:
+    case = RemovedCluster()
+    desk = case.desk
+    key = a_key()
+    state = desk.state()
+    assert state.applied
+    removal = case.removal()
+    case.step(removal)
+    desk.land()
+    # A batch that was made before has landed only now: its set is ours, and has to go.
+    under_way: Future[None] = Future()
+    case.under_way.append(under_way)
+    assert case.step(removal) is False
+    assert case.step(removal) is False, "nothing is forgotten while a batch of the cluster is under way"
+    assert case.registry.get("prod") is not None
+    late = [Outcome(Unit(key, (RecordChange(k, None, s),)), landed=True) for k, s in state.applied.items()]
+    desk.closer.close(late, "late", lambda _token: Closing())
+    under_way.set_result(None)
+    for _ in range(3):
+        assert case.step(removal) is False
+    desk.land()
+    assert case.step(removal) is True
+    assert case.left() == []
+
+
+def test_step_does_not_wait_for_whoever_holds_the_cluster() -> None:
+    case = RemovedCluster()
+    removal = case.removal()
+    lock = case.desk.ledgers["prod"].lock
+    held, let_go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lock:
+            held.set()
+            let_go.wait(20)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(20)
+    try:
+        assert removal.step(case.world.clock.monotonic()) is False
+        assert case.told == []
+    finally:
+        let_go.set()
+        holder.join(20)
+    assert case.step(removal) is False
+    assert case.told == [a_key()]
+
+
+def test_step_gives_up_while_the_table_is_busy_and_goes_on_with_the_next() -> None:
+    case = RemovedCluster()
+    removal = case.removal()
+    case.world.store.faults = StoreFaults()
+    case.world.store.faults.fail(
+        lambda call: call.operation == "transact_write_items", StoreBusyError("busy"), times=None
+    )
+    with pytest.raises(StoreBusyError):
+        case.step(removal)
+    case.world.store.faults = NoFaults()
+    assert case.step(removal) is False
+    assert case.told == [a_key()]
+    case.desk.land()
+    assert case.step(removal) is True

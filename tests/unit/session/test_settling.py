@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubesync.aws.inflight import Inflight
+from kubesync.aws.store import CONTROL, Key, Update
 from kubesync.domain.batches import Unit, units_of
 from kubesync.domain.plan import Policy, changes_of
 from support.zone_bench import EPOCH, JOURNAL, ZONE, ZoneBench
@@ -41,3 +42,31 @@ def test_i1_batch_in_flight_that_the_journal_holds_had_landed_and_is_not_sent_ag
     assert [{change.key for change in batch} for batch in bench.zone.sent] == [{JOURNAL}], "the swap alone"
     assert bench.state("web").applied == {change.key: change.after for unit in units for change in unit.changes}
     assert (bench.open(), bench.announced(), bench.writer.clean) == ({}, "", True)
+
+
+@pytest.mark.parametrize(("announced", "blocked"), [(EPOCH - 3, True), (EPOCH - 2, False), (None, False)])
+def test_i2_journal_that_no_inflight_item_announced_tells_of_restored_tables(
+    announced: int | None, blocked: bool
+) -> None:
+    """Whatever epoch this master has drawn by then. An item of an earlier release does not say what it announced."""
+    bench = ZoneBench(settled=False)
+    bench.remember_inflight(epoch=announced or EPOCH - 3)
+    if announced is None:
+        bench.store.write(Update(Key(CONTROL, "inflight#0", ZONE.id), remove=("journal_epoch",)))
+    journal = bench.journal_of(epoch=EPOCH - 2)
+    bench.run(seconds=60)
+    assert bench.writer.blocked is blocked
+    assert (bench.zone.journal == journal) is blocked
+
+
+def test_swap_is_announced_like_a_batch() -> None:
+    bench = ZoneBench(settled=False)
+    bench.remember_inflight()
+    bench.journal_of()
+    bench.zone.before = lambda: seen.append(bench.inflight.read(ZONE.id))
+    seen: list[Inflight | None] = []
+    bench.run()
+    (inflight,) = seen
+    assert inflight is not None
+    assert (inflight.batch, inflight.epoch, inflight.journal_epoch) == ("", 5, 5)
+    assert "epoch=5," in bench.zone.journal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.aws.fences import fence_key, raise_fence
+from kubesync.aws.fences import fence_key, raise_fences
 from kubesync.aws.store import AUDIT, CONTROL, Absent, Action, Equals, Key, Put, Update
 from kubesync.domain.errors import (
     NotMasterError,
@@ -14,6 +14,7 @@ from kubesync.domain.errors import (
     StoreUnavailableError,
 )
 from kubesync.session.transactor import StaleStateError, Transactor
+from support.fencing import NO_LEASE, raise_fence, raise_shard_fence
 from support.manual_clock import ManualClock
 from support.memory_store import LandLater, MemoryStore
 from support.store_faults import StoreFaults, writes_to
@@ -98,12 +99,24 @@ def test_i2_run_stops_repeating_when_the_lease_may_be_lost(bench: Bench) -> None
 
 
 def test_i2_a_fence_is_only_raised(bench: Bench) -> None:
-    raise_fence(bench.store, "prod", EPOCH)  # to what it is: fine, an answer may have been lost
+    place = fence_key("prod")
+    raise_fences(bench.store, [place], EPOCH, NO_LEASE)  # to what it is: fine, an answer may have been lost
     with pytest.raises(NotMasterError):
-        raise_fence(bench.store, "prod", EPOCH - 1)
+        raise_fences(bench.store, [place], EPOCH - 1, NO_LEASE)
     item = bench.store.get(fence_key("prod"))
     assert item is not None
     assert item["epoch"] == EPOCH
+
+
+def test_i2_run_for_no_cluster_is_refused_where_the_fence_of_the_shard_was_raised(bench: Bench) -> None:
+    with pytest.raises(NotMasterError):
+        bench.put(clusters=())
+    raise_shard_fence(bench.store, EPOCH)
+    bench.put(clusters=())
+    raise_shard_fence(bench.store, EPOCH + 1)
+    with pytest.raises(NotMasterError):
+        bench.put(clusters=(), token="t2")
+    assert bench.stored() == (1, 1)
 
 
 def test_run_repeats_what_was_throttled_or_collided(bench: Bench) -> None:

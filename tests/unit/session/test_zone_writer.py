@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.aws.fences import fence_key, raise_fence
+from kubesync.aws.fences import fence_key
 from kubesync.aws.store import Put
 from kubesync.domain.errors import (
     NotMasterError,
@@ -14,8 +14,9 @@ from kubesync.domain.errors import (
     ZoneThrottledError,
     ZoneUnavailableError,
 )
+from support.fencing import raise_fence
 from support.memory_store import Call
-from support.zone_bench import JOURNAL, ZoneBench
+from support.zone_bench import EPOCH, JOURNAL, ZoneBench
 
 
 def test_a_batch_is_announced_sent_and_closed() -> None:
@@ -259,7 +260,7 @@ def test_i1_an_inflight_item_that_is_not_as_known_is_read_again() -> None:
     bench = ZoneBench()
     bench.want("a", {"a A": ["10.0.0.1"]})
     bench.run()
-    bench.remember_inflight()  # its version moves, as by an answer that nobody heard of
+    bench.remember_inflight(epoch=EPOCH)  # its version moves, as by an answer that nobody heard of
     bench.want("b", {"b A": ["10.0.0.2"]})
     bench.run(seconds=60)
     assert sorted(bench.zone.sets()) == ["a A", "b A"]

@@ -40,6 +40,12 @@ def nothing(_desk: Desk) -> None: ...
 
 STORIES = {
     "a first list of 16 services": Story(nothing, lambda d: d.begin(*services(16, 20, 1))),
+    "a first list of 110 services": Story(nothing, lambda d: d.begin(*services(110, 20, 1))),
+    "a list of 110 changes those in between and lacks some": Story(
+        lambda d: d.begin(*services(110, 20, 1)),
+        lambda d: d.record(
+            lists=(a_list(900, identity(), *(services(110, 400, 2 if n % 9 == 0 else 1)[n] for n in range(95))),)
+        )),
     "16 services change": Story(
         lambda d: d.begin(*services(16, 20, 1)), lambda d: d.record(*services(16, 200, 2))),
     "16 services are deleted": Story(

@@ -1,0 +1,173 @@
+"""The world of the scripts: two clusters, three zones, sessions that can be stepped in part, and watches that come as they like."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from chaos.cluster import ScriptedCluster, ScriptedConnector, ScriptedReflector
+from chaos.sync_session import SyncPool, SyncRunner, SyncSession
+from chaos.world import World
+from chaos.zones import MemoryRoute53
+from kubesync.aws.clusters import ZoneReference
+from kubesync.domain.objects import Resource
+from kubesync.domain.records import RecordKey, RecordSet
+from kubesync.kubernetes.ports import WatchSink
+from kubesync.session.control import Control
+from kubesync.session.master import Master
+from sequences.steps import Moment
+from support.builders import a_service
+
+PUBLIC: Final = ZoneReference(id="ZPUBLIC", name="example.com")
+PRIVATE: Final = ZoneReference(id="ZPRIVATE", name="example.com", private=True)
+INNER: Final = ZoneReference(id="ZINNER", name="inner.example.com")
+ZONES: Final = (PUBLIC, PRIVATE, INNER)
+CLUSTERS: Final[Mapping[str, str]] = {"prod": "prod.example.com", "edge": "edge.inner.example.com"}
+FOREIGN: Final = {
+    RecordKey(PUBLIC.id, "mail.example.com", "MX"): RecordSet(300, ("10 mx.example.net.",)),
+    RecordKey(PUBLIC.id, "taken.example.com", "A"): RecordSet(300, ("192.0.2.200",)),
+}
+
+
+def listener(cluster: str, resource: Resource) -> str:
+    """What a Moment calls a listener: both sources of endpoints are the cluster's ``endpoints``."""
+    return f"{cluster} {'services' if resource is Resource.SERVICES else 'endpoints'}"
+
+
+@dataclass(slots=True)
+class Delivery:
+    """How watches deliver the next time.
+
+    ``floors``: the version of each listener up to which everything is durable; nothing at or below it can come again.
+    """
+
+    order: int = 0
+    late: int = 0
+    bookmark: bool = True
+    floors: Mapping[tuple[str, Resource], int] | None = None
+
+
+class UnrulyReflector(ScriptedReflector):
+    """Delivers what came at once in any order of different objects, and some of what came before again."""
+
+    delivery: Delivery
+    cluster_name: str
+    _listed: int = 0
+
+    @property
+    def label(self) -> str:
+        return listener(self.cluster_name, self._resource)
+
+    def _list(self, cluster: ScriptedCluster, sink: WatchSink) -> None:
+        super()._list(cluster, sink)
+        assert self._position is not None
+        self._listed = self._position
+
+    def _read(self, cluster: ScriptedCluster, sink: WatchSink) -> None:
+        assert self._position is not None
+        delivery, self.delivery = self.delivery, Delivery()
+        chance = random.Random(delivery.order)
+        fresh = cluster.since(self._resource, self._position)
+        floor = None if delivery.floors is None else delivery.floors.get((self.cluster_name, self._resource))
+        again = []
+        if delivery.late and floor is not None:
+            earlier = cluster.since(self._resource, max(floor, self._listed))
+            again = [event for event in earlier if event.resource_version <= self._position][-delivery.late :]
+        events = [*fresh, *again]
+        if delivery.order:
+            chance.shuffle(events)
+        # All at once: no window closes in between, and no session ends.
+        if events:
+            sink.on_events(events)
+            self._position = max(self._position, *(event.resource_version for event in events))
+        if delivery.bookmark and cluster.version > self._position:
+            sink.on_bookmark(cluster.version)
+            self._position = cluster.version
+
+
+class UnrulyConnector(ScriptedConnector):
+    """``deliver`` says how the watches deliver next."""
+
+    reflector_type: ClassVar[type[ScriptedReflector]] = UnrulyReflector
+
+    def reflector(self, config, resource: Resource) -> ScriptedReflector:  # type: ignore[no-untyped-def]
+        made = super().reflector(config, resource)
+        assert isinstance(made, UnrulyReflector)
+        made.delivery, made.cluster_name = Delivery(), config.name
+        return made
+
+    def deliver(self, delivery: Delivery) -> None:
+        for made in self._unruly():
+            made.delivery = Delivery(delivery.order, delivery.late, delivery.bookmark, delivery.floors)
+
+    def pump_some(self, labels: Collection[str]) -> None:
+        for made in self._unruly():
+            if made.label in labels:
+                made.pump()
+
+    def _unruly(self) -> list[UnrulyReflector]:
+        return [made for made in self.reflectors if isinstance(made, UnrulyReflector)]
+
+
+class PartialSession(SyncSession):
+    """A session that does a part of a round, where it is told to: ``moment``."""
+
+    moment: Moment | None = None
+    deliver: Callable[[UnrulyConnector], None] = staticmethod(lambda _connector: None)
+
+    def round(self, master: Master, control: Control) -> None:
+        connector = self._parts.connector
+        assert isinstance(connector, UnrulyConnector)
+        self.deliver(connector)
+        moment, self.moment = self.moment, None
+        if moment is None:
+            super().round(master, control)
+            return
+        self.renew()
+        connector.pump_some(moment.read)
+        for name, runner in list(master.runners.items()):
+            assert isinstance(runner, SyncRunner)
+            if name in moment.record:
+                runner.turn()
+        pool = master.pool
+        assert isinstance(pool, SyncPool)
+        for zone_id in sorted(pool.writers):
+            for _ in range(moment.write):
+                if pool._step(zone_id) != 0:
+                    break
+
+
+class UnrulyWorld(World):
+    """The outside of the sessions that are played."""
+
+    session_type: ClassVar[type[SyncSession]] = PartialSession
+    connector_type: ClassVar[type[ScriptedConnector]] = UnrulyConnector
+
+
+def an_outside(clusters: Mapping[str, ScriptedCluster] | None = None) -> UnrulyWorld:
+    """Zones with nothing but record sets of other people in them, and clusters (new ones, where none are given). Nothing is registered."""
+    route53 = MemoryRoute53()
+    for zone in ZONES:
+        route53.create(zone.id, zone.name, private=zone.private)
+    for key, record_set in FOREIGN.items():
+        route53.by_hand("CREATE", key, record_set)
+    if clusters is None:
+        clusters = {name: ScriptedCluster(name) for name in CLUSTERS}
+        for cluster in clusters.values():
+            cluster.apply("kubernetes", a_service(cluster_ips=("10.0.0.1",)), namespace="default")
+    return UnrulyWorld(dict(clusters), route53)
+
+
+def register(world: World, name: str) -> None:
+    """Register a cluster as every script begins with it."""
+    source = Resource.ENDPOINTSLICES if name == "prod" else Resource.ENDPOINTS
+    world.configure(
+        name,
+        server=f"https://{name}.invalid",
+        domain=CLUSTERS[name],
+        zones=(PUBLIC, INNER),
+        ttl=60,
+        endpoints_source=source,
+    )

@@ -1,0 +1,21 @@
+"""Fences raised by hand, past any lease."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubesync.aws.fences import fence_key, shard_fence_key
+from kubesync.aws.store import CONTROL, Absent, Check, Key, Put, Store
+
+NO_LEASE: Final = Check(Key(CONTROL, "test", "no lease"), (Absent(),))
+"""Holds always: for ``raise_fences`` where a lease is not what a test is about."""
+
+
+def raise_fence(store: Store, cluster: str, epoch: int) -> None:
+    """What stands after a master of this epoch has fenced a cluster."""
+    store.write(Put(fence_key(cluster), {"epoch": epoch}))
+
+
+def raise_shard_fence(store: Store, epoch: int, shard: str = "0") -> None:
+    """The same of what belongs to zone and shard."""
+    store.write(Put(shard_fence_key(shard), {"epoch": epoch}))

@@ -1,0 +1,51 @@
+"""Named upstreams for tests: registered as a person does, read as a proxy does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubesync.aws.lease import LeaseTable
+from kubesync.aws.named_upstreams import NamedUpstreamTable, Registration
+from kubesync.aws.store import Store
+from kubesync.aws.upstreams import StoredUpstream, UpstreamTable
+from kubesync.domain.named_upstreams import Member, NamedOf, NamedUpstream, named_key, parse_service, parse_static
+
+
+def member(text: str, weight: int = 1, *, backup: bool = False) -> Member:
+    """``cluster/namespace/service/port``, ``ip:port``, or the name of another named upstream."""
+    source = parse_service(text) if "/" in text else parse_static(text) if ":" in text else NamedOf(text)
+    return Member(source, weight, backup)
+
+
+def register(store: Store, name: str, *members: Member, shard: str = "0") -> None:
+    """Register or replace it, and tell the master."""
+    table = NamedUpstreamTable(store)
+    table.put(Registration(NamedUpstream(name, members), shard), table.read())
+    LeaseTable(store, shard).signal()
+
+
+def unregister(store: Store, name: str) -> None:
+    """Remove it, and tell the master."""
+    table = NamedUpstreamTable(store)
+    registry = table.read()
+    table.remove(name, registry)
+    LeaseTable(store, registry.entries[name].shard).signal()
+
+
+def named_item(store: Store, name: str) -> StoredUpstream | None:
+    """What stands in the upstreams table."""
+    return UpstreamTable(store).read(named_key(name))
+
+
+def named_nodes(store: Store, name: str) -> list[dict[str, Any]] | None:
+    """The nodes as a proxy reads them, reduced to what every node has, weight and backup; None: it is not there."""
+    stored = named_item(store, name)
+    if stored is None or stored.deleted or not stored.whole:
+        return None
+    kept = ("ip", "port", "ready", "weight", "backup")
+    return [{field: node[field] for field in kept if field in node} for node in stored.nodes]
+
+
+def notes(store: Store, shard: str = "0") -> dict[str, int]:
+    """What has to be composed anew."""
+    return NamedUpstreamTable(store).marks(shard)

@@ -1,0 +1,75 @@
+"""What stands in a zone against what is known of it."""
+
+from __future__ import annotations
+
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.records import RecordKey, RecordSet
+from kubesync.domain.state import KeyState, Name
+from kubesync.session.drift import Coming, as_it_stands, drifts_of
+
+SERVICE = ServiceKey("prod", "shop", "web")
+A = RecordKey("Z1", "web.example.com", "A")
+SRV = RecordKey("Z1", "_http._tcp.web.example.com", "SRV")
+ELSEWHERE = RecordKey("Z2", "web.example.com", "A")
+ONE, TWO = RecordSet(60, ("192.0.2.1",)), RecordSet(60, ("192.0.2.2",))
+WEIGHTED = RecordSet(60, ("192.0.2.1",), foreign_form="Region=eu-west-1")
+
+
+def a_state(**sets: dict[RecordKey, RecordSet]) -> KeyState:
+    return KeyState(SERVICE, applied=sets.get("applied", {}), intended=sets.get("intended", {}))
+
+
+def test_changed_missing_and_foreign_sets_of_one_zone_are_found() -> None:
+    state = a_state(applied={A: ONE, SRV: ONE, ELSEWHERE: ONE})
+
+    found = drifts_of(state, "Z1", {A: TWO})
+
+    assert [(drift.key, drift.stands) for drift in found] == [(SRV, None), (A, TWO)]
+    assert [drift.document()["drift"] for drift in found] == ["missing", "changed"]
+    (foreign,) = drifts_of(a_state(applied={A: ONE}), "Z1", {A: WEIGHTED})
+    assert foreign.document()["drift"] == "foreign"
+
+
+def test_what_stands_becomes_what_is_known() -> None:
+    state = a_state(applied={A: ONE, SRV: ONE})
+
+    after = as_it_stands(state, drifts_of(state, "Z1", {A: TWO}))
+
+    assert after.applied == {A: TWO}
+
+
+def test_set_of_a_foreign_form_is_let_go_and_reported() -> None:
+    state = a_state(applied={A: ONE})
+
+    after = as_it_stands(state, drifts_of(state, "Z1", {A: WEIGHTED}))
+
+    assert after.applied == {}
+    assert after.conflicts == {Name("Z1", "web.example.com"): "web.example.com A was replaced (Region=eu-west-1)"}
+
+
+def test_state_that_moved_on_after_the_zone_was_read_stays() -> None:
+    """A cluster that was removed meanwhile, its outputs retained, must not get them back (and then lose them)."""
+    drifts = drifts_of(a_state(applied={A: ONE}), "Z1", {A: TWO})
+
+    assert as_it_stands(KeyState(SERVICE), drifts) == KeyState(SERVICE)
+    moved = a_state(applied={A: RecordSet(60, ("192.0.2.3",))})
+    assert as_it_stands(moved, drifts) == moved
+
+
+def test_sets_to_come_meet_foreign_ones_that_they_cannot_stand_beside() -> None:
+    cname, txt = RecordKey("Z1", "web.example.com", "CNAME"), RecordKey("Z1", "web.example.com", "TXT")
+    coming = Coming.of([a_state(intended={A: ONE, SRV: ONE}, applied={SRV: ONE})])
+    name = ("prod/shop/web", Name("Z1", "web.example.com"))
+
+    assert coming.conflicts("Z1", {txt: ONE, SRV: ONE}) == {}
+    assert coming.conflicts("Z2", {A: TWO}) == {}
+    assert list(coming.conflicts("Z1", {A: TWO})) == [name]
+    assert list(coming.conflicts("Z1", {cname: RecordSet(60, ("x.",))})) == [name]
+
+
+def test_own_set_of_another_type_at_the_name_is_not_in_the_way() -> None:
+    """A CNAME that becomes an address is one batch."""
+    cname = RecordKey("Z1", "web.example.com", "CNAME")
+    coming = Coming.of([a_state(intended={A: ONE}, applied={cname: RecordSet(60, ("x.",))})])
+
+    assert coming.conflicts("Z1", {cname: RecordSet(60, ("x.",))}) == {}

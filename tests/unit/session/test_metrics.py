@@ -1,0 +1,215 @@
+"""The metrics of a session: lines in CloudWatch's embedded metric format, byte for byte but for the time."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kubesync.session.metrics import MetricsPublisher
+from kubesync.session.report import ClusterReport, ListenerReport, SessionReport
+
+
+def a_zone(**changes: Any) -> dict[str, Any]:
+    return {"zone": "Z1", "batches": 0, "changes": 0, "refused": 0, "throttled": 0, "blocked": False, **changes}
+
+
+def a_report(**changes: Any) -> SessionReport:
+    return SessionReport("s1", epoch=3, **changes)
+
+
+def written(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    for line in lines:
+        assert line["_aws"].pop("Timestamp") > 1_700_000_000_000
+    return lines
+
+
+def the_line(name: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    (line,) = [line for line in written(capsys) if name in line]
+    return line
+
+
+def test_first_beat_of_a_quiet_master(capsys: pytest.CaptureFixture[str]) -> None:
+    MetricsPublisher("main").beat(a_report())
+
+    names = [
+        "MasterHeartbeat",
+        "Windows",
+        "Events",
+        "EventsMerged",
+        "KeysChanged",
+        "Relists",
+        "Batches",
+        "Changes",
+        "BatchesRefused",
+        "Throttles",
+        "TablesThrottled",
+    ]
+    assert written(capsys) == [
+        {
+            "_aws": {
+                "CloudWatchMetrics": [
+                    {
+                        "Namespace": "kubesync",
+                        "Dimensions": [["service"]],
+                        "Metrics": [{"Name": name, "Unit": "Count"} for name in names],
+                    }
+                ]
+            },
+            "service": "kubesync-main",
+            **{name: [0.0] for name in names},
+            "MasterHeartbeat": [1.0],
+        },
+        {
+            "_aws": {
+                "CloudWatchMetrics": [
+                    {
+                        "Namespace": "kubesync",
+                        "Dimensions": [["service"]],
+                        "Metrics": [{"Name": "Conflicts", "Unit": "Count"}, {"Name": "ZonesBlocked", "Unit": "Count"}],
+                    }
+                ]
+            },
+            "service": "kubesync-main",
+            "Conflicts": [0.0],
+            "ZonesBlocked": [0.0],
+        },
+    ]
+
+
+def test_beats_tell_what_came_since_the_last_one(capsys: pytest.CaptureFixture[str]) -> None:
+    publisher = MetricsPublisher("main")
+    report = a_report(
+        clusters=[ClusterReport("prod", windows=2, events=30, merged=25, changed_keys=4)],
+        listeners=[ListenerReport("prod", "services", lists=1)],
+        zones=[a_zone(batches=2, changes=7, refused=1, throttled=3)],
+        dynamodb={"requests": 30, "refused_reads": 2, "refused_writes": 0, "refused_transactions": 0},
+    )
+    publisher.beat(report)
+    written(capsys)
+    report.clusters[0].events += 12
+    report.clusters[0].windows += 1
+    report.listeners[0].lists += 1
+    report.zones[0] |= {"batches": 3, "throttled": 4}
+    report.dynamodb |= {"requests": 40, "refused_reads": 5, "refused_writes": 1, "refused_transactions": 2}
+    publisher.beat(report)
+
+    line = the_line("MasterHeartbeat", capsys)
+    assert {name: value for name, value in line.items() if name not in ("_aws", "service")} == {
+        "MasterHeartbeat": [1.0],
+        "Windows": [1.0],
+        "Events": [12.0],
+        "EventsMerged": [0.0],
+        "KeysChanged": [0.0],
+        "Relists": [1.0],
+        "Batches": [1.0],
+        "Changes": [0.0],
+        "BatchesRefused": [0.0],
+        "Throttles": [1.0],
+        "TablesThrottled": [6.0],
+    }
+
+
+def test_errors_stand_under_their_code_and_under_code_and_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+    publisher = MetricsPublisher("main")
+    listener = ListenerReport("prod", "services", errors={"ERR_SSL_HANDSHAKE": 2})
+    publisher.beat(a_report(listeners=[listener]))
+
+    assert the_line("ListenerErrors", capsys) == {
+        "_aws": {
+            "CloudWatchMetrics": [
+                {
+                    "Namespace": "kubesync",
+                    "Dimensions": [["service", "code", "key"], ["service", "code", "key", "cluster"]],
+                    "Metrics": [{"Name": "ListenerErrors", "Unit": "Count"}],
+                }
+            ]
+        },
+        "service": "kubesync-main",
+        "code": "8",
+        "key": "ERR_SSL_HANDSHAKE",
+        "cluster": "prod",
+        "ListenerErrors": [2.0],
+    }
+    listener.errors["ERR_SSL_HANDSHAKE"] = 3
+    publisher.beat(a_report(listeners=[listener]))
+    assert the_line("ListenerErrors", capsys)["ListenerErrors"] == [1.0]
+    publisher.beat(a_report(listeners=[listener]))
+    assert not [line for line in written(capsys) if "ListenerErrors" in line]
+
+
+def test_lag_is_told_in_seconds_where_batches_landed(capsys: pytest.CaptureFixture[str]) -> None:
+    MetricsPublisher("main").beat(a_report(lag={"count": 4.0, "p50": 1.02, "p90": 1.3, "p99": 1.4, "max": 1.4}))
+
+    line = the_line("LagP99", capsys)
+    assert line["_aws"]["CloudWatchMetrics"][0]["Metrics"] == [
+        {"Name": "LagMedian", "Unit": "Seconds"},
+        {"Name": "LagP99", "Unit": "Seconds"},
+    ]
+    assert (line["LagMedian"], line["LagP99"]) == ([1.02], [1.4])
+
+
+def test_hand_over_gap_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    publisher = MetricsPublisher("main")
+    publisher.beat(a_report())
+    assert not [line for line in written(capsys) if "HandOverGap" in line]
+    publisher.beat(a_report(hand_over_seconds=0.31))
+    line = the_line("HandOverGap", capsys)
+    assert line["HandOverGap"] == [0.31]
+    assert line["_aws"]["CloudWatchMetrics"][0]["Metrics"] == [{"Name": "HandOverGap", "Unit": "Seconds"}]
+    publisher.beat(a_report(hand_over_seconds=0.31))
+    assert not [line for line in written(capsys) if "HandOverGap" in line]
+
+
+@pytest.mark.parametrize(
+    ("holding", "told"),
+    [
+        ([{}, {}], None),  # both resumed: nothing is known
+        ([{"services": True, "endpoints": False}, {}], [1.0]),
+        ([{"services": False, "endpoints": False}, {}], None),  # of the other cluster nothing is known
+        ([{"services": False, "endpoints": False}, {"services": False}], None),
+        ([{"services": False, "endpoints": False}, {"services": False, "endpoints": False}], [0.0]),
+        ([{"services": True, "endpoints": True}, {"services": True, "endpoints": False}], [3.0]),
+    ],
+)
+def test_held_deletions_are_told_by_those_who_know(
+    holding: list[dict[str, bool]], told: list[float] | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("prod", "test")
+    report = a_report(
+        clusters=[ClusterReport(name, holding=held) for name, held in zip(names, holding, strict=True)],
+        listeners=[ListenerReport(name, resource) for name in names for resource in ("services", "endpoints")],
+    )
+    MetricsPublisher("main").beat(report)
+
+    assert the_line("Conflicts", capsys).get("HeldDeletions") == told
+
+
+def test_conflicts_and_blocked_zones_are_what_is_so_now(capsys: pytest.CaptureFixture[str]) -> None:
+    publisher = MetricsPublisher("main")
+    report = a_report(
+        clusters=[ClusterReport("prod", conflicts=2), ClusterReport("test", conflicts=1)],
+        zones=[a_zone(blocked=True), a_zone(zone="Z2")],
+    )
+    for _ in range(2):
+        publisher.beat(report)
+        line = the_line("Conflicts", capsys)
+        assert (line["Conflicts"], line["ZonesBlocked"]) == ([3.0], [1.0])
+
+
+def test_end_tells_how_session_and_listeners_ended(capsys: pytest.CaptureFixture[str]) -> None:
+    listeners = [ListenerReport("prod", name, ended="ERR_MAX_RUNTIME") for name in ("services", "endpoints")]
+    MetricsPublisher("blue").ended(a_report(code=5, ended="ERR_MAX_RUNTIME", listeners=listeners))
+
+    sessions, listeners_ended = written(capsys)
+    assert sessions["_aws"]["CloudWatchMetrics"][0]["Dimensions"] == [["service", "ended"]]
+    assert (sessions["service"], sessions["ended"], sessions["Sessions"]) == ("kubesync-blue", "ERR_MAX_RUNTIME", [1.0])
+    assert listeners_ended["_aws"]["CloudWatchMetrics"][0]["Dimensions"] == [
+        ["service", "code", "key"],
+        ["service", "code", "key", "cluster"],
+    ]
+    assert (listeners_ended["code"], listeners_ended["cluster"], listeners_ended["ListenersEnded"]) == (
+        "5", "prod", [2.0],
+    )  # fmt: skip
