@@ -214,6 +214,11 @@ def _add_cluster(commands: _Commands) -> None:
         "with --on-delete retain), then forgets it; without a master, the next session does.",
     )
     remove.add_argument("name", metavar="NAME")
+    remove.add_argument(
+        "--retain",
+        action="store_true",
+        help="leave its record sets and upstreams, also while it is being removed already",
+    )
     disable = actions.add_parser(
         "disable",
         help="leave a cluster and its outputs as they are, until it is enabled again",

@@ -9,7 +9,7 @@ left out is in conflict.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from chaos.world import SETTINGS, World
 from kubesync.aws.claims import claim_key
@@ -52,9 +52,13 @@ def judge_quiet(world: World, others: Sets, left: Collection[str] = ()) -> list[
     upstreams |= _named(world, upstreams)
     blocked = {name for name, by_key in wanted.items() if _blocked(by_key, others)}
     mixed = mixed_names(wanted)
-    lines = [*_zones(world, wanted, blocked, mixed, others), *_upstreams(world, upstreams, left)]
-    unsettled = blocked | mixed
-    lines += [*_claims(world, wanted, unsettled), *_rest(world, keys, {k for name in unsettled for k in wanted[name]})]
+    kept = _kept_in_conflict(world) if blocked | mixed else {}
+    lines = [*_zones(world, wanted, blocked, mixed, kept, others), *_upstreams(world, upstreams, left)]
+    unsettled = blocked | mixed | kept.keys()
+    lines += [
+        *_claims(world, wanted, unsettled),
+        *_rest(world, keys, {k for name in blocked | mixed for k in wanted[name]}),
+    ]
     return lines
 
 
@@ -108,7 +112,9 @@ def _blocked(by_key: dict[ServiceKey, Sets], others: Sets) -> bool:
     )
 
 
-def _zones(world: World, wanted: Wanted, blocked: set[Name], mixed: set[Name], others: Sets) -> Iterator[str]:
+def _zones(
+    world: World, wanted: Wanted, blocked: set[Name], mixed: set[Name], kept: Mapping[Name, list[Sets]], others: Sets
+) -> Iterator[str]:
     standing: dict[Name, Sets] = defaultdict(dict)
     for zone_id in world.route53.ids:
         zone = world.route53.zone(zone_id)
@@ -119,19 +125,16 @@ def _zones(world: World, wanted: Wanted, blocked: set[Name], mixed: set[Name], o
         for key, record_set in others.items():
             if key.zone_id == zone_id and world.route53.records(zone_id).get(key) != record_set:
                 yield f"foreign record set {key.name} {key.type} was touched"
-    kept = _kept_in_conflict(world) if blocked | mixed else {}
     for name in sorted(standing.keys() | wanted.keys()):
         found, choices = standing.get(name, {}), list(wanted.get(name, {}).values())
-        if not choices:
+        if not choices and name not in kept:
             if found:
                 yield f"{name.label} stands and nobody wants it: {found}"
-        elif name in blocked | mixed:
+        elif name in blocked | mixed | kept.keys():
             choices += kept.get(name, ())
             if any(all(sets.get(key) != record_set for sets in choices) for key, record_set in found.items()):
                 yield f"{name.label} is {found}, which is of none of {choices}"
-            if name in blocked:
-                continue
-            if not any(
+            if name in mixed - blocked and not any(
                 standing.get(other) for other in wanted if (other.zone_id, other.name) == (name.zone_id, name.name)
             ):
                 yield f"{name.label} stands for nobody"
@@ -140,12 +143,14 @@ def _zones(world: World, wanted: Wanted, blocked: set[Name], mixed: set[Name], o
 
 
 def _kept_in_conflict(world: World) -> dict[Name, list[Sets]]:
-    """What a key keeps as it is, as long as what it wants instead (a CNAME, say) is kept out."""
+    """What a key keeps as it is, as long as what it wants in its place (a CNAME, a weighted set, say) is kept out."""
     kept: dict[Name, list[Sets]] = defaultdict(list)
     for config in ClusterTable(world.store).all():
         for state in StateTable(world.store).load_all(config.name):
-            for name in state.conflicts:
-                kept[name].append({key: found for key, found in state.applied.items() if Name.of(key) == name})
+            in_conflict = {(name.zone_id, name.name) for name in state.conflicts}
+            for key, record_set in state.applied.items():
+                if (key.zone_id, key.name) in in_conflict:
+                    kept[Name.of(key)].append({key: record_set})
     return kept
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from kubesync.domain.objects import (
     ServicePort,
 )
 from kubesync.domain.plan import Policy
+from sequences.orders import Place, place_of
 from sequences.outside import CLUSTERS, INNER, PRIVATE, PUBLIC
 from sequences.steps import (
     Compact,
@@ -53,12 +55,14 @@ _HOSTS: Final = (
     "taken.example.com",
     "Outside.test.",
 )
-_NAMESPACES: Final = ("shop", "web")
+_NAMESPACES: Final = ("shop", "shop", "shop", "web")
 _SERVICES: Final = ("web", "shop", "db")
-_SLICES: Final = ("s1", "s2", "s3", "s4")
+_SLICES: Final = ("s1", "s2", "s3")
 _ADDRESSES: Final = ("10.1.0.1", "10.1.0.2", "10.1.0.3", "fd00::1", "fd00::2")
 
-clusters = st.sampled_from(sorted(CLUSTERS))
+# Most happens in one place: what never meets tells nothing.
+clusters = st.sampled_from(("prod", "prod", "prod", "edge"))
+_each_cluster = st.sampled_from(sorted(CLUSTERS))
 namespaces = st.sampled_from(_NAMESPACES)
 names = st.sampled_from(_SERVICES)
 _hosts = st.lists(st.sampled_from(_HOSTS), min_size=1, max_size=3, unique=True).map(", ".join)
@@ -156,13 +160,15 @@ def _put_slice(draw: st.DrawFn) -> Put:
     return Put(draw(clusters), draw(namespaces), owner, draw(_endpoints(owner, 1)), place)
 
 
-_deleted = {Resource.SERVICES: names, Resource.ENDPOINTS: names, Resource.ENDPOINTSLICES: st.sampled_from(_SLICES)}
+@dataclass(frozen=True, slots=True)
+class _Gone:
+    """Some object that lives at that point of the script is deleted; ``unseen``: by the time that anybody looks, history is gone too."""
+
+    nth: int
+    unseen: bool
 
 
-@st.composite
-def _delete(draw: st.DrawFn) -> Delete:
-    resource = draw(st.sampled_from(sorted(_deleted)))
-    return Delete(draw(clusters), resource, draw(namespaces), draw(_deleted[resource]))
+_gone = st.builds(_Gone, st.integers(0, 20), st.sampled_from([False, False, False, True]))
 
 
 @st.composite
@@ -213,34 +219,41 @@ def _configure(draw: st.DrawFn) -> Configure:
 
 _order = st.integers(0, 50)
 _late = st.integers(0, 4)
+_most = st.sampled_from([0, 0, 0, 1, 3])
 _LISTENERS: Final = tuple(f"{cluster} {what}" for cluster in sorted(CLUSTERS) for what in ("services", "endpoints"))
 _moments = st.builds(
     Moment,
     st.lists(st.sampled_from(_LISTENERS), max_size=3, unique=True).map(tuple),
-    st.lists(clusters, max_size=2, unique=True).map(tuple),
+    st.lists(_each_cluster, max_size=2, unique=True).map(tuple),
     st.integers(0, 3),
     _order,
     _late,
+    _most,
 )
-_rounds = st.builds(Round, _order, _late, st.booleans())
+_rounds = st.builds(Round, _order, _late, st.booleans(), _most)
 
 
-def _alone[S: Step](of_one: SearchStrategy[S]) -> SearchStrategy[tuple[Step, ...]]:
+type _Drawn = Step | _Gone
+
+
+def _alone[S: _Drawn](of_one: SearchStrategy[S]) -> SearchStrategy[tuple[_Drawn, ...]]:
     return of_one.map(lambda step: (step,))
 
 
-_changes: SearchStrategy[tuple[Step, ...]] = st.one_of(
+_changes: SearchStrategy[tuple[_Drawn, ...]] = st.one_of(
     _alone(st.builds(Put, clusters, namespaces, names, services)),
     _alone(_put_slice()),
     _alone(_put_endpoints()),
-    _alone(_delete()),
+    _alone(_gone),
     _made_anew(),
 )
-_mishaps: SearchStrategy[tuple[Step, ...]] = st.one_of(
+_mishaps: SearchStrategy[tuple[_Drawn, ...]] = st.one_of(
     _alone(_configure()),
     _alone(_configure()),
     _alone(_configure()),
     _alone(st.builds(Kill, st.integers(0, 40), st.booleans())),
+    _alone(st.builds(Kill, st.integers(0, 40), st.booleans())),
+    _alone(st.just(End())),
     _alone(st.just(End())),
     _alone(st.builds(Compact, clusters)),
     _alone(st.builds(Cut, clusters)),
@@ -249,33 +262,73 @@ _mishaps: SearchStrategy[tuple[Step, ...]] = st.one_of(
     _alone(st.builds(Unregister, clusters)),
     _alone(st.builds(Register, clusters)),
 )
-_sessions: SearchStrategy[tuple[Step, ...]] = st.one_of(_alone(_rounds), _alone(_moments))
+_sessions: SearchStrategy[tuple[_Drawn, ...]] = st.one_of(_alone(_rounds), _alone(_moments))
 
 
-def _joined(parts: Iterable[tuple[Step, ...]]) -> Script:
+@st.composite
+def _slice_moves(draw: st.DrawFn) -> tuple[_Drawn, ...]:
+    """From one Service to another, which need not be there."""
+    cluster, namespace, place = draw(clusters), draw(namespaces), draw(st.sampled_from(_SLICES))
+    one, other = draw(st.permutations(_SERVICES))[:2]
+    return (
+        Put(cluster, namespace, one, draw(services)),
+        Put(cluster, namespace, one, draw(_endpoints(one, 1)), place),
+        draw(_rounds),
+        Put(cluster, namespace, other, draw(_endpoints(other, 1)), place),
+    )
+
+
+_ends: SearchStrategy[End | Kill] = st.sampled_from((End(), Kill()))
+
+
+@st.composite
+def _half_read(draw: st.DrawFn) -> tuple[_Drawn, ...]:
+    """A session ends before it has seen more than one resource: unknown is not empty."""
+    cluster, namespace, name = draw(clusters), draw(namespaces), draw(names)
+    return (
+        Put(cluster, namespace, name, draw(_endpoints(name, 1)), draw(st.sampled_from(_SLICES))),
+        Put(cluster, namespace, name, draw(_endpoints(name, 1))),
+        draw(_rounds),
+        draw(_ends),
+        Put(cluster, namespace, name, draw(services)),
+        Moment((f"{cluster} services",), (cluster,), draw(st.integers(0, 2))),
+        draw(_ends),
+    )
+
+
+_situations: SearchStrategy[tuple[_Drawn, ...]] = st.one_of(_slice_moves(), _half_read())
+
+
+def _joined(parts: Iterable[tuple[_Drawn, ...]]) -> tuple[_Drawn, ...]:
     return tuple(step for part in parts for step in part)
+
+
+def _resolved(drawn: tuple[_Drawn, ...]) -> Script:
+    """Say which objects are deleted."""
+    live: dict[Place, None] = {}
+    script: list[Step] = []
+    for step in drawn:
+        if isinstance(step, _Gone):
+            if live:
+                place = sorted(live)[step.nth % len(live)]
+                del live[place]
+                script += [Delete(*place), *([Compact(place[0])] if step.unseen else [])]
+            continue
+        script.append(step)
+        if isinstance(step, Put):
+            live[place_of(step)] = None
+        elif isinstance(step, Delete):
+            live.pop(place_of(step), None)
+    return tuple(script)
 
 
 # Lists of lists: hypothesis makes a list of five on average, and of these there are five more.
 _chapters = st.tuples(
     st.lists(_changes, max_size=10).map(_joined),
-    st.lists(st.one_of(_sessions, _sessions, _mishaps, _changes), max_size=6).map(_joined),
+    st.lists(st.one_of(_sessions, _sessions, _mishaps, _changes, _situations), max_size=6).map(_joined),
 ).map(_joined)
 
 
 def scripts(most: int = 14) -> SearchStrategy[Script]:
-    """Scripts of at most so many chapters of up to 26 steps, ending with the policy that deletes too."""
-    return st.lists(_chapters, max_size=most).map(_joined).map(_with_sync)
-
-
-def _with_sync(script: Script) -> Script:
-    """Under another policy what stands depends on what once was."""
-    last: dict[str, object] = {}
-    for step in script:
-        if isinstance(step, Configure) and "policy" in dict(step.settings):
-            last[step.cluster] = dict(step.settings)["policy"]
-    return script + tuple(
-        Configure(cluster, (("policy", Policy.SYNC),))
-        for cluster, policy in sorted(last.items())
-        if policy != Policy.SYNC
-    )
+    """Scripts of at most so many chapters of up to some 30 steps."""
+    return st.lists(_chapters, max_size=most).map(_joined).map(_resolved)

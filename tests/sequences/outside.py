@@ -36,7 +36,7 @@ def listener(cluster: str, resource: Resource) -> str:
     return f"{cluster} {'services' if resource is Resource.SERVICES else 'endpoints'}"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Delivery:
     """How watches deliver the next time.
 
@@ -46,6 +46,7 @@ class Delivery:
     order: int = 0
     late: int = 0
     bookmark: bool = True
+    most: int = 0
     floors: Mapping[tuple[str, Resource], int] | None = None
 
 
@@ -69,7 +70,7 @@ class UnrulyReflector(ScriptedReflector):
         assert self._position is not None
         delivery, self.delivery = self.delivery, Delivery()
         chance = random.Random(delivery.order)
-        fresh = cluster.since(self._resource, self._position)
+        fresh = cluster.since(self._resource, self._position)[: delivery.most or None]
         floor = None if delivery.floors is None else delivery.floors.get((self.cluster_name, self._resource))
         again = []
         if delivery.late and floor is not None:
@@ -82,7 +83,7 @@ class UnrulyReflector(ScriptedReflector):
         if events:
             sink.on_events(events)
             self._position = max(self._position, *(event.resource_version for event in events))
-        if delivery.bookmark and cluster.version > self._position:
+        if delivery.bookmark and not delivery.most and cluster.version > self._position:
             sink.on_bookmark(cluster.version)
             self._position = cluster.version
 
@@ -100,7 +101,7 @@ class UnrulyConnector(ScriptedConnector):
 
     def deliver(self, delivery: Delivery) -> None:
         for made in self._unruly():
-            made.delivery = Delivery(delivery.order, delivery.late, delivery.bookmark, delivery.floors)
+            made.delivery = delivery
 
     def pump_some(self, labels: Collection[str]) -> None:
         for made in self._unruly():

@@ -113,7 +113,8 @@ class Player:
     def _prepare(self, session: PartialSession, step: Round | Moment) -> None:
         session.moment = step if isinstance(step, Moment) else None
         bookmark = isinstance(step, Round) and step.bookmark
-        delivery = Delivery(step.order, step.late, bookmark, self._floors() if step.late else None)
+        floors = self._floors() if step.late else None
+        delivery = Delivery(step.order, step.late, bookmark, step.most, floors)
         session.deliver = lambda connector: connector.deliver(delivery)
 
     def _floors(self) -> dict[tuple[str, Resource], int]:
@@ -177,17 +178,28 @@ def _created_at(world: World, step: Put) -> str:
 
 
 def played(script: Script) -> Player:
-    """A world of two clusters after a script, at rest."""
+    """A world of two clusters after a script, at rest, under the policy that deletes too: else the past would decide what stands."""
     world = an_outside()
     for name in world.clusters:
         register(world, name)
     player = Player(world)
-    player.play(script)
+    last = tuple(Configure(name, (("policy", Policy.SYNC),)) for name in _otherwise(script))
+    player.play(script + last)
     if _held(world):
         # A large absence was seen in a list: a person lets the deletions through (I5).
         ask(world, force=True)
         player.play(())
     return player
+
+
+def _otherwise(script: Script) -> list[str]:
+    """Clusters whose policy a script changes, to what else in the end."""
+    policies = {
+        step.cluster: dict(step.settings)["policy"]
+        for step in script
+        if isinstance(step, Configure) and "policy" in dict(step.settings)
+    }
+    return sorted(name for name, policy in policies.items() if policy != Policy.SYNC)
 
 
 def afresh(world: World) -> Player:

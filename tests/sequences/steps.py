@@ -80,12 +80,13 @@ class Round(Written):
     """The session does all that there is to do.
 
     ``order`` (0: as it happened) decides about the order of the events of different objects that come at once, ``late`` is
-    how many earlier events come again.
+    how many earlier events come again, ``most`` how many new ones come at first (0: all), before a window closes.
     """
 
     order: int = 0
     late: int = 0
     bookmark: bool = True
+    most: int = 0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -93,7 +94,7 @@ class Moment(Written):
     """The session does a part of what there is to do.
 
     ``read``: listeners that read, such as ``prod services`` or ``edge endpoints``. ``record``: clusters whose window closes.
-    ``write``: so many steps of each zone's writer. ``order`` and ``late`` as in a Round.
+    ``write``: so many steps of each zone's writer. ``order``, ``late`` and ``most`` as in a Round.
     """
 
     read: tuple[str, ...] = ()
@@ -101,6 +102,7 @@ class Moment(Written):
     write: int = 0
     order: int = 0
     late: int = 0
+    most: int = 0
 
 
 @dataclass(frozen=True, slots=True, repr=False)

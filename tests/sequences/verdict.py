@@ -5,6 +5,7 @@ name wanted by     asked for
 nobody             nothing stands there, in both systems
 one Service        the same record sets in both
 several            one of them holds it with its values (``chaos.oracle``, for each system); the others are reported
+somebody else too  what stands there of theirs stays; who is kept out is reported
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ def _not_quiet(world: World) -> Iterator[str]:
 
 
 def difference(world: World, other: World) -> list[str]:
-    """Where two systems that hold the same objects differ, but for contested names."""
-    contested = contested_places(world) | contested_places(other)
+    """Where two systems that hold the same objects differ, but for contested names, those that other people have among them."""
+    contested = contested_places(world) | contested_places(other) | {(key.zone_id, key.name) for key in FOREIGN}
     lines = [
         f"{key.label} in {key.zone_id} is {one}, and from nothing {another}"
         for key, one, another in _differing(record_sets(world), record_sets(other))

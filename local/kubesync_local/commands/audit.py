@@ -24,7 +24,9 @@ def run(arguments: argparse.Namespace) -> int:
     cluster = _cluster(arguments)
     work = Workplace()
     table, now = AuditTable(work.store, ""), work.now()
-    span = Span(arguments.since.epoch(now), now if arguments.until is None else arguments.until.epoch(now))
+    # A day is a query: no further back than --days goes.
+    since = max(arguments.since.epoch(now), now - 3_660 * 86_400.0)
+    span = Span(since, now if arguments.until is None else arguments.until.epoch(now))
     if span.since > span.until:
         raise UsageError(f"--since ({timestamp(span.since)}) lies after --until ({timestamp(span.until)})")
     names = work.names(cluster, lambda name: any(True for _ in table.read_changes(name, now, span)))
@@ -34,11 +36,14 @@ def run(arguments: argparse.Namespace) -> int:
     merged = heapq.merge(
         *(table.read_changes(name, now, span) for name in names), key=lambda row: str(row["at"]), reverse=True
     )
-    rows = list(islice(filter(_wanted(arguments), merged), arguments.limit))
+    found = filter(_wanted(arguments), merged)
+    rows = list(islice(found, arguments.limit))
     if arguments.output == "json":
         print_json(rows)
     elif rows:
         show_changes(rows)
+        if len(rows) == arguments.limit and next(found, None) is not None:
+            remark(f"there are older ones: these are the newest {arguments.limit}; --limit or --until shows more")
     else:
         remark(f"no such changes from {timestamp(span.since)} to {timestamp(span.until)}")
     return 0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 
-from kubesync.aws.clusters import why_clashing
+from kubesync.aws.clusters import ClusterConfig, why_clashing
 from kubesync.aws.zone_access import ZoneAccessTable
 from kubesync.domain.errors import UsageError
 from kubesync_local.commands.cluster_form import read_form
@@ -39,8 +40,26 @@ def run(arguments: argparse.Namespace) -> int:
     zones = ", ".join(f"{zone.name} ({'private, ' if zone.private else ''}{zone.id})" for zone in stored.zones)
     done = "changed" if known is not None else "registered"
     remark(f"cluster {stored.name} {done}: {stored.domain} in {zones}, pods from {stored.endpoints_source}")
+    if known is not None:
+        remark(_difference(known, stored))
     if stored.disabled:
         remark(f"note: it stays disabled: `kubesync cluster enable {stored.name}` lets it go on")
     if stored.insecure_skip_tls_verify:
         remark("warning: TLS is not verified for this cluster: whoever answers at its address gets the token")
     return 0
+
+
+def _difference(before: ClusterConfig, after: ClusterConfig) -> str:
+    """Every setting that changed: an option that was forgotten went back to its default."""
+    old, new = (config.model_dump(mode="json", exclude={"revision"}) for config in (before, after))
+    changed = [
+        f"{name} {_shown(name, old[name])} -> {_shown(name, new[name])}" for name in new if old[name] != new[name]
+    ]
+    return f"what changed: {', '.join(changed) or 'nothing'}"
+
+
+def _shown(name: str, value: object) -> str:
+    """A value as it is written in JSON; of certificates only whether there are any."""
+    if name == "ca_pem":
+        return "given" if value else "none"
+    return json.dumps(value)

@@ -13,6 +13,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Change the mark, and tell the running master. Done already: nothing is written."""
     work = Workplace()
     config = work.chosen(arguments.name)[0]
+    work.lease.bind(work.settings.deployment)
     disabled = arguments.command == "disable"
     if config.deleting:
         raise UsageError(f"cluster {config.name} is being removed: it can be neither disabled nor enabled")

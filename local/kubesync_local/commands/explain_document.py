@@ -92,7 +92,8 @@ def _remarks(found: Evidence) -> Iterator[str]:
     if config.deleting:
         yield "the cluster is being removed: nothing is wanted any more"
     elif service is None:
-        yield "the Service is deleted, or was never understood: nothing is wanted"
+        what = "deleted, out of the cluster's scope, or was never understood"
+        yield f"the Service is {what}: nothing is wanted"
     elif read_annotations(service.annotations).exclude:
         yield "annotation kubesync.io/exclude: the Service is left out"
     elif config.opt_in and not read_annotations(service.annotations).include:

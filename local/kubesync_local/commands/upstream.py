@@ -112,6 +112,7 @@ def _in_words(member: Mapping[str, object]) -> str:
 
 
 def _remove(arguments: argparse.Namespace, work: Workplace, named: NamedUpstreamTable) -> None:
+    work.lease.bind(work.settings.deployment)
     registry = named.read()
     named.remove(arguments.name, registry)
     shard = registry.entries[arguments.name].shard

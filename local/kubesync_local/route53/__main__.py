@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -16,6 +17,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1 (default: any that is free)")
     parser.add_argument("--zone", action="append", default=[], metavar="NAME", help="make this hosted zone; repeatable")
     options = parser.parse_args(arguments)
+    # Also where it was started in the background of a script, which ignores the one, and by a supervisor, which sends the other.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     server = StrictRoute53(port=options.port)
     try:
         sys.stdout.write(f"{server.url}\n")

@@ -57,7 +57,10 @@ def test_cluster_is_disabled_and_enabled_and_stays_disabled_when_it_is_changed(s
     revision = shown(stack, "paused")["revision"]
     changed = stack.add_cluster("paused", "--replace", "--ttl", "90")
     assert changed.status == 0
-    assert "note: it stays disabled: `kubesync cluster enable paused` lets it go on" in changed.lines
+    assert changed.lines[1:] == [
+        "what changed: ttl 30 -> 90",
+        "note: it stays disabled: `kubesync cluster enable paused` lets it go on",
+    ]
     assert (shown(stack, "paused")["state"], shown(stack, "paused")["ttl"]) == ("disabled", 90)
     ran = stack.call("cluster", "enable", "paused")
     assert (ran.status, ran.lines) == (0, ["cluster paused is enabled; the next session lists it"])

@@ -140,7 +140,10 @@ def test_ca_file_is_stored_whole(stack: CliStack, tmp_path: Path) -> None:
     assert "own ca" in shown.out
     assert "BEGIN CERTIFICATE" not in shown.out
     assert stack.call("cluster", "remove", "tls").lines == [
-        "cluster tls is being removed, its record sets and upstreams go; the next session does it"
+        "cluster tls is being removed, its 0 record sets and 0 upstreams go; the next session does it"
+    ]
+    assert stack.call("cluster", "remove", "tls", "--retain").lines == [
+        "cluster tls is being removed, its 0 record sets and 0 upstreams stay; the next session does it"
     ]
 
 

@@ -295,6 +295,26 @@ def test_wrong_environment_is_one_line(
     check(call(*command, environment=environment), status, said)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["cluster", "disable", "prod"],
+        ["cluster", "enable", "prod"],
+        ["cluster", "remove", "prod"],
+        ["upstream", "remove", "shop"],
+        ["session", "--max-runtime", "1"],
+    ],
+    ids=" ".join,
+)
+def test_tables_of_another_deployment_are_left_alone(stack: CliStack, command: list[str]) -> None:
+    before = stack.call("cluster", "show", "prod").out
+    tables = stack.environment.get("KUBESYNC_TABLE_PREFIX", f"kubesync-{stack.environment['KUBESYNC_DEPLOYMENT']}")
+    ran = stack.call(*command, KUBESYNC_DEPLOYMENT="other", KUBESYNC_TABLE_PREFIX=tables)
+
+    check(ran, 2, "these tables belong to deployment ")
+    assert stack.call("cluster", "show", "prod").out == before
+
+
 def test_dynamodb_that_is_not_there_is_one_line(stack: CliStack) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))

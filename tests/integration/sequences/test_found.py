@@ -8,7 +8,7 @@ from kubesync.domain.objects import Resource
 from kubesync.domain.records import RecordKey, RecordSet
 from sequences.outside import INNER, PUBLIC, an_outside, register
 from sequences.player import Player
-from sequences.steps import Configure, End, Moment, Put, Resync, Round, Script, Unregister
+from sequences.steps import Configure, End, Kill, Moment, Put, Resync, Round, Script, Unregister
 from sequences.trial import check
 from sequences.verdict import record_sets
 from support.builders import a_service, an_endpoints
@@ -25,6 +25,23 @@ def test_i4_conflict_in_one_zone_does_not_hold_up_another_zone() -> None:
     found = record_sets(world)
     assert found[TAKEN].values == ("192.0.2.7",)
     assert found[RecordKey(PUBLIC.id, "www.example.com", "A")].values == ("10.0.0.1",)
+
+
+def test_name_that_is_free_again_goes_to_one_key_and_not_before_the_list() -> None:
+    world = an_outside()
+    register(world, "edge")
+    world.route53.by_hand("CREATE", TAKEN, RecordSet(300, ("192.0.2.7",)))
+    player = Player(world)
+    for number, name in enumerate(("web", "shop"), 1):
+        service = a_service(cluster_ips=(f"10.0.0.{number}",), annotations={"hostname": TAKEN.name})
+        player.play((Put("edge", "shop", name, service), Round(), End()), quiet=())
+    world.route53.by_hand("DELETE", TAKEN, RecordSet(300, ("192.0.2.7",)))
+    world.clock.advance(60.0)
+    player.play((End(),), quiet=())
+    assert TAKEN not in record_sets(world)
+    player.play((), quiet=(8.0, 60.0))
+    # One of the two; the other waits for it.
+    assert record_sets(world)[TAKEN].values in [("10.0.0.1",), ("10.0.0.2",)]
 
 
 MIXED: Script = (
@@ -80,16 +97,39 @@ HEIR_OF_THE_REMOVED: Script = (
     Unregister("prod"),
 )
 
+# A Service was kept out by a weighted set; it did not queue when another one took the name for a simple set, and was never told by whom.
+TAKEN_MEANWHILE: Script = (
+    Put("prod", "shop", "web", a_service(annotations={"hostname": "www.example.com", "set-identifier": "blue"})),
+    Round(),
+    Put("prod", "shop", "web", a_service(annotations={"hostname": "www.example.com"})),
+    Put("edge", "shop", "web", a_service(cluster_ips=("10.0.0.2",), annotations={"hostname": "www.example.com"})),
+    Moment(read=("edge services", "edge endpoints"), record=("edge",), write=3),
+)
+
+# Two Services were kept out of one name; a session that had not listed yet let both go for it, and its writer of the zone fell.
+KEPT_OUT_TOGETHER: Script = (
+    Put("prod", "shop", "web", a_service(annotations={"hostname": "www.example.com", "set-identifier": "blue"})),
+    Round(),
+    Put("prod", "web", "shop", a_service(annotations={"hostname": "www.example.com"})),
+    Round(),
+    Put("prod", "shop", "db", a_service(annotations={"hostname": "www.example.com"})),
+    Moment(read=("prod services",), record=("prod",)),
+    Kill(),
+    End(),
+)
+
 
 @pytest.mark.parametrize(
     "script",
-    [MIXED, BOOKMARKED, SWITCHED, EARLY_HEIR, HEIR_OF_THE_REMOVED],
+    [MIXED, BOOKMARKED, SWITCHED, EARLY_HEIR, HEIR_OF_THE_REMOVED, TAKEN_MEANWHILE, KEPT_OUT_TOGETHER],
     ids=[
         "one of two names in two zones is never tried",
         "a bookmark is forgotten",
         "slices are remembered for ever",
         "the note of a gift stays",
         "the note of a gift to one that is removed stays",
+        "who is kept out of a name does not queue for it",
+        "two are let go for one name before the list",
     ],
 )
 def test_script_that_once_ended_otherwise(script: Script) -> None:

@@ -15,10 +15,11 @@ from kubesync.domain.objects import Observation, ServiceKey
 from kubesync.domain.state import Name
 from kubesync.session.cluster_runner import ClusterRunner, RunnerEvents
 from kubesync.session.fair_lock import FairLock
+from kubesync.session.ledger import SupersededError
 from kubesync.session.ports import Connector
 from support.builders import a_key, a_service, an_endpoints
 from support.memory_store import Call, NoFaults
-from support.recording import SERVICES, SLICES, Desk, World, a_list, identity, saw
+from support.recording import SERVICES, SLICES, Desk, World, a_config, a_list, identity, saw
 
 COUNT = 230
 
@@ -236,3 +237,28 @@ def test_few_changes_in_a_long_list_fill_few_transactions() -> None:
     # 30 keys and their marks, spread over 12 sections; a fence check, an audit item, identity and checkpoint.
     assert sum(sizes) <= 75
     assert len(sizes) == 1
+
+
+def test_i1_list_of_an_old_configuration_is_not_recorded_under_the_new_one() -> None:
+    """Its checkpoint would say that what the new configuration asks for has been listed: a successor would never list it."""
+    world = World()
+    desk = world.session()
+    desk.begin(*services(count=3), version=1_999)
+    changed: list[bool] = []
+
+    def change() -> None:
+        if not changed:
+            changed.append(True)
+            desk.configure(a_config(revision=2))
+
+    recorder, content = desk.recorder, desk.window(lists=(a_list(3_000, identity(), *services(number=2)),))
+    desk.ledger.lock = Interrupted(change)
+    with pytest.raises(SupersededError):
+        recorder.record(content)
+    assert changed
+    stored = desk.listeners.checkpoints("prod")[SERVICES]
+    assert (stored.resource_version, stored.basis.revision) == (1_999, 1)
+    assert not any(view.whole for view in desk.ledger.listeners.values())
+    with pytest.raises(SupersededError):
+        recorder.record(desk.window(services(number=3, count=1)[0]))
+    assert desk.ledger.listeners[SERVICES].seen_version == 1_999

@@ -73,7 +73,10 @@ def evidence(state: KeyState, *, listed: bool = True, **changes: Any) -> Evidenc
             evidence(seen(a_service(headless=True)), listed=False),
             "endpointslices were not listed yet: what depends on them is unknown",
         ),
-        (evidence(seen(None, deleted=True)), "the Service is deleted, or was never understood: nothing is wanted"),
+        (
+            evidence(seen(None, deleted=True)),
+            "the Service is deleted, out of the cluster's scope, or was never understood: nothing is wanted",
+        ),
         (
             evidence(seen(a_service()), config=CONFIG.model_copy(update={"deleting": True}), want=Desired({}, {}, ())),
             "the cluster is being removed: nothing is wanted any more",

@@ -9,10 +9,10 @@ from typing import Any, cast
 import pytest
 
 from kubesync.aws.audit import NAMED, AuditTable, Span
-from kubesync.aws.named_upstreams import NamedUpstreamTable
+from kubesync.aws.named_upstreams import NamedUpstreamTable, is_mark
 from kubesync.aws.resync_requests import ResyncRequest
 from kubesync.aws.schema_guard import SchemaGuard
-from kubesync.aws.store import CONTROL, UPSTREAMS, Key, Put, Store
+from kubesync.aws.store import CONTROL, UPSTREAMS, Delete, Key, Put, Store
 from kubesync.aws.upstreams import UpstreamTable
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreOutcomeUnknownError
 from kubesync.domain.records import Node
@@ -459,3 +459,32 @@ def test_session_that_ends_while_the_table_is_busy_leaves_the_note_to_the_next(b
     assert bench.composer.join()
     bench.store.faults = NoFaults()
     assert notes(bench.store) == {"named/shop": 1}
+
+
+def test_i4_services_of_which_one_is_always_changing_do_not_keep_a_named_upstream_from_being_written(
+    bench: Bench,
+) -> None:
+    services = [f"prod/shop/s{n}/80/TCP" for n in range(20)]
+    for service in services:
+        bench.write(service, "10.1.0.1")
+    register(bench.store, "shop", *map(member, services))
+    bench.composer.turn()
+    changes = iter(range(1000))
+
+    class AlwaysChanging(NoFaults):
+        def before(self, call: Call) -> None:
+            if any(isinstance(action, Delete) and is_mark(action) for action in call.actions):
+                number = next(changes)
+                bench.write(services[number % 20], f"10.2.{number // 250}.{number % 250}")
+
+    bench.write(services[0], "10.3.0.1")
+    bench.store.faults = AlwaysChanging()
+    for version in (2, 3, 4):
+        assert bench.composer.turn() is None
+        assert bench.version("shop") == version
+        assert notes(bench.store)  # I1: what came meanwhile is not forgotten
+        assert bench.composer.noted
+    bench.store.faults = NoFaults()
+    bench.composer.turn()
+    now = [stored.nodes[0]["ip"] for stored in map(bench.upstreams.read, services) if stored is not None]
+    assert (sorted(bench.ips("shop") or []), notes(bench.store)) == (sorted(set(now)), {})

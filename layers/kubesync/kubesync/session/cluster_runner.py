@@ -15,7 +15,7 @@ from kubesync.domain.errors import ErrorCode, ListenerError, NotMasterError, Sto
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.state import KeyState
 from kubesync.domain.window import WindowContent
-from kubesync.session.ledger import Ledger
+from kubesync.session.ledger import Ledger, SupersededError
 from kubesync.session.listener import Listener, ListenerEvents, SharedWindow
 from kubesync.session.ports import Connector, Progress
 from kubesync.session.recorder import IDLE_CHECKPOINT_SECONDS, Mode, Recorded, Recorder
@@ -194,6 +194,8 @@ class ClusterRunner:
 
         A listener that hangs after that does no harm: what it still sees goes into a window that nobody closes.
         """
+        if self._notes is not None:
+            self._notes.close()
         for listener in self._listeners:
             listener.join(max(0.0, listen_until - self._clock.monotonic()))
         with self.window.changed:
@@ -272,6 +274,9 @@ class ClusterRunner:
         except NotMasterError as error:
             self._failed = True
             self._events.not_master(error)
+        except SupersededError as error:
+            # Nothing is lost: no checkpoint has moved past it, and under the new configuration everything is listed.
+            logger.info("what was read is left to the new configuration", reason=str(error))
         except Exception as error:  # a fault of ours must not look like a quiet cluster
             self._failed = True
             self.report.problem = f"{type(error).__name__}: {error}"

@@ -79,11 +79,15 @@ class Tally:
 
 
 class Committer:
-    """Commits of one cluster, from any thread: those of several threads take turns section by section."""
+    """Commits of one cluster, from any thread: those of several threads take turns section by section.
+
+    For the configuration that the ledger has now: once that is another, its methods raise SupersededError.
+    """
 
     def __init__(self, ledger: Ledger, means: Means) -> None:
         self._ledger = ledger
         self._means = means
+        self._configured = ledger.configured
 
     def run(self, work: Work, tally: Tally, ending: Ending | None = None) -> None:
         """Plan and write all keys; ``tally`` holds what has been written, also where this raises.
@@ -106,6 +110,7 @@ class Committer:
         doubted: set[str] = set()
         for left in reversed(range(_ATTEMPTS)):
             with self._ledger.lock:
+                self._ledger.check(self._configured)
                 try:
                     return attempt(doubted)
                 except StaleStateError as stale:

@@ -3,8 +3,9 @@
 notes ── registry, where it has moved ── upstreams of Services ── compose ── transactions, the notes' removal in the last
 
 It runs beside clusters and zones and holds up neither. All of it is for the shard, so its transactions check the shard's fence (I2).
-Whatever comes between reading a note and taking it away makes a new one, and the transaction that would take the old one away is
-refused; whoever dies in between leaves the note to the next master (I1). An upstream that stands as it should is not written (I6).
+Whatever comes between reading a note and taking it away makes a new one: all is read again, twice at most. Then what was read is
+written, and the new note stays: Services that never stand still must not keep it from ever being written. Whoever dies in
+between leaves the note to the next master (I1). An upstream that stands as it should is not written (I6).
 
 When a named upstream is new, its Services may just be being planned by a recorder that does not know it yet, and would leave no
 note: their clusters' locks are taken once before anything is read for it.
@@ -20,7 +21,7 @@ from typing import Any, Final
 from aws_lambda_powertools import Logger
 
 from kubesync.aws.audit import NAMED, AuditTable, Entry
-from kubesync.aws.named_upstreams import NamedUpstreamTable, Registry
+from kubesync.aws.named_upstreams import NamedUpstreamTable, Registry, is_mark
 from kubesync.aws.resync_requests import ResyncRequest
 from kubesync.aws.store import Action, Put
 from kubesync.aws.upstreams import UpstreamTable
@@ -38,6 +39,7 @@ logger = Logger(service="kubesync", child=True)
 _MAX_ACTIONS: Final = 90
 _MAX_PUTS: Final = 30
 _ATTEMPTS: Final = 8
+_STRICT_ATTEMPTS: Final = 3
 _BACKOFF_INITIAL_SECONDS: Final = 0.5
 _BACKOFF_CAP_SECONDS: Final = 30.0
 _LOCK_SECONDS: Final = 5.0
@@ -167,19 +169,19 @@ class Composer:
     # --- notes ---
 
     def _rounds(self) -> None:
-        for left in reversed(range(_ATTEMPTS)):
+        for attempt in range(1, _ATTEMPTS + 1):
             marks = self._means.table.marks(self._means.shard)
             if not marks:
                 return
             try:
-                self._round(marks)
+                self._round(marks, all_or_nothing=attempt <= _STRICT_ATTEMPTS)
             except StaleStateError:
-                if not left:
+                if attempt == _ATTEMPTS:
                     raise
             else:
                 return
 
-    def _round(self, marks: Mapping[str, int]) -> None:
+    def _round(self, marks: Mapping[str, int], *, all_or_nothing: bool) -> None:
         registry = self._current()
         whys: dict[str, str] = {}
         for upstream, version in sorted(marks.items()):
@@ -191,7 +193,7 @@ class Composer:
         kept |= {named_key(name) for name in registry.unreadable}
         table, shard = self._means.table, self._means.shard
         done = [table.unmark(shard, up, version) for up, version in sorted(marks.items()) if up not in kept]
-        self._write(found.rewrites, done)
+        self._write(found.rewrites, done, all_or_nothing=all_or_nothing)
         if found.stuck:
             said = ", ".join(sorted(set(found.stuck.values())))
             raise StoreBusyError(f"cannot be read whole: {said}; `kubesync resync` mends what was changed by hand")
@@ -228,8 +230,12 @@ class Composer:
 
     # --- writing ---
 
-    def _write(self, rewrites: Sequence[Rewrite], last: Sequence[Action]) -> None:
-        """A named upstream whole in one transaction, several where they fit; what comes ``last``, not before any of them."""
+    def _write(self, rewrites: Sequence[Rewrite], last: Sequence[Action] = (), *, all_or_nothing: bool = True) -> None:
+        """A named upstream whole in one transaction, several where they fit; what comes ``last``, not before any of them.
+
+        Args:
+            last: notes to be taken away; not ``all_or_nothing``: those that were made anew since they were read stay.
+        """
         actions: list[Action] = []
         entries: list[Entry] = []
         for rewrite in rewrites:
@@ -240,19 +246,27 @@ class Composer:
             entries.append(rewrite.entry)
         for action in last:
             if len(actions) >= _MAX_ACTIONS:
-                self._run(actions, entries)
+                self._run(actions, entries, all_or_nothing=all_or_nothing)
                 actions, entries = [], []
             actions.append(action)
-        self._run(actions, entries)
+        self._run(actions, entries, all_or_nothing=all_or_nothing)
 
-    def _run(self, actions: Sequence[Action], entries: Sequence[Entry]) -> None:
-        if not actions:
-            return
+    def _run(self, actions: Sequence[Action], entries: Sequence[Entry], *, all_or_nothing: bool = True) -> None:
         transactor, now = self._means.transactor, self._means.clock.epoch()
-        token = transactor.token()
-        audit = [self._means.audit.changes(NAMED, entries, transactor.epoch, now, token)] if entries else []
-        transactor.run([], [*actions, *audit], token)
-        self.report.written += len(entries)
+        while actions:
+            token = transactor.token()
+            audit = [self._means.audit.changes(NAMED, entries, transactor.epoch, now, token)] if entries else []
+            try:
+                transactor.run([], [*actions, *audit], token)
+            except StaleStateError as stale:
+                renewed = {action.key for action in actions if is_mark(action)}.intersection(stale.places)
+                if all_or_nothing or not renewed or not renewed.issuperset(stale.places):
+                    raise
+                actions = [action for action in actions if action.key not in renewed]
+                self.wake()
+            else:
+                self.report.written += len(entries)
+                return
 
     # --- full resync ---
 
@@ -280,7 +294,7 @@ class Composer:
                 sure = [each for each in found.rewrites if each.drift != "stray" or request.force]
                 try:
                     if not request.dry_run:
-                        self._write(sure, ())
+                        self._write(sure)
                     break
                 except StaleStateError:
                     if not left:

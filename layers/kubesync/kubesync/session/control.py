@@ -9,6 +9,7 @@ from aws_lambda_powertools import Logger
 from kubesync.aws.clusters import ClusterConfig
 from kubesync.aws.resync_requests import RequestTable
 from kubesync.domain.errors import ErrorCode, NewerSchemaError, StoreError
+from kubesync.session.ledger import SupersededError
 from kubesync.session.master import Master, MasterParts
 from kubesync.session.removal import Removal
 from kubesync.session.resync_desk import ResyncDesk
@@ -77,7 +78,8 @@ class Control:
             self._master.start_cluster(name)
 
     def _soon(self) -> float:
-        return self._parts.clock.monotonic() + _RESTART_SECONDS
+        # One cluster after the other: all of them together must not outlast the session.
+        return min(self._parts.clock.monotonic() + _RESTART_SECONDS, self._master.deadline)
 
     def finish_removals(self) -> None:
         """One short step for each cluster that is being deleted, about once a second: the deadline does not wait for it."""
@@ -97,3 +99,5 @@ class Control:
                     self._master.progress("removed", {"cluster": name})
             except (StoreError, StaleStateError) as error:
                 logger.warning("removal goes on later", cluster=name, error=str(error))
+            except SupersededError:
+                self._removals[name] = Removal(self._master, self._master.ledgers[name].config)

@@ -11,6 +11,7 @@ from kubesync.aws.clusters import ClusterConfig, retains
 from kubesync.aws.listeners import Basis, Checkpoint
 from kubesync.aws.state import StateTable
 from kubesync.domain.desired import DnsRules
+from kubesync.domain.errors import KubesyncError
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.plan import Policy
 from kubesync.domain.records import Problem, Zone
@@ -22,6 +23,10 @@ CACHED_KEYS: Final = 4_000
 # Raised whenever the same objects lead to other outputs than before: every key is then planned anew.
 RULES_VERSION: Final = 3
 _LOOK_SECONDS: Final = 0.2
+
+
+class SupersededError(KubesyncError):
+    """The cluster's configuration was changed since: what was read under the old one must not be recorded under the new one."""
 
 
 @dataclass(slots=True)
@@ -52,6 +57,7 @@ class Ledger:
     def __init__(self, config: ClusterConfig, table: StateTable) -> None:
         self.lock = FairLock()
         self.identity: str | None = None
+        self.configured = 0
         self.configure(config, {})
         self.tombstoned: set[ServiceKey] = set()
         # How often each code of ``domain.reasons`` came up anew, and who is told of it.
@@ -62,7 +68,8 @@ class Ledger:
         self._conflicts = 0
 
     def configure(self, config: ClusterConfig, checkpoints: Mapping[Resource, Checkpoint]) -> None:
-        """Go by this configuration from now on, from these checkpoints."""
+        """Go by this configuration from now on, from these checkpoints. ``configured`` counts how often."""
+        self.configured += 1
         if config.deleting and retains(config):
             # What is forgotten key by key must not look like something that has to go, not even for a moment.
             config = config.model_copy(update={"policy": Policy.CREATE_ONLY})
@@ -76,6 +83,11 @@ class Ledger:
             if checkpoint is not None:
                 view.generation, view.seen_version = checkpoint.generation, checkpoint.resource_version
             self.listeners[resource] = view
+
+    def check(self, configured: int) -> None:
+        """Raise SupersededError where it was configured anew since. The caller holds the lock."""
+        if self.configured != configured:
+            raise SupersededError(f"the configuration of cluster {self.config.name} was changed meanwhile")
 
     @property
     def shows_identity(self) -> bool:

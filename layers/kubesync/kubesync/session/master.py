@@ -119,7 +119,7 @@ class Master:
         of_tables = NamedUpstreamTable(store), self.tables.upstreams, self.tables.named, self.transactor, self.audit
         of_master = clock, self.ledgers, self.not_master, self.reads_at_once
         self.composer = self.composer_type(ComposerMeans(settings.shard, *of_tables, *of_master))
-        self._reclaimer = Reclaimer(parts.zones, self.ledgers, self.recorders, self.closer)
+        self._reclaimer = Reclaimer(parts.zones, self.tables.claims, self.ledgers, self.recorders, self.closer, clock)
         self._keeper = keeper
         self.deadline = 0.0
         self._clean = False

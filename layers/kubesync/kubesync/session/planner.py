@@ -173,6 +173,8 @@ class Planner:
         problems = [*want.problems, *_problems_of_parts(seen)]
         if want.records is None:
             problems += [p for p in seen.problems if p.code == "NameTaken"]
+            # Nobody can say now whose a name is that has become free: it stays in conflict, lest two keys make a set there.
+            after = replace(after, conflicts={**before.conflicts, **seen.conflicts})
         else:
             owners = {name: self._book.owner(name) for name in names_of(want.records)}
             assignment = assign_names(seen, want.records, owners)

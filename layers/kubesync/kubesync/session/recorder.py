@@ -87,10 +87,15 @@ class _Transformation:
 
 
 class Recorder:
-    """Records windows of one cluster, from the cluster's worker; the other methods may be called from any thread."""
+    """Records windows of one cluster, from the cluster's worker; the other methods may be called from any thread.
+
+    For the configuration that the ledger has now: once that is another, its methods raise SupersededError. A worker that is still
+    recording a list then must not take it for one of the new configuration.
+    """
 
     def __init__(self, ledger: Ledger, means: Means) -> None:
         self._ledger = ledger
+        self._configured = ledger.configured
         self._means = means
         self._committer = Committer(ledger, means)
         # Written by tries that failed in the end: the next one does not see it as a change any more, and takes it along.
@@ -109,6 +114,7 @@ class Recorder:
         if content.snapshots:
             return self._record_lists(content, mode)
         with self._ledger.lock:
+            self._ledger.check(self._configured)
             for resource, version in content.checkpoints.items():
                 self._ledger.listeners[resource].seen_version = version
         observations = [self._means.observe(event) for event in content.events]
@@ -220,6 +226,7 @@ class Recorder:
     def _listed(self, content: WindowContent, mode: Mode) -> _Listed:
         probed = self._probe(content)
         with self._ledger.lock:
+            self._ledger.check(self._configured)
             for resource, snapshot in content.snapshots.items():
                 view = self._ledger.listeners[resource]
                 stored = view.checkpoint

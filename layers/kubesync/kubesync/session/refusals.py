@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from kubesync.aws.zones import ZoneClient
 from kubesync.domain.batches import Unit, culprits, halves, says_zone_is_full
 from kubesync.domain.records import RecordKey, RecordSet, in_the_way
 from kubesync.session.closer import Outcome
+from kubesync.session.zone_reading import ZoneReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ def isolate(units: Sequence[Unit], messages: Sequence[str], judge: Callable[[Uni
     return Isolation(judged, (rest,) if rest else ())
 
 
-def judge(client: ZoneClient, unit: Unit, message: str, is_ours: Callable[[RecordKey], bool]) -> Outcome:
-    """Read what stands at a culprit's name, and decide.
+def judge(reading: ZoneReading, unit: Unit, message: str, is_ours: Callable[[RecordKey], bool]) -> Outcome:
+    """Read what stands at a culprit's name, and decide. ``reading``: begun after the refusal.
 
     known before   stands now          decision
     ------------   ----------          --------
@@ -61,7 +61,7 @@ def judge(client: ZoneClient, unit: Unit, message: str, is_ours: Callable[[Recor
     as known       a foreign set that ours cannot stand beside             conflict (a CNAME, or a simple beside weighted ones)
     as known       nothing like that   rejected: the value itself
     """
-    actual = client.read(unit.changes[0].key.zone_id, unit.name)
+    actual = reading.read(unit.name)
     ours = {change.key for change in unit.changes}
     for change in unit.changes:
         if change.before is None and change.key in actual:

@@ -67,6 +67,7 @@ class ServiceNotes:
         self._stopping = False
         self._poster: EventPoster | None = None
         self._thread: threading.Thread | None = None
+        self._end_by = 0.0
 
     def tell(self, state: KeyState, fresh: Iterable[Problem]) -> None:
         """Reasons that are new on a key. Returns at once."""
@@ -93,18 +94,25 @@ class ServiceNotes:
                 self._thread.start()
             self._changed.notify_all()
 
-    def stop(self) -> None:
-        """End within two seconds, whatever hangs."""
+    def close(self) -> None:
+        """Write nothing more, and cut off what is being written. Returns at once."""
         with self._changed:
+            if self._stopping:
+                return
             self._stopping = True
+            self._end_by = self._clock.monotonic() + _END_SECONDS
             self.report.dropped += len(self._queue)
             self._queue.clear()
             poster = self._poster
             self._changed.notify_all()
         if poster is not None:
             poster.shutdown()
+
+    def stop(self) -> None:
+        """End within two seconds of ``close``, whatever hangs: those of several clusters share them where all are closed first."""
+        self.close()
         if self._thread is not None:
-            self._thread.join(_END_SECONDS)
+            self._thread.join(max(0.0, self._end_by - self._clock.monotonic()))
 
     def _work(self) -> None:
         try:

@@ -167,8 +167,9 @@ class ZonePool:
             self._drain_until = deadline_monotonic
             self._woken |= set(self._writers)
             self._changed.notify_all()
+        until = max(deadline_monotonic, self._clock.monotonic()) + _ENDING_SECONDS  # for all of them together
         for thread in list(self._threads.values()):
-            thread.join(max(0.0, deadline_monotonic - self._clock.monotonic()) + _ENDING_SECONDS)
+            thread.join(max(0.0, until - self._clock.monotonic()))
 
     @property
     def unsettled(self) -> frozenset[str]:

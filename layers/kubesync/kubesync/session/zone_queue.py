@@ -21,6 +21,9 @@ from kubesync.session.full_zone import FullZone
 from kubesync.session.zone_ground import ZoneMeans
 
 _KEYS_AT_A_TIME: Final = 200
+# Each costs a transaction at least: what is to be sent does not wait for all of them.
+_REREAD_AT_A_TIME: Final = 50
+_LOOK_AGAIN_SECONDS: Final = 1.0
 
 
 class ZoneQueue:
@@ -36,9 +39,13 @@ class ZoneQueue:
         self._postponed: dict[Unit, float] = {}
         # Epoch seconds before which a key's names in conflict here are not read again.
         self._reread: dict[ServiceKey, float] = {}
+        self._rereads_left = _REREAD_AT_A_TIME
         # Open since an earlier session: which of their units were refused then, and in which zone, nobody remembers. They wait until
         # then (epoch seconds; None: not looked at yet), whatever other zones make of the mark meanwhile.
         self._inherited: dict[ServiceKey, float | None] = {}
+        # Epoch seconds before which nothing of a key can be due here, unless there is news of it: until then its state is not even
+        # looked at. Thousands that wait would be read anew at every step (I7).
+        self._rests: dict[ServiceKey, float] = {}
         self._full: FullZone | None = None
 
     def add(self, keys: Iterable[ServiceKey], since: float | None, *, inherited: bool = False) -> None:
@@ -52,6 +59,7 @@ class ZoneQueue:
     def decided(self, unit: Unit, retry_at: float | None) -> None:
         """A unit was closed; ``retry_at`` (epoch seconds): it was refused, and waits until then."""
         self._postponed.pop(unit, None)
+        self._rests.pop(unit.key, None)
         if retry_at is not None:
             self._postponed[unit] = self._reread[unit.key] = retry_at
 
@@ -81,6 +89,7 @@ class ZoneQueue:
         Args:
             room: what a batch may hold; asked only where there is something to send.
         """
+        self._rereads_left = _REREAD_AT_A_TIME
         while self._groups:
             current = frozenset(self._units(unit.key for unit in self._groups[0]))
             group = [unit for unit in self._groups.popleft() if unit in current]
@@ -88,8 +97,12 @@ class ZoneQueue:
                 return group, []
         self._take_in()
         units: list[Unit] = []
-        for keys in batched(list(self._queue), _KEYS_AT_A_TIME):
-            units += self._ready(keys)
+        now = self._means.clock.epoch()
+        awake = [key for key in self._queue if self._rests.get(key, 0.0) <= now]
+        for keys in batched(awake, _KEYS_AT_A_TIME):
+            ready = self._ready(keys)
+            self._let_rest(set(keys).difference(unit.key for unit in ready), now)
+            units += ready
             if sum(unit.elements for unit in units) >= self._means.limits.elements:
                 break
         if not units:
@@ -103,10 +116,26 @@ class ZoneQueue:
         while self._inbox:
             key, since, inherited = self._inbox.popleft()
             self._queue.setdefault(key)
+            self._rests.pop(key, None)
             if inherited:
                 self._inherited[key] = None
             if since is not None:
                 self._since.setdefault(key, since)
+
+    def _let_rest(self, keys: Iterable[ServiceKey], now: float) -> None:
+        """Keys of which nothing may go now; those that could go at once, had there been time to read them again, do not rest."""
+        waiting = [key for key in keys if key in self._queue]
+        if not waiting:
+            return
+        # A mark's time is that of the key's last refusal, in whatever zone; what was refused here has a time of its own.
+        later: dict[ServiceKey, float] = {}
+        for unit, at in self._postponed.items():
+            if at > now:
+                later[unit.key] = min(at, later.get(unit.key, at))
+        for key in waiting:
+            times = (self._inherited.get(key), self._reread.get(key), later.get(key))
+            known = [at for at in times if at is not None]
+            self._rests[key] = min(known) if known else now + _LOOK_AGAIN_SECONDS
 
     def _ready(self, keys: Iterable[ServiceKey]) -> list[Unit]:
         """Units that may go now. Keys that could only add sets to a full zone leave the queue, and wait there."""
@@ -157,6 +186,7 @@ class ZoneQueue:
                 here = [c for c in changes_of(state, ledger.config.policy) if c.key.zone_id == self._zone_id]
                 if not here:
                     self._queue.pop(key, None)
+                    self._rests.pop(key, None)
                     self._reread.pop(key, None)
                     self._inherited.pop(key, None)
                     self._since.pop(key, None)  # the lag of a later change does not count from this event
@@ -164,7 +194,8 @@ class ZoneQueue:
                 self._queue.setdefault(key)
                 if self._waits_from_before(state, now):
                     continue
-                if self._may_reread(state, now):
+                if self._rereads_left and self._may_reread(state, now):
+                    self._rereads_left -= 1
                     state = self._means.reclaim(self._zone_id, state)
                     self._reread[key] = 0.0 if state.opened is None else state.opened.retry_at
                     here = [c for c in changes_of(state, ledger.config.policy) if c.key.zone_id == self._zone_id]
@@ -194,24 +225,7 @@ class ZoneQueue:
     def next_retry(self) -> float | None:
         """Seconds until something that waits is due; None: nothing waits."""
         now = self._means.clock.epoch()
-        # A mark's time is that of the key's last refusal, in whatever zone; what was refused here has a time of its own.
-        later = {key: at for key, at in self._reread.items() if at > now}
-        for unit, at in self._postponed.items():
-            if at > now:
-                later[unit.key] = min(at, later.get(unit.key, at))
-        times: list[float] = []
+        times = [at if (at := self._rests.get(key, 0.0)) > now else now + _LOOK_AGAIN_SECONDS for key in self._queue]
         if self._full is not None and self._full.waiting:
             times.append(now + self._full.probe_at - self._means.clock.monotonic())
-        by_cluster: dict[str, list[ServiceKey]] = {}
-        for key in list(self._queue):
-            by_cluster.setdefault(key.cluster, []).append(key)
-        for cluster, keys in by_cluster.items():
-            ledger = self._means.ledgers.get(cluster)
-            if ledger is None:
-                continue
-            with ledger.lock:
-                states = ledger.states(keys)
-            for key, state in states.items():
-                if state.opened is not None:
-                    times.append(self._inherited.get(key) or later.get(key, now + 1.0))
         return max(0.05, min(times) - now) if times else None

@@ -40,6 +40,7 @@ from kubesync.session.refusals import isolate, judge
 from kubesync.session.transactor import StaleStateError
 from kubesync.session.zone_ground import ZoneBlockedError, ZoneGround, ZoneMeans
 from kubesync.session.zone_queue import ZoneQueue
+from kubesync.session.zone_reading import ZoneReading
 
 _BACKOFF_INITIAL_SECONDS: Final = 0.5
 _BACKOFF_CAP_SECONDS: Final = 30.0
@@ -289,8 +290,10 @@ class ZoneWriter:
         self._isolate(sent, messages)
 
     def _isolate(self, sent: Sent, messages: Sequence[str]) -> None:
+        reading = ZoneReading(self._means.client, self.zone_id, self._means.clock)
+
         def decide(unit: Unit, message: str) -> Outcome:
-            return judge(self._means.client, unit, message, lambda key: self._is_ours(unit.key, key))
+            return judge(reading, unit, message, lambda key: self._is_ours(unit.key, key))
 
         isolation = isolate(sent.units, messages, decide)
         if isolation.zone_is_full:

@@ -1,0 +1,53 @@
+"""Reads names of one zone: one by one while they are few, the whole zone at once where they are many.
+
+A name costs a request to Route 53, and so do 300 record sets of a walk. Where hundreds of names are in conflict (a zone that another
+program wrote before), reading each by itself would take the account's requests for minutes, and changes would wait.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from typing import Final
+
+from kubesync.aws.zones import ZoneClient
+from kubesync.clock import Clock
+from kubesync.domain.records import RecordKey, RecordSet
+
+_NAMES_BY_THEMSELVES: Final = 30
+_SECONDS: Final = 60.0
+
+
+class ZoneReading:
+    """For one thread. What a walk has found is believed for a minute: only for decisions that may be a minute behind.
+
+    Raises what the client raises.
+    """
+
+    def __init__(self, client: ZoneClient, zone_id: str, clock: Clock) -> None:
+        self._client = client
+        self._zone_id = zone_id
+        self._clock = clock
+        self._asked: deque[float] = deque()
+        self._walked_at: float | None = None
+        self._found: dict[str, dict[RecordKey, RecordSet]] = {}
+
+    def read(self, name: str) -> dict[RecordKey, RecordSet]:
+        """What stands at a name."""
+        now = self._clock.monotonic()
+        if self._walked_at is not None and now - self._walked_at >= _SECONDS:
+            self._walked_at, self._found = None, {}
+        if self._walked_at is None:
+            while self._asked and now - self._asked[0] >= _SECONDS:
+                self._asked.popleft()
+            if len(self._asked) < _NAMES_BY_THEMSELVES:
+                self._asked.append(now)
+                return self._client.read(self._zone_id, name)
+            self._walk()
+        return self._found.get(name, {})
+
+    def _walk(self) -> None:
+        began = self._clock.monotonic()
+        found: dict[str, dict[RecordKey, RecordSet]] = defaultdict(dict)
+        for key, record_set in self._client.walk(self._zone_id):
+            found[key.name][key] = record_set
+        self._found, self._walked_at = dict(found), began
