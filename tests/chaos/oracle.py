@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 
 from chaos.world import SETTINGS, World
 from kubesync.aws.claims import claim_key
@@ -166,7 +167,7 @@ def _upstreams(world: World, wanted: dict[str, list[dict[str, object]]], left: C
             yield f"upstream {name} stands and nobody wants it"
 
 
-def _claims(world: World, wanted: Wanted, unsettled: set[Name]) -> Iterator[str]:
+def _claims(world: World, wanted: Wanted, unsettled: AbstractSet[Name]) -> Iterator[str]:
     owners: dict[tuple[str, str], str] = {}
     counts: dict[tuple[str, str], int] = {}
     waiters: dict[tuple[str, str], list[str]] = defaultdict(list)
@@ -179,7 +180,7 @@ def _claims(world: World, wanted: Wanted, unsettled: set[Name]) -> Iterator[str]
         else:
             owners[key.partition, name] = str(item["owner"])
             counts[key.partition, name] = int(str(item["waiting"]))
-    places = {(claim_key(name).partition, str(claim_key(name).sort)): name for name in wanted}
+    places = {(claim_key(name).partition, str(claim_key(name).sort)): name for name in wanted.keys() | unsettled}
     for place in sorted(owners.keys() | waiters.keys() | places.keys()):
         name_wanted = places.get(place)
         if name_wanted in unsettled:

@@ -83,7 +83,7 @@ def test_failing_script_is_shrunk_to_what_makes_it_fail() -> None:
 def test_drawn_scripts_hold_every_kind_of_step_and_of_service() -> None:
     found: Counter[str] = Counter()
 
-    @settings(sample, max_examples=60)
+    @settings(sample, max_examples=130)
     @given(scripts())
     def look(script: Script) -> None:
         found.update(type(step).__name__ for step in script)
