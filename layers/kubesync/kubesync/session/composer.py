@@ -40,6 +40,7 @@ _MAX_ACTIONS: Final = 90
 _MAX_PUTS: Final = 30
 _ATTEMPTS: Final = 8
 _STRICT_ATTEMPTS: Final = 3
+_COLLECT_SECONDS: Final = 0.2
 _BACKOFF_INITIAL_SECONDS: Final = 0.5
 _BACKOFF_CAP_SECONDS: Final = 30.0
 _LOCK_SECONDS: Final = 5.0
@@ -131,6 +132,8 @@ class Composer:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._noted or self._stopping, pause)
+                # A list is recorded in many transactions, each with notes: one round for some of them, not one for each.
+                self._changed.wait_for(lambda: self._stopping, _COLLECT_SECONDS)
                 stopping, due = self._stopping, self._noted or pause is not None
             if self._abandoned or (stopping and not due):
                 return

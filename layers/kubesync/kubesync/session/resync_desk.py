@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 from aws_lambda_powertools import Logger
 
@@ -24,8 +24,6 @@ from kubesync.session.resync import Resync
 from kubesync.session.transactor import StaleStateError
 
 logger = Logger(service="kubesync", child=True)
-
-_ANSWER_FENCES: Final = 5  # one would do; the request is about all clusters
 
 
 class ResyncDesk:
@@ -99,15 +97,14 @@ class ResyncDesk:
 
     def _answer(self, request: ResyncRequest, report: dict[str, Any]) -> None:
         """Only the master answers: the report is left in a fenced transaction like everything else (I2)."""
-        master = self._master
-        fenced = sorted(master.fenced)[:_ANSWER_FENCES]
-        token = master.transactor.token()
-        actions = self._requests.answer(request, report, token)
-        with master.closer.locked(name for name in fenced if name in master.ledgers):
-            try:
-                master.transactor.run(fenced, actions, token)
-            except StaleStateError:
-                logger.info("nobody waits for the resync any more", request=request.id)
+        transactor = self._master.transactor
+        token = transactor.token()
+        try:
+            transactor.run(
+                (), self._requests.answer(request, report, token), token
+            )  # for no cluster: the shard's fence
+        except StaleStateError:
+            logger.info("nobody waits for the resync any more", request=request.id)
 
 
 def _in_words(request: ResyncRequest) -> str:
