@@ -8,7 +8,7 @@ from kubesync.domain.objects import Resource
 from kubesync.domain.records import RecordKey, RecordSet
 from sequences.outside import INNER, PUBLIC, an_outside, register
 from sequences.player import Player
-from sequences.steps import Configure, End, Kill, Moment, Put, Resync, Round, Script, Unregister
+from sequences.steps import Configure, Delete, End, Kill, Moment, Put, Resync, Round, Script, Unregister
 from sequences.trial import check
 from sequences.verdict import record_sets
 from support.builders import a_service, an_endpoints
@@ -118,10 +118,25 @@ KEPT_OUT_TOGETHER: Script = (
     End(),
 )
 
+# A name of a cluster that is being removed was let go by the writer of a zone, and nobody told its heir.
+HEIR_NOT_TOLD: Script = (
+    Put("prod", "shop", "db", a_service(annotations={"hostname": "a.inner.example.com", "set-identifier": "blue"})),
+    Round(),
+    Put("edge", "shop", "web", a_service(annotations={"hostname": "a.inner.example.com"})),
+    Round(),
+    Delete("prod", Resource.SERVICES, "shop", "db"),
+    Round(),
+    Put("edge", "shop", "web", a_service(annotations={"hostname": "a.inner.example.com, www.example.com"})),
+    Put("prod", "shop", "web", a_service(cluster_ips=("10.0.0.2",), annotations={"hostname": "www.example.com"})),
+    Moment(read=("edge services", "prod services"), record=("edge", "prod")),
+    Resync(dry_run=True),
+    Unregister("edge"),
+)
+
 
 @pytest.mark.parametrize(
     "script",
-    [MIXED, BOOKMARKED, SWITCHED, EARLY_HEIR, HEIR_OF_THE_REMOVED, TAKEN_MEANWHILE, KEPT_OUT_TOGETHER],
+    [MIXED, BOOKMARKED, SWITCHED, EARLY_HEIR, HEIR_OF_THE_REMOVED, TAKEN_MEANWHILE, KEPT_OUT_TOGETHER, HEIR_NOT_TOLD],
     ids=[
         "one of two names in two zones is never tried",
         "a bookmark is forgotten",
@@ -130,6 +145,7 @@ KEPT_OUT_TOGETHER: Script = (
         "the note of a gift to one that is removed stays",
         "who is kept out of a name does not queue for it",
         "two are let go for one name before the list",
+        "an heir is not told",
     ],
 )
 def test_script_that_once_ended_otherwise(script: Script) -> None:

@@ -18,7 +18,9 @@ def bench() -> ZoneBench:
     made.want("web", {"web A": ["not an address"]})
     made.run()
     made.writer = ZoneWriter(ZONE.id, made.means, settled=True, zone=ZONE)
-    made.writer.add([made.key("web")], inherited=True)
+    mark = made.state("web").opened
+    assert mark is not None
+    made.writer.add([made.key("web")], waits={made.key("web"): mark.retry_at})
     return made
 
 
@@ -39,6 +41,12 @@ def test_i4_inherited_key_waits_no_longer_because_of_another_zone(bench: ZoneBen
     state = bench.state("web")
     bench.ledger.remember(replace(state, opened=OpenMark(2, bench.clock.epoch() + 900.0, "refused in another zone")))
     assert tries(bench, seconds=7.0) == 1
+
+
+def test_i4_news_end_the_waiting_also_where_another_zone_has_refused_them_meanwhile(bench: ZoneBench) -> None:
+    assert tries(bench, seconds=0.0) == 0
+    bench.writer.add([bench.key("web")], waits={bench.key("web"): 0.0})
+    assert tries(bench, seconds=0.0) == 1
 
 
 def test_news_end_the_waiting_of_an_inherited_key(bench: ZoneBench) -> None:

@@ -119,7 +119,8 @@ class Master:
         of_tables = NamedUpstreamTable(store), self.tables.upstreams, self.tables.named, self.transactor, self.audit
         of_master = clock, self.ledgers, self.not_master, self.reads_at_once
         self.composer = self.composer_type(ComposerMeans(settings.shard, *of_tables, *of_master))
-        self._reclaimer = Reclaimer(parts.zones, self.tables.claims, self.ledgers, self.recorders, self.closer, clock)
+        of_reclaimer = (parts.zones, self.tables.claims, self.ledgers, self.recorders, self.closer, clock)
+        self._reclaimer = Reclaimer(*of_reclaimer, self.follow_up)
         self._keeper = keeper
         self.deadline = 0.0
         self._clean = False
@@ -315,10 +316,10 @@ class Master:
 
     def follow_up(self, cluster: str, recorded: Recorded) -> None:
         """What a transformation of a cluster's keys came to: open ones to their zones, heirs to their runners."""
-        ledger = self.ledgers[cluster]
-        with ledger.lock:
-            states = list(ledger.states(recorded.opened).values())
-        self.opened(states, None)
+        if (ledger := self.ledgers.get(cluster)) is not None:  # else it was forgotten meanwhile
+            with ledger.lock:
+                states = list(ledger.states(recorded.opened).values())
+            self.opened(states, None)
         self._heirs(recorded.heirs)
 
     def _heirs(self, keys: Iterable[ServiceKey]) -> None:

@@ -9,7 +9,7 @@ nobody, or this key       what is in the way   postponed
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from kubesync.aws.claims import ClaimTable
 from kubesync.aws.zones import ZoneClient
@@ -21,7 +21,7 @@ from kubesync.domain.state import KeyState, Name
 from kubesync.session.closer import Closer, Outcome
 from kubesync.session.key_writes import Closing
 from kubesync.session.ledger import Ledger
-from kubesync.session.recorder import Recorder
+from kubesync.session.recorder import Recorded, Recorder
 from kubesync.session.zone_reading import ZoneReading
 
 
@@ -36,6 +36,7 @@ class Reclaimer:
         recorders: Mapping[str, Recorder],
         closer: Closer,
         clock: Clock,
+        follow_up: Callable[[str, Recorded], None],
     ) -> None:
         self._client = client
         self._clock = clock
@@ -44,6 +45,7 @@ class Reclaimer:
         self._ledgers = ledgers
         self._recorders = recorders
         self._closer = closer
+        self._follow_up = follow_up
 
     def reclaim(self, zone_id: str, state: KeyState) -> KeyState:
         """Look at each name in conflict (see the table above). Returns the key's new state."""
@@ -55,7 +57,7 @@ class Reclaimer:
         owned = {name for name, claim in self._claims.read(names).items() if claim.owner != state.key}
         free = frozenset(name for name in names if name in owned or not self._foreign(name, state))
         if free:
-            recorder.without_conflicts(state.key, free)
+            self._follow_up(state.key.cluster, recorder.without_conflicts(state.key, free))
             with ledger.lock:
                 state = ledger.states([state.key])[state.key]
         changes = changes_of(state, ledger.config.policy)

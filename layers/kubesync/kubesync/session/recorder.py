@@ -162,20 +162,15 @@ class Recorder:
             self._owe(Tally(dict.fromkeys(recorded.opened), dict.fromkeys(recorded.heirs)))
         raise StaleStateError(())
 
-    def without_conflicts(self, key: ServiceKey, free: AbstractSet[Name]) -> None:
-        """Plan a key anew after the foreign sets at some of its names have gone."""
+    def without_conflicts(self, key: ServiceKey, free: AbstractSet[Name]) -> Recorded:
+        """Plan a key anew after the foreign sets at some of its names have gone. The caller passes on what it has come to: the
+        cluster may have no worker any more."""
 
         def see(state: KeyState) -> KeyState:
             left = {name: reason for name, reason in state.conflicts.items() if name not in free}
             return replace(state, conflicts=left)
 
-        tally = Tally()
-        try:
-            self._committer.run(Work([key], see, "the name is free again", partial(self._planner, _USUAL)), tally)
-        finally:
-            # Nobody waits for it here: the worker passes on what it has come to.
-            tally.changed.clear()
-            self._owe(tally)
+        return self._commit(Work([key], see, "the name is free again", partial(self._planner, _USUAL)))
 
     def preview(self, content: WindowContent, mode: Mode, go_on: Callable[[], None] = lambda: None) -> Preview:
         """What recording these lists would come to. Writes nothing; spoils the ledger. ``go_on`` raises to break it off."""

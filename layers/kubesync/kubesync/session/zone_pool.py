@@ -73,12 +73,18 @@ class ZonePool:
     def add(self, states: Iterable[KeyState], since: float | None = None, *, inherited: bool = False) -> None:
         """Queue open keys in all their zones; ``inherited``: from an earlier session."""
         by_zone: dict[str, list[ServiceKey]] = defaultdict(list)
+        waits: dict[ServiceKey, float] = {}
         for state in states:
+            mark = state.opened
+            if mark is None or not mark.attempts:
+                waits[state.key] = 0.0
+            elif inherited:
+                waits[state.key] = mark.retry_at
             for zone_id in zones_of(state):
                 by_zone[zone_id].append(state.key)
         with self._changed:
             for zone_id, keys in by_zone.items():
-                self._writer(zone_id).add(keys, since, inherited=inherited)
+                self._writer(zone_id).add(keys, since, waits)
                 self._woken.add(zone_id)
             self._changed.notify_all()
 

@@ -9,8 +9,9 @@ again ── groups: parts of a refused batch, before anything else
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import batched, islice
+from types import MappingProxyType
 from typing import Final
 
 from kubesync.domain.batches import BatchLimits, Unit, fill, in_stable_order, units_of, without_rivals
@@ -24,6 +25,7 @@ _KEYS_AT_A_TIME: Final = 200
 # Each costs a transaction at least: what is to be sent does not wait for all of them.
 _REREAD_AT_A_TIME: Final = 50
 _LOOK_AGAIN_SECONDS: Final = 1.0
+NO_WAITS: Final[Mapping[ServiceKey, float]] = MappingProxyType({})
 
 
 class ZoneQueue:
@@ -32,7 +34,7 @@ class ZoneQueue:
     def __init__(self, zone_id: str, means: ZoneMeans) -> None:
         self._zone_id = zone_id
         self._means = means
-        self._inbox: deque[tuple[ServiceKey, float | None, bool]] = deque()
+        self._inbox: deque[tuple[ServiceKey, float | None, float | None]] = deque()
         self._queue: dict[ServiceKey, None] = {}
         self._since: dict[ServiceKey, float] = {}
         self._groups: deque[list[Unit]] = deque()
@@ -41,16 +43,19 @@ class ZoneQueue:
         self._reread: dict[ServiceKey, float] = {}
         self._rereads_left = _REREAD_AT_A_TIME
         # Open since an earlier session: which of their units were refused then, and in which zone, nobody remembers. They wait until
-        # then (epoch seconds; None: not looked at yet), whatever other zones make of the mark meanwhile.
-        self._inherited: dict[ServiceKey, float | None] = {}
+        # then (epoch seconds), whatever other zones make of the mark meanwhile.
+        self._inherited: dict[ServiceKey, float] = {}
         # Epoch seconds before which nothing of a key can be due here, unless there is news of it: until then its state is not even
         # looked at. Thousands that wait would be read anew at every step (I7).
         self._rests: dict[ServiceKey, float] = {}
         self._full: FullZone | None = None
 
-    def add(self, keys: Iterable[ServiceKey], since: float | None, *, inherited: bool = False) -> None:
-        """Queue open keys; repeated ones collapse. ``inherited``: they wait as long as their marks say, in all zones."""
-        self._inbox.extend((key, since, inherited) for key in keys)
+    def add(
+        self, keys: Iterable[ServiceKey], since: float | None, waits: Mapping[ServiceKey, float] = NO_WAITS
+    ) -> None:
+        """Queue open keys; repeated ones collapse. ``waits``: until when an earlier session wanted them to (epoch seconds); 0: there is
+        news of them."""
+        self._inbox.extend((key, since, waits.get(key)) for key in keys)
 
     def again(self, groups: Sequence[Sequence[Unit]]) -> None:
         """Parts of a refused batch go before anything else, each in a batch of its own."""
@@ -114,11 +119,11 @@ class ZoneQueue:
 
     def _take_in(self) -> None:
         while self._inbox:
-            key, since, inherited = self._inbox.popleft()
+            key, since, waits = self._inbox.popleft()
             self._queue.setdefault(key)
             self._rests.pop(key, None)
-            if inherited:
-                self._inherited[key] = None
+            if waits is not None:
+                self._inherited[key] = waits
             if since is not None:
                 self._since.setdefault(key, since)
 
@@ -205,14 +210,10 @@ class ZoneQueue:
 
     def _waits_from_before(self, state: KeyState, now: float) -> bool:
         """Whether a key has to wait as an earlier session wanted it to. News of it end that."""
-        if state.key not in self._inherited:
-            return False
-        until = self._inherited[state.key]
-        if until is None and state.opened is not None:
-            until = self._inherited[state.key] = state.opened.retry_at
-        if until is not None and until > now and state.opened is not None and state.opened.attempts:
+        refused = state.opened is not None and state.opened.attempts > 0
+        if refused and self._inherited.get(state.key, 0.0) > now:
             return True
-        del self._inherited[state.key]
+        self._inherited.pop(state.key, None)
         return False
 
     def _may_reread(self, state: KeyState, now: float) -> bool:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import random
 import secrets
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -39,7 +39,7 @@ from kubesync.session.key_writes import Closing
 from kubesync.session.refusals import isolate, judge
 from kubesync.session.transactor import StaleStateError
 from kubesync.session.zone_ground import ZoneBlockedError, ZoneGround, ZoneMeans
-from kubesync.session.zone_queue import ZoneQueue
+from kubesync.session.zone_queue import NO_WAITS, ZoneQueue
 from kubesync.session.zone_reading import ZoneReading
 
 _BACKOFF_INITIAL_SECONDS: Final = 0.5
@@ -102,14 +102,16 @@ class ZoneWriter:
 
     # --- what others see ---
 
-    def add(self, keys: Iterable[ServiceKey], since: float | None = None, *, inherited: bool = False) -> None:
+    def add(
+        self, keys: Iterable[ServiceKey], since: float | None = None, waits: Mapping[ServiceKey, float] = NO_WAITS
+    ) -> None:
         """Queue open keys, from any thread; repeated ones collapse.
 
         Args:
             since: monotonic time of the first event that led here, for the lag that is reported.
-            inherited: they are open since an earlier session, and wait as long as it wanted them to.
+            waits: until when an earlier session wanted them to wait (epoch seconds); 0: there is news of them.
         """
-        self._queue.add(keys, since, inherited=inherited)
+        self._queue.add(keys, since, waits)
 
     def between_batches(self, job: Callable[[], None]) -> None:
         """Run a job in the writer's thread while no batch is under way: what is applied then stands still. Any thread."""
