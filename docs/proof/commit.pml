@@ -61,7 +61,7 @@ byte applied[KEYS];
 bit  opened[KEYS];                  /* the durable work queue */
 bit  conflict[KEYS];                /* a foreign set stands at the name: the claim was let go */
 bit  inflight_exists;
-byte inflight_epoch;                /* of the master that wrote it */
+byte inflight_epoch;                /* of the master that wrote it last: its batch may be an earlier one's */
 byte inflight;                      /* id of the batch that is or may be under way; its content is batch `inflight` below */
 
 /* ---- the hosted zone ---- */
@@ -568,6 +568,21 @@ settle:
 	}
 swap:
 #ifndef NO_SWAP_AT_UNCLEAN_TAKEOVER
+#ifndef SWAP_UNANNOUNCED
+	/* zone_ground._announce_swap: the item tells of every change of the journal before it is made */
+	atomic {
+		if
+		:: inflight_epoch == m
+		:: else ->
+			if
+			:: fenced_in(m) ->
+				printf("master %d announces its swap of the journal\n", m);
+				d_step { WRITES(m); inflight_epoch = m; tidy() }
+			:: else -> goto lost
+			fi
+		fi
+	}
+#endif
 	atomic {
 		if
 		:: true ->                                              /* answered */
