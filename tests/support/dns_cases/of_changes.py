@@ -63,6 +63,28 @@ CHANGES: Final = Rule(
             ["- a.example.com A alias ZLB lb.elb.amazonaws.com / + a.example.com A 30 10.0.0.1"],
         ),
         ChangeCase(
+            "a weighted alias in place of a weighted CNAME: one batch",
+            ["a.example.com CNAME [blue 1] 30 lb.elb.amazonaws.com."],
+            ["a.example.com A [blue 1] alias ZLB lb.elb.amazonaws.com"],
+            [
+                (
+                    "+ a.example.com A [blue 1] alias ZLB lb.elb.amazonaws.com / "
+                    "- a.example.com CNAME [blue 1] 30 lb.elb.amazonaws.com."
+                )
+            ],
+        ),
+        ChangeCase(
+            "another weight of an alias",
+            ["a.example.com A [blue 1] alias ZLB lb.elb.amazonaws.com"],
+            ["a.example.com A [blue 9] alias ZLB lb.elb.amazonaws.com"],
+            [
+                (
+                    "- a.example.com A [blue 1] alias ZLB lb.elb.amazonaws.com / "
+                    "+ a.example.com A [blue 9] alias ZLB lb.elb.amazonaws.com"
+                )
+            ],
+        ),
+        ChangeCase(
             "A and AAAA change apart",
             ["a.example.com A 30 10.0.0.1", "a.example.com AAAA 30 fd00::1"],
             ["a.example.com A 30 10.0.0.2", "a.example.com AAAA 30 fd00::2"],
@@ -199,7 +221,8 @@ REGISTRATION: Final = Rule(
         RegistrationCase(
             "a template with an unknown field",
             {"template": "{pod}.{domain}"},
-            "the template may hold {service}, {namespace}, {domain} and {cluster} only",
+            "the template may hold {service}, {namespace}, {domain} and {cluster} only: {pod} at character 1 of '{pod}.{domain}' "
+            "is none of them",
         ),
         RegistrationCase(
             "a template that makes no legal name",

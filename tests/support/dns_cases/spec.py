@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from support.dns_cases.of_annotations import HOSTNAMES, INTERNAL, PREFIXES, TARGETS, TTLS
+from support.dns_cases.of_annotations import HOSTNAMES, INTERNAL, TARGETS
 from support.dns_cases.of_changes import CHANGES, REGISTRATION
 from support.dns_cases.of_headless import HEADLESS
 from support.dns_cases.of_routing import ALIASES, CONFLICTS, WEIGHTED
 from support.dns_cases.of_services import CLUSTER_IPS, EXCLUSION, EXTERNAL_NAMES, LOAD_BALANCERS, OPT_IN
+from support.dns_cases.of_ttls import PREFIXES, TTLS
 from support.dns_cases.of_zones import LIMITS, TEMPLATES, ZONES
 from support.dns_cases.table import Rule
 

@@ -231,6 +231,9 @@ def test_alias_falls_back_to_cname() -> None:
     [
         ("a1b2c3-123456789.eu-west-1.elb.amazonaws.com", "Z32O12XQLNTSW2"),
         ("internal-a1b2c3-123456789.eu-west-1.elb.amazonaws.com", "Z32O12XQLNTSW2"),
+        ("dualstack.a1b2c3-123456789.eu-west-1.elb.amazonaws.com", "Z32O12XQLNTSW2"),
+        ("a1b2c3-123456789.ap-east-2.elb.amazonaws.com", "Z02789141MW7T1WBU19PO"),
+        ("a1b2c3.elb.ap-southeast-6.amazonaws.com", "Z01392953RKV2Q3RBP0KU"),
         ("dualstack.a1b2c3-123456789.us-east-1.elb.amazonaws.com", "Z35SXDOTRQ7X7K"),
         ("name-0123456789abcdef.elb.us-east-1.amazonaws.com", "Z26RNL4JYFTOTI"),
         ("name-123.cn-north-1.elb.amazonaws.com.cn", "Z1GDH35T77C1KE"),

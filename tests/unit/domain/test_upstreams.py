@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from kubesync.domain.desired import desired
 from kubesync.domain.objects import Endpoint, EndpointPort, EndpointsObject, Service, ServicePort
 from kubesync.domain.records import Node
-from kubesync.domain.upstreams import digest, node_document, slice_nodes
+from kubesync.domain.upstreams import digest, fitting, node_document, slice_nodes
 from support.builders import a_key, a_service, an_endpoint, an_endpoints, rules
 
 UNNAMED = EndpointPort("", "TCP", 8080)
@@ -182,3 +184,32 @@ def test_slices_of_few_nodes_is_one() -> None:
     assert slice_nodes(()) == [[]]
     assert slice_nodes((node,)) == [[node]]
     assert slice_nodes((node, node), max_bytes=10) == [[node], [node]]
+
+
+def many(count: int, second: int, **fields: Any) -> list[Node]:
+    """Nodes of some 2,000 bytes each: 24 slices hold 1,200 of them."""
+    long = "n" * 950
+    return [Node(f"10.{second}.{n // 256}.{n % 256}", 80, True, node=long, zone=long, **fields) for n in range(count)]
+
+
+def test_of_more_nodes_than_fit_ready_ones_and_primaries_stay() -> None:
+    backups, primaries = many(700, 1, backup=True), many(600, 2)
+    unready = [replace(node, ready=False) for node in many(100, 3)]
+
+    kept = fitting([*backups, *primaries, *unready])
+
+    assert len(slice_nodes(kept)) == 24
+    assert [node for node in kept if not node.backup] == primaries
+    assert kept == (*backups[: len(kept) - 600], *primaries)
+    assert len(kept) == 1200
+
+
+def test_of_more_nodes_than_fit_a_change_moves_the_last_only() -> None:
+    nodes = many(1400, 1)
+    before = fitting(nodes)
+    assert before == tuple(nodes[:1200])
+
+    assert fitting([*nodes[:5], *nodes[6:]]) == (*nodes[:5], *nodes[6:1201])
+    assert fitting([*nodes[:1300], *nodes[1301:]]) == before
+    unready = replace(nodes[5], ready=False)
+    assert fitting([*nodes[:5], unready, *nodes[6:]]) == (*nodes[:5], *nodes[6:1201])

@@ -20,6 +20,7 @@ _NETWORK: Final = re.compile(r"(?:[^.]+\.)+elb\.([a-z0-9-]+)\.amazonaws\.com(\.c
 _ZONE_IDS: Final = {
     "af-south-1": ("Z268VQBMOI5EKX", "Z203XCE67M25HM"),
     "ap-east-1": ("Z3DQVH9N71FHZ0", "Z12Y7K3UBGUAD1"),
+    "ap-east-2": ("Z02789141MW7T1WBU19PO", "Z09176273OC2HWIAUNYW"),
     "ap-northeast-1": ("Z14GRHDCWA56QT", "Z31USIVHYNEOWT"),
     "ap-northeast-2": ("ZWKZPGTI48KDX", "ZIBE1TIR4HY56"),
     "ap-northeast-3": ("Z5LXEXXYW11ES", "Z1GWIQ4HH19I5X"),
@@ -30,6 +31,7 @@ _ZONE_IDS: Final = {
     "ap-southeast-3": ("Z08888821HLRG5A9ZRTER", "Z01971771FYVNCOVWJU1G"),
     "ap-southeast-4": ("Z09517862IB2WZLPXG76F", "Z01156963G8MIIL7X90IV"),
     "ap-southeast-5": ("Z06010284QMVVW7WO5J", "Z026317210H9ACVTRO6FB"),
+    "ap-southeast-6": ("Z023301818UFJ50CIO0MV", "Z01392953RKV2Q3RBP0KU"),
     "ap-southeast-7": ("Z0390008CMBRTHFGWBCB", "Z054363131YWATEMWRG5L"),
     "ca-central-1": ("ZQSVJUPU6J1EY", "Z2EPGBW3API2WT"),
     "ca-west-1": ("Z06473681N0SF6OS049SD", "Z02754302KBB00W2LKWZ9"),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
-from itertools import chain
 from typing import Any, Final
 
 from kubesync.domain.addresses import Address
@@ -16,10 +16,11 @@ from kubesync.domain.records import Node
 # Well below DynamoDB's 400 KB an item, and the size from which DESIGN section 10 slices.
 MAX_SLICE_BYTES: Final = 100_000
 # All slices of a version are written in one transaction, together with the key's own state: well below 4 MB.
-# That is 12,000 nodes or more; what one Service has beyond them is reported and left out.
+# That is 12,000 nodes or more; what one upstream has beyond them is reported and left out.
 MAX_SLICES: Final = 24
 # So many nodes fit in any case, however long their names.
 _ALWAYS_FIT: Final = 1000
+_BRACKETS: Final = 2
 
 _ALWAYS: Final = ("ip", "port", "ready")
 _SOMETIMES: Final = ("serving", "terminating", "node", "zone", "hostname", "pod", "weight", "backup")
@@ -133,20 +134,47 @@ def slice_nodes(nodes: Sequence[Node], max_bytes: int = MAX_SLICE_BYTES) -> list
     much as the JSON has: names and values, without quotes and commas but with a byte or three for each element.
     """
     slices: list[list[Node]] = [[]]
-    size = 2  # the brackets
+    size = _BRACKETS
     for node in nodes:
-        node_bytes = len(_CANONICAL_JSON.encode(node_document(node))) + 1  # and the comma
+        node_bytes = _size(node)
         if slices[-1] and size + node_bytes > max_bytes:
             slices.append([])
-            size = 2
+            size = _BRACKETS
         slices[-1].append(node)
         size += node_bytes
     return slices
 
 
 def fitting(nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """As many nodes, from the first, as one upstream can have."""
+    """As many nodes as one upstream can have, in their order: ready ones first, of these primaries before backups.
+
+    Which ones these are follows from the nodes alone: while they stay as they are, so does the choice, and a node that comes
+    or goes changes it at its end only.
+    """
     if len(nodes) <= _ALWAYS_FIT:
         return tuple(nodes)
-    slices = slice_nodes(nodes)
-    return tuple(nodes) if len(slices) <= MAX_SLICES else tuple(chain.from_iterable(slices[:MAX_SLICES]))
+    sizes = [_size(node) for node in nodes]
+    if _slices_of(sizes) <= MAX_SLICES:
+        return tuple(nodes)
+    best_first = sorted(range(len(nodes)), key=lambda at: (not nodes[at].ready, nodes[at].backup))
+
+    def kept(count: int) -> list[int]:
+        return sorted(best_first[:count])
+
+    # One more node never takes fewer slices.
+    most = bisect_right(range(len(nodes)), MAX_SLICES, key=lambda count: _slices_of(sizes[at] for at in kept(count)))
+    return tuple(nodes[at] for at in kept(most - 1))
+
+
+def _size(node: Node) -> int:
+    return len(_CANONICAL_JSON.encode(node_document(node))) + 1  # and the comma
+
+
+def _slices_of(sizes: Iterable[int]) -> int:
+    """How many slices nodes of these sizes take, cut as ``slice_nodes`` does it."""
+    slices, filled = 1, _BRACKETS
+    for size in sizes:
+        if filled > _BRACKETS and filled + size > MAX_SLICE_BYTES:
+            slices, filled = slices + 1, _BRACKETS
+        filled += size
+    return slices
