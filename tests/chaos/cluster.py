@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from chaos.gate import Gate
+from chaos.scope_view import EVERYTHING, shown, visible
 from kubesync.aws.clusters import ClusterConfig
 from kubesync.domain.objects import EndpointsObject, Observation, RawEvent, Resource, Service, Snapshot
+from kubesync.domain.scope import Scope
 from kubesync.kubernetes.ports import WatchSink
 from kubesync.kubernetes.service_events import EventPoster
 
@@ -72,23 +74,29 @@ class ScriptedCluster:
         """Forget the history: a watch from an older version is too old (410)."""
         self.oldest = self.version
 
-    def listed(self, resource: Resource) -> Snapshot:
+    def listed(self, resource: Resource, scope: Scope = EVERYTHING) -> Snapshot:
         """A complete list, as it would be answered now."""
-        items = tuple(seen for _, seen in sorted(self.live.items()) if seen.resource is resource)
+        live = (seen for _, seen in sorted(self.live.items()) if seen.resource is resource)
+        items = tuple(seen for seen in live if visible(seen, scope))
         return Snapshot(resource, self.version, items)
 
-    def since(self, resource: Resource, version: int) -> list[RawEvent]:
+    def since(self, resource: Resource, version: int, scope: Scope = EVERYTHING) -> list[RawEvent]:
+        if scope != EVERYTHING:
+            changes = shown(((happened.type, happened.seen) for happened in self.history), resource, scope)
+            return [self._event(kind, seen) for kind, seen in changes if seen.resource_version > version]
         found: list[RawEvent] = []
         for happened in reversed(self.history):
             seen = happened.seen
             if seen.resource_version <= version:
                 break
             if seen.resource is resource:
-                line = f"{self.name} {seen.resource_version}".encode()
-                place = (seen.resource, seen.namespace, seen.name, seen.uid, seen.resource_version)
-                found.append(RawEvent(happened.type, *place, line))
+                found.append(self._event(happened.type, seen))
         found.reverse()
         return found
+
+    def _event(self, kind: str, seen: Observation) -> RawEvent:
+        line = f"{self.name} {seen.resource_version}".encode()
+        return RawEvent(kind, seen.resource, seen.namespace, seen.name, seen.uid, seen.resource_version, line)
 
     def at(self, version: int) -> Observation:
         return next(happened.seen for happened in reversed(self.history) if happened.seen.resource_version == version)
@@ -105,6 +113,7 @@ class ScriptedReflector:
         self._resource = resource
         self._gate = gate
         self.drip = False
+        self.scope = EVERYTHING
         self._sink: WatchSink | None = None
         self._position: int | None = None
         self._connection: int | None = None
@@ -137,7 +146,7 @@ class ScriptedReflector:
 
     def _read(self, cluster: ScriptedCluster, sink: WatchSink) -> None:
         assert self._position is not None
-        for event in cluster.since(self._resource, self._position):
+        for event in cluster.since(self._resource, self._position, self.scope):
             sink.on_events([event])
             self._position = event.resource_version
             if self.drip:
@@ -148,7 +157,7 @@ class ScriptedReflector:
 
     def _list(self, cluster: ScriptedCluster, sink: WatchSink) -> None:
         call = self._gate.before("kubernetes", f"list {cluster.name} {self._resource}", writes=False)
-        snapshot = cluster.listed(self._resource)
+        snapshot = cluster.listed(self._resource, self.scope)
         self._gate.after(call)
         self._position = snapshot.resource_version
         sink.on_snapshot(snapshot)
@@ -157,14 +166,15 @@ class ScriptedReflector:
 class ScriptedLister:
     """Implements ``Lister``."""
 
-    def __init__(self, cluster: ScriptedCluster, resource: Resource, gate: Gate) -> None:
+    def __init__(self, cluster: ScriptedCluster, resource: Resource, scope: Scope, gate: Gate) -> None:
         self._cluster = cluster
         self._resource = resource
+        self._scope = scope
         self._gate = gate
 
     def run(self, deadline_monotonic: float) -> Snapshot:
         call = self._gate.before("kubernetes", f"list {self._cluster.name} {self._resource}", writes=False)
-        found = self._cluster.listed(self._resource)
+        found = self._cluster.listed(self._resource, self._scope)
         self._gate.after(call)
         return found
 
@@ -185,7 +195,7 @@ class ScriptedConnector:
 
     def reflector(self, config: ClusterConfig, resource: Resource) -> ScriptedReflector:
         made = self.reflector_type(lambda: self._clusters[config.name], resource, self._gate)
-        made.drip = self.drip
+        made.drip, made.scope = self.drip, config.scope
         self.reflectors.append(made)
         return made
 
@@ -194,7 +204,7 @@ class ScriptedConnector:
             reflector.pump()
 
     def lister(self, config: ClusterConfig, resource: Resource) -> ScriptedLister:
-        return ScriptedLister(self._clusters[config.name], resource, self._gate)
+        return ScriptedLister(self._clusters[config.name], resource, config.scope, self._gate)
 
     def event_poster(self, config: ClusterConfig) -> EventPoster:
         raise AssertionError("no cluster of these stories writes events")
@@ -207,4 +217,6 @@ class ScriptedConnector:
 
     def observe(self, event: RawEvent) -> Observation:
         name, _, version = event.line.decode().partition(" ")
-        return self._clusters[name].at(int(version))
+        seen = self._clusters[name].at(int(version))
+        # What stops to match a selector is deleted for that watch alone.
+        return replace(seen, deleted=event.type == "DELETED")

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
+from chaos.scope_view import visible
 from chaos.world import SETTINGS, World
 from kubesync.aws.claims import claim_key
 from kubesync.aws.clusters import ClusterConfig, ClusterTable
@@ -82,6 +83,8 @@ def desired_by_key(world: World, config: ClusterConfig) -> Iterator[tuple[Servic
     services: dict[tuple[str, str], Service] = {}
     endpoints: dict[tuple[str, str], list[EndpointsObject]] = defaultdict(list)
     for (resource, namespace, name), seen in world.clusters[config.name].live.items():
+        if not visible(seen, config.scope):
+            continue
         if resource is Resource.SERVICES:
             assert isinstance(seen.value, Service)
             services[namespace, name] = seen.value
@@ -221,7 +224,9 @@ def _of_cluster(world: World, config: ClusterConfig, keys: set[ServiceKey], tabl
     slices = {
         (namespace, name): seen.value.service
         for (resource, namespace, name), seen in cluster.live.items()
-        if resource is config.endpoints_source is Resource.ENDPOINTSLICES and isinstance(seen.value, EndpointsObject)
+        if resource is config.endpoints_source is Resource.ENDPOINTSLICES
+        and isinstance(seen.value, EndpointsObject)
+        and visible(seen, config.scope)
     }
     remembered = table.all_slices(config.name)
     if {place: service for place, service in slices.items() if service} != remembered:

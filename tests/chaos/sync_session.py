@@ -68,7 +68,7 @@ class SyncRunner(ClusterRunner):
         """What a worker does when nothing has happened for long."""
         if not self._failed and self.window.closes_at() is None:
             try:
-                self._record(self.window.close(), flush=False)
+                self._record(*self.window.close(), flush=False)
             except NotMasterError as error:
                 self._lost(error)
 
@@ -101,7 +101,7 @@ class SyncRunner(ClusterRunner):
         self._connector.pump()
         while self.turn():
             pass
-        return self._relisted.is_set()
+        return super().wait_relisted(0)
 
 
 class SyncPool(ZonePool):

@@ -1,4 +1,4 @@
-"""Draws scripts: few names, so that they meet often, and every kind of object, setting and mishap."""
+"""Draws scripts of what happens to what ``values`` draws: every kind of change, setting and mishap."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from kubesync.domain.objects import (
-    Endpoint,
     EndpointGroup,
     EndpointPort,
     EndpointsObject,
     Resource,
-    Service,
     ServicePort,
 )
 from kubesync.domain.plan import Policy
@@ -23,9 +21,11 @@ from sequences.orders import Place, place_of
 from sequences.outside import CLUSTERS, INNER, PRIVATE, PUBLIC
 from sequences.steps import (
     Compact,
+    Compose,
     Configure,
     Cut,
     Delete,
+    Discard,
     End,
     Kill,
     Moment,
@@ -38,126 +38,34 @@ from sequences.steps import (
     Unregister,
     Wait,
 )
+from sequences.values import (
+    SERVICES,
+    SLICES,
+    annotation_sets,
+    clusters,
+    each_cluster,
+    endpoint,
+    endpoints,
+    hosts,
+    names,
+    namespaces,
+    services,
+)
 from support.builders import a_service
-
-# Some are the names of Services, of their pods or of their ports; one fits no zone, one is another person's, two are apexes.
-_HOSTS: Final = (
-    "shop.example.com",
-    "www.example.com",
-    "a.inner.example.com",
-    "*.wild.example.com",
-    "web.shop.svc.prod.example.com",
-    "shop.web.prod.example.com",
-    "db-0.db.shop.svc.prod.example.com",
-    "web.shop.svc.edge.inner.example.com",
-    "_http._tcp.web.shop.svc.prod.example.com",
-    "inner.example.com",
-    "taken.example.com",
-    "Outside.test.",
-)
-_NAMESPACES: Final = ("shop", "shop", "shop", "web")
-_SERVICES: Final = ("web", "shop", "db")
-_SLICES: Final = ("s1", "s2", "s3")
-_ADDRESSES: Final = ("10.1.0.1", "10.1.0.2", "10.1.0.3", "fd00::1", "fd00::2")
-
-# Most happens in one place: what never meets tells nothing.
-clusters = st.sampled_from(("prod", "prod", "prod", "edge"))
-_each_cluster = st.sampled_from(sorted(CLUSTERS))
-namespaces = st.sampled_from(_NAMESPACES)
-names = st.sampled_from(_SERVICES)
-_hosts = st.lists(st.sampled_from(_HOSTS), min_size=1, max_size=3, unique=True).map(", ".join)
-_targets = st.lists(
-    st.sampled_from(["192.0.2.1", "2001:DB8::1", "t.example.org", "shop.example.com", "x.eu-west-1.elb.amazonaws.com"]),
-    min_size=1,
-    max_size=2,
-    unique=True,
-).map(", ".join)
-_annotations: SearchStrategy[dict[str, str]] = st.one_of(
-    st.just({}),
-    st.fixed_dictionaries({"hostname": _hosts}),
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "hostname": _hosts,
-            "internal-hostname": _hosts,
-            "target": _targets,
-            "ttl": st.sampled_from(["5", "1m30s", "-1"]),
-            "alias": st.sampled_from(["true", "false"]),
-            "set-identifier": st.sampled_from(["blue", "green", "x#set#y"]),
-            "aws-weight": st.sampled_from(["0", "200", "900"]),
-            "kubesync.io/exclude": st.sampled_from(["true", "false"]),
-        },
-    ),
-)
-_cluster_ips = st.sampled_from([("10.0.0.1",), ("10.0.0.2",), ("fd00:a::1",), ("10.0.0.1", "fd00:a::1")])
-_ports = st.sampled_from(
-    [
-        (ServicePort("http", "TCP", 80),),
-        (ServicePort("", "TCP", 80),),
-        (ServicePort("http", "TCP", 8080), ServicePort("dns", "UDP", 53)),
-        (ServicePort("dns", "TCP", 53), ServicePort("dns-udp", "UDP", 53)),
-        (),
-    ]
-)
-
-
-def _service(kind: str, **fields: SearchStrategy[Any]) -> SearchStrategy[Service]:
-    return st.builds(a_service, st.just(kind), annotations=_annotations, ports=_ports, **fields)
-
-
-services: SearchStrategy[Service] = st.one_of(
-    _service("ClusterIP", cluster_ips=_cluster_ips),
-    _service("NodePort", cluster_ips=_cluster_ips),
-    _service("ClusterIP", headless=st.just(True), publish_not_ready=st.booleans()),
-    _service("ExternalName", external_name=st.sampled_from(["Else.example.org", "other.example.org.", "10.0.0.9"])),
-    _service(
-        "LoadBalancer",
-        cluster_ips=_cluster_ips,
-        ingress_ips=st.sampled_from([(), ("203.0.113.7",), ("203.0.113.7", "2001:db8::7")]),
-        ingress_hostnames=st.sampled_from(
-            [(), ("b.lb.example.net", "a.lb.example.net"), ("web-1.eu-west-1.elb.amazonaws.com",)]
-        ),
-    ),
-)
-
-_condition = st.sampled_from([None, True, False])
-_endpoint = st.builds(
-    Endpoint,
-    st.sampled_from(_ADDRESSES),
-    ready=st.booleans(),
-    serving=_condition,
-    terminating=_condition,
-    hostname=st.sampled_from(["", "db-0", "db-1"]),
-    pod=st.sampled_from(["", "p-1"]),
-)
-_endpoint_ports = st.sampled_from(
-    [
-        (EndpointPort("http", "TCP", 8080),),
-        (EndpointPort("", "TCP", 8080),),
-        (EndpointPort("http", "TCP", 8081), EndpointPort("dns", "UDP", 53)),
-        (),
-    ]
-)
-_groups = st.builds(EndpointGroup, st.lists(_endpoint, max_size=3).map(tuple), _endpoint_ports)
-
-
-def _endpoints(service: str, most_groups: int) -> SearchStrategy[EndpointsObject]:
-    groups = st.lists(_groups, max_size=most_groups).map(tuple)
-    return st.builds(EndpointsObject, st.just(service), groups, truncated=st.sampled_from([False, False, False, True]))
 
 
 @st.composite
 def _put_endpoints(draw: st.DrawFn) -> Put:
     name = draw(names)
-    return Put(draw(clusters), draw(namespaces), name, draw(_endpoints(name, 2)))
+    return Put(draw(clusters), draw(namespaces), name, draw(endpoints(name, 2)))
 
 
 @st.composite
 def _put_slice(draw: st.DrawFn) -> Put:
     """A slice of some Service, of none where its label is missing; its own name tells nothing."""
-    owner = draw(st.sampled_from([*_SERVICES, *_SERVICES, ""]))
-    place = draw(st.sampled_from(_SLICES))
-    return Put(draw(clusters), draw(namespaces), owner, draw(_endpoints(owner, 1)), place)
+    owner = draw(st.sampled_from([*SERVICES, *SERVICES, ""]))
+    place = draw(st.sampled_from(SLICES))
+    return Put(draw(clusters), draw(namespaces), owner, draw(endpoints(owner, 1)), place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +109,11 @@ _SETTINGS: Final[Mapping[str, SearchStrategy[Any]]] = {
     "load_balancer_cluster_ips": st.booleans(),
     "load_balancer_alias": st.booleans(),
     "server": st.sampled_from(["https://one.invalid", "https://two.invalid"]),
+    "opt_in": st.booleans(),
+    "selector": st.sampled_from(["", "team=red", "team!=red"]),
+    "disabled": st.sampled_from([True, False, False]),
 }
+_SCOPES: Final = (((), ()), ((), ("web",)), ((), ("default",)), (("shop",), ()), (("web", "shop"), ()), (("web",), ()))
 # No two clusters may have Services of one name in one zone: that is refused when they are registered.
 _DOMAINS: Final[Mapping[str, tuple[str, ...]]] = {
     "prod": ("prod.example.com", "p.inner.example.com"),
@@ -217,6 +129,35 @@ def _configure(draw: st.DrawFn) -> Configure:
     return Configure(cluster, tuple((field, draw(possible[field])) for field in chosen))
 
 
+@st.composite
+def _rescope(draw: st.DrawFn) -> Configure:
+    """Namespaces that are included and those that are left out exclude each other."""
+    included, excluded = draw(st.sampled_from(_SCOPES))
+    return Configure(draw(clusters), (("namespaces", included), ("exclude_namespaces", excluded)))
+
+
+_UPSTREAMS: Final = ("inner", "outer", "all")
+_MEMBERS: Final = (
+    "prod/shop/web/80",
+    "prod/shop/db/80",
+    "prod/shop/web/8080",
+    "prod/shop/web/53/UDP",
+    "edge/shop/web/80",
+    "10.1.0.1:8080",
+    "[2001:db8::80]:80",
+    *_UPSTREAMS,
+)
+_compose = st.builds(
+    Compose,
+    st.sampled_from(_UPSTREAMS),
+    st.lists(
+        st.tuples(st.sampled_from(_MEMBERS), st.sampled_from([1, 1, 3]), st.booleans()),
+        min_size=1,
+        max_size=3,
+        unique_by=lambda member: member[0],
+    ).map(tuple),
+)
+
 _order = st.integers(0, 50)
 _late = st.integers(0, 4)
 _most = st.sampled_from([0, 0, 0, 1, 3])
@@ -224,7 +165,7 @@ _LISTENERS: Final = tuple(f"{cluster} {what}" for cluster in sorted(CLUSTERS) fo
 _moments = st.builds(
     Moment,
     st.lists(st.sampled_from(_LISTENERS), max_size=3, unique=True).map(tuple),
-    st.lists(_each_cluster, max_size=2, unique=True).map(tuple),
+    st.lists(each_cluster, max_size=2, unique=True).map(tuple),
     st.integers(0, 3),
     _order,
     _late,
@@ -251,6 +192,10 @@ _mishaps: SearchStrategy[tuple[_Drawn, ...]] = st.one_of(
     _alone(_configure()),
     _alone(_configure()),
     _alone(_configure()),
+    _alone(_rescope()),
+    _alone(_compose),
+    _alone(_compose),
+    _alone(st.builds(Discard, st.sampled_from(_UPSTREAMS))),
     _alone(st.builds(Kill, st.integers(0, 40), st.booleans())),
     _alone(st.builds(Kill, st.integers(0, 40), st.booleans())),
     _alone(st.just(End())),
@@ -258,7 +203,7 @@ _mishaps: SearchStrategy[tuple[_Drawn, ...]] = st.one_of(
     _alone(st.builds(Compact, clusters)),
     _alone(st.builds(Cut, clusters)),
     _alone(st.builds(Wait, st.sampled_from([2.0, 40.0, 1000.0]))),
-    _alone(st.builds(Resync, st.booleans())),
+    _alone(st.sampled_from([Resync(), Resync(dry_run=True), Resync(force=True)])),
     _alone(st.builds(Unregister, clusters)),
     _alone(st.builds(Register, clusters)),
 )
@@ -268,13 +213,13 @@ _sessions: SearchStrategy[tuple[_Drawn, ...]] = st.one_of(_alone(_rounds), _alon
 @st.composite
 def _slice_moves(draw: st.DrawFn) -> tuple[_Drawn, ...]:
     """From one Service to another, which need not be there."""
-    cluster, namespace, place = draw(clusters), draw(namespaces), draw(st.sampled_from(_SLICES))
-    one, other = draw(st.permutations(_SERVICES))[:2]
+    cluster, namespace, place = draw(clusters), draw(namespaces), draw(st.sampled_from(SLICES))
+    one, other = draw(st.permutations(SERVICES))[:2]
     return (
         Put(cluster, namespace, one, draw(services)),
-        Put(cluster, namespace, one, draw(_endpoints(one, 1)), place),
+        Put(cluster, namespace, one, draw(endpoints(one, 1)), place),
         draw(_rounds),
-        Put(cluster, namespace, other, draw(_endpoints(other, 1)), place),
+        Put(cluster, namespace, other, draw(endpoints(other, 1)), place),
     )
 
 
@@ -286,8 +231,8 @@ def _half_read(draw: st.DrawFn) -> tuple[_Drawn, ...]:
     """A session ends before it has seen more than one resource: unknown is not empty."""
     cluster, namespace, name = draw(clusters), draw(namespaces), draw(names)
     return (
-        Put(cluster, namespace, name, draw(_endpoints(name, 1)), draw(st.sampled_from(_SLICES))),
-        Put(cluster, namespace, name, draw(_endpoints(name, 1))),
+        Put(cluster, namespace, name, draw(endpoints(name, 1)), draw(st.sampled_from(SLICES))),
+        Put(cluster, namespace, name, draw(endpoints(name, 1))),
         draw(_rounds),
         draw(_ends),
         Put(cluster, namespace, name, draw(services)),
@@ -296,7 +241,50 @@ def _half_read(draw: st.DrawFn) -> tuple[_Drawn, ...]:
     )
 
 
-_situations: SearchStrategy[tuple[_Drawn, ...]] = st.one_of(_slice_moves(), _half_read())
+@st.composite
+def _many_go(draw: st.DrawFn) -> tuple[_Drawn, ...]:
+    """So many are missing in a list that it is not believed (I5): some come back, or a person lets the deletions through, or not."""
+    cluster, least = draw(clusters), draw(st.integers(0, 6))
+    made: list[Step] = [
+        Put(cluster, "web", f"m{n}", a_service(cluster_ips=(f"10.0.9.{n}",), annotations={"hostname": draw(hosts)}))
+        for n in range(9)
+    ]
+    gone: list[Step] = [Delete(cluster, Resource.SERVICES, "web", f"m{n}") for n in range(least, 9)]
+    afters: list[tuple[Step, ...]] = [
+        (),
+        tuple(made[4:7]),
+        (Resync(force=True),),
+        (Configure(cluster, (("ttl", 45),)),),
+    ]
+    return (*made, draw(_rounds), *gone, Compact(cluster), draw(_rounds), *draw(st.sampled_from(afters)))
+
+
+@st.composite
+def _composed(draw: st.DrawFn) -> tuple[_Drawn, ...]:
+    """What stands behind a named upstream comes, changes and goes, also while a session ends."""
+    cluster, name = draw(clusters), draw(names)
+    service = a_service(ports=(ServicePort("http", "TCP", 80),), annotations=draw(annotation_sets))
+    ports = (EndpointPort("http", "TCP", 8080),)
+
+    def seen() -> Put:
+        found = tuple(draw(st.lists(endpoint, max_size=3)))
+        return Put(cluster, "shop", name, EndpointsObject(name, (EndpointGroup(found, ports),)), "s1")
+
+    behind = (f"{cluster}/shop/{name}/80", draw(st.sampled_from([1, 2])), draw(st.booleans()))
+    static = ("192.0.2.80:80", 1, True)
+    first: list[Step] = [Put(cluster, "shop", name, service), Compose("all", (behind, static)), seen()]
+    return (
+        Configure(cluster, (("endpoints_source", Resource.ENDPOINTSLICES),)),
+        *draw(st.permutations(first)),
+        draw(_rounds),
+        Compose("outer", (("all", 3, False),)),
+        seen(),
+        draw(st.one_of(_rounds, _moments, _ends)),
+        draw(st.one_of(st.just(Delete(cluster, Resource.SERVICES, "shop", name)), st.builds(seen), _configure())),
+    )
+
+
+_situations: SearchStrategy[tuple[_Drawn, ...]] = st.one_of(_slice_moves(), _half_read(), _many_go(), _composed())
 
 
 def _joined(parts: Iterable[tuple[_Drawn, ...]]) -> tuple[_Drawn, ...]:

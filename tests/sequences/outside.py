@@ -70,11 +70,11 @@ class UnrulyReflector(ScriptedReflector):
         assert self._position is not None
         delivery, self.delivery = self.delivery, Delivery()
         chance = random.Random(delivery.order)
-        fresh = cluster.since(self._resource, self._position)[: delivery.most or None]
+        fresh = cluster.since(self._resource, self._position, self.scope)[: delivery.most or None]
         floor = None if delivery.floors is None else delivery.floors.get((self.cluster_name, self._resource))
         again = []
         if delivery.late and floor is not None:
-            earlier = cluster.since(self._resource, max(floor, self._listed))
+            earlier = cluster.since(self._resource, max(floor, self._listed), self.scope)
             again = [event for event in earlier if event.resource_version <= self._position][-delivery.late :]
         events = [*fresh, *again]
         if delivery.order:

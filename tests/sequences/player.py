@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -11,17 +12,21 @@ from chaos.requests_story import ask
 from chaos.sync_session import SyncSession
 from chaos.world import World
 from kubesync.aws.listeners import ListenerTable
+from kubesync.aws.named_upstreams import NamedUpstreamTable
 from kubesync.aws.state import StateTable
-from kubesync.domain.errors import ErrorCode
+from kubesync.domain.errors import ErrorCode, UsageError
+from kubesync.domain.named_upstreams import Member, NamedUpstream
 from kubesync.domain.objects import Resource, Service
 from kubesync.domain.plan import Policy
 from kubesync.session.report import SessionReport
 from sequences.outside import Delivery, PartialSession, UnrulyConnector, an_outside, register
 from sequences.steps import (
     Compact,
+    Compose,
     Configure,
     Cut,
     Delete,
+    Discard,
     End,
     Kill,
     Moment,
@@ -34,6 +39,8 @@ from sequences.steps import (
     Unregister,
     Wait,
 )
+from support import named
+from support.named import member
 
 _AFTER_DEATH_SECONDS: Final = 30.0
 # Longer than any backoff, with time for a name to change hands and for its heir to be refused once more.
@@ -145,11 +152,17 @@ def happen(world: World, step: Step) -> None:
             if _served(world, name):
                 world.configure(name, **dict[str, Any](settings))
         case Unregister(name):
-            if _served(world, name):  # under another policy what stands would be left there
+            referred_to = NamedUpstreamTable(world.store).read().of_cluster(name)
+            if _served(world, name) and not referred_to:  # under another policy what stands would be left there
                 world.configure(name, deleting=True, policy=Policy.SYNC)
         case Register(name):
             if name not in {config.name for config in world.configured()}:
                 register(world, name)
+        case Compose(name, members):
+            _compose(world, name, tuple(member(text, weight, backup=backup) for text, weight, backup in members))
+        case Discard(name):
+            with suppress(UsageError):  # it is not there, or included in another one
+                named.unregister(world.store, name)
         case Cut(name):
             world.clusters[name].cut()
         case Compact(name):
@@ -157,14 +170,21 @@ def happen(world: World, step: Step) -> None:
             world.clusters[name].compact()
         case Wait(seconds):
             world.clock.advance(seconds)
-        case Resync(dry_run):
-            ask(world, dry_run=dry_run)
+        case Resync(dry_run, force):
+            ask(world, dry_run=dry_run, force=force)
         case _:
             raise AssertionError(step)
 
 
 def _served(world: World, name: str) -> bool:
     return any(config.name == name and not config.deleting for config in world.configured())
+
+
+def _compose(world: World, name: str, members: tuple[Member, ...]) -> None:
+    services = NamedUpstream(name, members).services
+    if all(_served(world, source.key.cluster) for source in services):
+        with suppress(UsageError):  # it would include itself, or something that is not registered
+            named.register(world.store, name, *members)
 
 
 def _created_at(world: World, step: Put) -> str:
@@ -178,12 +198,13 @@ def _created_at(world: World, step: Put) -> str:
 
 
 def played(script: Script) -> Player:
-    """A world of two clusters after a script, at rest, under the policy that deletes too: else the past would decide what stands."""
+    """A world of two clusters after a script, at rest; all are enabled and may delete: else the past would decide what stands."""
     world = an_outside()
     for name in world.clusters:
         register(world, name)
     player = Player(world)
-    last = tuple(Configure(name, (("policy", Policy.SYNC),)) for name in _otherwise(script))
+    usual = (("policy", Policy.SYNC), ("disabled", False))
+    last = tuple(Configure(name, usual) for name in _otherwise(script))
     player.play(script + last)
     if _held(world):
         # A large absence was seen in a list: a person lets the deletions through (I5).
@@ -193,13 +214,15 @@ def played(script: Script) -> Player:
 
 
 def _otherwise(script: Script) -> list[str]:
-    """Clusters whose policy a script changes, to what else in the end."""
-    policies = {
-        step.cluster: dict(step.settings)["policy"]
+    """Clusters that a script leaves disabled, or under another policy."""
+    left = {
+        (step.cluster, field): value
         for step in script
-        if isinstance(step, Configure) and "policy" in dict(step.settings)
+        if isinstance(step, Configure)
+        for field, value in step.settings
+        if field in ("policy", "disabled")
     }
-    return sorted(name for name, policy in policies.items() if policy != Policy.SYNC)
+    return sorted({cluster for (cluster, _), value in left.items() if value not in (Policy.SYNC, False)})
 
 
 def afresh(world: World) -> Player:
@@ -208,9 +231,21 @@ def afresh(world: World) -> Player:
     for config in world.configured():
         if not config.deleting:
             made.register(config)
+    for entry in _in_order(NamedUpstreamTable(world.store).read().named):
+        named.register(made.store, entry.name, *entry.members)
     player = Player(made)
     player.play(())
     return player
+
+
+def _in_order(registered: Mapping[str, NamedUpstream]) -> Iterator[NamedUpstream]:
+    """Those that are included before those that include them."""
+    done: set[str] = set()
+    while len(done) < len(registered):
+        for name, entry in registered.items():
+            if name not in done and done.issuperset(entry.includes):
+                done.add(name)
+                yield entry
 
 
 def _held(world: World) -> bool:

@@ -13,7 +13,21 @@ from sequences.notation import Written
 
 type Setting = tuple[str, object]
 type Step = (
-    Put | Delete | Configure | Unregister | Register | Cut | Compact | Round | Moment | Wait | Resync | End | Kill
+    Put
+    | Delete
+    | Configure
+    | Unregister
+    | Register
+    | Compose
+    | Discard
+    | Cut
+    | Compact
+    | Round
+    | Moment
+    | Wait
+    | Resync
+    | End
+    | Kill
 )
 type Script = tuple[Step, ...]
 
@@ -49,7 +63,7 @@ class Configure(Written):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Unregister(Written):
-    """Mark a cluster as being deleted."""
+    """Mark a cluster as being deleted, where no named upstream refers to it."""
 
     cluster: str
 
@@ -59,6 +73,24 @@ class Register(Written):
     """Register it anew, as it was at first, once it is gone."""
 
     cluster: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Compose(Written):
+    """Register a named upstream or replace it; what registration refuses is not done.
+
+    ``members``: what each is (as ``support.named.member`` reads it), its weight, and whether it is a backup.
+    """
+
+    name: str
+    members: tuple[tuple[str, int, bool], ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Discard(Written):
+    """Remove a named upstream, where nothing refers to it."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -114,9 +146,10 @@ class Wait(Written):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Resync(Written):
-    """A person asks for a full resync."""
+    """A person asks for a full resync; ``force``: deletions that are held back go through."""
 
     dry_run: bool = False
+    force: bool = False
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -83,7 +83,7 @@ def test_failing_script_is_shrunk_to_what_makes_it_fail() -> None:
 def test_drawn_scripts_hold_every_kind_of_step_and_of_service() -> None:
     found: Counter[str] = Counter()
 
-    @settings(sample, max_examples=130)
+    @settings(sample, max_examples=160)
     @given(scripts())
     def look(script: Script) -> None:
         found.update(type(step).__name__ for step in script)
@@ -91,10 +91,11 @@ def test_drawn_scripts_hold_every_kind_of_step_and_of_service() -> None:
         found.update(field for step in script if isinstance(step, Configure) for field, _ in step.settings)
 
     look()
-    kinds = "Put Delete Configure Unregister Register Cut Compact Round Moment Wait Resync End Kill"
+    kinds = "Put Delete Configure Unregister Register Compose Discard Cut Compact Round Moment Wait Resync End Kill"
     types = "ClusterIP NodePort LoadBalancer ExternalName"
     fields = (
-        "domain ttl srv template zones policy endpoints_source load_balancer_cluster_ips load_balancer_alias server"
+        "domain ttl srv template zones policy endpoints_source load_balancer_cluster_ips load_balancer_alias server "
+        "opt_in selector disabled namespaces exclude_namespaces"
     )
     assert set(found) == {*kinds.split(), *types.split(), *fields.split()}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 
 from kubesync.domain.objects import Resource
@@ -133,10 +135,38 @@ HEIR_NOT_TOLD: Script = (
     Unregister("edge"),
 )
 
+# Two Services want the same two names, and something is in the way at both: claims went to and fro, and neither was told.
+_BOTH: Final = a_service(
+    annotations={
+        "hostname": "taken.example.com",
+        "internal-hostname": "web.shop.svc.prod.example.com",
+        "set-identifier": "blue",
+    }
+)
+TO_AND_FRO: Script = (
+    Round(order=47),
+    Kill(),
+    Put("edge", "web", "shop", _BOTH),
+    Moment(read=("edge services",), record=("edge",), write=2),
+    Kill(),
+    Put("prod", "shop", "web", a_service()),
+    Put("prod", "web", "db", _BOTH),
+)
+
 
 @pytest.mark.parametrize(
     "script",
-    [MIXED, BOOKMARKED, SWITCHED, EARLY_HEIR, HEIR_OF_THE_REMOVED, TAKEN_MEANWHILE, KEPT_OUT_TOGETHER, HEIR_NOT_TOLD],
+    [
+        MIXED,
+        BOOKMARKED,
+        SWITCHED,
+        EARLY_HEIR,
+        HEIR_OF_THE_REMOVED,
+        TAKEN_MEANWHILE,
+        KEPT_OUT_TOGETHER,
+        HEIR_NOT_TOLD,
+        TO_AND_FRO,
+    ],
     ids=[
         "one of two names in two zones is never tried",
         "a bookmark is forgotten",
@@ -146,6 +176,7 @@ HEIR_NOT_TOLD: Script = (
         "who is kept out of a name does not queue for it",
         "two are let go for one name before the list",
         "an heir is not told",
+        "two pass claims to and fro",
     ],
 )
 def test_script_that_once_ended_otherwise(script: Script) -> None:

@@ -29,7 +29,7 @@ ME, OTHER = a_key(), a_key("other")
         pytest.param(set(), ME, False, {NAME}, set(), True, id="inherited"),
         pytest.param(set(), OTHER, False, set(), {NAME}, False, id="another's"),
         pytest.param(set(), None, True, set(), set(), True, id="nobody's, and a foreign set stands there"),
-        pytest.param(set(), OTHER, True, set(), {NAME}, False, id="another's by now"),
+        pytest.param(set(), OTHER, True, set(), set(), True, id="another's by now, and a foreign set stood there"),
     ],
 )
 def test_names_are_assigned(

@@ -8,6 +8,9 @@ Who gets a wanted name (a claim is per zone, name and set identifier):
     nobody                nobody           gains it
     nobody                this key         gains it, waits no more
     another key           -                waits; reported; opened when the owner lets go
+
+A name that is in conflict for this key (somebody else's set stands there) stays so, whoever owns it by now, until the zone was looked
+at: a key that took its place in the queue again each time it is planned would pass the name to and fro with others like it.
 """
 
 from __future__ import annotations
@@ -53,10 +56,11 @@ def assign_names(
     waits: set[Name] = set()
     problems: list[Problem] = []
     for name in sorted(names_of(wanted) - state.claims):
+        if name in state.conflicts:
+            continue
         owner = owners.get(name)
         if owner is None or owner == state.key:
-            if name not in state.conflicts:
-                gained.add(name)
+            gained.add(name)
         else:
             waits.add(name)
             problems.append(Problem("NameTaken", name.label, f"the name is claimed by {owner}"))

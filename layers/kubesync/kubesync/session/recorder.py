@@ -162,15 +162,16 @@ class Recorder:
             self._owe(Tally(dict.fromkeys(recorded.opened), dict.fromkeys(recorded.heirs)))
         raise StaleStateError(())
 
-    def without_conflicts(self, key: ServiceKey, free: AbstractSet[Name]) -> Recorded:
-        """Plan a key anew after the foreign sets at some of its names have gone. The caller passes on what it has come to: the
+    def without_conflicts(self, free: Mapping[ServiceKey, AbstractSet[Name]]) -> Recorded:
+        """Plan keys anew after the foreign sets at some of their names have gone. The caller passes on what it has come to: the
         cluster may have no worker any more."""
 
         def see(state: KeyState) -> KeyState:
-            left = {name: reason for name, reason in state.conflicts.items() if name not in free}
+            left = {name: reason for name, reason in state.conflicts.items() if name not in free[state.key]}
             return replace(state, conflicts=left)
 
-        return self._commit(Work([key], see, "the name is free again", partial(self._planner, _USUAL)))
+        work = Work(self._by_age(free, see), see, "the name is free again", partial(self._planner, _USUAL))
+        return self._commit(work)
 
     def preview(self, content: WindowContent, mode: Mode, go_on: Callable[[], None] = lambda: None) -> Preview:
         """What recording these lists would come to. Writes nothing; spoils the ledger. ``go_on`` raises to break it off."""
