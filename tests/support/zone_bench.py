@@ -66,9 +66,17 @@ class StrictZone:
         return {key: record_set for key, record_set in self.walk(zone_id) if key.name == name}
 
     def walk(self, zone_id: str) -> Iterator[tuple[RecordKey, RecordSet]]:
+        yield from self._found(zone_id, lambda _name: True)
+
+    def _found(self, zone_id: str, wanted: Callable[[str], bool]) -> Iterator[tuple[RecordKey, RecordSet]]:
         for stored in self._account.page(zone_id, None, 10**9).sets:
-            values = canonical_values(stored.key.type, stored.values)
-            yield RecordKey(zone_id, from_route53(stored.key.name), stored.key.type), RecordSet(stored.ttl, values)
+            if wanted(stored.key.name):
+                values = canonical_values(stored.key.type, stored.values)
+                yield RecordKey(zone_id, from_route53(stored.key.name), stored.key.type), RecordSet(stored.ttl, values)
+
+    def at(self, name: str) -> dict[RecordKey, RecordSet]:
+        """What stands at a name, found without looking at all the others."""
+        return dict(self._found(ZONE.id, lambda found: found == listing_form(to_route53(name))))
 
     def by_hand(self, action: str, name: str, record_type: str, *values: str, ttl: int = 60) -> None:
         """What a person does, past kubesync."""
@@ -129,7 +137,7 @@ class ZoneBench:
             inflight=self.inflight,
             transactor=self.transactor,
             closer=self.closer,
-            reclaim=lambda _zone_id, state: state,
+            reclaim=lambda _zone_id, states, _not_before: {state.key: state for state in states},
             ledgers=ledgers,
             clock=self.clock,
             deployment="test",

@@ -88,7 +88,7 @@ class World:
             inflight=InflightTable(self.store, "0"),
             transactor=transactor,
             closer=closer,
-            reclaim=lambda _zone, state: state,
+            reclaim=lambda _zone, states, _not_before: {state.key: state for state in states},
             ledgers=ledgers,
             clock=self.clock,
             deployment="test",

@@ -35,7 +35,7 @@ _URL = "http://127.0.0.1:1/"
         (_answer("InvalidInput", 400), errors.BatchRefusedError, errors.ZoneUnavailableError),
         (_answer("Throttling", 400), errors.ZoneThrottledError, errors.ZoneThrottledError),
         (_answer("PriorRequestNotComplete", 400), errors.ZoneThrottledError, errors.ZoneThrottledError),
-        (_answer("NoSuchHostedZone", 404), errors.ZoneUnavailableError, errors.ZoneUnavailableError),
+        (_answer("NoSuchHostedZone", 404), errors.ZoneGoneError, errors.ZoneGoneError),
         (_answer("AccessDenied", 403), errors.ZoneUnavailableError, errors.ZoneUnavailableError),
         (_answer("NeverHeardOf", 400), errors.ZoneUnavailableError, errors.ZoneUnavailableError),
         (_answer("NeverHeardOf", 500), errors.ZoneOutcomeUnknownError, errors.ZoneThrottledError),

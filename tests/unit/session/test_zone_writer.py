@@ -10,6 +10,7 @@ from kubesync.domain.errors import (
     NotMasterError,
     StoreOutcomeUnknownError,
     StoreUnavailableError,
+    ZoneGoneError,
     ZoneOutcomeUnknownError,
     ZoneThrottledError,
     ZoneUnavailableError,
@@ -221,6 +222,45 @@ def test_a_zone_that_is_not_there_is_reported_and_tried_again_a_minute_later() -
     bench.zone.before = lambda: None
     bench.run(seconds=61)
     assert (sorted(bench.zone.sets()), bench.problems.current()) == (["a A"], [])
+
+
+def test_i1_batch_for_a_zone_that_was_deleted_is_under_way_no_more() -> None:
+    bench = ZoneBench()
+
+    def gone() -> None:
+        raise ZoneGoneError("NoSuchHostedZone")
+
+    bench.zone.before = gone
+    bench.want("a", {"a A": ["10.0.0.1"]})
+    assert bench.writer.step() == 60
+    # Nothing is left to settle: neither a cluster's removal nor the next session has to wait for what can never land.
+    assert (bench.announced(), bench.writer.clean, bench.writer.blocked) == ("", True, True)
+    assert list(bench.open()) == ["a"]
+    parted: list[str] = []
+    bench.writer.without("prod", lambda: parted.append("prod"))
+    bench.writer.step()
+    assert parted == ["prod"]
+    # It was none of that: everything goes on as if nothing had been sent.
+    bench.zone.before = lambda: None
+    bench.run(seconds=61)
+    assert (sorted(bench.zone.sets()), bench.open(), bench.problems.current()) == (["a A"], {}, [])
+
+
+def test_i2_batch_that_may_have_landed_before_its_zone_was_deleted_stays_under_way() -> None:
+    bench = ZoneBench()
+    answers: list[Exception] = [ZoneOutcomeUnknownError("no answer"), ZoneGoneError("NoSuchHostedZone")]
+
+    def fail() -> None:
+        raise answers.pop(0)
+
+    bench.zone.before = fail
+    bench.want("a", {"a A": ["10.0.0.1"]})
+    wait = bench.writer.step()
+    assert wait is not None
+    bench.clock.advance(wait)
+    assert bench.writer.step() == 60
+    assert bench.announced() != ""
+    assert not bench.writer.clean
 
 
 # --- answers of the table that are lost ---

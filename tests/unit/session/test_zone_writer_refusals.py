@@ -179,3 +179,19 @@ def test_create_only_never_changes() -> None:
     bench.want("b", {"b A": ["10.0.0.2"]})
     bench.run()
     assert bench.zone.sets() == {"a A": ("10.0.0.1",), "b A": ("10.0.0.2",)}
+
+
+def test_i4_keys_that_share_a_set_without_a_claim_do_not_stop_the_zone() -> None:
+    """A fault of ours, played by two states that were stored past the planner."""
+    bench = ZoneBench()
+    bench.want("one", {"web A": ["192.0.2.1"]})
+    bench.want("two", {"web A": ["192.0.2.2"]})
+    bench.want("other", {"api A": ["192.0.2.3"]})
+    assert bench.writer.step() == 0.0
+    assert bench.zone.sets() == {"web A": ("192.0.2.1",), "api A": ("192.0.2.3",)}
+    bench.run()
+    # I3: who came second meets the other's set in the zone, and says so.
+    assert bench.zone.sets() == {"web A": ("192.0.2.1",), "api A": ("192.0.2.3",)}
+    assert list(bench.open()) == ["two"]
+    assert [problem.code for problem in bench.state("two").problems] == ["Conflict"]
+    assert bench.state("one").opened is None

@@ -43,7 +43,7 @@ ERROR_BY_CODE: Final[Mapping[str, type[errors.ZoneError]]] = {
     "InvalidClientTokenId": errors.ZoneUnavailableError,
     "InvalidSignatureException": errors.ZoneUnavailableError,
     "MissingAuthenticationToken": errors.ZoneUnavailableError,
-    "NoSuchHostedZone": errors.ZoneUnavailableError,
+    "NoSuchHostedZone": errors.ZoneGoneError,
     "NotAuthorized": errors.ZoneUnavailableError,
     "OptInRequired": errors.ZoneUnavailableError,
     "SignatureDoesNotMatch": errors.ZoneUnavailableError,

@@ -24,7 +24,8 @@ Errors are classed by what the caller does next:
         ├── BatchRefusedError       read the journal, then find the culprit
         ├── ZoneThrottledError      the same batch later
         ├── ZoneOutcomeUnknownError the same batch, unchanged, before anything else
-        └── ZoneUnavailableError    no such zone, or no permission: report on the zone, go on with others
+        └── ZoneUnavailableError    no permission, or ill configured: report on the zone, go on with others
+            └── ZoneGoneError       no such zone: the same; what was sent just now has not happened
 """
 
 from __future__ import annotations
@@ -186,3 +187,7 @@ class ZoneOutcomeUnknownError(ZoneError):
 
 class ZoneUnavailableError(ZoneError):
     """No such hosted zone, or access is denied. Report on the zone; other zones go on."""
+
+
+class ZoneGoneError(ZoneUnavailableError):
+    """Route 53 says that there is no such hosted zone: as definite as a refusal, a batch sent just now has not landed."""

@@ -139,8 +139,8 @@ REASONS: Final = (
     ),
     Reason(
         "TooManyNodes",
-        "More nodes than one upstream can hold. The first in order are written.",
-        "Spread the endpoints over several Services.",
+        "More nodes than one upstream can hold. Ready ones stay before others, primaries before backups; the rest is left out.",
+        "Spread the endpoints over several Services, or the members over several named upstreams.",
     ),
     Reason(
         "MissingUpstream",
@@ -162,9 +162,9 @@ REASONS: Final = (
     Reason(
         "Conflict",
         "A record set stands at the name that is not ours, or is another Service's and cannot stand beside ours (a simple and a "
-        "weighted one). It is never touched; kubesync looks again with backoff.",
+        "weighted one). It is never touched; kubesync looks again, often at first and every hour later on.",
         "Remove the foreign record set, or choose another name, or give every Service that shares the name a set-identifier; "
-        "`kubesync recover` after tables were lost.",
+        "`kubesync recover` after tables were lost. `kubesync resync` looks at once.",
     ),
     Reason(
         "ChangedByHand",

@@ -11,6 +11,10 @@ from kubesync.domain.objects import EndpointsObject, Resource, Service, ServiceK
 from kubesync.domain.records import Problem, RecordKey, RecordSet
 
 EMPTY: Final[Mapping[RecordKey, RecordSet]] = MappingProxyType({})
+CONFLICT_LOOK_SECONDS: Final = 3600.0
+"""So often, at least, names in conflict are looked at. Sooner at first, at once by a resync or with news of the key."""
+SETTLED_ATTEMPTS: Final = 11
+"""From so many on the waits between two looks (5 s, doubling) are ``CONFLICT_LOOK_SECONDS``, and the mark is not written any more."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -121,6 +125,22 @@ class KeyState:
         """The endpoints objects of one source, in the order of their names."""
         found = [(part_id, part.value) for part_id, part in self.parts.items() if part_id.resource is source]
         return tuple(value for _, value in sorted(found, key=lambda f: f[0].name) if isinstance(value, EndpointsObject))
+
+    @property
+    def settled(self) -> bool:
+        """It was refused so often that its mark says nothing of the last look any more; names in conflict are meant."""
+        return self.opened is not None and self.opened.attempts >= SETTLED_ATTEMPTS
+
+    def tried_next(self, looked_at: Mapping[str, float]) -> float:
+        """When it is tried again, or its names in conflict are looked at (epoch seconds); 0: at once, or nothing is to be tried.
+
+        Args:
+            looked_at: since when (epoch seconds) all that has settled in a zone was looked at.
+        """
+        at = 0.0 if self.opened is None else self.opened.retry_at
+        if not (self.settled and self.conflicts):
+            return at
+        return max(at, min(looked_at.get(name.zone_id, 0.0) for name in self.conflicts) + CONFLICT_LOOK_SECONDS)
 
     @property
     def tombstoned(self) -> bool:

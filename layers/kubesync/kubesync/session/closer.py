@@ -3,6 +3,9 @@
 landed      applied moves; no change left → the key closes; names that nothing needs are let go, their first waiter opens
 postponed   attempts + 1, retry_at, reason
 conflict    a foreign set stands there: the claim is let go, the name is read before it joins a batch again (I3)
+
+A look at a name that finds what the last one has found is no change and is not audited (I6). It moves attempts and ``retry_at``
+until a key has been refused ``domain.state.SETTLED_ATTEMPTS`` times, and writes nothing from then on: see ``zone_queue``.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from kubesync.domain.batches import Unit
 from kubesync.domain.merge import without_tombstones
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import changes_of
-from kubesync.domain.state import KeyState, Name, OpenMark, names_of
+from kubesync.domain.state import CONFLICT_LOOK_SECONDS, KeyState, Name, OpenMark, names_of
 from kubesync.session.claim_book import ClaimBook
 from kubesync.session.commit import KEYS_AT_A_TIME
 from kubesync.session.key_writes import MAX_CLUSTERS, Chunk, Closing, KeyWrite, Piece, chunks_of, write_full
@@ -61,6 +64,11 @@ def retry_delay(attempts: int) -> float:
     """Seconds to the next try: doubling, with jitter so that many keys do not come back at once."""
     base = min(_RETRY_CAP_SECONDS, _RETRY_INITIAL_SECONDS * 2.0 ** min(attempts, 16))
     return base * (0.75 + random.random() / 2)  # noqa: S311 - jitter
+
+
+def look_delay(attempts: int) -> float:
+    """Seconds to the next look at names in conflict: doubling. Without jitter: what came together is read together, by one walk."""
+    return min(CONFLICT_LOOK_SECONDS, _RETRY_INITIAL_SECONDS * 2.0 ** min(attempts, 16))
 
 
 class Closer:
@@ -176,7 +184,7 @@ class Closer:
                 for name in sorted(before.claims - after.claims):
                     actions, others = book.let_go(name, key)
                     pieces.append(Piece(tuple(actions), unclaiming(name), others))
-                entries = _entries(by_key[key], label, before.opened)
+                entries = _entries(by_key[key], label, before)
                 if after != before or pieces:
                     writes.append(KeyWrite(before, after, tuple(pieces), tuple(entries)))
         heirs |= dict.fromkeys(book.heirs)
@@ -197,8 +205,9 @@ class Closer:
                     applied.pop(change.key, None)
                 elif outcome.landed and change.after is not None:
                     applied[change.key] = change.after
-            if outcome.conflict:
-                conflicts[Name.of(outcome.unit.wanted)] = outcome.reason
+            # Not where it was planned anew meanwhile and is not wanted any more, or the cluster is gone: nothing would ever end it.
+            if outcome.conflict and (wanted := Name.of(outcome.unit.wanted)) in names_of(state.intended):
+                conflicts[wanted] = outcome.reason
         kept = (names_of(state.intended) - conflicts.keys()) | names_of(applied)
         reported = {p for p in state.problems if p.code != "Conflict"} | set(conflict_problems(conflicts))
         after = replace(
@@ -210,9 +219,10 @@ class Closer:
         )
         if not changes_of(after, ledger.config.policy):
             after = replace(after, opened=None)
-        elif postponed:
+        elif postponed and not _found_again(state, outcomes):
             attempts = (state.opened.attempts if state.opened is not None else 0) + 1
-            retry_at = self._clock.epoch() + retry_delay(attempts - 1)
+            delay = look_delay if all(o.conflict for o in postponed) else retry_delay
+            retry_at = self._clock.epoch() + delay(attempts - 1)
             reason = "; ".join(dict.fromkeys(o.reason for o in postponed))[:1000]
             cause = state.opened.cause if state.opened is not None else ""
             after = replace(after, opened=OpenMark(attempts, retry_at, reason, postponed[0].reason_code, cause))
@@ -257,10 +267,22 @@ def _nothing(_token: str) -> Closing:
     return Closing()
 
 
-def _entries(outcomes: Iterable[Outcome], label: _Label, mark: OpenMark | None) -> list[Entry]:
-    why = (mark.cause if mark is not None else "") or label.why
+def _known(state: KeyState, outcome: Outcome) -> bool:
+    """Whether it is a conflict that is reported already, for the very same reason."""
+    return outcome.conflict and state.conflicts.get(Name.of(outcome.unit.wanted)) == outcome.reason
+
+
+def _found_again(state: KeyState, outcomes: Iterable[Outcome]) -> bool:
+    """Whether all is as it has been so often that nobody has to be told, not even a successor (I6)."""
+    return state.settled and all(_known(state, outcome) for outcome in outcomes)
+
+
+def _entries(outcomes: Iterable[Outcome], label: _Label, before: KeyState) -> list[Entry]:
+    why = (before.opened.cause if before.opened is not None else "") or label.why
     entries: list[Entry] = []
     for outcome in outcomes:
+        if _known(before, outcome):
+            continue
         for change in outcome.unit.changes:
             key, service = change.key, str(outcome.unit.key)
             if outcome.landed:
@@ -268,6 +290,6 @@ def _entries(outcomes: Iterable[Outcome], label: _Label, mark: OpenMark | None) 
                 entries.append(Entry(what, describe(change.before), describe(change.after), why, service, label.batch))
             else:
                 what = f"refused {key.label} in {key.zone_id}"
-                before, after, message = describe(change.before), describe(change.after), outcome.reason[:1000]
-                entries.append(Entry(what, before, after, why, service, label.batch, outcome.reason_code, message))
+                old, new, message = describe(change.before), describe(change.after), outcome.reason[:1000]
+                entries.append(Entry(what, old, new, why, service, label.batch, outcome.reason_code, message))
     return entries

@@ -28,6 +28,7 @@ from kubesync.aws.zones import ZoneClient
 from kubesync.clock import Clock
 from kubesync.domain.batches import BatchLimits, Unit
 from kubesync.domain.errors import BatchRefusedError, ZoneError
+from kubesync.domain.objects import ServiceKey
 from kubesync.domain.records import RecordKey, Zone
 from kubesync.domain.state import KeyState
 from kubesync.session.closer import Closer
@@ -51,7 +52,8 @@ class ZoneMeans:
     """What every zone's writer shares.
 
     Args:
-        reclaim: looks again at names (of a zone, of a key) where a foreign set stood; returns the key's new state.
+        reclaim: looks again at names (of a zone, of several keys) where a foreign set stood, and believes nothing that was read
+            before a time (monotonic); returns the keys' new states.
         truly_master: asks the lease itself; raises NotMasterError.
         progress: told of each batch that has landed.
     """
@@ -60,7 +62,7 @@ class ZoneMeans:
     inflight: InflightTable
     transactor: Transactor
     closer: Closer
-    reclaim: Callable[[str, KeyState], KeyState]
+    reclaim: Callable[[str, Sequence[KeyState], float], Mapping[ServiceKey, KeyState]]
     ledgers: Mapping[str, Ledger]
     clock: Clock
     deployment: str
@@ -196,6 +198,12 @@ class ZoneGround:
 
         return Closing(tuple(actions), committed)
 
+    def nothing_under_way(self) -> None:
+        """What was announced has not landed and never will."""
+        inflight = self.known_inflight()
+        if inflight is not None and inflight.batch:
+            self._write(replace(inflight, batch="", units=()))
+
     def _write(self, inflight: Inflight) -> None:
         transactor = self._means.transactor
         token = transactor.token()
@@ -243,8 +251,7 @@ class ZoneGround:
             if seen is None or seen.batch != fresh.batch:
                 return False
         self.left_behind(fresh)
-        if self._inflight is not None and self._inflight.batch:
-            self._write(replace(self._inflight, batch="", units=()))
+        self.nothing_under_way()
         return True
 
     def _announce_swap(self) -> None:
@@ -261,3 +268,9 @@ class ZoneGround:
         token = transactor.token()
         note = self._means.problems.put(self.zone_id, problem, self._means.clock.epoch(), token)
         transactor.run((), [note], token)
+
+    def note_look(self, looked_at: float) -> None:
+        """Keep since when (epoch seconds) every name that has long been in conflict was looked at: a successor goes on from there."""
+        transactor = self._means.transactor
+        token = transactor.token()
+        transactor.run((), [self._means.problems.put_look(self.zone_id, looked_at, token)], token)

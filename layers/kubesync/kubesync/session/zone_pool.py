@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from functools import partial
 
@@ -86,6 +86,13 @@ class ZonePool:
             for zone_id, keys in by_zone.items():
                 self._writer(zone_id).add(keys, since, waits)
                 self._woken.add(zone_id)
+            self._changed.notify_all()
+
+    def look_again(self, zone_id: str, keys: Collection[ServiceKey]) -> None:
+        """Look at names of open keys that are in conflict in a zone as soon as may be: a person asks for it."""
+        with self._changed:
+            self._writer(zone_id).look_again(keys)
+            self._woken.add(zone_id)
             self._changed.notify_all()
 
     def between_batches[T](self, zone_id: str, job: Callable[[], T]) -> Future[T]:

@@ -4,12 +4,14 @@ add ── inbox ── queue ──┬── postponed: a unit that was refused
 ├── full zone: what would add sets waits with its key; a few at a time try whether there is room
 └── due: units in a stable order, as many as fit one batch
 again ── groups: parts of a refused batch, before anything else
+
+Names in conflict (``zone_looks``) are looked at together, so many keys with a step.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import batched, islice
 from types import MappingProxyType
 from typing import Final
@@ -17,13 +19,14 @@ from typing import Final
 from kubesync.domain.batches import BatchLimits, Unit, fill, in_stable_order, units_of, without_rivals
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import changes_of
+from kubesync.domain.records import RecordChange
 from kubesync.domain.state import KeyState
 from kubesync.session.full_zone import FullZone
+from kubesync.session.ledger import Ledger
 from kubesync.session.zone_ground import ZoneMeans
+from kubesync.session.zone_looks import ZoneLooks
 
 _KEYS_AT_A_TIME: Final = 200
-# Each costs a transaction at least: what is to be sent does not wait for all of them.
-_REREAD_AT_A_TIME: Final = 50
 _LOOK_AGAIN_SECONDS: Final = 1.0
 NO_WAITS: Final[Mapping[ServiceKey, float]] = MappingProxyType({})
 
@@ -39,12 +42,11 @@ class ZoneQueue:
         self._since: dict[ServiceKey, float] = {}
         self._groups: deque[list[Unit]] = deque()
         self._postponed: dict[Unit, float] = {}
-        # Epoch seconds before which a key's names in conflict here are not read again.
-        self._reread: dict[ServiceKey, float] = {}
-        self._rereads_left = _REREAD_AT_A_TIME
+        self._looks = ZoneLooks(zone_id, means)
         # Open since an earlier session: which of their units were refused then, and in which zone, nobody remembers. They wait until
         # then (epoch seconds), whatever other zones make of the mark meanwhile.
         self._inherited: dict[ServiceKey, float] = {}
+        self._asked: deque[tuple[ServiceKey, float]] = deque()
         # Epoch seconds before which nothing of a key can be due here, unless there is news of it: until then its state is not even
         # looked at. Thousands that wait would be read anew at every step (I7).
         self._rests: dict[ServiceKey, float] = {}
@@ -61,12 +63,31 @@ class ZoneQueue:
         """Parts of a refused batch go before anything else, each in a batch of its own."""
         self._groups.extendleft(list(group) for group in reversed(groups))
 
-    def decided(self, unit: Unit, retry_at: float | None) -> None:
+    def look_again(self, keys: Collection[ServiceKey]) -> None:
+        """Look at the names of these keys that are in conflict here as soon as may be: a person asks for it. Any thread."""
+        self._inbox.extend((key, None, None) for key in keys)
+        now = self._means.clock.monotonic()
+        self._asked.extend((key, now) for key in keys)
+
+    def decided(self, unit: Unit, retry_at: float | None, *, conflict: bool = False) -> None:
         """A unit was closed; ``retry_at`` (epoch seconds): it was refused, and waits until then."""
         self._postponed.pop(unit, None)
         self._rests.pop(unit.key, None)
-        if retry_at is not None:
-            self._postponed[unit] = self._reread[unit.key] = retry_at
+        if retry_at is not None and conflict:
+            # Its state keeps it back until a look finds the name free, or the key is given it: then it goes at once.
+            self._looks.at(unit.key, retry_at)
+        elif retry_at is not None:
+            self._postponed[unit] = retry_at
+
+    @property
+    def backlog(self) -> bool:
+        """There is more to be looked at, at once."""
+        return self._looks.backlog
+
+    @property
+    def looked_at(self) -> float | None:
+        """See ``ZoneLooks.to_be_noted``."""
+        return self._looks.to_be_noted()
 
     def landed(self, units: Sequence[Unit]) -> list[float]:
         """A batch has landed. Returns since when (monotonic) its keys had been waiting, as far as that is known."""
@@ -94,7 +115,7 @@ class ZoneQueue:
         Args:
             room: what a batch may hold; asked only where there is something to send.
         """
-        self._rereads_left = _REREAD_AT_A_TIME
+        self._looks.begin_step()
         while self._groups:
             current = frozenset(self._units(unit.key for unit in self._groups[0]))
             group = [unit for unit in self._groups.popleft() if unit in current]
@@ -103,7 +124,7 @@ class ZoneQueue:
         self._take_in()
         units: list[Unit] = []
         now = self._means.clock.epoch()
-        awake = [key for key in self._queue if self._rests.get(key, 0.0) <= now]
+        awake = self._looks.few_of((key for key in self._queue if self._rests.get(key, 0.0) <= now), self._rests.keys())
         for keys in batched(awake, _KEYS_AT_A_TIME):
             ready = self._ready(keys)
             self._let_rest(set(keys).difference(unit.key for unit in ready), now)
@@ -124,8 +145,14 @@ class ZoneQueue:
             self._rests.pop(key, None)
             if waits is not None:
                 self._inherited[key] = waits
+                if not waits:
+                    self._looks.news(key)
             if since is not None:
                 self._since.setdefault(key, since)
+        while self._asked:
+            key, asked = self._asked.popleft()
+            self._inherited.pop(key, None)
+            self._looks.ask(key, asked)
 
     def _let_rest(self, keys: Iterable[ServiceKey], now: float) -> None:
         """Keys of which nothing may go now; those that could go at once, had there been time to read them again, do not rest."""
@@ -138,7 +165,7 @@ class ZoneQueue:
             if at > now:
                 later[unit.key] = min(at, later.get(unit.key, at))
         for key in waiting:
-            times = (self._inherited.get(key), self._reread.get(key), later.get(key))
+            times = (self._inherited.get(key), self._looks.due_at(key), later.get(key))
             known = [at for at in times if at is not None]
             self._rests[key] = min(known) if known else now + _LOOK_AGAIN_SECONDS
 
@@ -184,29 +211,31 @@ class ZoneQueue:
                 for key in wanted:
                     self._queue.pop(key, None)
                     self._since.pop(key, None)
+                    self._looks.drop(key)
                 continue
             with ledger.lock:
                 states = ledger.states(wanted)
+            ready: dict[ServiceKey, KeyState] = {}
             for key, state in states.items():
-                here = [c for c in changes_of(state, ledger.config.policy) if c.key.zone_id == self._zone_id]
-                if not here:
+                if not self._changes(state, ledger):
                     self._queue.pop(key, None)
                     self._rests.pop(key, None)
-                    self._reread.pop(key, None)
+                    self._looks.drop(key)
                     self._inherited.pop(key, None)
                     self._since.pop(key, None)  # the lag of a later change does not count from this event
                     continue
                 self._queue.setdefault(key)
-                if self._waits_from_before(state, now):
-                    continue
-                if self._rereads_left and self._may_reread(state, now):
-                    self._rereads_left -= 1
-                    state = self._means.reclaim(self._zone_id, state)
-                    self._reread[key] = 0.0 if state.opened is None else state.opened.retry_at
-                    here = [c for c in changes_of(state, ledger.config.policy) if c.key.zone_id == self._zone_id]
+                self._looks.see(state)
+                if not self._waits_from_before(state, now):
+                    ready[key] = state
+            ready |= self._looks.look(list(ready.values()), now)
+            for key, state in ready.items():
                 blocked = {name.name for name in state.conflicts if name.zone_id == self._zone_id}
-                units += [unit for unit in units_of(key, here) if unit.name not in blocked]
+                units += [unit for unit in units_of(key, self._changes(state, ledger)) if unit.name not in blocked]
         return units
+
+    def _changes(self, state: KeyState, ledger: Ledger) -> list[RecordChange]:
+        return [c for c in changes_of(state, ledger.config.policy) if c.key.zone_id == self._zone_id]
 
     def _waits_from_before(self, state: KeyState, now: float) -> bool:
         """Whether a key has to wait as an earlier session wanted it to. News of it end that."""
@@ -215,13 +244,6 @@ class ZoneQueue:
             return True
         self._inherited.pop(state.key, None)
         return False
-
-    def _may_reread(self, state: KeyState, now: float) -> bool:
-        """Whether names of a key that are in conflict here are due. The mark's time alone does not say: another zone may have set it."""
-        if not any(name.zone_id == self._zone_id for name in state.conflicts):
-            return False
-        news = state.opened is not None and not state.opened.attempts
-        return news or self._reread.get(state.key, 0.0) <= now
 
     def next_retry(self) -> float | None:
         """Seconds until something that waits is due; None: nothing waits."""

@@ -7,6 +7,7 @@ program wrote before), reading each by itself would take the account's requests 
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Collection
 from typing import Final
 
 from kubesync.aws.zones import ZoneClient
@@ -33,17 +34,25 @@ class ZoneReading:
 
     def read(self, name: str) -> dict[RecordKey, RecordSet]:
         """What stands at a name."""
+        return self.read_all([name])[name]
+
+    def read_all(self, names: Collection[str], not_before: float = 0.0) -> dict[str, dict[RecordKey, RecordSet]]:
+        """What stands at each of these names.
+
+        Args:
+            not_before: what was read before this time (monotonic) is not believed.
+        """
         now = self._clock.monotonic()
-        if self._walked_at is not None and now - self._walked_at >= _SECONDS:
+        if self._walked_at is not None and (now - self._walked_at >= _SECONDS or self._walked_at < not_before):
             self._walked_at, self._found = None, {}
-        if self._walked_at is None:
+        if self._walked_at is None and names:
             while self._asked and now - self._asked[0] >= _SECONDS:
                 self._asked.popleft()
-            if len(self._asked) < _NAMES_BY_THEMSELVES:
-                self._asked.append(now)
-                return self._client.read(self._zone_id, name)
+            if len(self._asked) + len(names) <= _NAMES_BY_THEMSELVES:
+                self._asked.extend(now for _ in names)
+                return {name: self._client.read(self._zone_id, name) for name in names}
             self._walk()
-        return self._found.get(name, {})
+        return {name: self._found.get(name, {}) for name in names}
 
     def _walk(self) -> None:
         began = self._clock.monotonic()

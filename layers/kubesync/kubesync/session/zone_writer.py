@@ -18,7 +18,7 @@ from __future__ import annotations
 import random
 import secrets
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -28,6 +28,7 @@ from kubesync.aws.zones import BatchChange
 from kubesync.domain.batches import Unit
 from kubesync.domain.errors import (
     BatchRefusedError,
+    ZoneGoneError,
     ZoneOutcomeUnknownError,
     ZoneThrottledError,
     ZoneUnavailableError,
@@ -112,6 +113,10 @@ class ZoneWriter:
             waits: until when an earlier session wanted them to wait (epoch seconds); 0: there is news of them.
         """
         self._queue.add(keys, since, waits)
+
+    def look_again(self, keys: Collection[ServiceKey]) -> None:
+        """Look at names of these keys that are in conflict here as soon as may be, from any thread."""
+        self._queue.look_again(keys)
 
     def between_batches(self, job: Callable[[], None]) -> None:
         """Run a job in the writer's thread while no batch is under way: what is applied then stands still. Any thread."""
@@ -223,6 +228,11 @@ class ZoneWriter:
             self._start(units)
             self._send()
             return 0.0
+        if self._queue.backlog:
+            return 0.0
+        looked_at = self._queue.looked_at
+        if looked_at is not None:
+            self._ground.note_look(looked_at)
         return self._queue.next_retry()
 
     def _due(self) -> list[Unit]:
@@ -251,6 +261,13 @@ class ZoneWriter:
             self._means.client.change(self.zone_id, sent.changes, f"kubesync {sent.batch}")
         except ZoneOutcomeUnknownError:
             self._in_doubt = True
+            raise
+        except ZoneGoneError:
+            if not self._in_doubt:
+                # Zones do not come back: whoever waits for its outcome would wait for ever.
+                self._ground.nothing_under_way()
+                self._sent = None
+                self._queue.again([sent.units])
             raise
         except BatchRefusedError as refused:
             self.report.refused += 1
@@ -321,7 +338,7 @@ class ZoneWriter:
                 self.report.reasons[code] = self.report.reasons.get(code, 0) + 1
             state = states.get(outcome.unit.key)
             mark = None if state is None or outcome.landed else state.opened
-            self._queue.decided(outcome.unit, None if mark is None else mark.retry_at)
+            self._queue.decided(outcome.unit, None if mark is None else mark.retry_at, conflict=outcome.conflict)
 
 
 def _batch_changes(units: Iterable[Unit]) -> list[BatchChange]:
