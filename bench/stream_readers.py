@@ -55,7 +55,7 @@ def _into_window(url: str, resource: str, events: int, *, parse: bool) -> int:
     told = ListenerEvents(lambda _r: None, lambda _r: None, _raise)
     listener = UntilLast("bench", Resource(resource), reflector, window, told)
     reflector.run(listener, FIRST_VERSION, clock.monotonic() + 600)
-    content = window.close()
+    content, _ = window.close()
     if parse:
         assert all(observe(event).problem is None for event in content.events)
     return content.received

@@ -125,6 +125,17 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         caught_by=(_LISTS + "test_unknown_is_not_empty_while_endpoints_were_never_listed_i5",),
     ),
     Mutant(
+        name="forced-whatever-was-listed",
+        without="a list that was not made for a forced resync is taken as if it had been",
+        invariants="I5",
+        file="session/listener.py",
+        old="            self._rounds[snapshot.resource] = made_for\n",
+        new="            self._rounds = dict.fromkeys([*self._rounds, snapshot.resource], made_for)\n",
+        caught_by=(
+            "unit/session/test_list_rounds.py::test_i5_forced_list_that_meets_one_of_a_listener_that_hung_is_not_forced",
+        ),
+    ),
+    Mutant(
         name="whole-before-it-is-recorded",
         without="a view counts as whole as soon as the recording of its list begins",
         invariants="I5",

@@ -16,6 +16,7 @@ from kubesync.aws.store import CONTROL, UPSTREAMS
 from kubesync.aws.upstreams import UpstreamTable
 from kubesync.domain.records import Node
 from kubesync.domain.state import UpstreamState
+from kubesync.session.report import SessionReport
 from kubesync.session.transactor import Transactor
 from kubesync_local.apiserver import ApiServer
 from support.memory_store import MemoryStore
@@ -115,13 +116,17 @@ def test_two_clusters_behind_one_name_from_registration_to_removal() -> None:
 def test_named_upstream_of_static_nodes_needs_no_cluster() -> None:
     with a_stack() as stack:
         register(stack.store, "legacy", member("192.0.2.1:80"), member("[2001:db8::1]:80", backup=True))
+        beats: list[SessionReport] = []
         running = stack.start(**QUICK)
+        running.session.on_beat = beats.append
         running.wait_for(lambda: named_nodes(stack.store, "legacy") is not None)
         assert named_nodes(stack.store, "legacy") == [
             {"ip": "192.0.2.1", "port": 80, "ready": True},
             {"ip": "2001:db8::1", "port": 80, "ready": True, "backup": True},
         ]
         assert running.end().clean
+    # What the metrics are made of.
+    assert beats[-1].named_upstreams == {"registered": 1, "written": 1, "problem": ""}
 
 
 def test_hand_over_keeps_it_up_to_date() -> None:

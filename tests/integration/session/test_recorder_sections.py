@@ -183,7 +183,7 @@ def test_i5_endpoints_that_are_being_listed_are_not_taken_for_empty_in_between()
 
     def plan_the_last() -> None:
         """What a zone's writer does where a foreign set has gone."""
-        desk.recorder.without_conflicts(last, frozenset({Name("Z1", "nobody.example.com")}))
+        desk.recorder.without_conflicts({last: frozenset({Name("Z1", "nobody.example.com")})})
         emptied.extend(name for name, nodes in world.upstreams().items() if not nodes)
 
     desk.ledger.lock = lock = Interrupted(plan_the_last)
@@ -212,13 +212,13 @@ def test_i5_view_that_went_stale_while_its_list_was_recorded_is_not_whole_before
     runner._stale(SERVICES)  # its version is too old: it lists
     lock = desk.ledger.lock
     desk.ledger.lock = Interrupted(lambda: runner._stale(SERVICES))
-    runner._record(desk.window(lists=(a_list(5_000, identity(), *services()),)), flush=False)
+    runner._record(desk.window(lists=(a_list(5_000, identity(), *services()),)), {}, flush=False)
     desk.ledger.lock = lock
     view = desk.ledger.listeners[SERVICES]
     assert (view.whole, view.checkpoint) == (False, None)
     runner._resumed(SERVICES)  # the watch that follows the second list, which nobody has recorded yet
     assert not view.whole
-    runner._record(desk.window(lists=(a_list(6_000, identity(), *services()),)), flush=False)
+    runner._record(desk.window(lists=(a_list(6_000, identity(), *services()),)), {}, flush=False)
     runner._resumed(SERVICES)
     assert (view.whole, view.checkpoint is not None) == (True, True)
 

@@ -138,9 +138,18 @@ def test_order_is_by_name_then_type_whatever_came_first() -> None:
     assert in_stable_order(reversed(units)) == in_stable_order(units)
 
 
-def test_two_keys_at_one_name_and_type_are_a_fault_of_ours() -> None:
-    with pytest.raises(AssertionError, match="a claim is missing"):
-        in_stable_order([a_unit("a", key="one"), a_unit("a", key="two")])
+@pytest.mark.parametrize("identifier", ["", "blue"])
+@pytest.mark.parametrize("gone", [(False, False), (True, False), (False, True), (True, True)])
+def test_of_two_keys_that_touch_one_set_only_the_first_goes_and_nothing_else_waits_i3_i4(
+    gone: tuple[bool, bool], identifier: str
+) -> None:
+    one, two = (
+        Unit(a_key(owner), (weighted("a", "A", identifier, gone=goes),))
+        for owner, goes in zip(("one", "two"), gone, strict=True)
+    )
+    other = a_unit("b")
+    assert without_rivals(in_stable_order([two, other, one])) == [one, other]
+    assert without_rivals(in_stable_order([two, other])) == [two, other]
 
 
 @given(st.integers(2, 50))

@@ -33,6 +33,10 @@ def test_busy_table_is_tried_again_later_and_later(bench: ComposerBench) -> None
     bench.store.faults = NoFaults()
     assert bench.composer.turn() is None
     assert (bench.ips("shop"), bench.composer.report.problem) == (["192.0.2.1"], "")
+    assert bench.composer.report.registered == 1
+    unregister(bench.store, "shop")
+    bench.composer.turn()
+    assert bench.composer.report.registered == 0
 
 
 def test_i4_upstream_that_somebody_has_broken_stops_only_what_is_made_of_it(bench: ComposerBench) -> None:

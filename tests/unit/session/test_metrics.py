@@ -199,6 +199,36 @@ def test_conflicts_and_blocked_zones_are_what_is_so_now(capsys: pytest.CaptureFi
         assert (line["Conflicts"], line["ZonesBlocked"]) == ([3.0], [1.0])
 
 
+def test_named_upstreams_are_told_where_there_are_any(capsys: pytest.CaptureFixture[str]) -> None:
+    publisher = MetricsPublisher("main")
+    publisher.beat(a_report(named_upstreams={"registered": 2, "written": 5, "problem": ""}))
+    line = the_line("NamedUpstreamsWritten", capsys)
+    assert line["_aws"]["CloudWatchMetrics"][0]["Dimensions"] == [["service"]]
+    assert (line["NamedUpstreamsWritten"], line["NamedUpstreamsStuck"]) == ([5.0], [0.0])
+    for problem, stuck in (("cannot be read whole: prod/shop/web/80/TCP", [1.0]), ("", [0.0])):
+        publisher.beat(a_report(named_upstreams={"registered": 2, "written": 6, "problem": problem}))
+        assert the_line("NamedUpstreamsWritten", capsys)["NamedUpstreamsStuck"] == stuck
+    publisher.beat(a_report(named_upstreams={"registered": 2, "written": 7, "problem": ""}))
+    assert the_line("NamedUpstreamsWritten", capsys)["NamedUpstreamsWritten"] == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("told", "lines"),
+    [
+        ({}, 0),
+        ({"registered": 0, "written": 0, "problem": ""}, 0),  # two metrics that nobody would pay for
+        ({"registered": 0, "written": 1, "problem": ""}, 1),  # the last one was taken away
+        ({"registered": 0, "written": 0, "problem": "throttled"}, 1),
+    ],
+)
+def test_named_upstreams_that_nobody_has_cost_no_metric(
+    told: dict[str, Any], lines: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    MetricsPublisher("main").beat(a_report(named_upstreams=told))
+
+    assert len([line for line in written(capsys) if "NamedUpstreamsStuck" in line]) == lines
+
+
 def test_end_tells_how_session_and_listeners_ended(capsys: pytest.CaptureFixture[str]) -> None:
     listeners = [ListenerReport("prod", name, ended="ERR_MAX_RUNTIME") for name in ("services", "endpoints")]
     MetricsPublisher("blue").ended(a_report(code=5, ended="ERR_MAX_RUNTIME", listeners=listeners))

@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby
 
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.records import RecordChange, RecordKey, RecordSet, exclude_each_other
@@ -86,19 +86,30 @@ def units_of(key: ServiceKey, changes: Iterable[RecordChange]) -> tuple[Unit, ..
 
 
 def without_rivals(units: Sequence[Unit]) -> list[Unit]:
-    """Leave out units that want what cannot stand beside what another key's unit before them wants.
+    """Leave out units that cannot go with what another key's unit before them does.
 
-    Claims are by name and set identifier, so a simple and a weighted set of one name can both be wanted. The one that is left
-    out meets the other's in the zone, where it is a conflict like any other.
+        two units of different keys                     the later one
+        ---------------------------                     -------------
+        want sets that cannot stand beside each other   waits: claims are by name and set identifier, so that a simple and
+                                                        a weighted set of one name can both be wanted
+        touch one set, in whatever way                  waits: a claim is missing, which is a fault of ours, and one of
+                                                        them might take away what the other makes
+
+    It stays open. The next batch finds what the first one has left: where that is in its way, it is a conflict like any
+    other, reported on its key, and nothing else in the zone waits for it (I4).
     """
     wanted: dict[str, list[tuple[ServiceKey, RecordKey]]] = defaultdict(list)
+    touched: dict[RecordKey, ServiceKey] = {}
     kept: list[Unit] = []
     for unit in units:
         coming = [change.key for change in unit.changes if change.after is not None]
         others = [key for owner, key in wanted[unit.name] if owner != unit.key]
+        if any(touched.get(change.key, unit.key) != unit.key for change in unit.changes):
+            continue
         if any(exclude_each_other(key, other) for key in coming for other in others):
             continue
         wanted[unit.name] += [(unit.key, key) for key in coming]
+        touched |= dict.fromkeys((change.key for change in unit.changes), unit.key)
         kept.append(unit)
     return kept
 
@@ -209,9 +220,5 @@ def halves(units: Sequence[Unit]) -> tuple[list[Unit], list[Unit]]:
 
 
 def in_stable_order(units: Iterable[Unit]) -> list[Unit]:
-    """By zone name order of their names, then type: the same content always makes the same batch."""
-    ordered = sorted(units, key=lambda u: (u.name, u.changes[0].key.type, u.changes[0].key.identifier, u.key))
-    assert all(a.changes[0].key != b.changes[0].key for a, b in pairwise(ordered)), (
-        "two keys want one name and type: a claim is missing"
-    )
-    return ordered
+    """By zone name order of their names, then type, then key: the same content always makes the same batch."""
+    return sorted(units, key=lambda u: (u.name, u.changes[0].key.type, u.changes[0].key.identifier, u.key))

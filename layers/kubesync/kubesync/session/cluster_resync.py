@@ -6,7 +6,9 @@ resync    the cluster's listeners list anew, and what stands in a zone is taken 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import batched
 from typing import Any, Final
 
 from kubesync.aws.resync_requests import ResyncRequest
@@ -15,7 +17,9 @@ from kubesync.domain.objects import ServiceKey
 from kubesync.domain.records import RecordKey, RecordSet
 from kubesync.domain.state import KeyState, Name
 from kubesync.session.cluster_runner import ClusterRunner
-from kubesync.session.drift import Coming, Drift, as_it_stands, drifts_of, replacements
+from kubesync.session.commit import KEYS_AT_A_TIME
+from kubesync.session.drift import Coming, Drift, Known, as_it_stands, drifts_of, replacements
+from kubesync.session.left_over import standing_at
 from kubesync.session.listing import LIST_SECONDS, LOOK_SECONDS, ResyncError, advice, check_time, preview_lists
 from kubesync.session.master import Master
 from kubesync.session.recorder import Mode
@@ -51,6 +55,8 @@ class ClusterResync:
         self._drifts: list[dict[str, Any]] = []
         self._held: list[dict[str, Any]] = []
         self._coming = Coming((), frozenset())
+        self._known: list[Known] = []
+        self._moved: set[ServiceKey] = set()
         self._foreseen: dict[tuple[str, Name], str] = {}
 
     def document(self) -> dict[str, Any]:
@@ -149,14 +155,77 @@ class ClusterResync:
 
     # --- state against zone ---
 
-    def compare_with_zone(self, zone_id: str, standing: Mapping[RecordKey, RecordSet]) -> None:
-        """Runs in the zone's own thread, between two batches: what is applied there stands still."""
-        found = replacements(standing)
-        drifts = [drift for state in self._states() for drift in drifts_of(state, zone_id, found)]
-        self._drifts += [drift.document() for drift in drifts]
+    def know(self, zone_id: str) -> None:
+        """Read what is known of a zone. Before it is walked: see ``looks``."""
+        self._known = []
+        in_conflict: list[ServiceKey] = []
+        for state in self._states():
+            if (known := Known.of(state, zone_id)).applied:
+                self._known.append(known)
+            if any(name.zone_id == zone_id for name in state.conflicts):
+                in_conflict.append(state.key)
+        if in_conflict and self._master.pool is not None and not self._dry_run:
+            self._master.pool.look_again(zone_id, in_conflict)
+
+    def looks(self, zone_id: str, standing: Mapping[RecordKey, RecordSet]) -> Iterator[Callable[[], None]]:
+        """Jobs for the zone's own thread, between two batches, a few keys each: batches go out before and after each of them.
+
+        The zone was walked while batches went out: what does not stand as it was known before may have been changed by one of
+        them. Whoever closes a batch writes the keys that it changed, and between two batches all that landed is closed:
+
+            the key's version    a set that does not stand as known
+            -----------------    ----------------------------------
+            as before the walk   no batch has touched it: it drifted
+            another              not decided by this walk: ``moved``
+
+        Args:
+            standing: what stood in the zone, walked after ``know``.
+        """
         if self._dry_run:
             self._foreseen |= self._coming.conflicts(zone_id, standing)
-        elif drifts:
+        found = replacements(standing)
+        suspects = [known for known in self._known if known.drifts(found)]
+        self._known = []
+        for some in batched(suspects, KEYS_AT_A_TIME):
+            yield partial(self._look, found, some)
+
+    @property
+    def moved(self) -> bool:
+        """Whether keys that may have drifted were written meanwhile: they are left to the next walk, or to ``last_looks``."""
+        return bool(self._moved)
+
+    def know_moved(self, zone_id: str) -> None:
+        """The same as ``know``, of those only."""
+        states = self._master.tables.state.load(sorted(self._moved)).values()
+        self._known = [Known.of(state, zone_id) for state in states]
+        self._moved = set()
+
+    def last_looks(self, zone_id: str) -> Iterator[Callable[[], None]]:
+        """Jobs as by ``looks``, one for each key that is written all the time: these read the zone themselves."""
+        for key in sorted(self._moved):
+            yield partial(self._look_now, zone_id, key)
+        self._moved = set()
+
+    def _look(self, standing: Mapping[RecordKey, RecordSet], some: Sequence[Known]) -> None:
+        states = self._states_of([known.service for known in some])
+        still = [known for known in some if states[known.service].version == known.version]
+        self._moved |= {known.service for known in some}.difference(known.service for known in still)
+        self._drifted([drift for known in still for drift in known.drifts(standing)])
+
+    def _look_now(self, zone_id: str, key: ServiceKey) -> None:
+        state = self._states_of([key])[key]
+        names = {each.name for each in state.applied if each.zone_id == zone_id}
+        standing = replacements(standing_at(self._master.parts.zones, zone_id, names))
+        self._drifted(drifts_of(state, zone_id, standing))
+
+    def _states_of(self, keys: Iterable[ServiceKey]) -> Mapping[ServiceKey, KeyState]:
+        self.check()
+        with self._ledger.lock:
+            return self._ledger.states(keys)
+
+    def _drifted(self, drifts: Sequence[Drift]) -> None:
+        self._drifts += [drift.document() for drift in drifts]
+        if drifts and not self._dry_run:
             self._take_as_known(drifts)
 
     def _take_as_known(self, drifts: Sequence[Drift]) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final
 
@@ -16,10 +15,11 @@ from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.state import KeyState
 from kubesync.domain.window import WindowContent
 from kubesync.session.ledger import Ledger, SupersededError
-from kubesync.session.listener import Listener, ListenerEvents, SharedWindow
-from kubesync.session.ports import Connector, Progress
+from kubesync.session.listener import Listener, ListenerEvents, ListRound, SharedWindow, round_of
+from kubesync.session.ports import Connector
 from kubesync.session.recorder import IDLE_CHECKPOINT_SECONDS, Mode, Recorded, Recorder
 from kubesync.session.report import ClusterReport
+from kubesync.session.runner_events import RunnerEvents as RunnerEvents
 from kubesync.session.service_notes import ServiceNotes
 from kubesync.session.transactor import StaleStateError
 
@@ -30,21 +30,6 @@ _REST_SECONDS: Final = 60.0
 _SWEEP_MARGIN_SECONDS: Final = 5.0
 _RETRY_INITIAL_SECONDS: Final = 0.5
 _RETRY_CAP_SECONDS: Final = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class RunnerEvents:
-    """Whom a runner tells what.
-
-    ``opened``: keys whose record sets have to change, with the monotonic time of the window's first event.
-    ``heirs``: keys (of any cluster) that were given a name. ``error``: to be persisted. ``not_master``: stop everything.
-    """
-
-    opened: Callable[[list[KeyState], float | None], None]
-    heirs: Callable[[Iterable[ServiceKey]], None]
-    error: Callable[[str, Resource, ListenerError], None]
-    not_master: Callable[[NotMasterError], None]
-    progress: Progress
 
 
 class ClusterRunner:
@@ -69,10 +54,12 @@ class ClusterRunner:
         self._listeners: list[Listener] = []
         self._heirs: set[ServiceKey] = set()
         self._early_heirs: set[ServiceKey] = set()  # could not be planned before the list: their notes stay until then
-        self._mode = Mode()
-        self._unlisted: set[Resource] = set()
+        self._round: ListRound | None = None
         self._unseen: set[Resource] = set()
-        self._relisted = threading.Event()
+        # Of each only its own listener's thread takes note.
+        self._in_trouble: set[Resource] = set()
+        # Not the ledger's lock: a runner is started by the session's own thread, which waits for no writer.
+        self._seeing = threading.Lock()
         self._past: list[Listener] = []
         self._unreachable: dict[str, ListenerError] = {}
         self._life = threading.Lock()
@@ -104,13 +91,11 @@ class ClusterRunner:
         self._begin(relist)
 
     def _begin(self, relist: Mode | None) -> None:
-        if relist is not None:
-            self._mode = relist
-            self._unlisted = set(self.ledger.sources)
-            self._relisted.clear()
+        made_for = None if relist is None else ListRound(relist, set(self.ledger.sources))
+        self._round = made_for or self._round
         # A window that the first one fills may take back the checkpoint of the next, whose view is not whole yet (I5): where
         # each one goes on from is settled before any of them starts.
-        made = [self._listener(resource, relist=relist is not None) for resource in self.ledger.sources]
+        made = [self._listener(resource, made_for) for resource in self.ledger.sources]
         with self._life:
             if self._ended:
                 return
@@ -138,14 +123,15 @@ class ClusterRunner:
         return self._failed or self._stopping or self._ended or at_rest
 
     def withdraw_relist(self) -> None:
-        """Take lists that are still to come like any other: nobody waits for them any more."""
-        self._mode = Mode()
+        """Take lists that are not being recorded yet like any other: nobody waits for them any more."""
+        if self._round is not None:
+            self._round.withdrawn = True
 
     def wait_relisted(self, seconds: float) -> bool:
         """Whether the lists that were asked for are recorded by then."""
-        return self._relisted.wait(seconds)
+        return self._round is not None and self._round.done.wait(seconds)
 
-    def _listener(self, resource: Resource, *, relist: bool) -> tuple[Listener, int | None] | None:
+    def _listener(self, resource: Resource, made_for: ListRound | None) -> tuple[Listener, int | None] | None:
         """A listener and the version that it resumes from (None: it lists); None: the cluster cannot be reached."""
         try:
             reflector = self._connector.reflector(self.ledger.config, resource)
@@ -156,13 +142,14 @@ class ClusterRunner:
             return None
         self._unreachable.pop(resource.value, None)
         told = ListenerEvents(self._resumed, self._stale, self._error)
-        listener = Listener(self.ledger.config.name, resource, reflector, self.window, told)
+        listener = Listener(self.ledger.config.name, resource, reflector, self.window, told, made_for)
         view = self.ledger.listeners[resource]
         valid = view.checkpoint is not None and view.checkpoint.basis == self.ledger.basis
-        resume = view.checkpoint.resource_version if view.checkpoint is not None and valid and not relist else None
-        with self.ledger.lock:
+        resumes = view.checkpoint is not None and valid and made_for is None
+        resume = view.checkpoint.resource_version if view.checkpoint is not None and resumes else None
+        if resume is None:
             # Not whole before its watch is accepted: a list or a watch that is refused leaves it unknown (I5).
-            if resume is None:
+            with self._seeing:
                 self._unseen.add(resource)
         return listener, resume
 
@@ -187,6 +174,12 @@ class ClusterRunner:
         if self._notes is not None:
             self.ledger.on_problems = None
             self._notes.stop()
+        return not self._thread.is_alive()
+
+    def gone(self, deadline_monotonic: float) -> bool:
+        """Whether the worker of a runner that was stopped before has ended by then."""
+        if self._thread.is_alive():
+            self._thread.join(max(0.0, deadline_monotonic - self._clock.monotonic()))
         return not self._thread.is_alive()
 
     def wind_up(self, listen_until: float, drain_until: float, *, abandon: bool) -> None:
@@ -244,12 +237,16 @@ class ClusterRunner:
     # --- told by listeners' threads ---
 
     def _resumed(self, resource: Resource) -> None:
+        if resource in self._in_trouble:
+            self._in_trouble.discard(resource)
+            self._events.progress("listening", {"cluster": self.ledger.config.name, "resource": resource.value})
         # A watch that follows a list says nothing before that list is recorded: unknown is not empty (I5).
         with self.ledger.lock:
             view = self.ledger.listeners[resource]
             view.works_since = view.works_since or self._clock.epoch()
-            if resource in self._unseen:
-                return
+            with self._seeing:
+                if resource in self._unseen:
+                    return
             view.whole = True
             owed = set(view.unsure)
         if owed:
@@ -257,12 +254,14 @@ class ClusterRunner:
 
     def _stale(self, resource: Resource) -> None:
         with self.ledger.lock:
-            self._unseen.add(resource)
+            with self._seeing:
+                self._unseen.add(resource)
             view = self.ledger.listeners[resource]
             view.whole, view.broken = False, True
 
     def _error(self, resource: Resource, error: ListenerError) -> None:
         self.ledger.listeners[resource].works_since = 0.0
+        self._in_trouble.add(resource)
         self._events.error(self.ledger.config.name, resource, error)
 
     # --- the worker ---
@@ -308,16 +307,19 @@ class ClusterRunner:
                 self._told(self._persist(lambda: self.recorder.replan(heirs, "a name was let go")), None)
             # Else it stays open: it may hold a bookmark.
             if stopping or not heirs or self.window.closes_at() is not None:
-                self._record(self.window.close(), flush=stopping)
+                self._record(*self.window.close(), flush=stopping)
             return not stopping
         finally:
             with self.window.changed:
                 self._recording = False
                 self.window.changed.notify_all()
 
-    def _record(self, content: WindowContent, *, flush: bool) -> None:
+    def _record(self, content: WindowContent, rounds: Mapping[Resource, ListRound | None], *, flush: bool) -> None:
         began = self._clock.monotonic()
-        recorded = self._persist(lambda: self.recorder.record(content, self._mode, flush=flush))
+        # Once for all its tries: another round may be asked for, or this one withdrawn, while they fail.
+        asked = round_of(rounds.values())
+        mode = asked.mode if asked else Mode()
+        recorded = self._persist(lambda: self.recorder.record(content, mode, flush=flush))
         if recorded is None:
             return
         if not content.empty:
@@ -339,15 +341,15 @@ class ClusterRunner:
         if content.snapshots:
             with self.ledger.lock:
                 # One that went stale while its list was recorded lists again: it has not been seen yet.
-                self._unseen -= {r for r in content.snapshots if not self.ledger.listeners[r].broken}
+                seen = {r for r in content.snapshots if not self.ledger.listeners[r].broken}
+                with self._seeing:
+                    self._unseen -= seen
             early, self._early_heirs = self._early_heirs, set()
             self.replan(early)
-            self._unlisted -= content.snapshots.keys()
-            if not self._unlisted:
-                self._mode = Mode()
-                self._relisted.set()
             self.report.held = {resource.value: reason for resource, reason in (recorded.held or {}).items()}
             self.report.holding |= {r.value: r.value in self.report.held for r in content.snapshots}
+            if asked is not None:
+                asked.recorded(content.snapshots)
         self._told(recorded, content.opened_at)
         self._sweep_some(flush=flush, quiet=content.empty)
 
@@ -359,14 +361,10 @@ class ClusterRunner:
         self._swept_at = now
         while self.ledger.tombstoned:
             left = len(self.ledger.tombstoned)
-            self._persist(self._sweep)
+            self._persist(self.recorder.sweep)
             at_the_end = flush and self._clock.monotonic() + _SWEEP_MARGIN_SECONDS < self._drain_until
             if not at_the_end or len(self.ledger.tombstoned) >= left:
                 return
-
-    def _sweep(self) -> Recorded:
-        self.recorder.sweep()
-        return Recorded()
 
     def _told(self, recorded: Recorded | None, since: float | None) -> None:
         if recorded is None:

@@ -65,8 +65,9 @@ class ComposerMeans:
 
 @dataclass(slots=True)
 class ComposerReport:
-    """Of a session: how many named upstreams were written, and what keeps the composer from its work now."""
+    """Of a session: how many named upstreams the shard has, how many were written, and what keeps the composer from its work now."""
 
+    registered: int = 0
     written: int = 0
     problem: str = ""
 
@@ -229,6 +230,7 @@ class Composer:
         shard = self._means.shard
         ours = {name: entry.upstream for name, entry in registry.entries.items() if entry.shard == shard}
         self._registry = registry
+        self.report.registered = len(ours)
         self._unsure |= self._means.referrals.follow(index_of(ours))
 
     # --- writing ---

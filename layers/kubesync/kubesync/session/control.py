@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from aws_lambda_powertools import Logger
@@ -9,7 +12,7 @@ from aws_lambda_powertools import Logger
 from kubesync.aws.clusters import ClusterConfig
 from kubesync.aws.resync_requests import RequestTable
 from kubesync.domain.errors import ErrorCode, NewerSchemaError, StoreError
-from kubesync.session.ledger import SupersededError
+from kubesync.session.ledger import SupersededError, unpaused
 from kubesync.session.master import Master, MasterParts
 from kubesync.session.removal import Removal
 from kubesync.session.resync_desk import ResyncDesk
@@ -20,10 +23,16 @@ logger = Logger(service="kubesync", child=True)
 _RESTART_SECONDS: Final = 10.0
 _REMOVAL_SECONDS: Final = 1.0
 _STEPS_SECONDS: Final = 0.5
+_AGAIN_SECONDS: Final = 2.0
 
 
 class Control:
-    """Acts on what people changed while the master runs. Resyncs are done beside it, by the ``desk``."""
+    """Acts on what people changed while the master runs. Resyncs are done beside it, by the ``desk``.
+
+    It is called from the session's own thread, which never waits for anybody long: what cannot be done now, since DynamoDB is
+    busy or a writer holds the cluster, is left as it is and due again at ``again_at`` (monotonic seconds). What is not done
+    before the session ends is found by the next one, which reads all configurations.
+    """
 
     def __init__(self, master: Master, parts: MasterParts) -> None:
         self._master = master
@@ -32,6 +41,10 @@ class Control:
         self.desk = ResyncDesk(master, self._requests)
         self._removals: dict[str, Removal] = {}
         self._next_removal_step = 0.0
+        self._told: dict[str, int] = {}
+        self.again_at = math.inf
+        if any(not master.queue_taken(name) for name in unpaused(master.ledgers)):
+            self.again_at = parts.clock.monotonic()
         for name, ledger in master.ledgers.items():
             if ledger.config.deleting:
                 self._removals[name] = Removal(master, ledger.config)
@@ -41,7 +54,8 @@ class Control:
         return bool(self._requests.pending(self._parts.clock.epoch()))
 
     def run(self) -> None:
-        """Read configurations and requests, and act on what is new."""
+        """Read configurations and requests, and act on what is new. Raises StoreError where they cannot be read: due again."""
+        self.again_at = self._parts.clock.monotonic() + _AGAIN_SECONDS
         found = self._master.clusters.read(self._parts.settings.shard)
         # What is registered but cannot be read is not deleted: it goes on as it was.
         configs = {
@@ -49,28 +63,61 @@ class Control:
             for name, config in found.items()
             if config or name in self._master.ledgers
         }
-        for name in sorted(self._master.ledgers.keys() - configs.keys()):
-            self._master.stop_cluster(name, ErrorCode.CONFIG_DELETE, self._soon())
-            self._master.forget(name)
-            self._removals.pop(name, None)
-            self._master.progress("configuration", {"cluster": name, "key": ErrorCode.CONFIG_DELETE.key})
-        for name, config in sorted(configs.items()):
-            try:
-                self._apply(name, config)
-            except NewerSchemaError as newer:
-                logger.error("left out: of a newer release", cluster=name, reason=str(newer))
-                self._master.forget(name)
+        gone = [partial(self._drop, name) for name in sorted(self._master.ledgers.keys() - configs.keys())]
+        kept = [partial(self._apply_known, name, config) for name, config in sorted(configs.items())]
+        done = [self._attempt(act) for act in (*gone, *kept)]
         self._master.composer.wake()
         self.desk.take(self._requests.pending(self._parts.clock.epoch()))
+        if all(done):
+            self.again_at = math.inf
+
+    def _attempt(self, act: Callable[[], None]) -> bool:
+        """Do it, unless the session has to end. False: it is still to be done; that holds up no other cluster (I4)."""
+        if self._master.ending() or self._parts.clock.monotonic() >= self._master.deadline:
+            return False
+        try:
+            act()
+        except (StoreError, StaleStateError) as error:
+            logger.warning("a configuration is acted on later", error=str(error))
+            return False
+        return True
+
+    def _drop(self, name: str) -> None:
+        self._removals.pop(name, None)
+        self._master.stop_cluster(name, ErrorCode.CONFIG_DELETE, self._soon())
+        self._master.forget(name)
+        self._told.pop(name, None)
+        self._master.progress("configuration", {"cluster": name, "key": ErrorCode.CONFIG_DELETE.key})
+
+    def _apply_known(self, name: str, config: ClusterConfig) -> None:
+        try:
+            self._apply(name, config)
+        except NewerSchemaError as newer:
+            logger.error("left out: of a newer release", cluster=name, reason=str(newer))
+            self._master.forget(name)
 
     def _apply(self, name: str, config: ClusterConfig) -> None:
+        """Act on a configuration that is new, or that an earlier try could not finish with: every call may fail.
+
+        the ledger's configuration    runner or removal    what was left undone
+        --------------------------    -----------------    --------------------
+        an older one, or none         none                 everything, the fence perhaps not
+        this one                      none                 what is open is not queued, or it has not been started
+        this one                      one                  what is open is not queued: a take-over found it being written
+        """
         ledger = self._master.ledgers.get(name)
         begun = name in self._master.runners or name in self._removals or config.paused
         if ledger is not None and ledger.config.revision == config.revision and begun:
+            if not config.paused:
+                self._master.take_up(name)
             return
         code = ErrorCode.CONFIG_DELETE if config.deleting else ErrorCode.CONFIG_UPDATE
+        # A removal goes by the configuration that it was begun with.
+        self._removals.pop(name, None)
         self._master.stop_cluster(name, code, self._soon())
-        self._master.progress("configuration", {"cluster": name, "key": code.key if ledger else "ADDED"})
+        if self._told.get(name) != config.revision:
+            self._told[name] = config.revision
+            self._master.progress("configuration", {"cluster": name, "key": code.key if ledger else "ADDED"})
         self._master.adopt(config)
         if config.deleting:
             self._removals[name] = Removal(self._master, config)
@@ -90,14 +137,20 @@ class Control:
         self._next_removal_step = clock.monotonic() + _REMOVAL_SECONDS
         removals = list(self._removals.items())
         for turn, (name, removal) in enumerate(removals):
-            now = clock.monotonic()
+            now, again_at = clock.monotonic(), self.again_at
             share = max(0.0, until - now) / (len(removals) - turn)
             try:
                 if removal.step(now + share):
                     del self._removals[name]
-                    self._master.forget(name)
                     self._master.progress("removed", {"cluster": name})
+                    self.again_at = now  # unless it is forgotten at once: its configuration is not there any more
+                    self._master.forget(name)
+                    self.again_at = again_at
             except (StoreError, StaleStateError) as error:
                 logger.warning("removal goes on later", cluster=name, error=str(error))
             except SupersededError:
-                self._removals[name] = Removal(self._master, self._master.ledgers[name].config)
+                # Only a configuration that says so is a reason to remove anything.
+                del self._removals[name]
+                config = self._master.ledgers[name].config
+                if config.deleting:
+                    self._removals[name] = Removal(self._master, config)

@@ -48,13 +48,32 @@ def replacements(standing: Mapping[RecordKey, RecordSet]) -> dict[RecordKey, Rec
     return found | dict(standing)
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was known of one Service in one zone before the zone was walked, and the version of the state that said so."""
+
+    service: ServiceKey
+    version: int
+    applied: tuple[tuple[RecordKey, RecordSet], ...]
+
+    @classmethod
+    def of(cls, state: KeyState, zone_id: str) -> Known:
+        """What a state says of a zone."""
+        here = ((key, known) for key, known in state.applied.items() if key.zone_id == zone_id)
+        return cls(state.key, state.version, tuple(sorted(here, key=lambda item: item[0])))
+
+    def drifts(self, standing: Mapping[RecordKey, RecordSet]) -> list[Drift]:
+        """Its sets that do not stand in the zone as they were applied."""
+        return [
+            Drift(self.service, key, known, standing.get(key))
+            for key, known in self.applied
+            if standing.get(key) != known
+        ]
+
+
 def drifts_of(state: KeyState, zone_id: str, standing: Mapping[RecordKey, RecordSet]) -> list[Drift]:
     """Sets of one Service that do not stand in the zone as they were applied."""
-    return [
-        Drift(state.key, key, known, standing.get(key))
-        for key, known in sorted(state.applied.items(), key=lambda item: item[0])
-        if key.zone_id == zone_id and standing.get(key) != known
-    ]
+    return Known.of(state, zone_id).drifts(standing)
 
 
 def as_it_stands(state: KeyState, drifts: Iterable[Drift]) -> KeyState:

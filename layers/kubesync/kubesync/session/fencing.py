@@ -53,9 +53,9 @@ class Fencing:
         self.raised.update(names)
 
     def adopt(self, cluster: str) -> None:
-        """That of a cluster that is served from now on. Raises as ``take_over``."""
+        """That of a cluster that is served from now on. Raises NotMasterError, StoreBusyError: the caller comes back to it."""
         if cluster not in self.raised:
-            self._patiently(partial(self.raise_one, cluster))
+            self.raise_one(cluster)
             self.raised.add(cluster)
 
     def raise_one(self, cluster: str) -> None:

@@ -41,8 +41,8 @@ class FormerClusters:
         self._fence = fence
 
     def keep(self, name: str, ledger: Ledger) -> None:
-        """It is served no more."""
-        with ledger.lock:
+        """It is served no more. Raises LedgerBusyError where that has to wait for who is writing: nothing was done."""
+        with ledger.briefly():
             ledger.forget()
         self.ledgers[name] = ledger
 

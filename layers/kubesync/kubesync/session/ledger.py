@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,7 +12,7 @@ from kubesync.aws.clusters import ClusterConfig, retains
 from kubesync.aws.listeners import Basis, Checkpoint
 from kubesync.aws.state import StateTable
 from kubesync.domain.desired import DnsRules
-from kubesync.domain.errors import KubesyncError
+from kubesync.domain.errors import KubesyncError, StoreBusyError
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.plan import Policy
 from kubesync.domain.records import Problem, Zone
@@ -22,11 +23,16 @@ from kubesync.session.fair_lock import FairLock
 CACHED_KEYS: Final = 4_000
 # Raised whenever the same objects lead to other outputs than before: every key is then planned anew.
 RULES_VERSION: Final = 3
-_LOOK_SECONDS: Final = 0.2
+# For the session's own thread, which has a deadline and other clusters: sections take less, unless DynamoDB is busy.
+BRIEF_SECONDS: Final = 1.0
 
 
 class SupersededError(KubesyncError):
     """The cluster's configuration was changed since: what was read under the old one must not be recorded under the new one."""
+
+
+class LedgerBusyError(StoreBusyError):
+    """Whoever is writing what follows from a cluster's state holds it still, as while DynamoDB is busy: later."""
 
 
 @dataclass(slots=True)
@@ -84,6 +90,18 @@ class Ledger:
                 view.generation, view.seen_version = checkpoint.generation, checkpoint.resource_version
             self.listeners[resource] = view
 
+    @contextmanager
+    def briefly(self) -> Iterator[None]:
+        """Hold the lock, for who cannot wait for it long. Raises LedgerBusyError where it is not to be had in BRIEF_SECONDS."""
+        if not self.lock.acquire(timeout=BRIEF_SECONDS):
+            raise LedgerBusyError(
+                f"cluster {self.config.name} is being written, which takes long now: DynamoDB may be busy"
+            )
+        try:
+            yield
+        finally:
+            self.lock.release()
+
     def check(self, configured: int) -> None:
         """Raise SupersededError where it was configured anew since. The caller holds the lock."""
         if self.configured != configured:
@@ -139,10 +157,13 @@ class Ledger:
         for key in keys:
             self._states.pop(key, None)
 
-    @property
-    def conflicts(self) -> int:
-        """How many names somebody else holds, as far as is known here (open keys are); the last known while a write goes on."""
-        if self.lock.acquire(timeout=_LOOK_SECONDS):
+    def conflicts(self, seconds: float) -> int:
+        """How many names somebody else holds, as far as is known here (open keys are); the last known while a write goes on.
+
+        Args:
+            seconds: to wait for such a write to end.
+        """
+        if self.lock.acquire(timeout=max(0.0, seconds)):
             try:
                 self._conflicts = sum(len(state.conflicts) for state in self._states.values())
             finally:

@@ -38,7 +38,7 @@ def take_as_it_stands(master: Master, cluster: str, keys: Collection[ServiceKey]
     with ledger.lock:
         before = list(ledger.states(keys).values())
     names = {key.name for state in before for key in state.applied if key.zone_id == zone_id}
-    standing = _standing(master.parts.zones, zone_id, names)
+    standing = standing_at(master.parts.zones, zone_id, names)
 
     def pairs() -> Iterator[tuple[KeyState, KeyState]]:
         for state in ledger.states(keys).values():
@@ -49,7 +49,8 @@ def take_as_it_stands(master: Master, cluster: str, keys: Collection[ServiceKey]
     master.follow_up(cluster, recorder.transform(pairs, why))
 
 
-def _standing(client: ZoneClient, zone_id: str, names: Collection[str]) -> Mapping[RecordKey, RecordSet]:
+def standing_at(client: ZoneClient, zone_id: str, names: Collection[str]) -> Mapping[RecordKey, RecordSet]:
+    """What stands at these names of a zone, and perhaps at others."""
     if len(names) > _NAMES_BY_THEMSELVES:
         return dict(client.walk(zone_id))
     return {key: record_set for name in sorted(names) for key, record_set in client.read(zone_id, name).items()}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
 
@@ -13,6 +13,7 @@ from kubesync.domain.errors import ErrorCode, ListenerError
 from kubesync.domain.objects import RawEvent, Resource, Snapshot
 from kubesync.domain.window import Window, WindowContent
 from kubesync.kubernetes.ports import Reflector
+from kubesync.session.means import Mode
 from kubesync.session.report import ListenerReport
 
 # One refusal may be a server that is just starting; this many in a row are for a person to mend.
@@ -25,11 +26,43 @@ _LASTING: Final = (
 )
 
 
+@dataclass(slots=True, eq=False)
+class ListRound:
+    """Lists that somebody asked for, one of each listener, and how they are to be taken: a list keeps the round that it was
+    made for, whatever is asked for while it waits to be recorded.
+
+    ``unlisted``: whose list is not recorded yet; changed by the cluster's worker only. ``withdrawn``: nobody waits any more.
+    """
+
+    mode: Mode
+    unlisted: set[Resource]
+    withdrawn: bool = False
+    done: threading.Event = field(default_factory=threading.Event)
+
+    def recorded(self, resources: Iterable[Resource]) -> None:
+        """Lists of these have been recorded in the round's mode."""
+        self.unlisted.difference_update(resources)
+        if not self.unlisted:
+            self.done.set()
+
+
+def round_of(rounds: Iterable[ListRound | None]) -> ListRound | None:
+    """The round as which the lists of one window are taken; None: like any other.
+
+    What a person asked for holds for the lists that were made for it, and for none that is recorded together with one (I5):
+    then the round goes without.
+    """
+    found = set(rounds)
+    only = found.pop() if len(found) == 1 else None
+    return None if only is None or only.withdrawn or only.done.is_set() else only
+
+
 class SharedWindow:
     """A cluster's merge window, filled by its listeners' threads and closed by its worker."""
 
     def __init__(self, length_seconds: float, clock: Clock) -> None:
         self._window = Window(length_seconds)
+        self._rounds: dict[Resource, ListRound | None] = {}
         self._clock = clock
         self.changed = threading.Condition()
 
@@ -44,18 +77,21 @@ class SharedWindow:
         with self.changed:
             self._window.add_bookmark(resource, resource_version)
 
-    def snapshot(self, snapshot: Snapshot) -> None:
+    def snapshot(self, snapshot: Snapshot, made_for: ListRound | None = None) -> None:
         with self.changed:
             self._window.add_snapshot(snapshot, self._clock.monotonic())
+            self._rounds[snapshot.resource] = made_for
             self.changed.notify_all()
 
     def closes_at(self) -> float | None:
         with self.changed:
             return self._window.closes_at()
 
-    def close(self) -> WindowContent:
+    def close(self) -> tuple[WindowContent, Mapping[Resource, ListRound | None]]:
+        """What was collected, and which round each of its lists was made for."""
         with self.changed:
-            return self._window.close()
+            rounds, self._rounds = self._rounds, {}
+            return self._window.close(), rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +111,19 @@ class Listener:
 
     ``last_error``: the newest one. ``refused``: the same, where trying again will not help. ``failing``: the same, after
     several in a row with nothing that worked in between. None otherwise.
+
+    Args:
+        lists_for: the round that its lists are made for.
     """
 
     def __init__(
-        self, cluster: str, resource: Resource, reflector: Reflector, window: SharedWindow, events: ListenerEvents
+        self,
+        cluster: str,
+        resource: Resource,
+        reflector: Reflector,
+        window: SharedWindow,
+        events: ListenerEvents,
+        lists_for: ListRound | None = None,
     ) -> None:
         self.resource = resource
         self.report = ListenerReport(cluster, resource.value)
@@ -88,6 +133,7 @@ class Listener:
         self._reflector = reflector
         self._window = window
         self._events = events
+        self._lists_for = lists_for
         self._thread: threading.Thread | None = None
 
     def start(self, resume_from: int | None, deadline_monotonic: float) -> None:
@@ -129,7 +175,7 @@ class Listener:
     def on_snapshot(self, snapshot: Snapshot) -> None:
         self.report.lists += 1
         self.refused = self.failing = None
-        self._window.snapshot(snapshot)
+        self._window.snapshot(snapshot, self._lists_for)
 
     def on_resumed(self) -> None:
         self.report.resumed = self.report.resumed or not self.report.lists

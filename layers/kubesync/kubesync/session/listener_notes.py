@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -65,7 +66,16 @@ class ListenerNotes:
         self._progress("error", {"key": error.code.key, **details})
         self._note(cluster, resource, error.code, error.message, error.status)
 
-    def _note(self, cluster: str, resource: Resource, code: ErrorCode, message: str, status: int | None = None) -> None:
+    def _note(
+        self,
+        cluster: str,
+        resource: Resource,
+        code: ErrorCode,
+        message: str,
+        status: int | None = None,
+        *,
+        until_monotonic: float = math.inf,
+    ) -> None:
         now = self._clock.epoch()
         fields: dict[str, object] = {"code": int(code), "key": code.key, "message": message}
         if status is not None:
@@ -80,14 +90,15 @@ class ListenerNotes:
         ledger = self._ledgers.get(cluster)
         if ledger is None:
             return
-        if not ledger.lock.acquire(timeout=_NOTES_SECONDS):
+        patience = min(_NOTES_SECONDS, until_monotonic - self._clock.monotonic())
+        if patience < 0 or not ledger.lock.acquire(timeout=patience):
             logger.warning("an error could not be persisted in time", cluster=cluster, code=code.key)
             return
         try:
             if code is ErrorCode.NOT_MASTER:
                 self._transactor.last_word(cluster, [count, history], token)
             else:
-                self._transactor.run([cluster], [count, history], token)
+                self._transactor.run([cluster], [count, history], token, until_monotonic=until_monotonic)
         except NotMasterError as lost:
             self._not_master(lost)
         except (StoreError, StaleStateError) as failed:
@@ -95,7 +106,8 @@ class ListenerNotes:
         finally:
             ledger.lock.release()
 
-    def ended(self, runner: ClusterRunner, code: ErrorCode) -> None:
-        """The listeners of a cluster have ended."""
+    def ended(self, runner: ClusterRunner, code: ErrorCode, until_monotonic: float) -> None:
+        """The listeners of a cluster have ended. What cannot be noted by then is only logged: the caller has a deadline."""
         for listener in runner.listeners:
-            self._note(runner.ledger.config.name, listener.resource, code, _ENDED[code])
+            name, text = runner.ledger.config.name, _ENDED[code]
+            self._note(name, listener.resource, code, text, until_monotonic=until_monotonic)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import ChainMap
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import partial
 from typing import ClassVar, Final
 
@@ -19,15 +19,10 @@ from kubesync.aws.inflight import InflightTable
 from kubesync.aws.listeners import ListenerTable, Remembered
 from kubesync.aws.named_upstreams import NamedUpstreamTable
 from kubesync.aws.state import Queued, StateTable
-from kubesync.aws.store import Store
-from kubesync.aws.store_calls import StoreCalls
 from kubesync.aws.upstreams import UpstreamTable
 from kubesync.aws.zone_problems import ZoneProblemTable
-from kubesync.aws.zones import ZoneClient
-from kubesync.clock import Clock
 from kubesync.domain.batches import BatchLimits
 from kubesync.domain.errors import ErrorCode, NotMasterError
-from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import KeyState
 from kubesync.session.abreast import abreast
 from kubesync.session.closer import Closer
@@ -36,14 +31,16 @@ from kubesync.session.composer import Composer, ComposerMeans
 from kubesync.session.fencing import Fencing
 from kubesync.session.figures import fill, so_far
 from kubesync.session.former_clusters import FormerClusters
+from kubesync.session.heirs import Heirs
 from kubesync.session.lease_keeper import LeaseKeeper
-from kubesync.session.ledger import Ledger, unpaused
+from kubesync.session.ledger import Ledger, LedgerBusyError, unpaused
 from kubesync.session.listener_notes import ListenerNotes
 from kubesync.session.named_referrals import NamedReferrals
 from kubesync.session.newer_items import remembered, unless_newer
+from kubesync.session.parts import MasterParts as MasterParts
 from kubesync.session.patience import patiently
 from kubesync.session.planner import Tables
-from kubesync.session.ports import Connector, Progress
+from kubesync.session.ports import Progress
 from kubesync.session.reclaim import Reclaimer
 from kubesync.session.recorder import Means, Mode, Recorded, Recorder
 from kubesync.session.report import SessionReport
@@ -51,24 +48,12 @@ from kubesync.session.transactor import Transactor
 from kubesync.session.zone_ground import ZoneMeans
 from kubesync.session.zone_pool import ZonePool
 from kubesync.session.zone_writer import ZoneWriter
-from kubesync.settings import Settings
 
 logger = Logger(service="kubesync", child=True)
 
 _LISTENERS_END_SECONDS: Final = 2.0
 _NOTES_SECONDS: Final = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class MasterParts:
-    """What bootstrap joins: the outside world of a session."""
-
-    store: Store
-    zones: ZoneClient
-    connector: Connector
-    settings: Settings
-    clock: Clock
-    counted: StoreCalls = field(default_factory=StoreCalls)
+_LOOK_SECONDS: Final = 0.2  # for all clusters together
 
 
 class Master:
@@ -99,6 +84,7 @@ class Master:
         self.recorders: dict[str, Recorder] = {}
         self.runners: dict[str, ClusterRunner] = {}
         self._ended: list[ClusterRunner] = []
+        self._heirs = Heirs(self.runners)
         self._end = end
         self.ending: Callable[[], bool] = lambda: False
         settings, store, clock = parts.settings, parts.store, parts.clock
@@ -110,12 +96,10 @@ class Master:
         self.transactor = Transactor(store, epoch, keeper.may_write, clock, settings.shard)
         self._fencing = Fencing(store, settings.shard, epoch, self._patiently)
         self.fenced = self._fencing.raised
-        self._inherited: dict[str, set[ServiceKey]] = {}
-        self._inheriting = threading.Lock()
         self._queues_taken: set[str] = set()
         self.former = FormerClusters(self.tables.state, self._fencing.raise_one)
         known = ChainMap(self.ledgers, self.former.ledgers)
-        self.closer = Closer(known, self.tables, self.transactor, self.audit, clock, self.fenced, self._heirs)
+        self.closer = Closer(known, self.tables, self.transactor, self.audit, clock, self.fenced, self._heirs.tell)
         of_tables = NamedUpstreamTable(store), self.tables.upstreams, self.tables.named, self.transactor, self.audit
         of_master = clock, self.ledgers, self.not_master, self.reads_at_once
         self.composer = self.composer_type(ComposerMeans(settings.shard, *of_tables, *of_master))
@@ -179,9 +163,9 @@ class Master:
         self.pool.settle(left)
         names = unpaused(self.ledgers)
         for name, queued in zip(names, self._abreast(unless_newer(self.tables.state.queued), names), strict=True):
-            take = unless_newer(partial(self._take_queue, name))
+            take = unless_newer(partial(self._take_queue_now, name))
             if queued is None or not self._patiently(partial(take, queued)):
-                self.forget(name)
+                self._patiently(partial(self.forget, name))
 
     def _abreast[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R]:
         return abreast(lambda thing: self._patiently(lambda: call(thing)), things, self.reads_at_once)
@@ -190,15 +174,16 @@ class Master:
         return patiently(call, self.transactor.check, self.parts.clock, self.deadline)
 
     def _register(self, config: ClusterConfig, found: Remembered) -> None:
-        ledger = self.ledgers.get(config.name)
-        if ledger is None:
-            ledger = self.former.ledgers.get(config.name) or Ledger(config, self.tables.state)
-            ledger.identity = found.identity
-            self.ledgers[config.name] = ledger
-            self.former.ledgers.pop(config.name, None)
-        with ledger.lock:
+        name = config.name
+        served = self.ledgers.get(name)
+        ledger = served or self.former.ledgers.get(name) or Ledger(config, self.tables.state)
+        with ledger.briefly():
+            if served is None:
+                ledger.identity = found.identity
+                self.ledgers[name] = ledger
+                self.former.ledgers.pop(name, None)
             ledger.configure(config, found.checkpoints)
-        self.recorders[config.name] = Recorder(ledger, self.means(config))
+            self.recorders[name] = Recorder(ledger, self.means(config))
 
     def means(self, config: ClusterConfig) -> Means:
         """What a recorder of this cluster works with."""
@@ -213,18 +198,23 @@ class Master:
             lambda: self.parts.connector.identity(config),
         )
 
-    def _take_queue(self, cluster: str, queued: Queued) -> bool:
+    def _take_queue_now(self, cluster: str, queued: Queued) -> bool:
+        try:
+            self._take_queue(cluster, queued)
+        except LedgerBusyError as busy:  # by what is being settled: ``take_up`` comes back to it
+            logger.warning("what is open is taken up later", cluster=cluster, reason=str(busy))
+        return True
+
+    def _take_queue(self, cluster: str, queued: Queued) -> None:
         ledger = self.ledgers[cluster]
-        with ledger.lock:
+        with ledger.briefly():
             states = list(ledger.states(queued.marks).values())
             ledger.states(queued.unswept)  # known from now on, so that they are swept when there is time
         if states:
             assert self.pool is not None
             self.pool.add(states, inherited=True)
-        if queued.heirs:
-            self._inherited[cluster] = queued.heirs
+        self._heirs.tell(queued.heirs)
         self._queues_taken.add(cluster)
-        return True
 
     def _zone_means(self) -> ZoneMeans:
         settings = self.parts.settings
@@ -255,7 +245,7 @@ class Master:
 
     def start_cluster(self, name: str, relist: Mode | None = None) -> ClusterRunner:
         """Start the runner of a registered cluster; ``relist``: by listing, taken this way."""
-        told = RunnerEvents(self.opened, self._heirs, self._notes.listener_error, self.not_master, self.progress)
+        told = RunnerEvents(self.opened, self._heirs.tell, self._notes.listener_error, self.not_master, self.progress)
         runner = self.runner_type(
             self.ledgers[name],
             self.recorders[name],
@@ -264,9 +254,7 @@ class Master:
             self.parts.clock,
             self.parts.settings.window_seconds,
         )
-        with self._inheriting:
-            self.runners[name] = runner
-            heirs = self._inherited.pop(name, None)
+        heirs = self._heirs.start(name, runner)
         self.composer.start()
         runner.start(self.deadline, relist)
         if heirs:
@@ -274,13 +262,26 @@ class Master:
         return runner
 
     def adopt(self, config: ClusterConfig) -> None:
-        """Begin with a cluster that was registered, or go on with a changed configuration."""
+        """Begin with a cluster that was registered, or go on with a changed configuration.
+
+        Raises:
+            StoreError: not now (LedgerBusyError: somebody is writing it). The same again, later, whatever was done already.
+        """
         name = config.name
         self._fencing.adopt(name)
         self._register(config, self.listeners.remembered([name])[name])
         if config.paused:
             self._queues_taken.discard(name)  # what stays open is taken up when it is enabled again
-        elif name not in self._queues_taken:
+        else:
+            self.take_up(name)
+
+    def queue_taken(self, name: str) -> bool:
+        """Whether what was open of a cluster has been queued."""
+        return name in self._queues_taken
+
+    def take_up(self, name: str) -> None:
+        """Queue what is open of a cluster, unless that has been done. Raises as ``adopt``."""
+        if not self.queue_taken(name):
             self._take_queue(name, self.tables.state.queued(name))
 
     def stop_cluster(self, name: str, code: ErrorCode, deadline: float) -> None:
@@ -288,13 +289,13 @@ class Master:
         runner = self.runners.pop(name, None)
         if runner is None:
             return
+        self._ended.append(runner)
         runner.stop(code)
         runner.join(deadline)
-        self._notes.ended(runner, code)
-        self._ended.append(runner)
+        self._notes.ended(runner, code, self.parts.clock.monotonic() + _NOTES_SECONDS)
 
     def forget(self, name: str) -> None:
-        """A cluster is served no more. What is under way for it is still closed."""
+        """A cluster is served no more. What is under way for it is still closed. Raises LedgerBusyError: not now."""
         ledger = self.ledgers.get(name)
         if ledger is not None:
             self.former.keep(name, ledger)
@@ -320,16 +321,7 @@ class Master:
             with ledger.lock:
                 states = list(ledger.states(recorded.opened).values())
             self.opened(states, None)
-        self._heirs(recorded.heirs)
-
-    def _heirs(self, keys: Iterable[ServiceKey]) -> None:
-        for key in keys:
-            with self._inheriting:
-                runner = self.runners.get(key.cluster)
-                if runner is None:  # not started yet: its runner takes them along
-                    self._inherited.setdefault(key.cluster, set()).add(key)
-                    continue
-            runner.replan([key])
+        self._heirs.tell(recorded.heirs)
 
     def not_master(self, error: NotMasterError) -> None:
         """Another master writes: end the session. Any thread."""
@@ -364,6 +356,7 @@ class Master:
         for runner in running:
             runner.wind_up(listen_until, drain_until, abandon=abandon)
         joined = [runner.join(drain_until, abandon=abandon) for runner in running]
+        joined += [runner.gone(clock.monotonic() + 1.0 if abandon else drain_until) for runner in self._ended]
         clean = all(joined) and not any(runner.failed for runner in [*running, *self._ended])
         self.composer.stop(drain_until, abandon=abandon)
         if self.pool is not None:
@@ -373,7 +366,7 @@ class Master:
         if clock.monotonic() < drain_until or abandon:
             self.transactor.until_monotonic = max(drain_until, clock.monotonic() + _NOTES_SECONDS)
             for runner in running:
-                self._notes.ended(runner, code)
+                self._notes.ended(runner, code, self.transactor.until_monotonic)
         # Zones that were held back after an unclean end are still to be settled, by whoever comes next.
         clean = clean and (self._clean or not self._held)
         if not clean or self.unsettled:
@@ -383,11 +376,15 @@ class Master:
 
     def so_far(self) -> SessionReport:
         """What the session has come to by now, for its metrics."""
-        return so_far(self.report, self._ended, dict(self.runners), self._writers(), self._conflicts)
+        clock, until = self.parts.clock, self.parts.clock.monotonic() + _LOOK_SECONDS
 
-    def _conflicts(self, cluster: str) -> int:
-        ledger = self.ledgers.get(cluster)
-        return 0 if ledger is None else ledger.conflicts
+        def conflicts(cluster: str) -> int:
+            ledger = self.ledgers.get(cluster)
+            return 0 if ledger is None else ledger.conflicts(until - clock.monotonic())
+
+        found = so_far(self.report, self._ended, dict(self.runners), self._writers(), conflicts)
+        found.named_upstreams = asdict(self.composer.report)
+        return found
 
     def _writers(self) -> Mapping[str, ZoneWriter]:
         return {} if self.pool is None else self.pool.writers

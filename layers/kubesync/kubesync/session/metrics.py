@@ -17,6 +17,8 @@ Conflicts                    service                          Count    names tha
 ZonesBlocked                 service                          Count    zones that may not be written at this moment
 HeldDeletions                service                          Count    listeners whose deletions are held back; only where a list
                                                                        in this session says so, or all say that there are none
+NamedUpstreamsWritten        service                          Count    each minute, where there are named upstreams
+NamedUpstreamsStuck          service                          Count    1 while something keeps them from being composed, else 0
 HandOverGap                  service                          Seconds  once a session: how long nobody watched before it
 ListenerErrors               service, code, key               Count    codes 6 to 12, each minute
   and                        service, code, key, cluster
@@ -28,7 +30,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.metrics.provider.cloudwatch_emf.cloudwatch import AmazonCloudWatchEMFProvider
@@ -51,6 +53,7 @@ class MetricsPublisher:
         self._service = f"kubesync-{deployment}"
         self._counted: Counter[str] = Counter()
         self._failed: _ByListener = Counter()
+        self._named_written = 0
         self._gap_told = False
 
     def beat(self, so_far: SessionReport) -> None:
@@ -62,6 +65,7 @@ class MetricsPublisher:
         self._by_code("ListenerErrors", failed - self._failed)
         self._failed = failed
         self._write(_states(so_far), {})
+        self._tell_named(so_far.named_upstreams)
         if so_far.hand_over_seconds is not None and not self._gap_told:
             self._gap_told = True
             self._write({}, {"HandOverGap": so_far.hand_over_seconds})
@@ -73,6 +77,13 @@ class MetricsPublisher:
         self._write({"Sessions": 1}, {}, {"ended": report.ended})
         ends = Counter((each.ended, each.cluster) for each in report.listeners if each.ended in _CODES)
         self._by_code("ListenersEnded", ends)
+
+    def _tell_named(self, named: Mapping[str, Any]) -> None:
+        written, stuck = int(named.get("written", 0)), bool(named.get("problem"))
+        if named.get("registered") or written > self._named_written or stuck:
+            counts = {"NamedUpstreamsWritten": written - self._named_written, "NamedUpstreamsStuck": int(stuck)}
+            self._write(counts, {})
+        self._named_written = written
 
     def _by_code(self, name: str, counts: _ByListener) -> None:
         for (key, cluster), count in sorted(counts.items()):

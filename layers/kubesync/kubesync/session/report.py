@@ -54,8 +54,8 @@ class SessionReport:
     ``code`` and ``ended``: of an ErrorCode, or 0 and DONE. ``lag``: from a window's first event to the accepted batch, in seconds.
     ``hand_over_seconds``: from the last master's end to the first watch of this one; None: there was no master before.
     ``transactions``: how many were ``sent`` to DynamoDB, and how often one was ``repeated``. ``dynamodb``: ``requests`` of every
-    kind, those of the lease included, and ``refused_reads``, ``refused_writes``, ``refused_transactions``. ``named_upstreams``: how many were
-    ``written``, and what keeps them from being composed now (``problem``).
+    kind, those of the lease included, and ``refused_reads``, ``refused_writes``, ``refused_transactions``. ``named_upstreams``: how many are
+    ``registered`` and were ``written``, and what keeps them from being composed now (``problem``).
     """
 
     session: str

@@ -2,19 +2,19 @@
 
 cluster against state     both listeners list anew; the lists are taken like any other, guard included (I5)
 state against upstreams   what really stands in the table is read, key by key
-state against zone        what really stands in each zone is walked once for all clusters, while no batch is under way; a set
-                          of ours that was changed or deleted by hand becomes the known value, from which the ordinary commit
-                          leads back (I3)
+state against zone        what really stands in each zone is walked once for all clusters, while batches go on; what differs is
+                          looked at between two batches, a few keys at a time. A set of ours that was changed or deleted by
+                          hand becomes the known value, from which the ordinary commit leads back (I3)
 
 It may be run beside the session's own thread (``resync_desk``): a cluster whose configuration is changed meanwhile drops out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from kubesync.aws.resync_requests import ResyncRequest
 from kubesync.domain.errors import KubesyncError, NotMasterError
@@ -24,6 +24,8 @@ from kubesync.session.ledger import unpaused
 from kubesync.session.listing import LIST_SECONDS, LOOK_SECONDS, ResyncError, check_time
 from kubesync.session.master import Master
 from kubesync.session.resync_report import with_counts, within_limits
+
+_WALKS: Final = 2
 
 
 class Resync:
@@ -90,14 +92,12 @@ class Resync:
             self._errors.setdefault(name, str(error))
 
     def _compare_with_zone(self, zone_id: str, clusters: Sequence[ClusterResync]) -> None:
-        pool = self._master.pool
-        assert pool is not None
         going_on = [cluster for cluster in clusters if cluster.name not in self._errors]
         if not going_on:
             return
         try:
             check_time(self._master)
-            self._wait(zone_id, pool.between_batches(zone_id, lambda: self._walk(zone_id, going_on)))
+            self._compare(zone_id, going_on)
         except NotMasterError:
             raise
         except ResyncError as error:
@@ -105,6 +105,45 @@ class Resync:
         except KubesyncError as error:
             said = f"zone {zone_id} could not be compared: {error}"
             self._errors |= {c.name: said for c in going_on if c.name not in self._errors}
+
+    def _compare(self, zone_id: str, clusters: Sequence[ClusterResync]) -> None:
+        """Read and walk here, while batches go on; only what looks wrong is looked at between two of them.
+
+        Once more for keys that were written meanwhile: each time they are fewer.
+        """
+        self._between_batches(zone_id, self._go_on)  # it is settled, and may be written
+        for cluster in clusters:
+            with self._reported(cluster.name):
+                cluster.know(zone_id)
+        walks = _WALKS
+        while going_on := [cluster for cluster in clusters if cluster.name not in self._errors]:
+            standing = self._walk(zone_id)
+            for cluster in going_on:
+                self._look(zone_id, cluster, cluster.looks(zone_id, standing))
+            walks -= 1
+            clusters = [cluster for cluster in going_on if cluster.moved]
+            if not walks:
+                break
+            for cluster in clusters:
+                with self._reported(cluster.name):
+                    cluster.know_moved(zone_id)
+        for cluster in clusters:
+            self._look(zone_id, cluster, cluster.last_looks(zone_id))
+
+    def _look(self, zone_id: str, cluster: ClusterResync, jobs: Iterator[Callable[[], None]]) -> None:
+        for job in jobs:
+            with self._reported(cluster.name):
+                self._between_batches(zone_id, job)
+            if cluster.name in self._errors:
+                return
+
+    def _between_batches(self, zone_id: str, job: Callable[[], None]) -> None:
+        def unless_over() -> None:
+            self._go_on()
+            job()
+
+        assert self._master.pool is not None
+        self._wait(zone_id, self._master.pool.between_batches(zone_id, unless_over))
 
     def _wait(self, zone_id: str, compared: Future[None]) -> None:
         clock = self._master.parts.clock
@@ -120,16 +159,12 @@ class Resync:
                 raise ResyncError(f"zone {zone_id} could not be compared in time")
         compared.result()
 
-    def _walk(self, zone_id: str, clusters: Sequence[ClusterResync]) -> None:
-        """Runs in the zone's own thread, between two batches."""
+    def _walk(self, zone_id: str) -> dict[RecordKey, RecordSet]:
         standing: dict[RecordKey, RecordSet] = {}
-        self._go_on()
         for key, record_set in self._master.parts.zones.walk(zone_id):
             self._go_on()
             standing[key] = record_set
-        for cluster in clusters:
-            with self._reported(cluster.name):
-                cluster.compare_with_zone(zone_id, standing)
+        return standing
 
     def _go_on(self) -> None:
         check_time(self._master)

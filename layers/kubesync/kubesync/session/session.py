@@ -129,6 +129,8 @@ class Session:
         master.ending = lambda: self._code is not None
         try:
             master.deadline = deadline
+            if recovery is not None or resync is not None:
+                master.transactor.until_monotonic = deadline  # they write in this thread, which has to end the session
             left = self._keeper.to_settle(before)
             master.take_over(clean=left is not None, unsettled=left or (), hold_zones=recovery is not None)
             self.on_beat(master.so_far())
@@ -184,7 +186,7 @@ class Session:
             if remaining() < self._settings.drain_margin_seconds + _RELEASE_SECONDS:
                 self.stop(ErrorCode.WORKER_EXITING, "the invocation's time ran down")
                 break
-            if self._control_due or now >= next_control:
+            if self._control_due or now >= min(next_control, control.again_at):
                 self._control_due = False
                 next_control = now + every
                 try:

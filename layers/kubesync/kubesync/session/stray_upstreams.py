@@ -20,6 +20,7 @@ from kubesync.session.master import Master
 from kubesync.session.transactor import StaleStateError
 
 _PARTS_OF_KEY: Final = 3
+_LOOK_SECONDS: Final = 0.2
 
 
 def remove_strays(master: Master, cluster: str, check: Callable[[], None]) -> int:
@@ -34,14 +35,17 @@ def remove_strays(master: Master, cluster: str, check: Callable[[], None]) -> in
     for stored in master.tables.upstreams.read_all([cluster]):
         check()
         if not stored.deleted and stored.upstream not in known:
-            removed += _remove(master, cluster, stored)
+            removed += _remove(master, cluster, stored, check)
     return removed
 
 
-def _remove(master: Master, cluster: str, stored: StoredUpstream) -> bool:
+def _remove(master: Master, cluster: str, stored: StoredUpstream, check: Callable[[], None]) -> bool:
     ledger, transactor, now = master.ledgers[cluster], master.transactor, master.parts.clock.epoch()
     key = ServiceKey(*stored.upstream.split("/")[:_PARTS_OF_KEY])
-    with ledger.lock:
+    # A session that was started for the resync does this in its own thread, which has a deadline.
+    while not ledger.lock.acquire(timeout=_LOOK_SECONDS):
+        check()
+    try:
         if stored.upstream in ledger.states([key])[key].upstreams:
             return False  # it has come back since the keys were read
         token = transactor.token()
@@ -53,9 +57,11 @@ def _remove(master: Master, cluster: str, stored: StoredUpstream) -> bool:
             master.audit.changes(cluster, [what], transactor.epoch, now, token),
         ]
         try:
-            transactor.run([cluster], actions, token)
+            transactor.run([cluster], actions, token, until_monotonic=master.deadline)
         except StaleStateError:
             return False  # written meanwhile: not a stray
         finally:
             master.tables.named.written(actions)
+    finally:
+        ledger.lock.release()
     return True

@@ -74,11 +74,14 @@ class Transactor:
         """Raise NotMasterError as soon as the lease may be another's."""
         self._may_write()
 
-    def run(self, clusters: Iterable[str], actions: Sequence[Action], token: str) -> None:
+    def run(
+        self, clusters: Iterable[str], actions: Sequence[Action], token: str, *, until_monotonic: float = math.inf
+    ) -> None:
         """Write all of it or nothing.
 
         Args:
             clusters: whose fences are checked; none: the shard's, for what belongs to a zone and shard.
+            until_monotonic: try no longer, also where the session has time left.
 
         A lost answer is judged by a Put that carries ``token`` in its ``tx`` attribute, or by the audit item (whose key holds
         it). Without either, a repeat that is refused counts as stale: the caller reads and finds it done.
@@ -86,7 +89,7 @@ class Transactor:
         Raises:
             NotMasterError: a fence or the lease is another master's: stop.
             StaleStateError: a condition failed: plan again.
-            StoreBusyError: it is not written, and the session has no time left to go on trying.
+            StoreBusyError: it is not written, and there is no time left to go on trying.
         """
         checks: list[Action] = [fence_check(cluster, self.epoch) for cluster in sorted(set(clusters))]
         if not checks:
@@ -97,7 +100,7 @@ class Transactor:
         self.sent += 1
         while True:
             try:
-                with self._alone(checks):
+                with self._alone(checks, until_monotonic):
                     self._may_write()
                     self._store.transact(whole, token)
             except TransactionRefusedError as refused:
@@ -116,7 +119,7 @@ class Transactor:
             else:
                 return
             self.repeated += 1
-            if self._clock.monotonic() + delay > self.until_monotonic:
+            if self._clock.monotonic() + delay > min(self.until_monotonic, until_monotonic):
                 raise StoreBusyError("DynamoDB is busy, and the session has to end")
             self._clock.sleep(delay * (0.5 + random.random()))  # noqa: S311 - jitter
             delay = min(delay * 2, _BACKOFF_CAP_SECONDS)
@@ -136,14 +139,14 @@ class Transactor:
             raise NotMasterError("another master has fenced this one out") from refused
 
     @contextmanager
-    def _alone(self, checks: Iterable[Action]) -> Iterator[None]:
+    def _alone(self, checks: Iterable[Action], until_monotonic: float = math.inf) -> Iterator[None]:
         """Let no other transaction of this process check these fences meanwhile."""
         with ExitStack() as held:
             for fence in sorted((check.key for check in checks), key=lambda key: f"{key.partition}/{key.sort}"):
                 lock = self._fences.setdefault(fence, FairLock())
                 # Not for ever: the one before may hang, and the session's end is set while others wait.
                 while not lock.acquire(timeout=_LOOK_SECONDS):
-                    if self._clock.monotonic() > self.until_monotonic:
+                    if self._clock.monotonic() > min(self.until_monotonic, until_monotonic):
                         raise StoreBusyError("DynamoDB is busy, and the session has to end")
                 held.callback(lock.release)
             yield
