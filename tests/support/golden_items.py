@@ -23,6 +23,7 @@ from kubesync.aws.fences import fence_key, raise_fences, shard_fence_key
 from kubesync.aws.inflight import Inflight, InflightTable
 from kubesync.aws.lease import LeaseTable, held_check
 from kubesync.aws.listeners import Basis, Checkpoint, ListenerTable
+from kubesync.aws.named_upstreams import NamedUpstreamTable, Registration
 from kubesync.aws.resync_requests import RequestTable
 from kubesync.aws.state import StateTable
 from kubesync.aws.state_codec import SCHEMA
@@ -32,6 +33,7 @@ from kubesync.aws.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.aws.zone_problems import ZoneProblemTable
 from kubesync.domain.batches import Unit
 from kubesync.domain.errors import ErrorCode
+from kubesync.domain.named_upstreams import Member, NamedOf, NamedUpstream, named_key, parse_service, parse_static
 from kubesync.domain.objects import (
     Endpoint,
     EndpointGroup,
@@ -119,6 +121,15 @@ CHANGE: Final = RecordChange(
     RecordKey("Z1", NAME.name, "A"), RecordSet(60, ("10.0.0.9",)), RecordSet(30, ("10.0.0.1",))
 )
 NODES: Final = (Node("10.1.0.1", 8080, True, node="node-1", zone="eu-west-1a", hostname="web-0", pod="web-0"),)
+SHOP: Final = NamedUpstream(
+    "shop",
+    (Member(parse_service("prod/shop/web/80"), 3), Member(parse_static("[2001:db8::1]:80"), backup=True)),
+)
+MAIN: Final = NamedUpstream("main", (Member(NamedOf("shop")),))
+NAMED_NODES: Final = (
+    Node("10.1.0.1", 8080, True, weight=3),
+    Node("2001:db8::1", 80, True, backup=True),
+)
 CHECKPOINT: Final = Checkpoint(1300, 1, Basis(1, "https://prod.test:6443", 2), 1, NOW)
 
 
@@ -132,6 +143,10 @@ def write_everything(store: Store) -> None:
     lease.signal()
     lease.release(mine, clean=True, at_ms=1_800_000_840_000, unsettled=["Z2"])
     ClusterTable(store).put(CONFIG)
+    named = NamedUpstreamTable(store)
+    for upstream in (SHOP, MAIN):
+        named.put(Registration(upstream, "0"), named.read())
+    named.hold("main", "edge-proxies", named.read())
     ZoneAccessTable(store).put("Z1", ZoneAccess("arn:aws:iam::222222222222:role/dns", "shared-dns"))
     actions: list[Action] = []
     table = StateTable(store)
@@ -145,6 +160,7 @@ def write_everything(store: Store) -> None:
     tombstone = Part("uid-9", 1238, 1, None, deleted=True)
     gone = KeyState(OLD, parts={PartId(Resource.SERVICES, "old"): tombstone}, opened=OpenMark())
     actions += table.put(KeyState(OLD), gone, "tx-1")[1]
+    actions.append(named.mark("0", "prod/shop/web/80/TCP", 7))
     actions += [table.mark_heir(API, NAME), table.remember_slice("prod", "shop", "web-abcde", "web")]
     actions += ClaimTable.gain(NAME, WEB)
     actions += ClaimTable.gain(WEIGHTED, API)
@@ -162,6 +178,7 @@ def write_everything(store: Store) -> None:
     actions += InflightTable(store, "0").put("Z1", None, batch, "tx-1")[1]
     actions += InflightTable(store, "0").put("Z2", None, Inflight("", 1, ()), "tx-1")[1]
     actions += UpstreamTable.put("prod/shop/web/80/TCP", None, NODES, NOW)[1]
+    actions += UpstreamTable.put(named_key("shop"), None, NAMED_NODES, NOW)[1]
     actions += UpstreamTable.remove("prod/shop/old/80/TCP", None, NOW)
     audit = AuditTable(store, "session-1")
     entry = Entry(

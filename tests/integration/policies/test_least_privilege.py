@@ -42,8 +42,9 @@ from support.stack import TOKEN, Stack, a_stack
 from support.store_faults import StoreFaults
 from support.sts import StsStandIn
 
-# What Lambda does with a function's role by itself: its X-Ray daemon too, where traces are asked for.
+# What Lambda does with a function's role by itself: its X-Ray daemon too, where traces are asked for; subnets in a VPC.
 LAMBDAS_OWN: Final = {
+    ("ec2:DescribeSubnets", "*"),
     ("sqs:SendMessage", "DeadLetters.Arn"),
     ("xray:PutTelemetryRecords", "*"),
     ("xray:PutTraceSegments", "*"),

@@ -13,6 +13,7 @@ from kubesync.aws.fences import fence_key, shard_fence_key
 from kubesync.aws.inflight import InflightTable
 from kubesync.aws.lease import LeaseTable
 from kubesync.aws.listeners import ListenerTable
+from kubesync.aws.named_upstreams import NamedUpstreamTable, Registration, Registry
 from kubesync.aws.resync_requests import RequestTable, ResyncRequest
 from kubesync.aws.schema_guard import SchemaGuard
 from kubesync.aws.state import StateTable
@@ -30,9 +31,11 @@ from support.golden_items import (
     CHECKPOINT,
     CONFIG,
     DIRECTORY,
+    MAIN,
     NAME,
     NOW,
     OLD,
+    SHOP,
     WEB,
     WEIGHTED,
     a_web_state,
@@ -131,14 +134,31 @@ def test_what_was_in_flight_is_read(store: Store) -> None:
     assert (found.batch, found.epoch, found.version, len(found.units)) == ("batch-1", 1, 1, 80)
     assert found.slices > 1
     assert {unit.changes for unit in found.units} == {(CHANGE,)}
+    # What tells a table that was restored from a backup: a journal that it cannot know.
+    assert [(found.journal_epoch, found.knows(1), found.knows(2))] == [(1, True, False)]
+    assert [zone.journal_epoch for zone in (table.read("Z2"),) if zone is not None] == [1]
 
 
 def test_upstreams_are_read(store: Store) -> None:
-    live, removed = sorted(UpstreamTable(store).read_all(), key=lambda stored: stored.deleted)
+    named, live, removed = sorted(UpstreamTable(store).read_all(), key=lambda each: (each.deleted, each.upstream))
     assert (live.upstream, live.version, live.whole) == ("prod/shop/web/80/TCP", 1, True)
     node = {"ip": "10.1.0.1", "port": 8080, "ready": True, "node": "node-1", "zone": "eu-west-1a"}
     assert [dict(each) for each in live.nodes] == [{**node, "hostname": "web-0", "pod": "web-0"}]
     assert (removed.upstream, removed.deleted, removed.nodes) == ("prod/shop/old/80/TCP", True, ())
+    assert (named.upstream, named.version, named.whole) == ("named/shop", 1, True)
+    assert [dict(each) for each in named.nodes] == [
+        {"ip": "10.1.0.1", "port": 8080, "ready": True, "weight": 3},
+        {"ip": "2001:db8::1", "port": 80, "ready": True, "backup": True},
+    ]
+
+
+def test_named_upstreams_their_holders_and_notes_are_read(store: Store) -> None:
+    table = NamedUpstreamTable(store)
+    registry = table.read()
+    assert registry == Registry(
+        3, {"shop": Registration(SHOP, "0"), "main": Registration(MAIN, "0", ("edge-proxies",))}, frozenset()
+    )
+    assert table.marks("0") == {"named/main": 2, "named/shop": 1, "prod/shop/web/80/TCP": 7}
 
 
 def test_requests_and_answers_are_read(store: Store) -> None:

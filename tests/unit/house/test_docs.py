@@ -116,6 +116,27 @@ def test_cost_page_shows_what_its_formula_gives() -> None:
         assert [f"{value:.2f}" for value in [*dollars.values(), sum(dollars.values())]] == shown.split(" | ")
 
 
+def test_cost_page_reckons_with_what_the_bench_measured() -> None:
+    measured = dict(re.findall(r"^\| DynamoDB units of a (.+?) \| (.+?) \|", _benchmarks(), re.MULTILINE))
+    names: dict[str, Any] = {}
+    page = (ROOT / "docs/cost.md").read_text()
+    exec(compile(page.partition("```python\n")[2].partition("```")[0], "cost.md", "exec"), names)
+
+    def of(what: str) -> list[float]:
+        (found,) = [text for title, text in measured.items() if title.startswith(what)]
+        return [float(number) for number in re.findall(r"\d+(?:\.\d+)?", found)]
+
+    # Writes and reads; the bench rounds to tenths, the page to units.
+    assert of("quiet session") == [*names["MINUTE"], names["RENEWALS"]]
+    alone_written, _, alone_read, _ = of("pod that comes")
+    assert (alone_written, alone_read) == names["POD"]
+    assert tuple(map(round, of("Service with two pods"))) == names["SERVICE"]
+
+
+def _benchmarks() -> str:
+    return (ROOT / "docs/benchmarks.md").read_text()
+
+
 def test_cost_page_counts_the_alarms_of_the_template() -> None:
     alarms = [entry for entry in read_template()["Resources"].values() if entry["Type"] == "AWS::CloudWatch::Alarm"]
 

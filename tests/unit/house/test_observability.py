@@ -36,6 +36,7 @@ def emitted(capsys: pytest.CaptureFixture[str]) -> set[Metric]:
             listeners=listeners,
             lag={"p50": 1.0, "p99": 1.0},
             hand_over_seconds=0.1,
+            named_upstreams={"registered": 1, "written": 1, "problem": ""},
         )
     )
     listeners[0].ended = "ERR_MAX_RUNTIME"
@@ -122,6 +123,7 @@ def test_alarms_are_those_that_were_promised() -> None:
         "TlsAlarm": "ListenerErrors",
         "ZoneBlockedAlarm": "ZonesBlocked",
         "HeldDeletionsAlarm": "HeldDeletions",
+        "NamedUpstreamsAlarm": "NamedUpstreamsStuck",
         "DeadLettersAlarm": "ApproximateNumberOfMessagesVisible",
         "SessionFailedAlarm": "Errors",
     }

@@ -237,7 +237,7 @@ def test_no_policy_allows_a_wildcard(template: dict[str, Any]) -> None:
     assert len(allowed) > 20
     for statement in allowed:
         assert "*" not in str(statement["Action"]), statement
-        assert "*" not in str(statement["Resource"]) or statement["Sid"] == "Traces", statement
+        assert "*" not in str(statement["Resource"]) or statement["Sid"] in ("Traces", "Subnets"), statement
 
 
 def test_only_traces_are_on_every_resource_and_only_where_they_are_asked_for(template: dict[str, Any]) -> None:
@@ -250,3 +250,18 @@ def test_only_traces_are_on_every_resource_and_only_where_they_are_asked_for(tem
         condition, statement, otherwise = traces["Fn::If"]
         assert (condition, otherwise) == ("HasTracing", {"Ref": "AWS::NoValue"})
         assert statement["Action"] == ["xray:PutTelemetryRecords", "xray:PutTraceSegments"]
+
+
+def test_lambda_may_look_at_subnets_in_a_vpc_and_the_functions_code_may_not(template: dict[str, Any]) -> None:
+    for name in ("WatchRole", "ResyncRole"):
+        properties = template["Resources"][name]["Properties"]
+        (policy,) = properties["Policies"]
+        in_vpc = [each["Fn::If"] for each in policy["PolicyDocument"]["Statement"] if "HasVpc" in str(each)]
+        assert [(condition, otherwise) for condition, _, otherwise in in_vpc] == [
+            ("HasVpc", {"Ref": "AWS::NoValue"})
+        ] * 2
+        looking, refused = (statement for _, statement, _ in in_vpc)
+        # AWSLambdaVPCAccessExecutionRole has had it since January 2024, and logs of all groups besides.
+        assert (looking["Effect"], looking["Action"]) == ("Allow", "ec2:DescribeSubnets")
+        assert (refused["Effect"], refused["Action"]) == ("Deny", "ec2:*")
+        assert [each["Fn::If"][0] for each in properties["ManagedPolicyArns"]] == ["HasVpc"]
