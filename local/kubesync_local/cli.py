@@ -16,7 +16,7 @@ try:  # Ctrl-C while Python still imports is an interruption as any other
     from kubesync.domain.errors import UsageError
     from kubesync_local.cli_guard import guarded
     from kubesync_local.cli_local import add_local_commands
-    from kubesync_local.cli_parser import OneLineParser, ShowVersion, count, days, moment, positive
+    from kubesync_local.cli_parser import OneLineParser, ShowVersion, count, days, moment, positive, refuse_empty
     from kubesync_local.cli_upstream import add_upstream_commands
 except KeyboardInterrupt:
     sys.stderr.write("kubesync: interrupted\n")
@@ -56,7 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    arguments, unknown = build_parser().parse_known_args(argv)
+    given = list(sys.argv[1:] if argv is None else argv)
+    refuse_empty(given)
+    arguments, unknown = build_parser().parse_known_args(given)
     if unknown:
         group = (
             "cluster " if arguments.command in ("add", "list", "show", "check", "remove", "disable", "enable") else ""
@@ -136,7 +138,8 @@ def _add_recover(commands: _Commands) -> None:
         "recover",
         help="after tables were lost or restored from a backup",
         description="Says what would be recovered; --apply does it: raises the epoch above what the journals in the zones "
-        "show, and takes record sets as ours that clusters want in exactly the form in which they stand.",
+        "show, and takes record sets as ours that clusters want in exactly the form in which they stand. The dry run is a "
+        "session too: it stands by for a master that ends soon, takes the lease, and gives it back.",
     )
     recover.add_argument("--cluster", metavar="NAME", default="", help="this cluster only (default: all)")
     recover.add_argument("--apply", action="store_true", help="do it (default: a dry run)")
@@ -197,7 +200,7 @@ def _add_cluster(commands: _Commands) -> None:
     _add_cluster_add(actions)
     _add_output(actions.add_parser("list", help="all registered clusters"))
     show = actions.add_parser("show", help="one cluster's configuration; secrets are never shown, they are not stored")
-    show.add_argument("name", metavar="NAME")
+    show.add_argument("name", metavar="NAME", help="as it was registered")
     _add_output(show)
     check = actions.add_parser(
         "check",
@@ -205,15 +208,15 @@ def _add_cluster(commands: _Commands) -> None:
         description="Tests everything that a cluster needs, from where this command runs and with its credentials: says in words "
         "what is wrong, and which error code a session would report. Writes nothing.",
     )
-    check.add_argument("name", metavar="NAME")
+    check.add_argument("name", metavar="NAME", help="as it was registered")
     _add_output(check)
     remove = actions.add_parser(
         "remove",
-        help="remove a cluster, and its outputs unless it was added with --on-delete retain",
+        help="remove a cluster, and its outputs unless it was added with --on-delete retain, or --retain says so",
         description="Marks a cluster as being deleted. The master removes its record sets and upstreams (or leaves them, "
-        "with --on-delete retain), then forgets it; without a master, the next session does.",
+        "with --retain, or where it was added with --on-delete retain), then forgets it; without a master, the next session does.",
     )
-    remove.add_argument("name", metavar="NAME")
+    remove.add_argument("name", metavar="NAME", help="as it was registered")
     remove.add_argument(
         "--retain",
         action="store_true",
@@ -224,11 +227,11 @@ def _add_cluster(commands: _Commands) -> None:
         help="leave a cluster and its outputs as they are, until it is enabled again",
         description="Ends the watches of a cluster. Nothing that it has led to is changed or deleted, in no zone and no table.",
     )
-    disable.add_argument("name", metavar="NAME")
+    disable.add_argument("name", metavar="NAME", help="as it was registered")
     enable = actions.add_parser(
         "enable", help="watch a disabled cluster again: it is listed, and every difference mended"
     )
-    enable.add_argument("name", metavar="NAME")
+    enable.add_argument("name", metavar="NAME", help="as it was registered")
 
 
 def _add_scope(add: argparse.ArgumentParser) -> None:

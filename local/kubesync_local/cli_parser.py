@@ -6,6 +6,7 @@ import argparse
 import difflib
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -56,6 +57,21 @@ class ShowVersion(argparse.Action):
             version = "of a checkout that was not installed"
         sys.stdout.write(f"kubesync {version}\n")
         parser.exit()
+
+
+def refuse_empty(arguments: Sequence[str]) -> None:
+    """Nothing that a command takes may be empty: a variable that was not set in a script must not mean all clusters.
+
+    Raises:
+        UsageError: one is; it is named by its option where it has one.
+    """
+    for before, argument in zip(("", *arguments), arguments, strict=False):
+        option = before if not argument and before.startswith("--") else argument.removesuffix("=")
+        if argument and not (argument.startswith("--") and argument.endswith("=") and argument.count("=") == 1):
+            continue
+        if option.startswith("--"):
+            raise UsageError(f"{option} is empty: give it a value, or leave it out")
+        raise UsageError("an argument is empty: give it a value")
 
 
 def positive(text: str) -> float:

@@ -22,20 +22,20 @@ def add_upstream_commands(commands: _Commands, add_output: Callable[[argparse.Ar
     _add_add(actions)
     add_output(actions.add_parser("list", help="all named upstreams"))
     show = actions.add_parser("show", help="one named upstream: its members, what each contributes, and what is wrong")
-    show.add_argument("name", metavar="NAME")
+    show.add_argument("name", metavar="NAME", help="as it was registered")
     add_output(show)
     remove = actions.add_parser(
         "remove",
         help="remove a named upstream that nothing refers to",
         description="Refused while another named upstream includes it, or somebody holds it.",
     )
-    remove.add_argument("name", metavar="NAME")
+    remove.add_argument("name", metavar="NAME", help="as it was registered")
     for action, text in (
         ("hold", "note that somebody uses a named upstream: it cannot be removed until it is released"),
         ("release", "note that somebody uses a named upstream no more"),
     ):
         command = actions.add_parser(action, help=text)
-        command.add_argument("name", metavar="NAME")
+        command.add_argument("name", metavar="NAME", help="as it was registered")
         command.add_argument("--by", metavar="WHO", required=True, help="who: such as the name of a deployment")
 
 

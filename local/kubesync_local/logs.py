@@ -12,7 +12,7 @@ from typing import Final
 
 from kubesync.domain.errors import UsageError
 
-_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _OWN_FIELDS: Final = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {"message", "asctime", "taskName"}
 
 
@@ -34,8 +34,8 @@ def set_up_logs() -> None:
         UsageError: KUBESYNC_LOG_LEVEL is no level.
     """
     level = os.environ.get("KUBESYNC_LOG_LEVEL", "").upper() or "WARNING"
-    if level not in _LEVELS:
-        raise UsageError(f"KUBESYNC_LOG_LEVEL={level!r} is none of {', '.join(_LEVELS)}")
+    if level not in LEVELS:
+        raise UsageError(f"KUBESYNC_LOG_LEVEL={level!r} is none of {', '.join(LEVELS)}")
     # Modules make their loggers when they are imported, with the level that stands here.
     os.environ["POWERTOOLS_LOG_LEVEL"] = level
     root = logging.getLogger("kubesync")

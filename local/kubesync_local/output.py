@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
+
+from kubesync_local.folding import fold_styled
+from kubesync_local.tables import lines_of
 
 # A pipe has no width: wide enough that a program's lines are not broken for a screen that is not there.
 _PIPE_WIDTH: Final = 100_000
+_NARROWEST: Final = 40
 
 
 def new_console(*, stderr: bool = False) -> Console:
     """A console that shows text as it is: no markup, no emoji, nothing guessed."""
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() or os.environ.get("COLUMNS") else _PIPE_WIDTH
-    return Console(file=stream, markup=False, emoji=False, highlight=False, width=width)
+    return Console(file=stream, markup=False, emoji=False, highlight=False, width=_width(stream))
+
+
+def _width(stream: TextIO) -> int | None:
+    """Cells of a line; None: as wide as the terminal is at each moment. COLUMNS decides where it is set, as in a pipe."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isascii() and given.isdigit():
+        # rich would show nothing at all on a screen of no width.
+        return int(given) or shutil.get_terminal_size().columns
+    return None if stream.isatty() else _PIPE_WIDTH
 
 
 def print_json(document: object) -> None:
@@ -34,11 +46,13 @@ def print_line(text: str) -> None:
     sys.stdout.flush()
 
 
-def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], output: str, empty: str) -> None:
+def print_rows(
+    rows: Sequence[Mapping[str, Any]], columns: Sequence[str], output: str, empty: str, names: int = 1
+) -> None:
     """A list: a flat JSON array of whole rows, or a table of some of their columns.
 
     Args:
-        columns: fields shown in the table, in order.
+        columns: fields shown in the table, in order; the first ``names`` of them name a row.
         empty: what the table form says on standard error when there are no rows.
     """
     if output == "json":
@@ -46,18 +60,34 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], output
     elif not rows:
         remark(empty)
     else:
-        new_console().print(table(rows, columns))
+        print_table(rows, columns, names=names)
 
 
-def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], title: str | None = None) -> Table:
-    """Rows as a table; columns without any value are left out."""
-    shown = [column for column in columns if any(row.get(column) not in (None, "", []) for row in rows)]
-    made = Table(box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
-    for column in shown:
-        made.add_column(column.replace("_", " "), overflow="fold")
-    for row in rows:
-        made.add_row(*(_text(row.get(column)) for column in shown))
-    return made
+def print_table(
+    rows: Sequence[Mapping[str, Any]],
+    columns: Sequence[str],
+    title: str | None = None,
+    names: int = 1,
+    console: Console | None = None,
+) -> None:
+    """Rows for people, in a form that fits the screen; see ``tables``."""
+    console = console or new_console()
+    lines = lines_of(rows, columns, screen_width(console), names)
+    for line in [*([] if title is None else [Text(), Text(title, style="italic")]), *lines]:
+        console.print(line, soft_wrap=True)
+
+
+def print_folded(console: Console, text: Text, indent: int) -> None:
+    """Text of a person's answer, folded where a person would; all lines but the first are indented by so many cells."""
+    width = screen_width(console)
+    lines = [text] if width is None else fold_styled(text, width, width - indent)
+    for number, line in enumerate(lines):
+        console.print(Text(" " * indent).append_text(line) if number else line, soft_wrap=True)
+
+
+def screen_width(console: Console) -> int | None:
+    """Its cells in a line; None where nobody looks at a screen."""
+    return None if console.width >= _PIPE_WIDTH else max(_NARROWEST, console.width)
 
 
 def counted(number: int, what: str) -> str:
@@ -70,16 +100,3 @@ def remark(text: str) -> None:
     """A line for a person that is no part of the answer."""
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
-
-
-def _text(value: object) -> str:
-    match value:
-        case None:
-            return ""
-        case bool():
-            return "yes" if value else "no"
-        case list() | tuple():
-            return "\n".join(_text(each) for each in value)
-        case dict():
-            return json.dumps(value, ensure_ascii=False)
-    return str(value)

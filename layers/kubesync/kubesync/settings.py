@@ -18,6 +18,7 @@ _PREFIX = "KUBESYNC_"
 _NAMES_IN_WORDS = {
     "deployment": "1 to 24 lower-case letters, digits and hyphens, with no hyphen at either end",
     "shard": "1 to 8 lower-case letters and digits",
+    "table_prefix": "at most 244 letters, digits, dots, hyphens and underscores",
 }
 
 
@@ -28,7 +29,8 @@ class Settings(BaseModel):
 
     deployment: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,22}[a-z0-9])?$")] = "main"
     shard: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]{1,8}$")] = "0"
-    table_prefix: str = ""
+    # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CreateTable.html: at most 255 with the suffix
+    table_prefix: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{0,244}$")] = ""
 
     max_runtime_seconds: float = Field(default=840, gt=0, le=86_400)
     drain_margin_seconds: float = Field(default=15, gt=0)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from rich.text import Text
 
-from kubesync_local.output import new_console
+from kubesync_local.output import new_console, print_folded
 
 _STYLES: Final = {"record": "green", "refused": "bold red", "upstream": "cyan"}
 _BATCH_SHOWN: Final = 8
@@ -18,9 +18,9 @@ def show_changes(rows: Sequence[dict[str, Any]]) -> None:
     """Print them in the order given."""
     console = new_console()
     for row in rows:
-        console.print(_headline(row), soft_wrap=True)
+        print_folded(console, _headline(row), 4)
         for line in _details(row):
-            console.print(Text.assemble("    ", line), soft_wrap=True)
+            print_folded(console, Text.assemble("    ", line), 8)
 
 
 def _headline(row: dict[str, Any]) -> Text:

@@ -116,10 +116,13 @@ def _validated(fields: dict[str, Any]) -> ClusterConfig:
 
 
 def _listed(option: str, given: Sequence[str] | None) -> tuple[str, ...]:
-    """Names of ``NS,NS`` and of an option that is repeated, each once."""
-    found = dict.fromkeys(part.strip() for text in given or () for part in text.split(",") if part.strip())
+    """Names of ``NS,NS`` and of an option that is repeated, each of them once. Raises UsageError."""
+    found = [part.strip() for text in given or () for part in text.split(",") if part.strip()]
     if given and not found:
         raise UsageError(f"{option} is empty: give namespaces, such as shop,billing")
+    for name in found:
+        if found.count(name) > 1:
+            raise UsageError(f"{option} {name} is given twice: give each namespace once")
     return tuple(found)
 
 
@@ -149,6 +152,12 @@ def _check_combination(arguments: argparse.Namespace) -> None:
     ):
         if arguments.kubeconfig and getattr(arguments, option):
             raise UsageError(f"--kubeconfig says it all: leave out --{option.replace('_', '-')}")
+    if arguments.server.lower().startswith("http://"):
+        for option in ("ca_file", "ca", "insecure_skip_tls_verify", "client_certificate", "client_key"):
+            if getattr(arguments, option):
+                raise UsageError(
+                    f"--{option.replace('_', '-')} is about TLS, which an http:// server lacks: leave it out"
+                )
     if arguments.ca_file and arguments.insecure_skip_tls_verify:
         raise UsageError("--ca-file and --insecure-skip-tls-verify exclude each other")
     if arguments.ca and (arguments.ca_file or arguments.insecure_skip_tls_verify):
@@ -250,6 +259,8 @@ def zones_given(given: Sequence[str]) -> dict[str, ZoneAccess | None]:
         access = parse_zone_access(role) if at_sign else None
         if zone_id in found and found[zone_id] != access:
             raise UsageError(f"--zone {zone_id} is given twice, with different roles")
+        if zone_id in found:
+            raise UsageError(f"--zone {zone_id} is given twice: give each hosted zone once")
         found[zone_id] = access
     return found
 

@@ -8,7 +8,7 @@ from typing import Any
 from kubesync.aws.clusters import ClusterConfig
 from kubesync.aws.zone_access import ZoneAccessTable
 from kubesync_local.commands.workplace import Workplace
-from kubesync_local.output import new_console, print_json, print_rows, table
+from kubesync_local.output import print_json, print_rows, print_table
 
 _COLUMNS = ("name", "server", "domain", "zones", "endpoints_source", "revision", "state")
 
@@ -48,7 +48,7 @@ def _show(shown: dict[str, Any], output: str) -> int:
         print_json(shown)
         return 0
     rows = [{"setting": name.replace("_", " "), "value": _value(value)} for name, value in shown.items()]
-    new_console().print(table([row for row in rows if row["value"] not in (None, "")], ("setting", "value")))
+    print_table([row for row in rows if row["value"] not in (None, "")], ("setting", "value"))
     return 0
 
 

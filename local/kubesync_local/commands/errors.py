@@ -8,11 +8,13 @@ from typing import Any
 
 from kubesync.aws.audit import AuditTable
 from kubesync.aws.listeners import ListenerErrors, ListenerTable
+from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource
 from kubesync_local.commands.workplace import Workplace
-from kubesync_local.output import new_console, print_json, remark, table
+from kubesync_local.output import print_json, print_table, remark
 
 _LISTENERS = ("cluster", "listener", "kind", "key", "message", "at", "count")
+_GOOD_ENDS = (ErrorCode.MAX_RUNTIME.key, ErrorCode.NOT_MASTER.key)
 _HISTORY = ("at", "kind", "cluster", "listener", "key", "message", "session")
 
 
@@ -38,11 +40,12 @@ def run(arguments: argparse.Namespace) -> int:
     if not now and not past:
         remark("no errors; sessions are listed only where they never held the lease")
         return 0
-    console = new_console()
+    if not any(row["key"] not in _GOOD_ENDS for row in (*now, *past)):
+        remark("no errors: this is how listeners and sessions ended")
     if now:
-        console.print(table(now, _LISTENERS, "listeners"))
+        print_table(now, _LISTENERS, "listeners", names=3)
     if past:
-        console.print(table(past, _HISTORY, "history, newest first"))
+        print_table(past, _HISTORY, "history, newest first", names=4)
     return 0
 
 

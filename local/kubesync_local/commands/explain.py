@@ -15,7 +15,7 @@ from kubesync.aws.upstreams import UpstreamTable
 from kubesync.aws.zone_problems import ZoneProblemTable
 from kubesync.aws.zones import ZoneClient
 from kubesync.domain.desired import Desired, desired
-from kubesync.domain.errors import UsageError, ZoneError
+from kubesync.domain.errors import KubesyncError, UsageError, ZoneError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.records import RecordKey, RecordSet
 from kubesync.domain.state import KeyState, Name, names_of
@@ -31,6 +31,10 @@ from kubesync_local.output import print_json
 _NAMES_READ: Final = 30
 
 
+class NothingSeenError(KubesyncError):
+    """No session has listed the cluster: there is nothing to explain. One line that says what to do."""
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Gather and show it."""
     key = parse_service_key(arguments.service)
@@ -39,6 +43,11 @@ def run(arguments: argparse.Namespace) -> int:
     states = StateTable(work.store)
     state = states.load([key])[key]
     if state == KeyState(key):
+        if not ListenerTable(work.store).checkpoints(config.name):
+            raise NothingSeenError(
+                f"nothing has been seen of cluster {config.name} yet: no session has listed it. `kubesync session` runs one, "
+                f"`kubesync cluster check {config.name}` tests what it needs"
+            )
         raise UsageError(_unknown(key, config, states))
     found = document(gather(state, config, work))
     if arguments.output == "json":
@@ -60,7 +69,8 @@ def gather(state: KeyState, config: ClusterConfig, work: Workplace) -> Evidence:
     queues = {name: [waiter for waiter, _ in claims.waiters(name)] for name, claim in owned.items() if claim.waiting}
     standing, unread = standing_at(work.application.zones(), names)
     upstreams = UpstreamTable(work.store)
-    problems = {each.zone_id: each.problem for each in ZoneProblemTable(work.store, config.shard, "").current()}
+    of_zones = ZoneProblemTable(work.store, config.shard, "")
+    problems = {each.zone_id: each.problem for each in of_zones.current()}
     return Evidence(
         config=config,
         state=state,
@@ -76,6 +86,7 @@ def gather(state: KeyState, config: ClusterConfig, work: Workplace) -> Evidence:
             turns=_turns(state, owned, queues),
             running=bool(lease.holder) and not lease.free(int(now * 1000)),
             paused=config.paused,
+            looked_at=of_zones.looks(),
         ),
     )
 
@@ -123,8 +134,6 @@ def _unknown(key: ServiceKey, config: ClusterConfig, states: StateTable) -> str:
         return f"namespace {key.namespace} is not watched: cluster {config.name} was registered with {which}"
     known = {str(state.key) for state in states.load_all(key.cluster)}
     close = difflib.get_close_matches(str(key), known, n=1)
-    if not known:
-        return f"nothing is known of cluster {key.cluster} yet: has a session run? See `kubesync status`"
     return f"kubesync knows no Service {key}" + (
         f", did you mean {close[0]}?" if close else ": it was never seen there"
     )

@@ -42,12 +42,13 @@ def document(found: Evidence) -> dict[str, Any]:
     """Everything about the key."""
     state, service = found.state, found.state.service
     mark = state.opened
+    retry_at = state.tried_next(found.around.looked_at)
     return {
         "service": str(state.key),
         "type": service.type if service is not None else None,
         "state": "open" if mark is not None else "closed",
         "attempts": mark.attempts if mark is not None else 0,
-        "retry_at": timestamp(mark.retry_at) if mark is not None and mark.retry_at else None,
+        "retry_at": timestamp(retry_at) if retry_at else None,
         "cause": mark.cause or None if mark is not None else None,
         "objects": [_object(part_id, part) for part_id, part in sorted(state.parts.items())],
         "ttl": _ttl(service, found.config) if service is not None else None,

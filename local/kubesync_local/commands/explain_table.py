@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from rich.console import Console, RenderableType
-from rich.padding import Padding
-from rich.table import Table
+from rich.console import Console
 from rich.text import Text
 
-from kubesync_local.output import counted, new_console
+from kubesync_local.output import counted, new_console, print_folded
 
 _STYLES: Final = {"closed": "green", "conflict": "bold red", "blocked": "bold red", "drifted": "bold red"}
 _VALUES_SHOWN: Final = 6
 _WAITING_SHOWN: Final = 3
+_LABELS: Final = 9
 
 
 def show_explanation(found: dict[str, Any]) -> None:
@@ -43,8 +42,9 @@ def _show_service(console: Console, found: dict[str, Any]) -> None:
         counted(len(found["upstreams"]), "upstream"),
         counted(len(found["problems"]), "problem"),
     ]
-    console.print(Text.assemble((found["service"], "bold"), kind, "  ", state, f"  {', '.join(parts)}"), soft_wrap=True)
-    rows: list[tuple[str, RenderableType]] = []
+    head = Text.assemble((found["service"], "bold"), kind, "  ", state, f"  {', '.join(parts)}")
+    print_folded(console, head, 2)
+    rows: list[tuple[str, Text]] = []
     if found["objects"]:
         rows.append(("seen", Text(", ".join(_object(each) for each in found["objects"]))))
     if found["ttl"]:
@@ -57,7 +57,7 @@ def _show_service(console: Console, found: dict[str, Any]) -> None:
             rows.append(("zone", Text(f"{zone['zone']}: {zone['problem']} ({zone['code']})", style="red")))
         if zone["unread"]:
             rows.append(("zone", Text(f"{zone['zone']} cannot be read: {zone['unread']}", style="red")))
-    console.print(_grid(rows))
+    _show_rows(console, rows)
 
 
 def _object(each: dict[str, Any]) -> str:
@@ -65,19 +65,17 @@ def _object(each: dict[str, Any]) -> str:
     return f"{each['object']}@{each['resource_version']}{word}"
 
 
-def _block(
-    console: Console, title: str, place: str, found: dict[str, Any], rows: Iterator[tuple[str, RenderableType]]
-) -> None:
+def _block(console: Console, title: str, place: str, found: dict[str, Any], rows: Iterator[tuple[str, Text]]) -> None:
     style = _STYLES.get(found["state"], "yellow")
     console.print()
     head = Text.assemble(("● ", style), (title, "bold"), f"  {place}" if place else "", "  ", (found["state"], style))
-    console.print(head, soft_wrap=True)
+    print_folded(console, head, 2)
     then = Text(found["next"] + (f" ({found['retry_at']})" if found["retry_at"] else ""))
     reason = [("reason", Text(found["reason"], style=style))] if found["reason"] else []
-    console.print(_grid([*rows, *reason, ("next", then)]))
+    _show_rows(console, [*rows, *reason, ("next", then)])
 
 
-def _of_record(record: dict[str, Any]) -> Iterator[tuple[str, RenderableType]]:
+def _of_record(record: dict[str, Any]) -> Iterator[tuple[str, Text]]:
     for origin in record["origins"]:
         yield "by", Text.assemble(origin["rule"], (" ← ", "dim"), origin["source"])
     same = record["wanted"] == record["stands"]
@@ -111,7 +109,7 @@ def _value(value: dict[str, Any] | None, nothing: str) -> Text:
     return text.append(f"  {', '.join(details)}", style="dim") if details else text
 
 
-def _of_upstream(upstream: dict[str, Any]) -> Iterator[tuple[str, RenderableType]]:
+def _of_upstream(upstream: dict[str, Any]) -> Iterator[tuple[str, Text]]:
     if upstream["origin"]:
         yield "by", Text(upstream["origin"])
     for side in ("wanted", "stands"):
@@ -132,16 +130,13 @@ def _show_problems(console: Console, found: dict[str, Any]) -> None:
     console.print(Text("What is wrong", style="bold"))
     for problem in found["problems"]:
         subject = f"{problem['subject']}: " if problem["subject"] else ""
-        text = Text(f"{subject}{problem['message']}")
-        if problem["advice"]:
-            text.append(f"\n→ {problem['advice']}", style="dim")
-        console.print(_grid([(problem["code"], text)], style="red"))
+        rows = [(problem["code"], Text(f"{subject}{problem['message']}"))]
+        rows += [("", Text(f"→ {problem['advice']}", style="dim"))] if problem["advice"] else []
+        _show_rows(console, rows, style="red")
 
 
-def _grid(rows: list[tuple[str, RenderableType]], style: str = "dim") -> RenderableType:
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(style=style, no_wrap=True, min_width=9)
-    grid.add_column(overflow="fold")
+def _show_rows(console: Console, rows: list[tuple[str, Text]], style: str = "dim") -> None:
+    labels = max((len(label) for label, _ in rows), default=0)
+    column = max(_LABELS, labels) + 4
     for label, content in rows:
-        grid.add_row(label, content)
-    return Padding(grid, (0, 0, 0, 2), expand=False)
+        print_folded(console, Text("  ").append(f"{label:{column - 2}}", style=style).append_text(content), column)

@@ -17,7 +17,8 @@ Of a record set, the first row that fits:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from kubesync.domain.plan import Policy, changes_of
 from kubesync.domain.records import RecordKey, RecordSet
@@ -46,6 +47,7 @@ class Surroundings:
         turns: for a name that the key waits for: who owns it, and whose turn this one is (1: the next).
         running: whether a master holds the lease.
         paused: whether the cluster is disabled.
+        looked_at: see ``KeyState.tried_next``.
     """
 
     policy: Policy
@@ -53,6 +55,7 @@ class Surroundings:
     turns: dict[Name, tuple[str, int]]
     running: bool
     paused: bool = False
+    looked_at: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +73,7 @@ class Sides:
 def of_record_set(key: RecordKey, sides: Sides, state: KeyState, around: Surroundings) -> Finding:
     """The first row of the table that fits."""
     name = Name.of(key)
-    mark = state.opened
-    retry_at = mark.retry_at if mark is not None else 0.0
+    retry_at = state.tried_next(around.looked_at)
     if name in state.conflicts:
         return Finding("conflict", "Conflict", "a person has to decide; it is looked at again", retry_at)
     if name in around.turns and sides.applied is None:

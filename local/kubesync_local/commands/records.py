@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
             row["service"],
         )
     )
-    print_rows(rows, _COLUMNS, arguments.output, "no records yet: is a session running? See `kubesync status`")
+    print_rows(rows, _COLUMNS, arguments.output, "no records yet: is a session running? See `kubesync status`", names=2)
     return 0
 
 

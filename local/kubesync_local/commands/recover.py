@@ -10,7 +10,7 @@ from kubesync.session.recovery import RecoveryRequest
 from kubesync_local.commands.ending import ended_by_signals
 from kubesync_local.commands.progress import ProgressLines
 from kubesync_local.commands.workplace import NO_CLUSTERS, Workplace
-from kubesync_local.output import new_console, print_json, remark, table
+from kubesync_local.output import print_json, print_table, remark
 
 _WHAT = {
     "claimed": "stands as wanted: taken as ours",
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output == "json":
         print_json(found)
     elif rows := _rows(found):
-        new_console().print(table(rows, ("cluster", "what", "name", "type", "stands", "wanted", "service")))
+        print_table(rows, ("name", "type", "what", "stands", "wanted", "service", "cluster"), names=2)
     return 1 if any("error" in cluster for cluster in found["clusters"]) else 0
 
 

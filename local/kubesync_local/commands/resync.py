@@ -11,7 +11,7 @@ from kubesync.session.session import Session
 from kubesync_local.commands.ending import ended_by_signals
 from kubesync_local.commands.progress import ProgressLines
 from kubesync_local.commands.workplace import NO_CLUSTERS, Workplace
-from kubesync_local.output import counted, new_console, print_json, remark, table
+from kubesync_local.output import counted, print_json, print_table, remark
 
 _PLURALS: Final = {
     "changes": "changes",
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output == "json":
         print_json(report)
     elif rows := _rows(report):
-        new_console().print(table(rows, ("cluster", "what", "from", "to")))
+        print_table(rows, ("cluster", "what", "from", "to"), names=2)
     return 1 if has_errors(report) else 0
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from rich.text import Text
 
 from kubesync_local.commands.listener_rows import for_people
-from kubesync_local.output import counted, new_console, remark, table
+from kubesync_local.output import counted, new_console, print_folded, print_table, remark
 
-_PROBLEMS_SHOWN = 50
+_PROBLEMS_SHOWN: Final = 50
+_LEASE: Final = {"never held": "was never held", "expired": "has expired"}
 
 
 def show_status(status: dict[str, Any]) -> None:
@@ -19,19 +20,31 @@ def show_status(status: dict[str, Any]) -> None:
     style = "green" if lease["state"] == "held" else "yellow"
     who = f" by session {lease['holder']}, epoch {lease['epoch']}" if lease["holder"] else ""
     until = f", until {lease['session_ends_at']}" if lease["state"] == "held" and lease["session_ends_at"] else ""
-    console.print(
-        Text.assemble(f"deployment {status['deployment']}: the lease is ", (lease["state"], style), who, until)
-    )
+    state = _LEASE.get(lease["state"], f"is {lease['state']}")
+    place = f"deployment {status['deployment']}, shard {status['shard']}"
+    print_folded(console, Text.assemble(f"{place}: the lease ", (state, style), who, until), 2)
     if not status["clusters"]:
         remark("no cluster is registered: see `kubesync cluster add --help`")
+    elif all(cluster["shard"] != status["shard"] for cluster in status["clusters"]):
+        others = ", ".join(sorted({cluster["shard"] for cluster in status["clusters"]}))
+        remark(
+            f"none of these clusters is of shard {status['shard']}, but of {others}: "
+            f"KUBESYNC_SHARD={status['clusters'][0]['shard']} shows the lease under which they are kept"
+        )
     for cluster in status["clusters"]:
-        _show_cluster(cluster)
+        _show_cluster(cluster, status["shard"])
     for zone in status["zones"]:
         if zone["problem"]:
-            console.print(Text(f"zone {zone['name']} ({zone['zone']}): {zone['problem']}", style="red"), soft_wrap=True)
+            print_folded(console, Text(f"zone {zone['name']} ({zone['zone']}): {zone['problem']}", style="red"), 2)
+    if waiting := status["named_upstreams_waiting"]:
+        text = f"named upstreams: {counted(waiting, 'change')} not composed yet; a master does it within seconds"
+        print_folded(console, Text(text, style="yellow"), 2)
+    if status["named_upstreams"]:
+        shown = status["named_upstreams"][:_PROBLEMS_SHOWN]
+        print_table(shown, ("name", "code", "subject", "message"), "problems of named upstreams")
 
 
-def _show_cluster(cluster: dict[str, Any]) -> None:
+def _show_cluster(cluster: dict[str, Any], own_shard: str) -> None:
     console = new_console()
     sizes = ", ".join(
         (
@@ -41,24 +54,26 @@ def _show_cluster(cluster: dict[str, Any]) -> None:
         )
     )
     console.print()
-    console.print(
-        Text.assemble((cluster["cluster"], "bold"), f"  {cluster['domain']}  {cluster['server']}  {cluster['state']}"),
-        soft_wrap=True,
+    head = Text.assemble(
+        (cluster["cluster"], "bold"), f"  {cluster['domain']}  {cluster['server']}  {cluster['state']}"
     )
+    if cluster["shard"] != own_shard:
+        head.append(f", shard {cluster['shard']}")
+    print_folded(console, head, 2)
     console.print(f"  {sizes}; {len(cluster['open'])} open, {counted(len(cluster['problems']), 'problem')}")
     for held in cluster["held"]:
         text = f"  {held['deletions']} deletions of {held['listener']} are held back; {held['release']}"
-        console.print(Text(f"{text} lets them through", style="yellow"), soft_wrap=True)
+        print_folded(console, Text(f"{text} lets them through", style="yellow"), 4)
     if cluster["listeners"]:
         rows = [for_people(each) for each in cluster["listeners"]]
-        console.print(table(rows, ("listener", "state", "checkpoint", "last_error", "ended")))
+        print_table(rows, ("listener", "state", "checkpoint", "last_error", "ended"))
     else:
         console.print("  not listened to yet")
     if cluster["open"]:
         columns = ("service", "attempts", "retry_at", "code", "reason")
-        console.print(table(cluster["open"][:_PROBLEMS_SHOWN], columns, "open"))
+        print_table(cluster["open"][:_PROBLEMS_SHOWN], columns, "open")
     if cluster["problems"]:
         shown = cluster["problems"][:_PROBLEMS_SHOWN]
-        console.print(table(shown, ("service", "code", "subject", "message"), "problems"))
+        print_table(shown, ("service", "code", "subject", "message"), "problems")
     if cluster["open"] or cluster["problems"]:
         console.print("  `kubesync explain SERVICE` says more of one; docs/reasons.md lists the codes", style="dim")

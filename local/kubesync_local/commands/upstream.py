@@ -15,7 +15,7 @@ from kubesync.domain.named_upstreams import NamedUpstream, named_key
 from kubesync_local.commands.upstream_document import NamedDocument
 from kubesync_local.commands.upstream_form import read_holder, read_members
 from kubesync_local.commands.workplace import Workplace
-from kubesync_local.output import counted, new_console, print_json, print_rows, remark, table
+from kubesync_local.output import counted, print_json, print_rows, print_table, remark
 
 _LIST: Final = ("name", "upstream", "members", "version", "nodes", "held_by", "included_in", "state")
 _MEMBERS: Final = ("member", "weight", "backup", "nodes", "ready", "reason")
@@ -97,7 +97,7 @@ def _show(arguments: argparse.Namespace, work: Workplace, named: NamedUpstreamTa
     rows = [{**member, "member": member.get("service") or member.get("upstream") or member["static"]}
             for member in document["members"]]  # fmt: skip
     title = f"{document['upstream']}, {document['state']}"
-    new_console().print(table(rows, _MEMBERS, title))
+    print_table(rows, _MEMBERS, title)
     for problem in document["problems"]:
         remark(f"{problem['reason']} {problem['subject']}: {problem['message']}")
     for text, who in (("held by", document["held_by"]), ("included in", document["included_in"])):

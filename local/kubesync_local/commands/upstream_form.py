@@ -31,6 +31,10 @@ def read_members(arguments: argparse.Namespace) -> tuple[Member, ...]:
 def read_member(option: str, text: str, parse: Callable[[str], Source]) -> Member:
     """``SOURCE[,weight=N][,backup]``. Raises UsageError."""
     source, *rest = _SEPARATOR.split(text)
+    names = [word.partition("=")[0] for word in rest]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"{option} {text!r}: {name} is given twice")
     weight, backup = 1, False
     for word in rest:
         name, equals, value = word.partition("=")

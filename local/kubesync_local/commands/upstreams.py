@@ -9,7 +9,7 @@ from kubesync.aws.upstreams import StoredUpstream, UpstreamTable
 from kubesync_local.commands.workplace import Workplace
 from kubesync_local.output import print_rows
 
-_COLUMNS = ("upstream", "version", "nodes", "updated_at")
+_COLUMNS = ("upstream", "version", "updated_at", "nodes")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from botocore.exceptions import BotoCoreError
 
@@ -51,8 +52,14 @@ class Workplace:
 
     @cached_property
     def store(self) -> Store:
-        """The tables."""
-        return self.application.store()
+        """The tables.
+
+        Raises:
+            UsageError: they are another deployment's.
+        """
+        store = self.application.store()
+        LeaseTable(store, self.settings.shard).check_owner(self.settings.deployment)
+        return store
 
     @cached_property
     def clusters(self) -> ClusterTable:
@@ -98,8 +105,16 @@ class Workplace:
 
 def _check_endpoints(environment: Mapping[str, str]) -> None:
     for name, value in sorted(environment.items()):
-        if name.startswith("AWS_ENDPOINT_URL") and value and not value.startswith(("http://", "https://")):
+        if name.startswith("AWS_ENDPOINT_URL") and value and not _is_address(value):
             raise UsageError(f"{name}={value!r} is no URL such as http://127.0.0.1:8000")
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _unknown(name: str, configs: Sequence[ClusterConfig]) -> UsageError:

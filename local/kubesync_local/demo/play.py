@@ -16,6 +16,7 @@ from kubesync_local.demo import expected
 from kubesync_local.demo.board import Board, SessionView
 from kubesync_local.demo.outside import Records, Upstreams, read_upstreams, read_zone
 from kubesync_local.demo.stack import DemoStack
+from kubesync_local.output import counted
 from kubesync_local.route53 import Call
 
 _POLL_SECONDS: Final = 0.1
@@ -147,8 +148,9 @@ class Play:
             view.windows += 1
             view.events += int(str(details["events"]))
             view.merged += int(str(details["merged"]))
+            changed = counted(int(str(details["changed"])), "key changed")
             listed = f", {details['listed']} listed" if details["listed"] else ""
-            text = f"{details['events']} events, {details['merged']} merged{listed}: {details['changed']} keys changed"
+            text = f"{details['events']} events, {details['merged']} merged{listed}: {changed}"
             self.board.say("window", text)
         elif what == "error":
             self.board.say("error", f"{details['key']} {details['message']}")

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from kubesync_local.demo.board import Board
 from kubesync_local.demo.outside import Records, Upstreams
+from kubesync_local.output import print_table
 
 if TYPE_CHECKING:
     from kubesync_local.demo.play import Outcome  # which brings moto along, and half a second
@@ -39,21 +38,17 @@ def _compare(found: Mapping[str, object], wanted: Mapping[str, object]) -> list[
 
 def show_tables(console: Console, outcome: Outcome, zone: str) -> None:
     """What was read from outside."""
+    records = [
+        {"name": name.removesuffix(f".{zone}"), "type": kind, "TTL": ttl, "values": list(values)}
+        for (name, kind), (ttl, values) in sorted(outcome.records.items(), key=_by_name)
+    ]
     title = f"hosted zone {zone}, as Route 53 lists it (names without .{zone})"
-    records = Table(title=title, title_justify="left", expand=False)
-    for heading in ("name", "type", "TTL", "values"):
-        records.add_column(heading, overflow="fold", justify="right" if heading == "TTL" else "left")
-    for (name, kind), (ttl, values) in sorted(outcome.records.items(), key=_by_name):
-        records.add_row(name.removesuffix(f".{zone}"), kind, str(ttl), "\n".join(values))
-    upstreams = Table(title="upstreams table, as a proxy reads it", title_justify="left", expand=False)
-    upstreams.add_column("upstream", overflow="fold")
-    upstreams.add_column("nodes", overflow="fold")
-    for upstream, nodes in outcome.upstreams.items():
-        upstreams.add_row(upstream, _nodes(nodes))
-    console.print()
-    console.print(records)
-    console.print()
-    console.print(upstreams)
+    print_table(records, ("name", "type", "TTL", "values"), title, names=2, console=console)
+    upstreams = [
+        {"upstream": upstream, "nodes": ", ".join(map(_node, nodes)) or "none"}
+        for upstream, nodes in outcome.upstreams.items()
+    ]
+    print_table(upstreams, ("upstream", "nodes"), "upstreams table, as a proxy reads it", console=console)
 
 
 def _by_name(record: tuple[tuple[str, str], object]) -> tuple[list[str], str]:
@@ -61,12 +56,8 @@ def _by_name(record: tuple[tuple[str, str], object]) -> tuple[list[str], str]:
     return list(reversed(name.split("."))), kind
 
 
-def _nodes(nodes: tuple[str, ...]) -> Text:
-    if not nodes:
-        return Text("none", style="dim")
-    return Text(" ").join(
-        Text(f"{node[1:]} (not ready)", style="red") if node.startswith("!") else Text(node) for node in nodes
-    )
+def _node(node: str) -> str:
+    return f"{node[1:]} (not ready)" if node.startswith("!") else node
 
 
 def show_verdict(console: Console, board: Board, outcome: Outcome, problems: list[str]) -> None:

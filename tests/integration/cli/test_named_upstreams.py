@@ -42,6 +42,16 @@ def test_way_of_a_named_upstream(stack: CliStack) -> None:
     shown = stack.call("upstream", "show", "shop", "--output", "json").json
     assert shown["state"].startswith("being composed")
     assert [(row["nodes"], row["reason"]) for row in shown["members"]] == [(0, "MissingUpstream"), (1, None)]
+    assert stack.call("status", "--output", "json").json["named_upstreams"] == [
+        {
+            "name": "shop",
+            "code": "MissingUpstream",
+            "subject": "prod/shop/web/80/TCP",
+            "message": "Service prod/shop/web is not there, or has no port 80",
+            "advice": "Create it, or take it out with `kubesync upstream add ... --replace`.",
+        }
+    ]
+    assert "Service prod/shop/web is not there, or has no port 80" in stack.call("status").out
     assert stack.call("session", "--max-runtime", "3").status == 0
 
     shown = stack.call("upstream", "show", "shop", "--output", "json").json
@@ -55,6 +65,7 @@ def test_way_of_a_named_upstream(stack: CliStack) -> None:
         {"service": "prod/shop/web/80/TCP", "weight": 3, "nodes": 2, "ready": 2, "reason": None, "message": None},
         {"static": "192.0.2.1:80", "weight": 2, "backup": True, "nodes": 1, "ready": 1, "reason": None, "message": None},
     ]  # fmt: skip
+    assert stack.call("status", "--output", "json").json["named_upstreams"] == []
     listed = stack.call("upstreams", "--output", "json").json
     assert [row["upstream"] for row in listed if row["node_count"] == 3] == ["named/shop"]
     text = stack.call("upstreams").out
@@ -114,6 +125,11 @@ def test_cluster_and_what_is_held_or_included_stay(stack: CliStack) -> None:
             ["--static", "10.0.0.1:80,slow"],
             "--static '10.0.0.1:80,slow': 'slow' is neither weight=N nor backup",
         ),
+        (["--static", "10.0.0.1:80,backup,backup"], "--static '10.0.0.1:80,backup,backup': backup is given twice"),
+        (
+            ["--static", "10.0.0.1:80,weight=1,weight=2"],
+            "--static '10.0.0.1:80,weight=1,weight=2': weight is given twice",
+        ),
         (["--upstream", "other"], "there is no named upstream 'other' to include; registered: none"),
         (["--upstream", "new"], "named upstream new would include itself: new > new"),
     ],
@@ -153,3 +169,33 @@ def test_clusters_of_two_shards_are_refused(stack: CliStack) -> None:
     )
     assert add(stack, "one", "--service", "green/shop/web/80").status == 0
     assert stack.call("upstream", "show", "one", "--output", "json").json["shard"] == "g"
+
+
+def test_status_says_how_many_changes_wait_to_be_composed(stack: CliStack) -> None:
+    stack.call("upstream", "add", "waiting", "--static", "192.0.2.7:80")
+    before = stack.call("status", "--output", "json").json["named_upstreams_waiting"]
+
+    assert before >= 1
+    assert f"named upstreams: {before} change{'' if before == 1 else 's'} not composed yet" in stack.call("status").out
+    stack.call("session", "--max-runtime", "2")
+    assert stack.call("status", "--output", "json").json["named_upstreams_waiting"] == 0
+    assert "not composed yet" not in stack.call("status").out
+
+
+def test_status_goes_on_where_a_part_of_a_named_upstream_cannot_be_read(stack: CliStack) -> None:
+    resource = stack.boto().resource("dynamodb", endpoint_url=stack.dynamodb_url)
+    table = resource.Table("kubesync-test-upstreams")
+    upstream = "prod/shop/later/80/TCP"
+    table.put_item(Item={"upstream": upstream, "slice": 0, "v": 99, "version": 1, "slices": 1, "nodes": []})
+    try:
+        assert add(stack, "mixed", "--service", "prod/shop/web/81", "--service", "prod/shop/later/80").status == 1
+        ran = stack.call("status", "--output", "json")
+        assert ran.status == 0
+        said = [
+            (row["name"], row["code"], row["subject"]) for row in ran.json["named_upstreams"] if row["name"] == "mixed"
+        ]
+        assert said == [("mixed", "Unreadable", "named/mixed")]
+    finally:
+        table.delete_item(Key={"upstream": upstream, "slice": 0})
+        resource.meta.client.close()
+        stack.call("upstream", "remove", "mixed")

@@ -12,9 +12,8 @@ import re
 import secrets
 from collections.abc import Sequence
 from enum import StrEnum
-from string import Formatter
 from typing import Annotated, Final, Self, cast
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from aws_lambda_powertools import Logger
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
@@ -118,7 +117,7 @@ class ClusterConfig(BaseModel):
         if not self.server and not self.kubeconfig:
             raise ValueError("give the API server's address (--server) or a kubeconfig (--kubeconfig)")
         if self.server:
-            parts = urlsplit(self.server)
+            parts = _split(self.server)
             if parts.scheme not in ("http", "https") or not parts.hostname:
                 raise ValueError(f"server {self.server!r} is not a URL such as https://host:6443")
             if parts.username or parts.password or parts.query or parts.fragment:
@@ -127,8 +126,10 @@ class ClusterConfig(BaseModel):
                 raise ValueError("http:// is allowed on loopback only: use https://")
         if self.endpoints_source is Resource.SERVICES:
             raise ValueError("endpoints_source is endpoints or endpointslices")
-        if not _plain_template(self.template):
-            raise ValueError("the template may hold {service}, {namespace}, {domain} and {cluster} only")
+        if wrong := _why_no_template(self.template):
+            raise ValueError(
+                f"the template may hold {{service}}, {{namespace}}, {{domain}} and {{cluster}} only: {wrong}"
+            )
         return self
 
     @property
@@ -152,13 +153,22 @@ def retains(config: ClusterConfig) -> bool:
     return config.on_delete is OnDelete.RETAIN or config.policy is not Policy.SYNC
 
 
-def _plain_template(template: str) -> bool:
-    """Whether it holds known fields without attributes, conversions or formats (``{service:>999999999}``)."""
+def _split(server: str) -> SplitResult:
     try:
-        fields = [field for _, *field in Formatter().parse(template) if field[0] is not None]
-    except ValueError:
-        return False
-    return all(name in FIELDS and not spec and not conversion for name, spec, conversion in fields)
+        return urlsplit(server)
+    except ValueError:  # brackets that are not closed
+        return urlsplit("")
+
+
+def _why_no_template(template: str) -> str:
+    """What in it is no known field, and where; empty where all is. Formats (``{service:>999999999}``) are none."""
+    for found in re.finditer(r"\{([^{}]*)\}|[{}]", template):
+        field, place = found[1], f"at character {found.start() + 1} of {template!r}"
+        if field is None:
+            return f"'{{' {place} is not closed" if found[0] == "{" else f"'}}' {place} closes nothing"
+        if field not in FIELDS:
+            return f"{found[0]} {place} is none of them"
+    return ""
 
 
 class ClusterTable:

@@ -136,13 +136,18 @@ class LeaseTable:
                     raise StoreBusyError("whose tables these are cannot be told: try again") from refused
             except StoreOutcomeUnknownError as unknown:
                 raise StoreBusyError(str(unknown)) from unknown  # reading it again tells
-        owner = cast(str, item["name"])
-        if owner != deployment:
-            raise UsageError(
-                f"these tables belong to deployment {owner!r}, not to {deployment!r}: "
-                "check KUBESYNC_DEPLOYMENT and KUBESYNC_TABLE_PREFIX"
-            )
+        _check_owner(item, deployment)
         self._check_schema(item)
+
+    def check_owner(self, deployment: str) -> None:
+        """Make sure that the tables are not another deployment's; writes nothing. For commands that only look.
+
+        Raises:
+            UsageError: they are another's.
+        """
+        item = self._store.get(_DEPLOYMENT)
+        if item is not None:
+            _check_owner(item, deployment)
 
     def enter(self) -> None:
         """After the lease was taken: say which schema versions may be written from now on.
@@ -254,6 +259,15 @@ class LeaseTable:
     def signal(self) -> None:
         """Tell the master that configurations changed or a resync was asked for."""
         self._store.write(Update(self._key, add={"signal": 1}))
+
+
+def _check_owner(item: Item, deployment: str) -> None:
+    owner = cast(str, item["name"])
+    if owner != deployment:
+        raise UsageError(
+            f"these tables belong to deployment {owner!r}, not to {deployment!r}: "
+            "check KUBESYNC_DEPLOYMENT and KUBESYNC_TABLE_PREFIX"
+        )
 
 
 def _schema_of(item: Item | None) -> int:

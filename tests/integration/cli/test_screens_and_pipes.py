@@ -1,0 +1,114 @@
+"""What a command shows on a narrow screen, in a pipe, and where there is nowhere to write to."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from support.cli_stack import CliStack, Ran, a_cli_stack
+
+NAME: Final = "a-service-with-a-rather-long-name.customer-facing-shop.svc.prod.example.com"
+LISTS: Final = [["records"], ["errors"], ["cluster", "list"], ["upstreams"], ["status"], ["audit"],
+                ["explain", "prod/customer-facing-shop/a-service-with-a-rather-long-name"]]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[CliStack]:
+    """A cluster whose names are long, after a session."""
+    with a_cli_stack() as made:
+        assert made.call("setup").status == 0
+        made.api.cluster.deploy("customer-facing-shop", "web", 3)
+        ports = {"ports": [{"name": "http", "port": 80}], "selector": {"app": "web"}}
+        made.api.cluster.expose("customer-facing-shop", "a-service-with-a-rather-long-name", ports)
+        made.api.cluster.expose("customer-facing-shop", "bad", {"type": "ExternalName", "externalName": "10.0.0.1"})
+        assert made.add_cluster("prod").status == 0
+        assert made.call("session", "--max-runtime", "2").status == 0
+        yield made
+
+
+def on_a_pipe(stack: CliStack, *arguments: str) -> Ran:
+    environment = {name: value for name, value in stack.environment.items() if name != "COLUMNS"}
+    done = subprocess.run(
+        [sys.executable, "-m", "kubesync_local", *arguments],
+        env=environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 140])
+@pytest.mark.parametrize("command", LISTS, ids=" ".join)
+def test_words_stay_whole_and_lines_fit(stack: CliStack, command: list[str], columns: int) -> None:
+    narrow, wide = (stack.call(*command, COLUMNS=str(width)) for width in (columns, 5000))
+
+    assert (narrow.status, wide.status) == (0, 0), narrow.err
+    assert max(map(len, narrow.out.splitlines())) <= columns
+    # Every word of the wide form that has no place to be folded at stands whole in the narrow one; a block has no headings
+    # for what names its row.
+    lines = wide.out.splitlines()
+    told = [line for line, below in zip(lines, [*lines[1:], ""], strict=True) if not below.startswith("─")]
+    words = {word for line in told for word in line.split() if not set("./,─") & set(word)}
+    assert words
+    assert words - set(narrow.out.replace("/", "/ ").replace(".", ". ").split()) - set(narrow.out.split()) == set()
+
+
+@pytest.mark.parametrize("command", LISTS[:4], ids=" ".join)
+def test_pipe_has_one_line_for_each_row(stack: CliStack, command: list[str]) -> None:
+    rows = stack.call(*command, "--output", "json").json
+    lines = on_a_pipe(stack, *command).out.splitlines()
+    titles = [line for line in lines if not line or line in ("listeners", "history, newest first")]
+    headers = 2 if command == ["errors"] else 1
+
+    assert len(lines) - len(titles) - headers == len(rows)
+    assert command != ["records"] or any(line.startswith(f"{NAME} ") for line in lines)
+
+
+def test_screen_without_width_shows_everything(stack: CliStack) -> None:
+    assert "prod.example.com" in stack.call("cluster", "list", COLUMNS="0").out
+
+
+SHELL: Final = [
+    ("closed standard output", '"$@" >&-', 1, "kubesync: standard output is closed: there is nowhere to write the answer to\n"),
+    ("closed, as JSON", '"$@" --output json >&-', 1, "kubesync: standard output is closed: there is nowhere to write"),
+    ("closed standard error", '"$@" --cluster nobody 2>&-', 2, ""),
+    ("a full disk", '"$@" >/dev/full', 1, "kubesync: the answer cannot be written: No space left on device\n"),
+    ("a reader that has seen enough", '{ "$@"; echo $? >&2; } | true', 0, "1\n"),
+    ("a terminal of other letters", 'PYTHONIOENCODING=ascii "$@" --output table >/dev/null', 0, ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "status", "said"), [row[1:] for row in SHELL], ids=[row[0] for row in SHELL])
+def test_answer_that_cannot_be_written_is_one_line(stack: CliStack, line: str, status: int, said: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", line, "sh", sys.executable, "-m", "kubesync_local", "status"],
+        env=stack.environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stderr[: len(said)]) == (status, said)
+    assert done.stderr.count("\n") == (1 if said else 0)
+    assert "Traceback" not in done.stderr
+
+
+def test_shard_without_a_cluster_is_told(stack: CliStack) -> None:
+    ran = stack.call("status", KUBESYNC_SHARD="7")
+
+    assert ran.status == 0
+    assert ran.out.startswith("deployment test, shard 7: the lease was never held\n")
+    assert ran.lines == [
+        "none of these clusters is of shard 7, but of 0: KUBESYNC_SHARD=0 shows the lease under which they are kept"
+    ]
+    assert stack.call("status", "--output", "json").json["shard"] == "0"
+
+
+def test_errors_say_where_there_are_none(stack: CliStack) -> None:
+    ran = stack.call("errors")
+
+    assert (ran.status, ran.lines) == (0, ["no errors: this is how listeners and sessions ended"])
+    with a_cli_stack() as empty:
+        assert empty.call("setup").status == 0
+        nothing = empty.call("errors")
+        assert (nothing.status, nothing.out, nothing.err.count("\n")) == (0, "", 1)
+        assert empty.call("errors", "--output", "json").out == "[]\n"

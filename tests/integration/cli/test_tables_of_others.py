@@ -1,0 +1,50 @@
+"""Every command refuses the tables of another deployment, also those that only look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from support.cli_stack import CliStack, a_cli_stack
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[CliStack]:
+    """Tables and one cluster."""
+    with a_cli_stack() as made:
+        assert made.call("setup").status == 0
+        assert made.add_cluster("prod").status == 0
+        yield made
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["cluster", "disable", "prod"],
+        ["cluster", "enable", "prod"],
+        ["cluster", "remove", "prod"],
+        ["upstream", "remove", "shop"],
+        ["upstream", "hold", "shop", "--by", "edge"],
+        ["upstream", "release", "shop", "--by", "edge"],
+        ["upstream", "list"],
+        ["session", "--max-runtime", "1"],
+        ["setup"],
+        ["status"],
+        ["cluster", "list"],
+        ["records"],
+        ["upstreams"],
+        ["errors"],
+        ["audit"],
+        ["explain", "prod/shop/web"],
+    ],
+    ids=" ".join,
+)
+def test_tables_of_another_deployment_are_left_alone(stack: CliStack, command: list[str]) -> None:
+    before = stack.call("cluster", "show", "prod").out
+    tables = stack.environment.get("KUBESYNC_TABLE_PREFIX", f"kubesync-{stack.environment['KUBESYNC_DEPLOYMENT']}")
+    ran = stack.call(*command, KUBESYNC_DEPLOYMENT="other", KUBESYNC_TABLE_PREFIX=tables)
+
+    assert (ran.status, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert ran.err.startswith("kubesync: these tables belong to deployment 'test', not to 'other': check ")
+    assert stack.call("cluster", "show", "prod").out == before

@@ -1,0 +1,69 @@
+"""Progress of a session: an error that repeats itself does not bury the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesync_local.commands.progress import ProgressLines
+from support.manual_clock import ManualClock
+
+DOWN = {"cluster": "prod", "resource": "services", "key": "ERR_CONNECT_FAILED", "message": "h:6443: connection refused"}
+WORKS = {"cluster": "prod", "resource": "services"}
+
+
+def told(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return [line[9:] for line in capsys.readouterr().err.splitlines()]
+
+
+def test_same_error_is_told_once_a_minute_with_a_count(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = ManualClock()
+    lines = ProgressLines(clock.monotonic)
+    for _ in range(31):
+        lines("error", dict(DOWN))
+        clock.advance(2)
+
+    assert told(capsys) == [
+        "prod/services: ERR_CONNECT_FAILED h:6443: connection refused",
+        "prod/services: ERR_CONNECT_FAILED h:6443: connection refused (30 times in the last 60 s)",
+    ]
+
+
+def test_another_error_and_another_listener_are_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ProgressLines(ManualClock().monotonic)
+    for message, resource in (
+        ("refused", "services"),
+        ("no route", "services"),
+        ("refused", "services"),
+        ("refused", "e"),
+    ):
+        lines("error", {**DOWN, "message": message, "resource": resource})
+
+    assert told(capsys) == [
+        "prod/services: ERR_CONNECT_FAILED refused",
+        "prod/services: ERR_CONNECT_FAILED no route",
+        "prod/e: ERR_CONNECT_FAILED refused",
+    ]
+
+
+def test_listener_that_works_again_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ProgressLines(ManualClock().monotonic)
+    lines("listening", dict(WORKS))
+    lines("error", dict(DOWN))
+    for _ in range(2):
+        lines("listening", dict(WORKS))
+
+    assert told(capsys) == [
+        "prod/services: ERR_CONNECT_FAILED h:6443: connection refused",
+        "prod/services: works again",
+    ]
+
+
+def test_listener_that_flaps_is_told_once_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = ManualClock()
+    lines = ProgressLines(clock.monotonic)
+    for _ in range(10):
+        lines("error", dict(DOWN))
+        lines("listening", dict(WORKS))
+        clock.advance(1)
+
+    assert len(told(capsys)) == 2
