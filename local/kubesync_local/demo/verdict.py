@@ -70,7 +70,7 @@ def show_verdict(console: Console, board: Board, outcome: Outcome, problems: lis
             f"session {report.session}: epoch {report.epoch}, {report.took_over}, {report.seconds:.1f} s, "
             f"{report.ended}; {listeners}",
             highlight=False,
-            soft_wrap=True,
+            soft_wrap=not console.is_terminal,  # a pipe gets one line for each
         )
     if board.hand_over_seconds is not None:
         console.print(f"hand-over: watching again {board.hand_over_seconds:.2f} s after the lease was released")
