@@ -91,7 +91,7 @@ def _say_what_there_is(stack: DemoStack, endpoints: Mapping[str, str]) -> None:
     }.items():
         print_line(f"export {name}={value}")
     remark(
-        "export these in another terminal, then: kubesync session --max-runtime 10; kubesync records. Ctrl-C ends it"
+        "with these exported in another terminal: kubesync session --max-runtime 10; kubesync records. Ctrl-C ends it"
     )
 
 
