@@ -325,7 +325,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="what a batch changed while a resync walked the zone is taken for a change by hand",
         invariants="I3",
         file="session/cluster_resync.py",
-        old="        still = [known for known in some if states[known.service].version == known.version]\n",
+        old="        still = [known for known in some if known.still(states[known.service])]\n",
         new="        still = [*some]\n",
         caught_by=(
             "integration/session/test_resync_beside_batches.py::test_i3_what_a_batch_changes_while_a_zone_is_compared_is_no_drift",

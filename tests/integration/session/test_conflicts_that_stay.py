@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,7 @@ from kubesync.aws.resync_requests import ResyncRequest
 from kubesync.aws.state import StateTable, state_key
 from kubesync.aws.store import STATE, Delete, Update
 from kubesync.domain.batches import Unit, units_of
-from kubesync.domain.errors import StoreBusyError
+from kubesync.domain.errors import StoreBusyError, ZoneThrottledError
 from kubesync.domain.plan import changes_of
 from kubesync.domain.state import KeyState, Name
 from kubesync.session.closer import Outcome
@@ -21,6 +23,7 @@ from support.conflict_bench import ConflictBench, name_of
 from support.memory_store import Call, NoFaults
 from support.recording import a_config, saw
 from support.stack import Stack, a_stack
+from support.zone_bench import ZONE
 
 SESSION_SECONDS = 840.0
 HOUR = 3600.0
@@ -86,6 +89,16 @@ def test_sessions_that_run_now_and_then_look_as_well() -> None:
     assert bench.conflicts() == {"web-0000", "web-0002"}
 
 
+def test_clock_that_ran_ahead_puts_off_looks_for_two_hours_at_most() -> None:
+    bench = ConflictBench(2)
+    sessions(bench, 3 * HOUR)
+    look = bench.means.problems.put_look(ZONE.id, bench.world.clock.epoch() + 24 * HOUR, "of a clock that ran ahead")
+    bench.world.store.write(look)
+    bench.free("web-0001")
+    sessions(bench, 2 * HOUR)
+    assert bench.conflicts() == {"web-0000"}
+
+
 def test_news_of_a_key_and_a_person_who_asks_do_not_wait_for_the_hour() -> None:
     bench = ConflictBench(3)
     sessions(bench, 3 * HOUR)
@@ -131,6 +144,30 @@ def test_lag_of_other_keys_is_that_of_a_zone_without_conflicts(settled: Conflict
 
 
 # --- under faults ---
+
+
+@pytest.mark.parametrize("names", [2, 40], ids=["one by one", "by a walk"])
+def test_changes_go_out_while_route53_lets_nobody_read_what_is_in_conflict(names: int) -> None:
+    bench = ConflictBench(names)
+    bench.run(3.0)
+    tries = count()
+
+    def throttled(*_: str) -> Any:
+        next(tries)
+        raise ZoneThrottledError("Rate exceeded")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bench.zone, "walk", throttled)
+        patch.setattr(bench.zone, "read", throttled)
+        bench.run(120.0)
+        bench.publish("other", "10.2.0.1", 5_000, bench.world.clock.monotonic())
+        bench.run(1.0)
+        assert len(bench.lags()) == 1
+        assert 4 <= next(tries) <= 6, "every 30 seconds"
+    bench.free(*bench.names)
+    bench.run(60.0)
+    assert bench.conflicts() == set()
+    assert bench.zone.sets()["other.shop.svc.prod A"] == ("10.2.0.1",)
 
 
 def test_key_that_somebody_else_wrote_holds_up_none_of_the_others_that_are_closed_with_it() -> None:

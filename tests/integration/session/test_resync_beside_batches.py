@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from kubesync.aws.state import StateTable
+from kubesync.domain.objects import ServiceKey
 from kubesync.domain.records import RecordKey, RecordSet
 from support.resync_requests import leave, wait_for_answer
 from support.stack import RunningSession, Stack, a_stack
@@ -109,4 +112,31 @@ def test_key_that_is_written_all_the_time_and_stands_as_it_should_is_no_drift() 
         at_the_walks(stack, *acts)
         assert drifts(wait_for_answer(stack, running, leave(stack))) == []
         assert target_of(stack, WEB) == "three.example.org."
+        assert running.end().clean
+
+
+def test_i3_service_that_is_made_anew_while_a_zone_is_compared_is_no_drift() -> None:
+    """Deleted, forgotten and made again as it was: its state has the same version as before, and its set never drifted."""
+    with a_running_stack() as (stack, running):
+        key, states = ServiceKey("prod", "shop", "web"), StateTable(stack.store)
+        version, really, made_anew = states.load([key])[key].version, stack.zones.walk, threading.Event()
+
+        def walk(zone_id: str) -> Iterator[tuple[RecordKey, RecordSet]]:
+            stack.zones.walk = really  # type: ignore[method-assign] # the next one is as ever
+            stack.api.cluster.delete_service("shop", "web")
+            running.wait_for(lambda: states.load([key])[key].version == 0, 60.0)
+            standing = list(really(zone_id))
+            stack.api.cluster.expose("shop", "web", external("web.example.org"))
+            running.wait_for(lambda: target_of(stack, WEB) == "web.example.org.")
+            running.wait_for(stack.at_rest)
+            made_anew.set()
+            yield from standing
+
+        stack.zones.walk = walk  # type: ignore[method-assign] # the client of this stack only
+        request = leave(stack)
+        assert made_anew.wait(120.0)
+        assert states.load([key])[key].version == version
+        assert drifts(wait_for_answer(stack, running, request)) == []
+        assert stack.problems() == {}
+        assert target_of(stack, WEB) == "web.example.org."
         assert running.end().clean

@@ -133,7 +133,6 @@ def test_all_of_a_cluster_are_listed_in_order(store: MemoryStore) -> None:
     table = UpstreamTable(store)
     assert [u.upstream for u in table.read_all()] == ["prod/a/a/1/TCP", "prod/b/a/1/TCP", "test/a/b/1/TCP"]
     assert [u.upstream for u in table.read_all(["test"])] == ["test/a/b/1/TCP"]
-    assert list(table.stored(["test/a/b/1/TCP", "missing"])) == ["test/a/b/1/TCP"]
     assert table.read("missing") is None
 
 

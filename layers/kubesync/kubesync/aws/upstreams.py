@@ -100,11 +100,6 @@ class UpstreamTable:
             for key, item in found.items()
         }
 
-    def stored(self, upstreams: Sequence[str]) -> dict[str, StoredUpstream]:
-        """What really stands in the table, one by one: for full resyncs."""
-        found = {name: self.read(name) for name in upstreams}
-        return {name: upstream for name, upstream in found.items() if upstream is not None}
-
     def read(self, upstream: str) -> StoredUpstream | None:
         """One upstream, as a proxy reads it."""
         return _assemble(list(self._store.query(UPSTREAMS, upstream)))

@@ -173,10 +173,10 @@ class ClusterResync:
         The zone was walked while batches went out: what does not stand as it was known before may have been changed by one of
         them. Whoever closes a batch writes the keys that it changed, and between two batches all that landed is closed:
 
-            the key's version    a set that does not stand as known
-            -----------------    ----------------------------------
+            the key's state      a set that does not stand as known
+            ---------------      ----------------------------------
             as before the walk   no batch has touched it: it drifted
-            another              not decided by this walk: ``moved``
+            written since        not decided by this walk: ``moved``
 
         Args:
             standing: what stood in the zone, walked after ``know``.
@@ -208,7 +208,7 @@ class ClusterResync:
 
     def _look(self, standing: Mapping[RecordKey, RecordSet], some: Sequence[Known]) -> None:
         states = self._states_of([known.service for known in some])
-        still = [known for known in some if states[known.service].version == known.version]
+        still = [known for known in some if known.still(states[known.service])]
         self._moved |= {known.service for known in some}.difference(known.service for known in still)
         self._drifted([drift for known in still for drift in known.drifts(standing)])
 

@@ -50,17 +50,26 @@ def replacements(standing: Mapping[RecordKey, RecordSet]) -> dict[RecordKey, Rec
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What was known of one Service in one zone before the zone was walked, and the version of the state that said so."""
+    """What was known of one Service in one zone before the zone was walked.
+
+    ``version`` is that of the state that said so, ``seen`` what it came from (of each part uid, generation and
+    resourceVersion): a Service that goes and comes back begins anew with the first version, and may stand as before.
+    """
 
     service: ServiceKey
     version: int
+    seen: frozenset[tuple[str, int, int]]
     applied: tuple[tuple[RecordKey, RecordSet], ...]
 
     @classmethod
     def of(cls, state: KeyState, zone_id: str) -> Known:
         """What a state says of a zone."""
         here = ((key, known) for key, known in state.applied.items() if key.zone_id == zone_id)
-        return cls(state.key, state.version, tuple(sorted(here, key=lambda item: item[0])))
+        return cls(state.key, state.version, _seen(state), tuple(sorted(here, key=lambda item: item[0])))
+
+    def still(self, state: KeyState) -> bool:
+        """Whether the key was not written since."""
+        return (state.version, _seen(state)) == (self.version, self.seen)
 
     def drifts(self, standing: Mapping[RecordKey, RecordSet]) -> list[Drift]:
         """Its sets that do not stand in the zone as they were applied."""
@@ -69,6 +78,10 @@ class Known:
             for key, known in self.applied
             if standing.get(key) != known
         ]
+
+
+def _seen(state: KeyState) -> frozenset[tuple[str, int, int]]:
+    return frozenset((part.uid, part.generation, part.resource_version) for part in state.parts.values())
 
 
 def drifts_of(state: KeyState, zone_id: str, standing: Mapping[RecordKey, RecordSet]) -> list[Drift]:

@@ -60,7 +60,7 @@ class Master:
     """Everything that one master runs. Methods are called from the session's own thread unless they say otherwise.
 
     ``pool_type``, ``runner_type``, ``composer_type`` and ``beside`` say who runs what: threads, unless a test steps them.
-    ``reads_at_once``: in how many threads a take-over reads; fewer than the store's client has connections.
+    ``reads_at_once``: in how many threads a take-over or a resync reads; fewer than the store's client has connections.
     """
 
     pool_type: ClassVar[type[ZonePool]] = ZonePool
@@ -90,7 +90,8 @@ class Master:
         settings, store, clock = parts.settings, parts.store, parts.clock
         self.clusters = ClusterTable(store)
         self.listeners = ListenerTable(store)
-        self.tables = Tables(StateTable(store), ClaimTable(store), UpstreamTable(store), NamedReferrals(settings.shard))
+        of_upstreams = UpstreamTable(store), NamedReferrals(settings.shard), self.reads_at_once
+        self.tables = Tables(StateTable(store), ClaimTable(store), *of_upstreams)
         self.inflight = InflightTable(store, settings.shard)
         self.audit = AuditTable(store, report.session, settings.audit_retention_days * 86_400)
         self.transactor = Transactor(store, epoch, keeper.may_write, clock, settings.shard)

@@ -21,6 +21,7 @@ from kubesync.domain.plan import Assignment, assign_names, changes_of
 from kubesync.domain.records import Node, Problem
 from kubesync.domain.state import KeyState, Name, OpenMark, PartId, UpstreamState, names_of
 from kubesync.domain.upstreams import digest
+from kubesync.session.abreast import abreast
 from kubesync.session.claim_book import ClaimBook
 from kubesync.session.key_writes import NO_NOTES, KeyWrite, Notes, Piece
 from kubesync.session.ledger import Ledger
@@ -31,12 +32,13 @@ logger = Logger(service="kubesync", child=True)
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The tables that planning reads and builds writes for."""
+    """The tables that planning reads and builds writes for; ``reads_at_once``: in how many threads, where each read is a request."""
 
     state: StateTable
     claims: ClaimTable
     upstreams: UpstreamTable
     named: NamedReferrals = field(default_factory=NamedReferrals)
+    reads_at_once: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,19 +145,28 @@ class Planner:
         The digest is empty where the nodes are not those that the key needs, so that they are written again.
         """
         if self._distrust_upstreams or self._doubted:
-            found: dict[str, UpstreamState] = {}
+            wanted: dict[str, tuple[Node, ...] | None] = {}
             for _, seen, want in wants:
-                wanted = want.upstreams or {}
-                names = {name for name in wanted.keys() | seen.upstreams.keys() if self._doubts(name, seen)}
-                stored = self._tables.upstreams.stored(sorted(names))
-                for name, upstream in stored.items():
-                    fits = name in wanted and upstream.holds(wanted[name])
-                    found[name] = UpstreamState(upstream.version, digest(wanted[name]) if fits else "", upstream.items)
-            return found
+                if want.upstreams is None:  # they stay as they are
+                    continue
+                names = want.upstreams.keys() | seen.upstreams.keys()
+                wanted |= {name: want.upstreams.get(name) for name in names if self._doubts(name, seen)}
+            return self._stored(wanted)
         unknown = {
             upstream for _, seen, want in wants for upstream in want.upstreams or {} if upstream not in seen.upstreams
         }
         return self._tables.upstreams.standing(sorted(unknown)) if unknown else {}
+
+    def _stored(self, wanted: Mapping[str, tuple[Node, ...] | None]) -> dict[str, UpstreamState]:
+        names, threads = sorted(wanted), self._tables.reads_at_once
+        found: dict[str, UpstreamState] = {}
+        # One after the other, under the ledger's lock, thousands would hold up the cluster's events for a minute.
+        for name, stored in zip(names, abreast(self._tables.upstreams.read, names, threads), strict=True):
+            if stored is not None:
+                nodes = wanted[name]
+                same = digest(nodes) if nodes is not None and stored.holds(nodes) else ""
+                found[name] = UpstreamState(stored.version, same, stored.items)
+        return found
 
     def _write(
         self,

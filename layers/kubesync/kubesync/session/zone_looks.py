@@ -9,6 +9,8 @@
 What a look has found costs a write only where it moves the count of attempts, or finds something else than the last one. So of keys
 that have settled a successor is told by one item of the zone: since when all of them have been looked at. Thousands that nobody
 mends cost some requests an hour and one write, however often sessions hand over (I6); each is looked at once in two hours at worst.
+
+A look is worth no delay of what is to be sent: where Route 53 does not let the zone be read, looks are made up for later.
 """
 
 from __future__ import annotations
@@ -16,14 +18,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
+from aws_lambda_powertools import Logger
+
+from kubesync.domain.errors import ZoneThrottledError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import CONFLICT_LOOK_SECONDS, KeyState
 from kubesync.session.zone_ground import ZoneMeans
+
+logger = Logger(service="kubesync", child=True)
 
 # A few transactions where attempts are counted: what is to be sent does not wait for all of them.
 _KEYS_WITH_A_STEP: Final = 200
 # What is noted may be so much behind: keys that settled one by one would write it one by one.
 _NOTE_SECONDS: Final = 300.0
+_THROTTLED_SECONDS: Final = 30.0
 
 
 class ZoneLooks:
@@ -37,6 +45,7 @@ class ZoneLooks:
         self._noted: float | None = None
         self._looked = False
         self._asked_monotonic = 0.0
+        self._not_before = 0.0
         self._left = _KEYS_WITH_A_STEP
         self._backlog = False
 
@@ -69,7 +78,8 @@ class ZoneLooks:
 
     def due_at(self, key: ServiceKey) -> float | None:
         """When a key is looked at next; None: it has no name in conflict here."""
-        return self._due_at.get(key)
+        at = self._due_at.get(key)
+        return None if at is None else max(at, self._not_before)
 
     def at(self, key: ServiceKey, epoch: float) -> None:
         """A name of a key was found in conflict: when it is to be looked at."""
@@ -97,11 +107,16 @@ class ZoneLooks:
 
     def look(self, states: Sequence[KeyState], now: float) -> Mapping[ServiceKey, KeyState]:
         """Look at those of these keys that are due, as far as this step may. Returns their new states."""
-        due = [state for state in states if self._due_at.get(state.key, now + 1.0) <= now]
+        due = [state for state in states if (at := self.due_at(state.key)) is not None and at <= now]
         due, self._left = due[: self._left], self._left - min(len(due), self._left)
         if not due:
             return {}
-        after = self._means.reclaim(self._zone_id, due, self._asked_monotonic)
+        try:
+            after = self._means.reclaim(self._zone_id, due, self._asked_monotonic)
+        except ZoneThrottledError as error:
+            logger.warning("names in conflict are looked at later", zone=self._zone_id, reason=str(error))
+            self._not_before = now + _THROTTLED_SECONDS
+            return {}
         self._backlog = self._left == 0 and len(after) == len(due)
         for state in after.values():
             self.see(state)
@@ -125,5 +140,7 @@ class ZoneLooks:
 
     def _noted_at(self) -> float:
         if self._noted is None:
-            self._noted = self._means.problems.looked_at(self._zone_id)
+            noted = self._means.problems.looked_at(self._zone_id)
+            # What a clock that ran ahead has noted would put looks off until then.
+            self._noted = noted if noted <= self._means.clock.epoch() else 0.0
         return self._noted
