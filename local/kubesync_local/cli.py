@@ -136,12 +136,18 @@ def _add_resync(commands: _Commands) -> None:
 def _add_recover(commands: _Commands) -> None:
     recover = commands.add_parser(
         "recover",
-        help="after tables were lost or restored from a backup",
+        help="take over what stands as wanted: from external-dns, or after tables were lost",
         description="Says what would be recovered; --apply does it: raises the epoch above what the journals in the zones "
         "show, and takes record sets as ours that clusters want in exactly the form in which they stand. The dry run is a "
         "session too: it stands by for a master that ends soon, takes the lease, and gives it back.",
     )
     recover.add_argument("--cluster", metavar="NAME", default="", help="this cluster only (default: all)")
+    recover.add_argument(
+        "--name",
+        metavar="PATTERN",
+        default="*",
+        help="record sets at these names only; * stands for anything (default: all)",
+    )
     recover.add_argument("--apply", action="store_true", help="do it (default: a dry run)")
     _add_output(recover)
 

@@ -34,6 +34,9 @@ def add_local_commands(commands: _Commands) -> None:
         "--env-file", type=Path, metavar="FILE", help="write the same for `sam local invoke --env-vars FILE`"
     )
     up.add_argument(
+        "--kubeconfig", type=Path, metavar="FILE", help="write access for kubectl to the cluster, which then speaks TLS"
+    )
+    up.add_argument(
         "--story", type=positive, metavar="S", help="play the demo's story in the cluster, a step every S seconds"
     )
 

@@ -18,7 +18,7 @@ from kubesync_local.apiserver.certificates import ServerCertificate
 from kubesync_local.apiserver.client import ApiClient
 from kubesync_local.apiserver.cluster import Cluster
 from kubesync_local.apiserver.connection import Connection, HttpRequest, MalformedRequestError
-from kubesync_local.apiserver.discovery import served_resources
+from kubesync_local.apiserver.discovery import discovered
 from kubesync_local.apiserver.exchange import Exchange
 from kubesync_local.apiserver.faults import EndOfStreamError, Fault, FaultPlan
 from kubesync_local.apiserver.listener import Listener
@@ -235,7 +235,7 @@ class ApiServer:
             exchange.send_whole(200, exchange.headers("text/plain; charset=utf-8"), b"ok")
         elif path == "/version":
             exchange.send_object(200, go_json(_VERSION_BODY))
-        elif (served := served_resources(path)) is not None:
+        elif (served := discovered(path)) is not None:
             exchange.send_object(200, go_json(served))
         else:
             raise status.no_such_resource()

@@ -38,7 +38,7 @@ def _details(row: dict[str, Any]) -> list[Text]:
     cause = f" {row['object']}@{row['resource_version']}" if row["object"] else ""
     why = [f"{row['why']}{cause}"] if row["why"] else []
     why += [f"batch {row['batch'][:_BATCH_SHOWN]}"] if row["batch"] else []
-    change = Text.assemble(_in_words(row["from"]), (" → ", "dim"), _in_words(row["to"]))
+    change = Text.assemble(in_words(row["from"]), (" → ", "dim"), in_words(row["to"]))
     change.append(f"  ({', '.join(why)})" if why else "", style="dim")
     lines = [change]
     if row["reason"] or row["message"]:
@@ -46,7 +46,8 @@ def _details(row: dict[str, Any]) -> list[Text]:
     return lines
 
 
-def _in_words(side: object) -> str:
+def in_words(side: object) -> str:
+    """What stands, or stood, as a person reads it."""
     match side:
         case None:
             return "nothing"

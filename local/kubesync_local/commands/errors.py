@@ -8,6 +8,7 @@ from typing import Any
 
 from kubesync.aws.audit import AuditTable
 from kubesync.aws.listeners import ListenerErrors, ListenerTable
+from kubesync.aws.zone_problems import ZoneProblemTable
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource
 from kubesync_local.commands.workplace import Workplace
@@ -38,10 +39,12 @@ def run(arguments: argparse.Namespace) -> int:
         print_json([*now, *past])
         return 0
     if not now and not past:
-        remark("no errors; sessions are listed only where they never held the lease")
+        remark("no errors of listeners yet; sessions are listed only where they never held the lease")
         return 0
+    for zone in ZoneProblemTable(work.store, work.settings.shard, "").current():
+        remark(f"zone {zone.zone_id}: {zone.problem}; `kubesync status` shows zones")
     if not any(row["key"] not in _GOOD_ENDS for row in (*now, *past)):
-        remark("no errors: this is how listeners and sessions ended")
+        remark("no errors of listeners: this is how they and sessions ended")
     if now:
         print_table(now, _LISTENERS, "listeners", names=3)
     if past:

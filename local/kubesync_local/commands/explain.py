@@ -68,7 +68,7 @@ def gather(state: KeyState, config: ClusterConfig, work: Workplace) -> Evidence:
     owned = claims.read(names) if names else {}
     queues = {name: [waiter for waiter, _ in claims.waiters(name)] for name, claim in owned.items() if claim.waiting}
     standing, unread = standing_at(work.application.zones(), names)
-    upstreams = UpstreamTable(work.store)
+    upstreams, named = UpstreamTable(work.store), sorted({*(want.upstreams or {}), *state.upstreams})
     of_zones = ZoneProblemTable(work.store, config.shard, "")
     problems = {each.zone_id: each.problem for each in of_zones.current()}
     return Evidence(
@@ -79,7 +79,7 @@ def gather(state: KeyState, config: ClusterConfig, work: Workplace) -> Evidence:
         queues=queues,
         standing=standing,
         unread=unread,
-        upstreams=upstreams.stored(sorted({*(want.upstreams or {}), *state.upstreams})),
+        upstreams={name: found for name in named if (found := upstreams.read(name)) is not None},
         around=Surroundings(
             policy=config.policy,
             zone_problems=problems,

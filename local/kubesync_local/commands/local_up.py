@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import signal
 import socket
@@ -42,11 +43,14 @@ def run(arguments: argparse.Namespace) -> int:
         reached_as=_own_address() if host == _ANYWHERE else host,
         secret=SECRET,
         deployment=DEPLOYMENT,
+        tls=arguments.kubeconfig is not None,
     )
     with _until_signalled() as end, demo_stack(place) as stack:
         endpoints = endpoints_of(place, stack.dynamodb.port, stack.route53.port)
         if arguments.env_file is not None:
             write_env_file(arguments.env_file, endpoints)
+        if arguments.kubeconfig is not None:
+            write_kubeconfig(arguments.kubeconfig, stack)
         _say_what_there_is(stack, endpoints)
         for step in story(stack.api.cluster) if arguments.story is not None else ():
             if end.wait(arguments.story):
@@ -80,12 +84,31 @@ def write_env_file(path: Path, endpoints: Mapping[str, str]) -> None:
     path.write_text(json.dumps({"Parameters": parameters}, indent=2) + "\n", encoding="utf-8")
 
 
+def write_kubeconfig(path: Path, stack: DemoStack) -> None:
+    """Access for kubectl. The file is for its owner only, though the token is of no use once this process has ended."""
+    tls = stack.api.options.tls
+    assert tls is not None, "kubectl sends no token without TLS"
+    ca = base64.b64encode(tls.ca_pem).decode()
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": CLUSTER, "cluster": {"server": stack.api_url, "certificate-authority-data": ca}}],
+        "users": [{"name": CLUSTER, "user": {"token": stack.token}}],
+        "contexts": [{"name": CLUSTER, "context": {"cluster": CLUSTER, "user": CLUSTER, "namespace": "default"}}],
+        "current-context": CLUSTER,
+    }
+    path.touch(mode=0o600)
+    path.chmod(0o600)
+    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")  # JSON is YAML
+
+
 def _say_what_there_is(stack: DemoStack, endpoints: Mapping[str, str]) -> None:
     remark(f"cluster {CLUSTER}: {stack.api_url}, domain {DOMAIN}, hosted zone {stack.zone_id} ({ZONE})")
     for name, value in {
         "AWS_ACCESS_KEY_ID": "local",
         "AWS_SECRET_ACCESS_KEY": "local",
         "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,  # the AWS CLI's version 1 knows only this one
         "KUBESYNC_DEPLOYMENT": DEPLOYMENT,
         **endpoints,
     }.items():

@@ -7,6 +7,7 @@ from typing import Any
 
 from kubesync.domain.errors import ErrorCode, KubesyncError, UsageError
 from kubesync.session.recovery import RecoveryRequest
+from kubesync_local.commands.audit_lines import in_words
 from kubesync_local.commands.ending import ended_by_signals
 from kubesync_local.commands.progress import ProgressLines
 from kubesync_local.commands.workplace import NO_CLUSTERS, Workplace
@@ -14,6 +15,7 @@ from kubesync_local.output import print_json, print_table, remark
 
 _WHAT = {
     "claimed": "stands as wanted: taken as ours",
+    "unproven": "stands as wanted, in a zone that kubesync has not written yet: not taken",
     "differing": "stands in another form: yours to decide",
     "unwanted": "nobody wants it: yours to decide",
 }
@@ -31,9 +33,11 @@ def run(arguments: argparse.Namespace) -> int:
     work = Workplace()
     if not work.chosen(arguments.cluster):
         raise UsageError(NO_CLUSTERS)
+    names = arguments.name.lower().rstrip(".")
+    request = RecoveryRequest(arguments.cluster, dry_run=not arguments.apply, names=names)
     session = work.application.new_session(ProgressLines())
     with ended_by_signals(lambda: session):
-        report = session.run(recovery=RecoveryRequest(arguments.cluster, dry_run=not arguments.apply))
+        report = session.run(recovery=request)
     if not report.recoveries:
         hint = "; pause the schedule and try again" if report.code == ErrorCode.NOT_MASTER else ""
         raise RecoverError(f"nothing was recovered: {report.ended} {report.message}".rstrip() + hint)
@@ -54,13 +58,23 @@ def run(arguments: argparse.Namespace) -> int:
 def _summary(cluster: dict[str, Any]) -> str:
     if "error" in cluster:
         return f"{cluster['cluster']}: failed: {cluster['error']}"
-    counted = ", ".join(f"{len(cluster[kind])} {kind}" for kind in _WHAT)
+    # Zones that were never written are the rare case: said where there is one.
+    counted = ", ".join(f"{len(cluster[kind])} {kind}" for kind in _WHAT if cluster[kind] or kind != "unproven")
     return f"{cluster['cluster']}: record sets: {counted}"
+
+
+def _sides(row: dict[str, Any]) -> dict[str, str]:
+    wanted_type = row.get("wanted_type", row["type"])
+    named = f"{wanted_type} " if wanted_type != row["type"] else ""
+    return {
+        "stands": in_words(row["stands"]),
+        **({"wanted": f"{named}{in_words(row['wanted'])}"} if "wanted" in row else {}),
+    }
 
 
 def _rows(found: dict[str, Any]) -> list[dict[str, Any]]:
     return [
-        {"cluster": cluster["cluster"], "what": text, **row}
+        {"cluster": cluster["cluster"], "what": text, **row, **_sides(row)}
         for cluster in found["clusters"]
         for kind, text in _WHAT.items()
         for row in cluster.get(kind, [])

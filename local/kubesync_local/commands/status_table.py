@@ -6,7 +6,9 @@ from typing import Any, Final
 
 from rich.text import Text
 
+from kubesync.domain.reasons import advice_for
 from kubesync_local.commands.listener_rows import for_people
+from kubesync_local.commands.outlook import zone_code
 from kubesync_local.output import counted, new_console, print_folded, print_table, remark
 
 _PROBLEMS_SHOWN: Final = 50
@@ -31,17 +33,25 @@ def show_status(status: dict[str, Any]) -> None:
             f"none of these clusters is of shard {status['shard']}, but of {others}: "
             f"KUBESYNC_SHARD={status['clusters'][0]['shard']} shows the lease under which they are kept"
         )
-    for cluster in status["clusters"]:
-        _show_cluster(cluster, status["shard"])
+    # First: what keeps a whole zone from being written is the reason for most of what the clusters' tables show.
     for zone in status["zones"]:
         if zone["problem"]:
             print_folded(console, Text(f"zone {zone['name']} ({zone['zone']}): {zone['problem']}", style="red"), 2)
+            print_folded(console, Text(f"  → {_zone_advice(zone['problem'])}"), 4)
+    for cluster in status["clusters"]:
+        _show_cluster(cluster, status["shard"])
     if waiting := status["named_upstreams_waiting"]:
         text = f"named upstreams: {counted(waiting, 'change')} not composed yet; a master does it within seconds"
         print_folded(console, Text(text, style="yellow"), 2)
     if status["named_upstreams"]:
         shown = status["named_upstreams"][:_PROBLEMS_SHOWN]
         print_table(shown, ("name", "code", "subject", "message"), "problems of named upstreams")
+
+
+def _zone_advice(problem: str) -> str:
+    # The advice on a blocked zone is to read its problem, which is what stands here.
+    code = zone_code(problem)
+    return "docs/runbook.md#zoneblocked says what to do" if code == "ZoneBlocked" else advice_for(code)
 
 
 def _show_cluster(cluster: dict[str, Any], own_shard: str) -> None:
@@ -67,6 +77,9 @@ def _show_cluster(cluster: dict[str, Any], own_shard: str) -> None:
     if cluster["listeners"]:
         rows = [for_people(each) for each in cluster["listeners"]]
         print_table(rows, ("listener", "state", "checkpoint", "last_error", "ended"))
+        if any(each["state"] == "failing" for each in cluster["listeners"]):
+            text = f"  `kubesync cluster check {cluster['cluster']}` says what is wrong, and what to do"
+            print_folded(console, Text(text, style="yellow"), 4)
     else:
         console.print("  not listened to yet")
     if cluster["open"]:

@@ -52,8 +52,12 @@ class NamedDocument:
     def _nodes_of(self) -> dict[str, Sequence[Node] | None]:
         named = self._registry.named
         sources = {source.upstream for each in below(self._name, named) for source in named[each].services}
-        found = self._upstreams.stored(sorted(sources))
-        return {name: list(map(node_of, stored.nodes)) for name, stored in found.items() if not stored.deleted}
+        found = {name: self._upstreams.read(name) for name in sorted(sources)}
+        return {
+            name: list(map(node_of, stored.nodes))
+            for name, stored in found.items()
+            if stored is not None and not stored.deleted
+        }
 
     def _member(self, member: Member, nodes_of: dict[str, Sequence[Node] | None]) -> dict[str, Any]:
         # Alone, so that nodes that others have too count here as well.

@@ -38,6 +38,7 @@ class Place:
     Args:
         reached_as: the address by which the API server is registered. Off loopback it speaks TLS (I8).
         secret: the name of the secret that holds the API server's token; empty: only this process has it.
+        tls: the API server speaks TLS on loopback too: kubectl sends no token without.
     """
 
     host: str = "127.0.0.1"
@@ -47,6 +48,7 @@ class Place:
     reached_as: str = "127.0.0.1"
     secret: str = ""
     deployment: str = "demo"
+    tls: bool = False
 
     @property
     def on_loopback(self) -> bool:
@@ -67,6 +69,7 @@ class DemoStack:
     route53: StrictRoute53
     zone_id: str
     boto: boto3.Session
+    token: str
 
     def application(self, max_runtime_seconds: float, window_seconds: float) -> Application:
         """Kubesync itself, wired as everywhere; only the endpoints are of this machine."""
@@ -133,14 +136,14 @@ def demo_stack(place: Place | None = None) -> Iterator[DemoStack]:
             manager = boto.client("secretsmanager", endpoint_url=dynamodb.url)
             manager.create_secret(Name=place.secret, SecretString=token)
             manager.close()
-        made = DemoStack(place, api, dynamodb, route53, route53.create_zone(ZONE), boto)
+        made = DemoStack(place, api, dynamodb, route53, route53.create_zone(ZONE), boto, token)
         made.register_cluster()
         yield made
 
 
 def _api_options(place: Place) -> ServerOptions:
     tls = None
-    if not place.on_loopback:
+    if place.tls or not place.on_loopback:
         names = ("localhost", "127.0.0.1", "host.docker.internal", place.host, place.reached_as)
         tls = CertificateAuthority().issue(tuple(dict.fromkeys(names)))
     return ServerOptions(host=place.host, port=place.api_port, tls=tls)

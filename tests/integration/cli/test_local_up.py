@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -16,6 +18,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from kubesync_local.apiserver.client import ApiClient
+from kubesync_local.apiserver.resources import SERVICES
 from kubesync_local.commands.local_up import endpoints_of, write_env_file
 from kubesync_local.demo.stack import Place
 from support.cli_stack import Ran, a_bare_environment, call
@@ -133,6 +137,30 @@ def test_cluster_that_containers_reach_speaks_tls_and_its_story_is_told() -> Non
     assert not any(listener["errors"] for listener in session.json["listeners"])
     assert len(records.json) > 5
     assert (status, stack.err[-1]) == (0, "ended; nothing is kept")
+
+
+def test_kubeconfig_lets_a_client_with_tls_find_and_make_services(tmp_path: Path) -> None:
+    """kubectl asks for /api and /apis first, and sends its token by TLS only."""
+    path = tmp_path / "kubeconfig"
+    with up(*ANY_PORTS, "--kubeconfig", str(path)) as stack:
+        config = json.loads(path.read_text())
+        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        ca = base64.b64decode(cluster["certificate-authority-data"])
+        client = ApiClient(cluster["server"], user["token"], ca)
+        groups = client.call("GET", "/apis")["groups"]
+        core = client.call("GET", f"/api/{client.call('GET', '/api')['versions'][0]}")
+        client.create(SERVICES, "shop", {"metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}]}})
+        session = stack.call("session", "--max-runtime", "2")
+        records = stack.call("records", "--output", "json").json
+        exports = stack.exports
+
+    assert cluster["server"].startswith("https://127.0.0.1:")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [group["name"] for group in groups] == ["discovery.k8s.io"]
+    assert [each["name"] for each in core["resources"]] == ["services", "endpoints"]
+    assert session.json["clean"]
+    assert "web.shop.svc.demo.example.com" in {row["name"] for row in records}
+    assert exports["AWS_DEFAULT_REGION"] == exports["AWS_REGION"], "the AWS CLI's version 1 knows no AWS_REGION"
 
 
 @pytest.mark.parametrize("option", ["--dynamodb-port", "--route53-port", "--api-port"])

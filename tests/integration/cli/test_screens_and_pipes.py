@@ -103,10 +103,33 @@ def test_shard_without_a_cluster_is_told(stack: CliStack) -> None:
     assert stack.call("status", "--output", "json").json["shard"] == "0"
 
 
+def test_status_begins_with_what_blocks_a_zone_and_says_how_to_find_out_about_a_cluster() -> None:
+    with a_cli_stack() as stack:
+        assert stack.call("setup").status == 0
+        assert stack.add_cluster().status == 0
+        for _ in range(2):
+            assert stack.call("session", "--max-runtime", "1").status == 0
+        # Tables anew: the zone's journal is ahead of them. And a token that is refused.
+        stack.environment["KUBESYNC_TABLE_PREFIX"] = "kubesync-anew"
+        assert stack.call("setup").status == 0
+        assert stack.add_cluster().status == 0
+        assert stack.call("session", "--max-runtime", "2").status == 0
+        stack.call("session", "--max-runtime", "2", KUBESYNC_TEST_TOKEN="of somebody else")
+        lines = stack.call("status").out.splitlines()
+        errors = stack.call("errors").lines
+
+    found = [next(n for n, line in enumerate(lines) if line.startswith(start)) for start in ("zone ", "prod ")]
+    assert found == sorted(found)
+    assert "see `kubesync recover`" in " ".join(lines[: found[1]])
+    assert "  → docs/runbook.md#zoneblocked says what to do" in lines
+    assert "  `kubesync cluster check prod` says what is wrong, and what to do" in lines
+    assert [line for line in errors if line.startswith("zone ") and "`kubesync status` shows zones" in line]
+
+
 def test_errors_say_where_there_are_none(stack: CliStack) -> None:
     ran = stack.call("errors")
 
-    assert (ran.status, ran.lines) == (0, ["no errors: this is how listeners and sessions ended"])
+    assert (ran.status, ran.lines) == (0, ["no errors of listeners: this is how they and sessions ended"])
     with a_cli_stack() as empty:
         assert empty.call("setup").status == 0
         nothing = empty.call("errors")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from chaos.world import copy_tables
+from kubesync.aws.state import StateTable
 from kubesync.aws.store import CONTROL, Key
 from kubesync.aws.upstreams import UpstreamTable
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import UsageError
+from kubesync.domain.state import KeyState
 from kubesync.session.recovery import RecoveryRequest
 from kubesync.session.report import SessionReport
 from support.memory_store import MemoryStore
@@ -117,3 +119,80 @@ def test_recovery_says_that_deletions_from_before_the_backup_are_held_back() -> 
                 "`kubesync resync --cluster prod --force` lets the deletions through"
             }
         assert set(stack.records()) == KUBERNETES
+
+
+def states(stack: Stack) -> list[KeyState]:
+    return list(StateTable(stack.store).load_all("prod"))
+
+
+def a_stranger_at(stack: Stack, name: str, address: str) -> None:
+    stack.by_hand("CREATE", name, "A", address)
+
+
+HOSTNAME = "external-dns.kubernetes.io/hostname"
+
+
+def with_hostname(stack: Stack, service: str, hostname: str) -> None:
+    body = {"ports": [{"port": 80}], "type": "LoadBalancer"}
+    stack.api.cluster.expose("shop", service, body)
+    stack.api.cluster.change_service("shop", service, {"metadata": {"annotations": {HOSTNAME: hostname}}})
+    stack.api.cluster.set_load_balancer("shop", service, [{"ip": "203.0.113.10"}])
+
+
+def recovered(stack: Stack, *, dry_run: bool) -> dict[str, list[dict[str, str]]]:
+    report = stack.application().new_session().run(recovery=RecoveryRequest(dry_run=dry_run))
+    (cluster,) = report.recoveries[0]["clusters"]
+    return {kind: cluster[kind] for kind in ("claimed", "unproven", "differing")}
+
+
+def test_conflict_over_what_was_claimed_is_over_with_it() -> None:
+    """Names of another controller are taken over after sessions have met them, and reported them as conflicts."""
+    with a_stack() as stack:
+        a_stranger_at(stack, "www.example.com", "203.0.113.10")
+        with_hostname(stack, "web", "www.example.com")
+        stack.add_cluster()
+        running = stack.start()
+        running.wait_for(lambda: "kubernetes.default.svc.prod.example.com A" in stack.records())
+        running.wait_for(lambda: [p.code for s in states(stack) for p in s.problems] == ["Conflict"])
+        running.end()
+        found = recovered(stack, dry_run=False)
+        assert [row["name"] for row in found["claimed"]] == ["www.example.com"]
+        (state,) = [s for s in states(stack) if s.key.name == "web"]
+        assert (state.problems, state.conflicts, state.opened) == ((), {}, None)
+        assert "www.example.com" in {name.name for name in state.claims}
+
+
+def test_one_of_two_services_gets_what_both_want() -> None:
+    """I3: one owner of a name, also where the same record set is wanted by two."""
+    with a_stack() as stack:
+        a_stranger_at(stack, "www.example.com", "203.0.113.10")
+        for service in ("web", "web-2"):
+            with_hostname(stack, service, "www.example.com")
+        stack.add_cluster()
+        running = stack.start()
+        running.wait_for(lambda: "kubernetes.default.svc.prod.example.com A" in stack.records())
+        running.wait_for(lambda: any(p.code == "Conflict" for s in states(stack) for p in s.problems))
+        running.end()
+        recovered(stack, dry_run=False)
+        owners = [
+            s.key.name for s in states(stack) for key in s.applied if (key.name, key.type) == ("www.example.com", "A")
+        ]
+        assert len(owners) == 1
+        stack.api.cluster.delete_service("shop", owners[0])
+        running = stack.start()
+        running.wait_for(stack.at_rest)
+        running.end()
+        assert "www.example.com A" in stack.records(), "the other one wants it"
+
+
+def test_zone_without_our_journal_is_said_to_be_the_reason() -> None:
+    with a_stack() as stack:
+        a_stranger_at(stack, "www.example.com", "203.0.113.10")
+        with_hostname(stack, "web", "www.example.com")
+        stack.add_cluster()
+        found = recovered(stack, dry_run=True)
+        assert ([row["name"] for row in found["unproven"]], found["claimed"], found["differing"]) == (
+            ["www.example.com"],
+            [],
+            [],
+        )

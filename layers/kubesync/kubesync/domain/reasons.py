@@ -163,8 +163,9 @@ REASONS: Final = (
         "Conflict",
         "A record set stands at the name that is not ours, or is another Service's and cannot stand beside ours (a simple and a "
         "weighted one). It is never touched; kubesync looks again, often at first and every hour later on.",
-        "Remove the foreign record set, or choose another name, or give every Service that shares the name a set-identifier; "
-        "`kubesync recover` after tables were lost. `kubesync resync` looks at once.",
+        "Is it to become kubesync's (another controller's name, or one from before tables were lost): `kubesync recover` says what it "
+        "takes over as it stands (docs/migration.md). Else remove the foreign record set, choose another name, or give every Service "
+        "that shares the name a set-identifier; `kubesync resync` looks at once.",
     ),
     Reason(
         "ChangedByHand",

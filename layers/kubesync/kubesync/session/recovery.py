@@ -2,30 +2,39 @@
 
     journals of ours show epochs above the counter's     the counter is raised above them, so that a new master may write at all
     a wanted set stands in the zone in exactly that form  it is claimed as ours: nothing in the zone changes
-    a wanted set stands there in another form             listed: a person decides (remove it, or let it be)
+    the same, in a zone without a journal of ours         listed: it is taken once we have written to the zone
+    a wanted set stands there in another form,            listed: a person decides (make it the same, remove it, or let it be)
+      or one that is in its way
     a set below a cluster's domain that nobody wants      listed: it may be what a vanished service left behind
 
 Only sets that the clusters want in exactly the form in which they stand are taken, and only in zones whose journal says that this
-deployment has written there. Everything else stays foreign (I3).
+deployment has written there. Of several Services that want one, its owner gets it, else the oldest. Everything else stays foreign
+(I3).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from fnmatch import fnmatchcase
+from typing import Any, Final
 
 from kubesync.aws.audit import describe
 from kubesync.aws.clusters import ClusterTable
 from kubesync.aws.inflight import Inflight
 from kubesync.aws.journal import Journal, is_journal, journal_record_key, read_journal
 from kubesync.domain.errors import KubesyncError, NotMasterError
-from kubesync.domain.records import RecordKey, RecordSet, Zone
-from kubesync.domain.state import KeyState
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.records import RecordKey, RecordSet, Zone, in_the_way
+from kubesync.domain.state import KeyState, Name
 from kubesync.session.ledger import rules_of, unpaused
 from kubesync.session.listing import list_now, preview_lists
 from kubesync.session.master import Master, MasterParts
 from kubesync.session.recorder import Mode
+
+KINDS: Final = ("claimed", "unproven", "differing", "unwanted")
+"""What a record set of a zone can be to a cluster that is recovered; the lists of its report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +56,15 @@ class JournalFound:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryRequest:
-    """What a person asked for: one cluster (empty: all), and whether only to say what would be done."""
+    """What a person asked for: one cluster (empty: all), whether only to say what would be done, and which names (``*`` as in shells)."""
 
     cluster: str = ""
     dry_run: bool = True
+    names: str = "*"
+
+    def about(self, key: RecordKey) -> bool:
+        """Whether a record set is among those that were asked for."""
+        return fnmatchcase(key.name, self.names)
 
 
 def find_journals(parts: MasterParts) -> list[JournalFound]:
@@ -72,7 +86,7 @@ def recover(master: Master, journals: list[JournalFound], request: RecoveryReque
             clusters.append({"cluster": name, "error": "no such cluster"})
             continue
         try:
-            clusters.append(Recovery(master, name, journals).run(dry_run=request.dry_run))
+            clusters.append(Recovery(master, name, journals, request).run())
         except NotMasterError:
             raise
         except KubesyncError as error:
@@ -94,59 +108,69 @@ def newest_epoch(journals: list[JournalFound], deployment: str) -> int:
 class Recovery:
     """Recovers one cluster, run by a master of the new epoch from the session's own thread."""
 
-    def __init__(self, master: Master, cluster: str, journals: list[JournalFound]) -> None:
+    def __init__(self, master: Master, cluster: str, journals: list[JournalFound], request: RecoveryRequest) -> None:
         self._master = master
         self._cluster = cluster
+        self._request = request
         self._ledger = master.ledgers[cluster]
         deployment = master.parts.settings.deployment
         ours = [(f.zone.id, f.journal) for f in journals if f.journal is not None and f.journal.owner == deployment]
         self._ours = {zone_id: journal.epoch for zone_id, journal in ours}
 
-    def run(self, *, dry_run: bool) -> dict[str, Any]:
+    def run(self) -> dict[str, Any]:
         """Re-claim what is wanted in exactly the form in which it stands; list the rest.
 
         Raises:
             ResyncError: the cluster could not be listed.
         """
         mode = Mode(distrust_upstreams=True)
-        if dry_run:
+        if self._request.dry_run:
             preview = preview_lists(self._master, self._cluster, mode)
             states, held = list(preview.states.values()), preview.held
         else:
             content = list_now(self._master, self._cluster)
             held = dict(self._master.recorders[self._cluster].record(content, mode, flush=True).held or {})
             states = list(self._master.tables.state.load_all(self._cluster))
-        report: dict[str, Any] = {"cluster": self._cluster, "claimed": [], "differing": [], "unwanted": []}
+        report: dict[str, Any] = {"cluster": self._cluster} | {kind: [] for kind in KINDS}
         # Tables from before many deletions know what is gone: to the guard of absences that looks like an emptied cluster (I5).
         report["held"] = {resource.value: reason for resource, reason in held.items()}
         for zone in self._ledger.rules.zones:
-            self._zone(zone, states, report, dry_run=dry_run)
+            self._zone(zone, states, report)
         return report
 
-    def _zone(self, zone: Zone, states: list[KeyState], report: dict[str, Any], *, dry_run: bool) -> None:
+    def _zone(self, zone: Zone, states: list[KeyState], report: dict[str, Any]) -> None:
         standing = dict(self._master.parts.zones.walk(zone.id))
-        claimed: dict[RecordKey, RecordSet] = {}
+        at_name: dict[str, list[RecordKey]] = defaultdict(list)
+        for key in standing:
+            at_name[key.name].append(key)
+        claims = self._master.tables.claims.read({Name.of(key) for state in states for key in state.intended})
+        claimed: dict[RecordKey, _Claimed] = {}
         wanted: set[RecordKey] = set()
-        for state in states:
-            for key, record_set in state.intended.items():
-                if key.zone_id != zone.id:
-                    continue
-                wanted.add(key)
-                if key in state.applied or key not in standing:
-                    continue
-                if standing[key] == record_set and zone.id in self._ours:
-                    claimed[key] = record_set
-                    report["claimed"].append(_row(key, standing[key], str(state.key)))
-                else:
-                    report["differing"].append(
-                        _row(key, standing[key], str(state.key)) | {"wanted": describe(record_set)}
-                    )
+        for state, key, record_set in _wants(states, zone):
+            wanted.add(key)
+            claim = claims.get(Name.of(key))
+            if not self._request.about(key):
+                continue
+            if key in state.applied or key in claimed or (claim is not None and claim.owner != state.key):
+                continue
+            service = str(state.key)
+            if standing.get(key) != record_set:
+                report["differing"] += [
+                    _row(other, standing[other], service) | {"wanted": describe(record_set), "wanted_type": key.type}
+                    for other in at_name[key.name]
+                    if other not in state.applied and in_the_way(other, standing[other], key)
+                ]
+            elif zone.id in self._ours:
+                claimed[key] = _Claimed(state.key, record_set)
+                report["claimed"].append(_row(key, record_set, service))
+            else:
+                report["unproven"].append(_row(key, record_set, service))
         for key, record_set in standing.items():
             below = key.name == self._ledger.rules.domain or key.name.endswith("." + self._ledger.rules.domain)
             left_out = key.type in ("SOA", "NS") or is_journal(key, record_set)
-            if below and key not in wanted and not left_out:
+            if below and key not in wanted and not left_out and self._request.about(key):
                 report["unwanted"].append(_row(key, record_set, ""))
-        if not dry_run:
+        if not self._request.dry_run:
             if claimed:
                 self._claim(claimed)
             self._know(zone)
@@ -165,14 +189,48 @@ class Recovery:
         with self._ledger.lock:
             master.transactor.run([self._cluster], actions, token)
 
-    def _claim(self, claimed: dict[RecordKey, RecordSet]) -> None:
+    def _claim(self, claimed: Mapping[RecordKey, _Claimed]) -> None:
         def pairs() -> Iterator[tuple[KeyState, KeyState]]:
             for state in list(self._master.tables.state.load_all(self._cluster)):
-                mine = {key: s for key, s in claimed.items() if state.intended.get(key) == s}
+                mine = {
+                    key: taken.record_set
+                    for key, taken in claimed.items()
+                    if taken.by == state.key and state.intended.get(key) == taken.record_set
+                }
                 if mine:
-                    yield state, replace(state, applied={**state.applied, **mine})
+                    yield state, _with_taken(state, mine)
 
         self._master.recorders[self._cluster].transform(pairs, "recover")
+
+
+@dataclass(frozen=True, slots=True)
+class _Claimed:
+    """A record set that stands as wanted, and whose it becomes."""
+
+    by: ServiceKey
+    record_set: RecordSet
+
+
+def _wants(states: Iterable[KeyState], zone: Zone) -> Iterator[tuple[KeyState, RecordKey, RecordSet]]:
+    """What is wanted in a zone, that of the oldest Services first: the order in which they queue for names."""
+
+    def age(state: KeyState) -> tuple[str, str]:
+        return state.service.created_at if state.service is not None else "", str(state.key)
+
+    for state in sorted(states, key=age):
+        for key, record_set in state.intended.items():
+            if key.zone_id == zone.id:
+                yield state, key, record_set
+
+
+def _with_taken(state: KeyState, mine: Mapping[RecordKey, RecordSet]) -> KeyState:
+    """The state with these record sets as its own. A name where nothing else is missing is in conflict no more."""
+    applied = {**state.applied, **mine}
+    missing = {Name.of(key) for key in state.intended if key not in applied}
+    over = {Name.of(key) for key in mine} - missing
+    return replace(
+        state, applied=applied, conflicts={name: why for name, why in state.conflicts.items() if name not in over}
+    )
 
 
 def _row(key: RecordKey, record_set: RecordSet, service: str) -> dict[str, Any]:
