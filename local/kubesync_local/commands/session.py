@@ -21,5 +21,8 @@ def run(arguments: argparse.Namespace) -> int:
     with ended_by_signals(lambda: session):
         report = session.run()
     print_json(report.document())
-    remark(f"the session ended: {report.ended} {report.message}".rstrip())
+    if report.code == ErrorCode.MAX_RUNTIME:
+        remark(f"the session ended as it should: its time was up ({report.ended})")
+    else:
+        remark(f"the session ended: {report.ended} {report.message}".rstrip())
     return 0 if report.code in (ErrorCode.NOT_MASTER, ErrorCode.MAX_RUNTIME) else 1

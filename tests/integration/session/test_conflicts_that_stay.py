@@ -65,7 +65,10 @@ def test_i6_conflicts_that_stay_are_looked_at_every_hour_with_few_requests_and_w
     # By the two looks there can be: 320 claims. By each of five hand-overs: 320 states with their marks, and again by the queue.
     assert counts["batch_get_item"] <= 2 * 4 + 5 * 2 * 8
     assert audited(settled, "web-0007") == [
-        "web-0007.shop.svc.prod.example.com A stands there and is not ours (192.0.2.1): remove it, or choose another name"
+        (
+            "web-0007.shop.svc.prod.example.com A stands there and is not ours (192.0.2.1): "
+            "take it over (`kubesync recover`), remove it, or choose another name"
+        )
     ]
 
 

@@ -245,7 +245,8 @@ def test_dry_run_foresees_the_conflict_that_the_resync_meets() -> None:
                 "name": WEB,
                 "zone": stack.zone_id,
                 "code": "Conflict",
-                "reason": f"{WEB} A stands there and is not ours (192.0.2.66): remove it, or choose another name",
+                "reason": f"{WEB} A stands there and is not ours (192.0.2.66): "
+                "take it over (`kubesync recover`), remove it, or choose another name",
             }
         ]
         stack.run()

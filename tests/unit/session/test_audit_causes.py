@@ -114,7 +114,10 @@ def test_refusal_carries_its_code_and_the_key_does_too() -> None:
 
     ((kind, reason, message, service),) = entries(bench.store, bench.clock, "kind", "reason", "message", "service")
     assert (kind, reason, service) == ("refused", "Conflict", "prod/default/bad")
-    assert message == "bad.example.com A stands there and is not ours (192.0.2.1): remove it, or choose another name"
+    assert (
+        message == "bad.example.com A stands there and is not ours (192.0.2.1): "
+        "take it over (`kubesync recover`), remove it, or choose another name"
+    )
     mark = bench.state("bad").opened
     assert mark is not None
     assert (mark.code, mark.attempts) == ("Conflict", 1)

@@ -101,4 +101,7 @@ def why_foreign(key: RecordKey, record_set: RecordSet, wanted: RecordKey | None 
             f"{key.label} stands there ({shown}), and simple and weighted sets exclude each other: give every Service that "
             "wants the name a set-identifier, or none; remove what is nobody's"
         )
-    return f"{key.label} stands there and is not ours ({shown}): remove it, or choose another name"
+    return (
+        f"{key.label} stands there and is not ours ({shown}): "
+        "take it over (`kubesync recover`), remove it, or choose another name"
+    )
