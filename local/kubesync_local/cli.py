@@ -289,7 +289,11 @@ def _add_cluster_add(actions: _Commands) -> None:
     names.add_argument("--domain", metavar="D", required=True, help="takes the place of cluster.local")
     names.add_argument("--zone", metavar="ZONE", required=True, action="append", help=ZONE_HELP)
     names.add_argument("--ttl", type=count, metavar="S", help="default TTL in seconds (default: 30)")
-    names.add_argument("--template", metavar="T", help="default: {service}.{namespace}.svc.{domain}")
+    names.add_argument(
+        "--template",
+        metavar="T",
+        help="default: {service}.{namespace}.svc.{domain}; none: only names that are asked for",
+    )
     names.add_argument("--no-srv", action="store_true", help="publish no SRV records")
     names.add_argument(
         "--load-balancer-cluster-ips", action="store_true", help="publish the cluster IPs of LoadBalancers"

@@ -96,12 +96,13 @@ _SETTINGS: Final[Mapping[str, SearchStrategy[Any]]] = {
     "ttl": st.sampled_from([30, 60, 90]),
     "srv": st.booleans(),
     "zones": _zones,
-    # The last two make two Services change their names with each other.
+    # The second and the third make two Services change their names with each other.
     "template": st.sampled_from(
         [
             "{service}.{namespace}.svc.{domain}",
             "{service}.{namespace}.{domain}",
             "{namespace}.{service}.{domain}",
+            "none",
         ]
     ),
     "policy": st.sampled_from(list(Policy)),

@@ -15,6 +15,7 @@ from kubesync.domain.provenance import Origin
 from kubesync.domain.reasons import advice_for
 from kubesync.domain.records import RecordKey, RecordSet, exclude_each_other
 from kubesync.domain.state import KeyState, Name, Part, PartId
+from kubesync.domain.templates import NO_NAMES
 from kubesync.domain.upstreams import upstream_key
 from kubesync_local.commands.outlook import Finding, Sides, Surroundings, of_record_set, of_upstream, zone_code
 
@@ -101,6 +102,8 @@ def _remarks(found: Evidence) -> Iterator[str]:
         yield 'the cluster is opt-in, and the Service lacks annotation kubesync.io/include: "true": it is left out'
     elif found.want.records is None or found.want.upstreams is None:
         yield f"{config.endpoints_source} were not listed yet: what depends on them is unknown"
+    elif config.template == NO_NAMES and not found.want.origins and not found.state.problems:
+        yield "the cluster gives no names of its own (--template none), and no annotation of the Service asks for one"
     elif not found.want.records and service.type == "LoadBalancer" and not found.state.problems:
         yield "the load balancer is pending: it has no address to publish yet"
     elif not found.want.records and service.headless and not found.state.problems:

@@ -246,6 +246,12 @@ REGISTRATION: Final = Rule(
             "Services of cluster other have such names too (a-eu.a.svc.k8s.example.com): give another --domain or --template",
             [{}],
         ),
+        RegistrationCase("no names of their own", {"template": "none"}, "", [{}, {"template": "none"}]),
+        RegistrationCase(
+            "no names of their own, and a domain that no zone holds",
+            {"template": "none", "domain": "k8s.example.net"},
+            "no zone given can hold names of k8s.example.net: Z1 is example.com",
+        ),
         RegistrationCase(
             "names that overlap with those of another domain",
             {"template": "{service}.{namespace}.{domain}", "domain": "svc.k8s.example.com"},

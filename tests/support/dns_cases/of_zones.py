@@ -16,7 +16,7 @@ _TOO_LONG: Final = f"{_LONG}.{_LONG}.{_LONG}.{'a' * 50}.example.com"
 
 TEMPLATES: Final = Rule(
     "The Service's own name: `--template`",
-    "`{service}.{namespace}.svc.{domain}` unless the cluster says otherwise; `{cluster}` is known too. SRV and host names of "
+    "`{service}.{namespace}.svc.{domain}` unless the cluster says otherwise; `{cluster}` is known too; `none`: no such name. SRV and host names of "
     "endpoints stand below it.",
     [
         Case(
@@ -40,6 +40,25 @@ TEMPLATES: Final = Rule(
             ["web-0.web.k8s.example.com A 30 10.1.0.1", "web.k8s.example.com A 30 10.1.0.1"],
             pods=[pods("10.1.0.1 host=web-0")],
             settings={"template": "{service}.{domain}"},
+        ),
+        Case(
+            "`none`: only names that are asked for",
+            svc("10.0.0.1", ports=["http 80/TCP"], hostname="www.example.com"),
+            ["www.example.com A 30 10.0.0.1"],
+            settings={"template": "none"},
+        ),
+        Case(
+            "`none`, and nothing is asked for",
+            svc("10.0.0.1", ports=["http 80/TCP"]),
+            [],
+            settings={"template": "none"},
+        ),
+        Case(
+            "`none`, headless",
+            svc("None", hostname="web.example.com"),
+            ["web.example.com A 30 10.1.0.1"],
+            pods=[pods("10.1.0.1 host=web-0")],
+            settings={"template": "none"},
         ),
         Case(
             "capitals become lower case",

@@ -61,6 +61,10 @@ def evidence(state: KeyState, *, listed: bool = True, **changes: Any) -> Evidenc
             'the cluster is opt-in, and the Service lacks annotation kubesync.io/include: "true": it is left out',
         ),
         (
+            evidence(seen(a_service()), config=CONFIG.model_copy(update={"template": "none"})),
+            "the cluster gives no names of its own (--template none), and no annotation of the Service asks for one",
+        ),
+        (
             evidence(seen(a_service()), config=CONFIG.model_copy(update={"disabled": True})),
             "the cluster is disabled: everything stays as it is until `kubesync cluster enable prod`",
         ),
@@ -89,6 +93,7 @@ def evidence(state: KeyState, *, listed: bool = True, **changes: Any) -> Evidenc
     ids=[
         "excluded",
         "not included",
+        "no names",
         "cluster disabled",
         "pending",
         "no endpoint",

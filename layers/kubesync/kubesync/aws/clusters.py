@@ -287,6 +287,8 @@ def why_useless(config: ClusterConfig) -> str | None:
     if reason := why_ambiguous(form):
         return f"template {config.template!r} {reason}: Services would share one name"
     made = form.example("s", "n")
+    if form.nameless:
+        return None
     if re.fullmatch(_LABELS, made) is None or not made.endswith(f".{config.domain}"):
         return f"template {config.template!r} makes {made!r}, which is no name below {config.domain}"
     return None
@@ -294,7 +296,8 @@ def why_useless(config: ClusterConfig) -> str | None:
 
 def why_outside(config: ClusterConfig) -> str | None:
     """Why none of its zones could hold its Services' names, in one line, or None."""
-    if zones_of(name_form(config).example(), (zone.zone for zone in config.zones)):
+    form = name_form(config)
+    if zones_of(config.domain if form.nameless else form.example(), (zone.zone for zone in config.zones)):
         return None
     zones = ", ".join(f"{zone.id} is {zone.name}" for zone in config.zones)
     return f"no zone given can hold names of {config.domain}: {zones}"

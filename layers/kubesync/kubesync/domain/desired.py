@@ -57,6 +57,7 @@ from kubesync.domain.provenance import (
     public_source,
 )
 from kubesync.domain.records import Node, Problem, RecordKey, RecordSet, Zone
+from kubesync.domain.templates import NO_NAMES
 from kubesync.domain.upstreams import fitting, upstreams_of
 
 # Problems are stored with the key and shown to people; ten thousand bad endpoints must not make ten thousand.
@@ -73,7 +74,8 @@ class DnsRules:
         cluster: its name, the first part of upstream keys.
         domain: stands in place of ``cluster.local``, such as ``prod.example.com``.
         zones: its hosted zones.
-        template: of a service's name; knows ``{service}``, ``{namespace}``, ``{domain}`` and ``{cluster}``.
+        template: of a service's name; knows ``{service}``, ``{namespace}``, ``{domain}`` and ``{cluster}``; ``none``: it has no name of
+            its own, and so no SRV and no host-name records.
         default_ttl: seconds, where no annotation says otherwise.
         srv: whether SRV records are published.
         load_balancer_cluster_ips: publish the cluster IPs of LoadBalancers instead of their status.
@@ -161,9 +163,7 @@ def _records(
     rules: DnsRules,
     plan: RecordPlan,
 ) -> dict[RecordKey, RecordSet]:
-    name = service_name(
-        rules.template, service=key.name, namespace=key.namespace, domain=rules.domain, cluster=rules.cluster
-    )
+    own = () if rules.template == NO_NAMES else (_own_name(key, rules),)
     shown = published_groups(service, groups)
     if asked.targets is not None:
         alias = rules.load_balancer_alias if asked.alias is None else asked.alias
@@ -181,18 +181,19 @@ def _records(
         )
 
     wanted: dict[str, Targets] = {}
-    _want(wanted, (name, *asked.hostnames), public)
+    _want(wanted, (*own, *asked.hostnames), public)
     _want(wanted, asked.internal_hostnames, internal)
-    _say_why(name, service, asked, rules, plan)
+    _say_why(own, service, asked, rules, plan)
     host_names: dict[str, str] = {}
-    if service.headless and asked.targets is None and plan.place(name):
-        by_name, host_names = endpoint_host_names(name, shown, plan)
-        for host_name, targets in by_name.items():
-            _want(wanted, (host_name,), targets)
-            plan.because(host_name, Origin(OF_ENDPOINTS, endpoints_source(service)))
+    for name in own:
+        if service.headless and asked.targets is None and plan.place(name):
+            by_name, host_names = endpoint_host_names(name, shown, plan)
+            for host_name, targets in by_name.items():
+                _want(wanted, (host_name,), targets)
+                plan.because(host_name, Origin(OF_ENDPOINTS, endpoints_source(service)))
     have_addresses = {wanted_name for wanted_name in wanted if plan.publish(wanted_name, wanted[wanted_name])}
 
-    if rules.srv and asked.targets is None:
+    for name in own if rules.srv and asked.targets is None else ():
         if service.headless:
             publish_headless_srv(name, service, shown, host_names, plan)
         elif name in have_addresses:
@@ -200,14 +201,21 @@ def _records(
     return plan.finish()
 
 
+def _own_name(key: ServiceKey, rules: DnsRules) -> str:
+    return service_name(
+        rules.template, service=key.name, namespace=key.namespace, domain=rules.domain, cluster=rules.cluster
+    )
+
+
 def _want(wanted: dict[str, Targets], names: Iterable[str], targets: Targets) -> None:
     for name in names:
         wanted[name] = wanted[name].union(targets) if name in wanted else targets
 
 
-def _say_why(name: str, service: Service, asked: DnsAnnotations, rules: DnsRules, plan: RecordPlan) -> None:
+def _say_why(own: Iterable[str], service: Service, asked: DnsAnnotations, rules: DnsRules, plan: RecordPlan) -> None:
     source = public_source(service, asked, cluster_ips=rules.load_balancer_cluster_ips)
-    plan.because(name, Origin(by_template(rules.template), source))
+    for name in own:
+        plan.because(name, Origin(by_template(rules.template), source))
     for asked_name in asked.hostnames:
         plan.because(asked_name, Origin(by_annotation(service, "hostname"), source))
     for asked_name in asked.internal_hostnames:

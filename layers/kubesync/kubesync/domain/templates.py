@@ -2,6 +2,7 @@
 
 A template such as ``{service}.{namespace}.svc.{domain}`` makes one name of each Service. What stands in the place of
 ``{service}`` and ``{namespace}`` is one DNS label without dots; the rest is the same for every Service of a cluster.
+``none`` makes no names: Services have those that their annotations ask for.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from functools import cache
 from string import Formatter
 from typing import Final
 
+NO_NAMES: Final = "none"
 FIELDS: Final = frozenset({"service", "namespace", "domain", "cluster"})
 # Part of a label that differs from Service to Service: characters of a DNS label, at least one.
 _ANY: Final = "?"
@@ -29,6 +31,11 @@ class NameForm:
     cluster: str
     namespace: str = ""
 
+    @property
+    def nameless(self) -> bool:
+        """Whether its Services have no names but those that they ask for."""
+        return self.template == NO_NAMES
+
     def example(self, service: str = "a", namespace: str = "a") -> str:
         """The name of one Service."""
         values = {"service": service, "namespace": self.namespace or namespace}
@@ -41,6 +48,8 @@ def why_ambiguous(form: NameForm) -> str:
     A name leads back to its Service where a label is made of one of the two parts alone; the other part must then be
     somewhere too. ``{service}-{namespace}`` alone makes ``a-b-c`` of ``a-b`` in ``c`` and of ``a`` in ``b-c``.
     """
+    if form.nameless:
+        return ""
     parts = {"service"} if form.namespace else {"service", "namespace"}
     held = [_fields(label) & parts for label in form.template.split(".")]
     needed = ("service", "domain") if form.namespace else ("service", "namespace", "domain")
@@ -54,6 +63,8 @@ def why_ambiguous(form: NameForm) -> str:
 
 def shared_name(one: NameForm, other: NameForm) -> str | None:
     """A name that Services of both clusters could have; None where there is none."""
+    if one.nameless or other.nameless:
+        return None
     ours, theirs = (_pattern(form).split(".") for form in (one, other))
     if len(ours) != len(theirs):
         return None
