@@ -46,6 +46,7 @@ class ZoneLooks:
         self._looked = False
         self._asked_monotonic = 0.0
         self._not_before = 0.0
+        self.throttled = 0  # looks that Route 53 put off, in all
         self._left = _KEYS_WITH_A_STEP
         self._backlog = False
 
@@ -115,6 +116,7 @@ class ZoneLooks:
             after = self._means.reclaim(self._zone_id, due, self._asked_monotonic)
         except ZoneThrottledError as error:
             logger.warning("names in conflict are looked at later", zone=self._zone_id, reason=str(error))
+            self.throttled += 1
             self._not_before = now + _THROTTLED_SECONDS
             return {}
         self._backlog = self._left == 0 and len(after) == len(due)

@@ -85,6 +85,11 @@ class ZoneQueue:
         return self._looks.backlog
 
     @property
+    def throttled(self) -> int:
+        """How many looks Route 53 has put off, in all."""
+        return self._looks.throttled
+
+    @property
     def looked_at(self) -> float | None:
         """See ``ZoneLooks.to_be_noted``."""
         return self._looks.to_be_noted()

@@ -236,7 +236,11 @@ class ZoneWriter:
         return self._queue.next_retry()
 
     def _due(self) -> list[Unit]:
-        taken, oversized = self._queue.due(self._ground.room)
+        counted = self._queue.throttled
+        try:
+            taken, oversized = self._queue.due(self._ground.room)
+        finally:
+            self.report.throttled += self._queue.throttled - counted
         if oversized:
             reason = "more than fits one change batch"
             self._close([Outcome(unit, code="TooLargeForBatch", reason=reason) for unit in oversized])
