@@ -47,7 +47,7 @@ def run(size: Size = Size()) -> Iterator[Figure]:
             before = zone.batches()
             started = time.monotonic()
             wanted = set(cluster.change(number))
-            wait_until(lambda: wanted <= zone.created(before).keys(), 120, f"{number} changes")  # noqa: B023
+            wait_until(lambda: wanted <= zone.created(before).keys(), 120, f"{number} changes")  # noqa: B023 - called at once
             seconds = time.monotonic() - started
             yield Figure(
                 f"{number:,} changed sets",

@@ -148,7 +148,7 @@ def run(size: Size = Size()) -> Iterator[Figure]:
         yield from _figures(f"a pod more, one of {size.changes} in a window", store.take(), size.changes)
         for number in range(size.changes):
             _service(server, f"new{number}")
-            wait_until(lambda: nodes.of(f"new{number}") == 2, 60, "a new service")  # noqa: B023
+            wait_until(lambda: nodes.of(f"new{number}") == 2, 60, "a new service")  # noqa: B023 - called at once
         session.end()
         yield from _figures("a Service with two pods that comes, alone", store.take(), size.changes)
 

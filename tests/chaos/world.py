@@ -20,7 +20,7 @@ from kubesync.aws.store_calls import StoreCalls
 from kubesync.aws.upstreams import UpstreamTable
 from kubesync.domain.errors import KubesyncError
 from kubesync.session.lease_keeper import LeaseTimes
-from kubesync.session.master import MasterParts
+from kubesync.session.parts import MasterParts
 from kubesync.session.recovery import RecoveryRequest
 from kubesync.session.report import SessionReport
 from kubesync.settings import Settings

@@ -40,7 +40,7 @@ from kubesync.kubernetes.reflector import KubernetesReflector
 from kubesync.kubernetes.service_events import EventPoster, KubernetesEventPoster
 from kubesync.kubernetes.transport import ApiClient, ClusterAccess, TokenSource
 from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
-from kubesync.session.master import MasterParts
+from kubesync.session.parts import MasterParts
 from kubesync.session.ports import Progress
 from kubesync.session.report import SessionReport
 from kubesync.session.resync_invocation import InvocationParts, ResyncEvent, ResyncInvocation

@@ -23,7 +23,8 @@ from kubesync.domain.state import KeyState, OpenMark
 from kubesync.session.control import Control
 from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
 from kubesync.session.ledger import Ledger
-from kubesync.session.master import Master, MasterParts
+from kubesync.session.master import Master
+from kubesync.session.parts import MasterParts
 from kubesync.session.ports import Connector
 from kubesync.session.report import SessionReport
 from kubesync.settings import Settings

@@ -22,7 +22,8 @@ from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.state import KeyState, OpenMark
 from kubesync.session.abreast import abreast
 from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
-from kubesync.session.master import Master, MasterParts
+from kubesync.session.master import Master
+from kubesync.session.parts import MasterParts
 from kubesync.session.ports import Connector
 from kubesync.session.report import SessionReport
 from kubesync.settings import Settings

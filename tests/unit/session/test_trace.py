@@ -11,7 +11,7 @@ import pytest
 from kubesync.aws.xray import Step, XRaySteps, steps_of_this_invocation
 from kubesync.aws.zones import BatchChange, ZoneClient
 from kubesync.domain.errors import BatchRefusedError, ZoneThrottledError
-from kubesync.session.master import MasterParts
+from kubesync.session.parts import MasterParts
 from kubesync.session.report import SessionReport
 from kubesync.session.trace import MOST_STEPS, SessionTrace
 from kubesync.settings import Settings

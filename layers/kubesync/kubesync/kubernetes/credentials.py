@@ -147,6 +147,7 @@ class EksToken:
         return _EKS_PREFIX + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
 
     def _own_client(self, service: str) -> Any:
+        # The stubs know literal names only.
         return self._session.client(service, region_name=self._region)  # type: ignore[call-overload]
 
     def _add_cluster(self, request: Any, **_: Any) -> None:

@@ -71,7 +71,7 @@ class AssumedRole:
         """A boto3 client of this role. Raises as ``credentials``."""
         known = self.credentials()
         return self._session.client(
-            service,  # type: ignore[call-overload]
+            service,  # type: ignore[call-overload] # the stubs know literal names only
             region_name=self._region,
             aws_access_key_id=known.access_key,
             aws_secret_access_key=known.secret_key,

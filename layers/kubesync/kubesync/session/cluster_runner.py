@@ -19,7 +19,7 @@ from kubesync.session.listener import Listener, ListenerEvents, ListRound, Share
 from kubesync.session.ports import Connector
 from kubesync.session.recorder import IDLE_CHECKPOINT_SECONDS, Mode, Recorded, Recorder
 from kubesync.session.report import ClusterReport
-from kubesync.session.runner_events import RunnerEvents as RunnerEvents
+from kubesync.session.runner_events import RunnerEvents
 from kubesync.session.service_notes import ServiceNotes
 from kubesync.session.transactor import StaleStateError
 

@@ -13,7 +13,8 @@ from kubesync.aws.clusters import ClusterConfig
 from kubesync.aws.resync_requests import RequestTable
 from kubesync.domain.errors import ErrorCode, NewerSchemaError, StoreError
 from kubesync.session.ledger import SupersededError, unpaused
-from kubesync.session.master import Master, MasterParts
+from kubesync.session.master import Master
+from kubesync.session.parts import MasterParts
 from kubesync.session.removal import Removal
 from kubesync.session.resync_desk import ResyncDesk
 from kubesync.session.transactor import StaleStateError

@@ -26,7 +26,7 @@ from kubesync.domain.errors import ErrorCode, NotMasterError
 from kubesync.domain.state import KeyState
 from kubesync.session.abreast import abreast
 from kubesync.session.closer import Closer
-from kubesync.session.cluster_runner import ClusterRunner, RunnerEvents
+from kubesync.session.cluster_runner import ClusterRunner
 from kubesync.session.composer import Composer, ComposerMeans
 from kubesync.session.fencing import Fencing
 from kubesync.session.figures import fill, so_far
@@ -37,13 +37,14 @@ from kubesync.session.ledger import Ledger, LedgerBusyError, unpaused
 from kubesync.session.listener_notes import ListenerNotes
 from kubesync.session.named_referrals import NamedReferrals
 from kubesync.session.newer_items import remembered, unless_newer
-from kubesync.session.parts import MasterParts as MasterParts
+from kubesync.session.parts import MasterParts
 from kubesync.session.patience import patiently
 from kubesync.session.planner import Tables
 from kubesync.session.ports import Progress
 from kubesync.session.reclaim import Reclaimer
 from kubesync.session.recorder import Means, Mode, Recorded, Recorder
 from kubesync.session.report import SessionReport
+from kubesync.session.runner_events import RunnerEvents
 from kubesync.session.transactor import Transactor
 from kubesync.session.zone_ground import ZoneMeans
 from kubesync.session.zone_pool import ZonePool

@@ -30,7 +30,8 @@ from kubesync.domain.records import RecordKey, RecordSet, Zone, in_the_way
 from kubesync.domain.state import KeyState, Name
 from kubesync.session.ledger import rules_of, unpaused
 from kubesync.session.listing import list_now, preview_lists
-from kubesync.session.master import Master, MasterParts
+from kubesync.session.master import Master
+from kubesync.session.parts import MasterParts
 from kubesync.session.recorder import Mode
 
 KINDS: Final = ("claimed", "unproven", "differing", "unwanted")

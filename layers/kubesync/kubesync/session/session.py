@@ -23,7 +23,8 @@ from kubesync.clock import Clock
 from kubesync.domain.errors import ErrorCode, NotMasterError, StoreError
 from kubesync.session.control import Control
 from kubesync.session.lease_keeper import LeaseKeeper
-from kubesync.session.master import Master, MasterParts
+from kubesync.session.master import Master
+from kubesync.session.parts import MasterParts
 from kubesync.session.ports import Progress
 from kubesync.session.recovery import RecoveryRequest, find_journals, newest_epoch, recover
 from kubesync.session.report import DONE, SessionReport

@@ -33,7 +33,7 @@ from kubesync.domain.errors import (
     ZoneThrottledError,
     ZoneUnavailableError,
 )
-from kubesync.session.master import MasterParts
+from kubesync.session.parts import MasterParts
 from kubesync.session.report import SessionReport
 from kubesync.session.traced_ports import TracedConnector, TracedZones
 
