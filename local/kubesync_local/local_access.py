@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import boto3
 
-from kubesync.aws.clusters import ClusterConfig
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.bootstrap import ConfiguredAccess
 from kubesync.clock import Clock
 from kubesync.domain.errors import DeniedError, UsageError
 from kubesync.kubernetes.ports import ReflectorPolicy
-from kubesync.kubernetes.transport import ClusterAccess
+from kubesync.kubernetes.transport.client import ClusterAccess
 from kubesync_local.kubeconfig import load_kubeconfig
 
 

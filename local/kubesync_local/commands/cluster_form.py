@@ -13,7 +13,10 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from kubesync.aws.clusters import (
+from kubesync.aws.route53.accounts import ZoneAccounts
+from kubesync.aws.route53.zones import ZoneClient
+from kubesync.aws.secrets.references import parse_secret_reference
+from kubesync.aws.tables.control.clusters import (
     ClusterConfig,
     ZoneReference,
     explain,
@@ -21,19 +24,16 @@ from kubesync.aws.clusters import (
     why_outside,
     why_useless,
 )
-from kubesync.aws.secrets import parse_secret_reference
-from kubesync.aws.zone_access import ZoneAccess, parse_role, parse_zone_access
-from kubesync.aws.zone_accounts import ZoneAccounts
-from kubesync.aws.zones import ZoneClient
+from kubesync.aws.tables.control.zone_access import ZoneAccess, parse_role, parse_zone_access
 from kubesync.clock import SystemClock
+from kubesync.domain.dns.records import Zone
 from kubesync.domain.errors import ListenerError, UsageError, ZoneUnavailableError
 from kubesync.domain.objects import Resource
 from kubesync.domain.plan import Policy
-from kubesync.domain.records import Zone
 from kubesync.kubernetes.eks_role import AssumedRole
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.probe import choose_endpoints_source
-from kubesync.kubernetes.transport import ApiClient
+from kubesync.kubernetes.transport.client import ApiClient
 from kubesync_local.commands.eks import eks_region, look_up_eks
 from kubesync_local.commands.workplace import Workplace
 from kubesync_local.kubeconfig import load_kubeconfig

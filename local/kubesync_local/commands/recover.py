@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from kubesync.domain.errors import ErrorCode, KubesyncError, UsageError
-from kubesync.session.recovery import RecoveryRequest
+from kubesync.operations.recovery import RecoveryRequest
 from kubesync_local.commands.audit_lines import in_words
 from kubesync_local.commands.ending import ended_by_signals
 from kubesync_local.commands.progress import ProgressLines

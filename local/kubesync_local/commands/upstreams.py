@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from kubesync.aws.upstreams import StoredUpstream, UpstreamTable
+from kubesync.aws.tables.upstreams import StoredUpstream, UpstreamTable
 from kubesync_local.commands.workplace import Workplace
 from kubesync_local.output import print_rows
 

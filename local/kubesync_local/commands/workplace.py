@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 from botocore.exceptions import BotoCoreError
 
-from kubesync.aws.clusters import ClusterConfig, ClusterTable
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.store import Store
+from kubesync.aws.dynamodb.store import Store
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.bootstrap import Application, aws_session
 from kubesync.domain.errors import UsageError
 from kubesync.settings import Settings

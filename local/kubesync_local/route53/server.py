@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from kubesync.aws.rate import TokenBucket
+from kubesync.aws.route53.rate import TokenBucket
 from kubesync_local.route53 import wire
 from kubesync_local.route53.faults import CHANGE, Call, Fault, Faults, Kind
 from kubesync_local.route53.model import Limits, SetKey, StoredSet
