@@ -20,7 +20,7 @@ from kubesync.session.reclaim import Reclaimer
 from kubesync.session.recorder import Recorded
 from kubesync.session.zone_ground import ZoneMeans
 from kubesync.session.zone_writer import ZoneWriter
-from kubesync_local.route53.model import Limits
+from kubesync_local.standins.route53.zone.model import Limits
 from support.memory_store import Call, NoFaults
 from support.recording import World, a_config, saw
 from support.zone_bench import ZONE, StrictZone

@@ -26,9 +26,9 @@ from kubesync.session.planner import Tables
 from kubesync.session.transactor import Transactor
 from kubesync.session.zone_ground import ZoneMeans
 from kubesync.session.zone_writer import ZoneWriter
-from kubesync_local.route53.model import Change, Limits, SetKey, StoredSet
-from kubesync_local.route53.names import listing_form
-from kubesync_local.route53.zone import Account, RefusedError
+from kubesync_local.standins.route53.zone.model import Change, Limits, SetKey, StoredSet
+from kubesync_local.standins.route53.zone.names import listing_form
+from kubesync_local.standins.route53.zone.zone import Account, RefusedError
 from support.fencing import raise_fence, raise_shard_fence
 from support.manual_clock import ManualClock
 from support.memory_store import MemoryStore

@@ -12,7 +12,7 @@ from kubesync.aws.dynamodb import DynamoStore, build_dynamodb_client
 from kubesync.aws.store import Store
 from kubesync.aws.tables import create_tables, table_names
 from kubesync.clock import SystemClock
-from kubesync_local.embedded_dynamodb import EmbeddedDynamoDB
+from kubesync_local.standins.dynamodb import EmbeddedDynamoDB
 from support.memory_store import MemoryStore
 
 

@@ -18,7 +18,7 @@ from kubesync.domain.records import Node
 from kubesync.domain.state import UpstreamState
 from kubesync.session.report import SessionReport
 from kubesync.session.transactor import Transactor
-from kubesync_local.apiserver import ApiServer
+from kubesync_local.standins.apiserver import ApiServer
 from support.memory_store import MemoryStore
 from support.named import member, named_item, named_nodes, notes, register, unregister
 from support.paused_process import Gate, items_but_the_lease, start_gated
