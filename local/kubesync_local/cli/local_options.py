@@ -1,4 +1,4 @@
-"""``kubesync local``: what it takes on the command line."""
+"""The part of the command line that is about commands for this machine alone."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ import argparse
 import ipaddress
 from pathlib import Path
 
-from kubesync_local.cli.parser import OneLineParser, positive
-
-type _Commands = argparse._SubParsersAction[OneLineParser]  # noqa: SLF001 - argparse has no public name for it
+from kubesync_local.cli.parser import Commands, positive
 
 
-def add_local_commands(commands: _Commands) -> None:
-    """Add the group."""
+def add_local_commands(commands: Commands) -> None:
+    """``kubesync demo``, ``local up`` and ``setup``."""
+    demo = commands.add_parser("demo", help="see it work: everything embedded, about half a minute")
+    demo.add_argument("--fast", action="store_true", help="the same story without pauses, in a few seconds")
+    _add_up(commands)
+    commands.add_parser("setup", help="make the tables (on AWS the template does it)")
+
+
+def _add_up(commands: Commands) -> None:
     local = commands.add_parser("local", help="everything that kubesync talks to, on this machine")
     actions = local.add_subparsers(dest="command", metavar="ACTION", required=True)
     up = actions.add_parser(

@@ -36,6 +36,10 @@ class OneLineParser(argparse.ArgumentParser):
         )
 
 
+type Commands = argparse._SubParsersAction[OneLineParser]  # noqa: SLF001 - argparse has no public name for it
+"""Where a command is added."""
+
+
 def _readable(message: str) -> str:
     choice = _CHOICE.fullmatch(message)
     if choice is None:
@@ -129,3 +133,10 @@ def moment(text: str) -> Moment:
 def days(text: str) -> Moment:
     """Days to look back."""
     return Moment(seconds_ago=86_400.0 * whole(text, 3_660))
+
+
+def add_output(command: argparse.ArgumentParser, default: str = "table") -> None:
+    """``--output table|json``."""
+    command.add_argument(
+        "--output", choices=("table", "json"), default=default, help=f"form of the answer (default: {default})"
+    )

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable
 from typing import Final
 
-from kubesync_local.cli.parser import OneLineParser
-
-type _Commands = argparse._SubParsersAction[OneLineParser]  # noqa: SLF001 - argparse has no public name for it
+from kubesync_local.cli.parser import Commands, add_output
 
 _OPTIONS: Final = "[,weight=N][,backup]"
 
 
-def add_upstream_commands(commands: _Commands, add_output: Callable[[argparse.ArgumentParser], None]) -> None:
+def add_upstream_commands(commands: Commands) -> None:
     """``kubesync upstream add|list|show|remove|hold|release``."""
     upstream = commands.add_parser(
         "upstream", help="named upstreams: several Services, clusters and nodes behind one name"
@@ -39,7 +35,7 @@ def add_upstream_commands(commands: _Commands, add_output: Callable[[argparse.Ar
         command.add_argument("--by", metavar="WHO", required=True, help="who: such as the name of a deployment")
 
 
-def _add_add(actions: _Commands) -> None:
+def _add_add(actions: Commands) -> None:
     add = actions.add_parser(
         "add",
         help="register a named upstream, or change one with --replace",

@@ -19,7 +19,7 @@ from kubesync.bootstrap import Application
 from kubesync.domain.errors import KubesyncError, UsageError
 from kubesync.settings import Settings
 from kubesync_local.standins.apiserver import ApiServer
-from kubesync_local.standins.apiserver.server import ServerOptions
+from kubesync_local.standins.apiserver.options import ServerOptions
 from kubesync_local.standins.apiserver.transport.certificates import CertificateAuthority
 from kubesync_local.standins.dynamodb import EmbeddedDynamoDB
 from kubesync_local.standins.route53 import StrictRoute53

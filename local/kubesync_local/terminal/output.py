@@ -18,6 +18,7 @@ from kubesync_local.terminal.tables import lines_of
 # A pipe has no width: wide enough that a program's lines are not broken for a screen that is not there.
 _PIPE_WIDTH: Final = 100_000
 _NARROWEST: Final = 40
+_VALUES_SHOWN: Final = 6
 
 
 def new_console(*, stderr: bool = False) -> Console:
@@ -94,6 +95,19 @@ def counted(number: int, what: str) -> str:
     """``1 problem``, ``2 problems``; of several words the first is counted: ``2 keys changed``."""
     noun, space, rest = what.partition(" ")
     return f"{number} {noun}{'' if number == 1 else 's'}{space}{rest}"
+
+
+def side_in_words(side: object) -> str:
+    """A record set or an upstream of a change, as a person reads it."""
+    match side:
+        case None:
+            return "nothing"
+        case {"alias": name}:
+            return f"alias {name}"
+        case {"ttl": ttl, "values": list(values)}:
+            more = f" and {len(values) - _VALUES_SHOWN} more" if len(values) > _VALUES_SHOWN else ""
+            return f"{', '.join(values[:_VALUES_SHOWN])}{more} ttl {ttl}"
+    return str(side)
 
 
 def remark(text: str) -> None:

@@ -9,86 +9,23 @@ from __future__ import annotations
 import atexit
 import base64
 import binascii
-import json
 import os
-import subprocess
 import tempfile
-import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
 from kubesync.clock import Clock
-from kubesync.domain.errors import DeniedError, UsageError
+from kubesync.domain.errors import UsageError
 from kubesync.kubernetes.connections import ClientCertificate
 from kubesync.kubernetes.credentials import FileToken, StaticToken
 from kubesync.kubernetes.transport import ClusterAccess, TokenSource
+from kubesync_local.workplace.exec_plugin import ExecPlugin, ExecToken
 
 _EXEC_API: Final = "client.authentication.k8s.io"
 _EXEC_VERSIONS: Final = frozenset({f"{_EXEC_API}/v1", f"{_EXEC_API}/v1beta1"})
-_EXEC_TIMEOUT_SECONDS: Final = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class ExecPlugin:
-    """A program that prints an ExecCredential."""
-
-    command: str
-    arguments: tuple[str, ...]
-    environment: tuple[tuple[str, str], ...]
-    api_version: str
-    directory: str
-
-
-class ExecToken:
-    """The token that an exec plugin prints; asked for once, and again when the server refuses it.
-
-    Raises (at ``token``): DeniedError when the plugin cannot be run, fails, or prints no token. What it prints is
-    never repeated (I8).
-    """
-
-    def __init__(self, plugin: ExecPlugin) -> None:
-        self._plugin = plugin
-        self._lock = threading.Lock()
-        self._value = ""
-
-    def token(self, *, fresh: bool = False) -> str:
-        with self._lock:
-            if fresh or not self._value:
-                self._value = self._run()
-            return self._value
-
-    def _run(self) -> str:
-        plugin = self._plugin
-        info = {"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": {"interactive": False}}
-        environment = {**os.environ, **dict(plugin.environment), "KUBERNETES_EXEC_INFO": json.dumps(info)}
-        try:
-            done = subprocess.run(  # noqa: S603 - the person's own kubeconfig names the program, as for kubectl
-                [plugin.command, *plugin.arguments],
-                env=environment,
-                cwd=plugin.directory,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_EXEC_TIMEOUT_SECONDS,
-                check=False,
-            )
-        except OSError as error:
-            raise DeniedError(f"no token: exec plugin {plugin.command!r}: {error.strerror}") from None
-        except subprocess.TimeoutExpired:
-            raise DeniedError(f"no token: exec plugin {plugin.command!r} did not end in time") from None
-        if done.returncode != 0:
-            raise DeniedError(f"no token: exec plugin {plugin.command!r} failed with status {done.returncode}")
-        try:
-            credential = json.loads(done.stdout)
-            token = credential["status"]["token"]
-        except (ValueError, KeyError, TypeError):
-            token = None
-        if not isinstance(token, str) or not token:
-            raise DeniedError(f"no token: exec plugin {plugin.command!r} printed no ExecCredential with a token")
-        return token
 
 
 def load_kubeconfig(path: str | Path, context: str | None, clock: Clock) -> ClusterAccess:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import boto3
 from botocore.exceptions import BotoCoreError
 
 from kubesync.aws.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.lease import LeaseTable
 from kubesync.aws.store import Store
-from kubesync.bootstrap import Application, aws_session
-from kubesync.domain.errors import UsageError
+from kubesync.bootstrap import Application, ConfiguredAccess, aws_session
+from kubesync.clock import Clock
+from kubesync.domain.errors import DeniedError, UsageError
+from kubesync.kubernetes.ports import ReflectorPolicy
+from kubesync.kubernetes.transport import ClusterAccess
 from kubesync.settings import Settings
 from kubesync_local.terminal.logs import set_up_logs
-from kubesync_local.workplace.local_access import LocalAccess
+from kubesync_local.workplace.kubeconfig import load_kubeconfig
 
 NO_CLUSTERS: Final = "no clusters are registered: kubesync cluster add --help"
 
@@ -101,6 +106,27 @@ class Workplace:
         if not any(config.name == name for config in configs) and not has_past(name):
             raise _unknown(name, configs)
         return [name]
+
+
+class LocalAccess:
+    """How clusters are reached from this machine: by a kubeconfig where one is registered, else as on Lambda.
+
+    Implements ``bootstrap.AccessFor``.
+    """
+
+    def __init__(self, session: boto3.Session, clock: Clock) -> None:
+        self._configured = ConfiguredAccess(session, clock, local=True)
+        self._clock = clock
+
+    def __call__(self, config: ClusterConfig, policy: ReflectorPolicy) -> ClusterAccess:
+        if config.kubeconfig is None:
+            return self._configured(config, policy)
+        try:
+            access = load_kubeconfig(config.kubeconfig, config.context, self._clock)
+        except UsageError as error:
+            # In a session this is one cluster's trouble, not the whole command's (I4).
+            raise DeniedError(str(error)) from error
+        return replace(access, policy=policy)
 
 
 def _check_endpoints(environment: Mapping[str, str]) -> None:

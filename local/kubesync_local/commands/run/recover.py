@@ -9,8 +9,7 @@ from kubesync.domain.errors import ErrorCode, KubesyncError, UsageError
 from kubesync.session.recovery import RecoveryRequest
 from kubesync_local.commands.run.ending import ended_by_signals
 from kubesync_local.commands.run.progress import ProgressLines
-from kubesync_local.commands.show.audit_lines import in_words
-from kubesync_local.terminal.output import print_json, print_table, remark
+from kubesync_local.terminal.output import print_json, print_table, remark, side_in_words
 from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
 
 _WHAT = {
@@ -67,8 +66,8 @@ def _sides(row: dict[str, Any]) -> dict[str, str]:
     wanted_type = row.get("wanted_type", row["type"])
     named = f"{wanted_type} " if wanted_type != row["type"] else ""
     return {
-        "stands": in_words(row["stands"]),
-        **({"wanted": f"{named}{in_words(row['wanted'])}"} if "wanted" in row else {}),
+        "stands": side_in_words(row["stands"]),
+        **({"wanted": f"{named}{side_in_words(row['wanted'])}"} if "wanted" in row else {}),
     }
 
 

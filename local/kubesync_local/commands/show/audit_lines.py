@@ -7,11 +7,10 @@ from typing import Any, Final
 
 from rich.text import Text
 
-from kubesync_local.terminal.output import new_console, print_folded
+from kubesync_local.terminal.output import new_console, print_folded, side_in_words
 
 _STYLES: Final = {"record": "green", "refused": "bold red", "upstream": "cyan"}
 _BATCH_SHOWN: Final = 8
-_VALUES_SHOWN: Final = 6
 
 
 def show_changes(rows: Sequence[dict[str, Any]]) -> None:
@@ -38,22 +37,9 @@ def _details(row: dict[str, Any]) -> list[Text]:
     cause = f" {row['object']}@{row['resource_version']}" if row["object"] else ""
     why = [f"{row['why']}{cause}"] if row["why"] else []
     why += [f"batch {row['batch'][:_BATCH_SHOWN]}"] if row["batch"] else []
-    change = Text.assemble(in_words(row["from"]), (" → ", "dim"), in_words(row["to"]))
+    change = Text.assemble(side_in_words(row["from"]), (" → ", "dim"), side_in_words(row["to"]))
     change.append(f"  ({', '.join(why)})" if why else "", style="dim")
     lines = [change]
     if row["reason"] or row["message"]:
         lines.append(Text.assemble((row["reason"] or "", "red"), ": " if row["reason"] else "", row["message"] or ""))
     return lines
-
-
-def in_words(side: object) -> str:
-    """What stands, or stood, as a person reads it."""
-    match side:
-        case None:
-            return "nothing"
-        case {"alias": name}:
-            return f"alias {name}"
-        case {"ttl": ttl, "values": list(values)}:
-            more = f" and {len(values) - _VALUES_SHOWN} more" if len(values) > _VALUES_SHOWN else ""
-            return f"{', '.join(values[:_VALUES_SHOWN])}{more} ttl {ttl}"
-    return str(side)

@@ -10,8 +10,9 @@ Its answers are held against recordings of a real API server by tests/contract/a
 
 from __future__ import annotations
 
+from kubesync_local.standins.apiserver.options import ServerOptions
 from kubesync_local.standins.apiserver.requests.watching import WatchPolicy
-from kubesync_local.standins.apiserver.server import ApiServer, ServerOptions
+from kubesync_local.standins.apiserver.server import ApiServer
 from kubesync_local.standins.apiserver.transport.auth import User
 
 __all__ = ["ApiServer", "ServerOptions", "User", "WatchPolicy"]

@@ -9,7 +9,8 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from kubesync_local.standins.apiserver.server import ApiServer, ServerOptions
+from kubesync_local.standins.apiserver.options import ServerOptions
+from kubesync_local.standins.apiserver.server import ApiServer
 from kubesync_local.standins.apiserver.transport.certificates import CertificateAuthority
 from kubesync_local.standins.apiserver.workloads.story import story
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from functools import cached_property
 from types import TracebackType
 from typing import Final, Self
@@ -24,51 +23,24 @@ from kubesync_local.standins.apiserver.objects.resources import (
 from kubesync_local.standins.apiserver.objects.status import ApiStatusError, JsonObject
 from kubesync_local.standins.apiserver.objects.store import Store, StoredObject
 from kubesync_local.standins.apiserver.objects.wire import go_json, object_bytes
+from kubesync_local.standins.apiserver.options import ServerOptions
 from kubesync_local.standins.apiserver.requests.discovery import discovered
 from kubesync_local.standins.apiserver.requests.listing import answer_list
 from kubesync_local.standins.apiserver.requests.query import is_true
-from kubesync_local.standins.apiserver.requests.watching import Watch, WatchPolicy
-from kubesync_local.standins.apiserver.requests.writing import Writer, random_uid
+from kubesync_local.standins.apiserver.requests.watching import Watch
+from kubesync_local.standins.apiserver.requests.writing import Writer
 from kubesync_local.standins.apiserver.transport.auth import Authority, User
-from kubesync_local.standins.apiserver.transport.certificates import ServerCertificate
 from kubesync_local.standins.apiserver.transport.connection import Connection, HttpRequest, MalformedRequestError
 from kubesync_local.standins.apiserver.transport.exchange import Exchange
 from kubesync_local.standins.apiserver.transport.faults import EndOfStreamError, Fault, FaultPlan
 from kubesync_local.standins.apiserver.transport.listener import Listener
 from kubesync_local.standins.apiserver.transport.request_log import RecordedRequest, RequestLog, without_credentials
 from kubesync_local.standins.apiserver.workloads.client import ApiClient
-from kubesync_local.standins.apiserver.workloads.cluster import Cluster
+from kubesync_local.standins.apiserver.workloads.cluster import Cluster, install_own_service
 
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _PATCH_TYPES: Final = ("application/merge-patch+json", "application/strategic-merge-patch+json")
 _VERSION_BODY: Final = {"major": "1", "minor": "36", "gitVersion": "v1.36.0", "platform": "linux/amd64"}
-
-
-@dataclass(frozen=True, slots=True)
-class ServerOptions:
-    """How a server behaves; times in seconds.
-
-    Args:
-        host: where it listens; port 0: any free one.
-        tls: the certificate to serve with; None: plain HTTP.
-        future_version_wait: how long a list waits for a version that has not come (recorded: 3 s).
-        ipv6_cidr: None: a cluster with IPv4 only.
-        first_version: where the store's versions begin; older ones are too old from the start.
-        history_limit: changes kept per resource; None: all, until ``compact``.
-        bootstrap: whether Service ``default/kubernetes`` and its endpoints are there at the start.
-    """
-
-    host: str = "127.0.0.1"
-    port: int = 0
-    tls: ServerCertificate | None = None
-    future_version_wait: float = 3.0
-    watch: WatchPolicy = field(default_factory=WatchPolicy)
-    ipv4_cidr: str = "10.68.0.0/16"
-    ipv6_cidr: str | None = "fd00:10:68::/112"
-    first_version: int = 200
-    history_limit: int | None = None
-    bootstrap: bool = True
-    new_uid: Callable[[], str] = random_uid
 
 
 class ApiServer:
@@ -98,7 +70,7 @@ class ApiServer:
         tls = self.options.tls.server_context() if self.options.tls else None
         self._listener = Listener(self.options.host, self.options.port, tls, self._serve)
         if self.options.bootstrap:
-            _bootstrap(self)
+            install_own_service(self.writer.create, str(self.allocations.ranges["IPv4"].network[1]))
 
     @property
     def url(self) -> str:
@@ -309,35 +281,3 @@ def _deleted(stored: StoredObject, target: Target) -> JsonObject:
         details["group"] = target.resource.group
     details |= {"kind": target.resource.plural, "uid": stored.item["metadata"]["uid"]}
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
-
-
-def _bootstrap(server: ApiServer) -> None:
-    """What every cluster has from its first second: the API server's own Service and endpoints."""
-    first_address = str(server.allocations.ranges["IPv4"].network[1])
-    create = server.writer.create
-    create(
-        Target(SERVICES, "default"),
-        {
-            "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
-            "spec": {
-                "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}],
-                "clusterIP": first_address,
-            },
-        },
-    )
-    create(
-        Target(ENDPOINTS, "default"),
-        {
-            "metadata": {"name": "kubernetes", "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
-            "subsets": [{"addresses": [{"ip": "192.0.2.2"}], "ports": [{"name": "https", "port": 6443}]}],
-        },
-    )
-    create(
-        Target(ENDPOINTSLICES, "default"),
-        {
-            "metadata": {"name": "kubernetes", "labels": {"kubernetes.io/service-name": "kubernetes"}},
-            "addressType": "IPv4",
-            "endpoints": [{"addresses": ["192.0.2.2"], "conditions": {"ready": True}}],
-            "ports": [{"name": "https", "protocol": "TCP", "port": 6443}],
-        },
-    )

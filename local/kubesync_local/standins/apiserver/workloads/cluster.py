@@ -5,13 +5,19 @@ Everything is done by plain HTTP calls. Addresses come from a counter, so that t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 from uuid import NAMESPACE_URL, uuid5
 
-from kubesync_local.standins.apiserver.objects.resources import ENDPOINTS, ENDPOINTSLICES, SERVICES, ResourceType
+from kubesync_local.standins.apiserver.objects.resources import (
+    ENDPOINTS,
+    ENDPOINTSLICES,
+    SERVICES,
+    ResourceType,
+    Target,
+)
 from kubesync_local.standins.apiserver.objects.status import JsonObject
 from kubesync_local.standins.apiserver.workloads.client import ApiClient
 from kubesync_local.standins.apiserver.workloads.endpoints_controller import (
@@ -213,3 +219,33 @@ class Cluster:
 def _skips_mirroring(endpoints: JsonObject) -> bool:
     labels = endpoints["metadata"].get("labels", {})
     return bool(labels.get("endpointslice.kubernetes.io/skip-mirror") == "true")
+
+
+def install_own_service(create: Callable[[Target, JsonObject], object], address: str) -> None:
+    """What every cluster has from its first second: the API server's own Service and endpoints."""
+    create(
+        Target(SERVICES, "default"),
+        {
+            "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
+            "spec": {
+                "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}],
+                "clusterIP": address,
+            },
+        },
+    )
+    create(
+        Target(ENDPOINTS, "default"),
+        {
+            "metadata": {"name": "kubernetes", "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
+            "subsets": [{"addresses": [{"ip": "192.0.2.2"}], "ports": [{"name": "https", "port": 6443}]}],
+        },
+    )
+    create(
+        Target(ENDPOINTSLICES, "default"),
+        {
+            "metadata": {"name": "kubernetes", "labels": {"kubernetes.io/service-name": "kubernetes"}},
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": ["192.0.2.2"], "conditions": {"ready": True}}],
+            "ports": [{"name": "https", "protocol": "TCP", "port": 6443}],
+        },
+    )

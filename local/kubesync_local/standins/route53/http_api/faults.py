@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Protocol
 
 from kubesync_local.standins.route53.zone.model import Change
 
@@ -31,6 +32,13 @@ class Call:
     messages: tuple[str, ...] = ()
     answered: bool = False
     access_key: str = ""
+
+
+class Bucket(Protocol):
+    """A token bucket of the account: what is throttled without being asked for."""
+
+    def try_take(self, tokens: float = 1) -> bool:
+        """Take tokens if there are enough of them now."""
 
 
 type Predicate = Callable[[Call], bool]

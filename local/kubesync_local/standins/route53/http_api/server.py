@@ -14,9 +14,8 @@ from types import TracebackType
 from typing import Self, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from kubesync.aws.rate import TokenBucket
 from kubesync_local.standins.route53.http_api import wire
-from kubesync_local.standins.route53.http_api.faults import CHANGE, Call, Fault, Faults, Kind
+from kubesync_local.standins.route53.http_api.faults import CHANGE, Bucket, Call, Fault, Faults, Kind
 from kubesync_local.standins.route53.http_api.operations import Answer, Operations, Request, route
 from kubesync_local.standins.route53.zone.model import Limits, SetKey, StoredSet
 from kubesync_local.standins.route53.zone.zone import Account, RefusedError, Vpc, zone_name
@@ -48,8 +47,8 @@ class StrictRoute53:
         host: str = "127.0.0.1",
         port: int = 0,
         limits: Limits | None = None,
-        requests: TokenBucket | None = None,
-        changes: TokenBucket | None = None,
+        requests: Bucket | None = None,
+        changes: Bucket | None = None,
         legacy_errors: bool = False,
     ) -> None:
         """Make a server that does not serve yet. Raises OSError where the address cannot be had.
