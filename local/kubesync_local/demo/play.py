@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubesync.domain.errors import ErrorCode, KubesyncError
-from kubesync.session.report import SessionReport
+from kubesync.domain.report import SessionReport
 from kubesync.session.session import Session
 from kubesync_local.demo import expected
 from kubesync_local.demo.board import Board, SessionView

@@ -19,9 +19,9 @@ import yaml
 
 from kubesync.clock import Clock
 from kubesync.domain.errors import UsageError
-from kubesync.kubernetes.connections import ClientCertificate
 from kubesync.kubernetes.credentials import FileToken, StaticToken
-from kubesync.kubernetes.transport import ClusterAccess, TokenSource
+from kubesync.kubernetes.transport.client import ClusterAccess, TokenSource
+from kubesync.kubernetes.transport.connections import ClientCertificate
 from kubesync_local.workplace.exec_plugin import ExecPlugin, ExecToken
 
 _EXEC_API: Final = "client.authentication.k8s.io"

@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from kubesync.aws.lease import LeaseTable, lease_key
-from kubesync.aws.store import CONTROL, Delete, Key, Update
+from kubesync.aws.dynamodb.store import CONTROL, Delete, Key, Update
+from kubesync.aws.tables.control.lease import LeaseTable, lease_key
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource
 from kubesync_local.standins.apiserver.transport import faults as api_faults

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from kubesync.aws.claims import ClaimTable
-from kubesync.aws.inflight import InflightTable
-from kubesync.aws.state import StateTable
+from kubesync.aws.tables.claims import ClaimTable
+from kubesync.aws.tables.control.inflight import InflightTable
+from kubesync.aws.tables.state import StateTable
 from kubesync.clock import SystemClock
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import Name

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kubesync.aws.state import StateTable
-from kubesync.aws.store import STATE, Put
+from kubesync.aws.dynamodb.store import STATE, Put
+from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import ErrorCode, NotMasterError
 from kubesync_local.standins.apiserver import ApiServer
 from kubesync_local.standins.route53 import Limits

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from kubesync.aws.lease import LeaseTable
+from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.domain.errors import ErrorCode
-from kubesync.session.report import SessionReport
+from kubesync.domain.report import SessionReport
 from kubesync.session.session import Session
 from kubesync_local.standins.apiserver.objects.resources import SERVICES, Target
 from kubesync_local.standins.apiserver.transport.faults import Answer

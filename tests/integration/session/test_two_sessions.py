@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.aws.lease import LeaseTable, lease_key
+from kubesync.aws.tables.control.lease import LeaseTable, lease_key
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import ErrorCode
 from kubesync_local.standins.apiserver.transport.request_log import RecordedRequest

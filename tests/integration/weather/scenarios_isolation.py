@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from math import ceil, log2
 from typing import Any, Final
 
-from kubesync.aws.clusters import ZoneReference
-from kubesync.aws.route53 import build_route53_client
-from kubesync.aws.state import StateTable
+from kubesync.aws.route53.client import build_route53_client
+from kubesync.aws.tables.control.clusters import ZoneReference
+from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import OpenMark
 from kubesync_local.standins.apiserver import ApiServer, ServerOptions

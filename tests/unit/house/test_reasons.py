@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from kubesync.aws.audit import KINDS
+from kubesync.aws.tables.audit import KINDS
 from kubesync.domain.reasons import REASONS, advice_for
 
 ROOT: Final = Path(__file__).resolve().parents[3]
