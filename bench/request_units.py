@@ -19,8 +19,8 @@ from kubesync.aws.dynamodb.values import item_bytes
 from kubesync.aws.tables.control.lease import lease_key
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.clock import SystemClock
-from kubesync_local.apiserver import ApiServer
-from kubesync_local.route53 import StrictRoute53
+from kubesync_local.standins.apiserver import ApiServer
+from kubesync_local.standins.route53 import StrictRoute53
 from support.memory_store import MemoryStore
 
 

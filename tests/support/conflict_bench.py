@@ -20,7 +20,7 @@ from kubesync.domain.objects import Service, ServiceKey
 from kubesync.zone.conflict_checks import Reclaimer
 from kubesync.zone.journal import ZoneMeans
 from kubesync.zone.writer import ZoneWriter
-from kubesync_local.route53.model import Limits
+from kubesync_local.standins.route53.zone.model import Limits
 from support.memory_store import Call, NoFaults
 from support.recording import World, a_config, saw
 from support.zone_bench import ZONE, StrictZone

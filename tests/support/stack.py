@@ -34,9 +34,9 @@ from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
 from kubesync.session.session import Session
 from kubesync.settings import Settings
-from kubesync_local.apiserver import ApiServer, ServerOptions
-from kubesync_local.embedded_dynamodb import EmbeddedDynamoDB
-from kubesync_local.route53 import Limits, StrictRoute53
+from kubesync_local.standins.apiserver import ApiServer, ServerOptions
+from kubesync_local.standins.dynamodb import EmbeddedDynamoDB
+from kubesync_local.standins.route53 import Limits, StrictRoute53
 from support.memory_store import MemoryStore
 from support.permissions import permitted
 from support.route53 import wire_change

@@ -26,9 +26,9 @@ from kubesync.domain.plan import Policy
 from kubesync.domain.state import KeyState, Name, OpenMark
 from kubesync.zone.journal import ZoneMeans
 from kubesync.zone.writer import ZoneWriter
-from kubesync_local.route53.model import Change, Limits, SetKey, StoredSet
-from kubesync_local.route53.names import listing_form
-from kubesync_local.route53.zone import Account, RefusedError
+from kubesync_local.standins.route53.zone.model import Change, Limits, SetKey, StoredSet
+from kubesync_local.standins.route53.zone.names import listing_form
+from kubesync_local.standins.route53.zone.zone import Account, RefusedError
 from support.fencing import raise_fence, raise_shard_fence
 from support.manual_clock import ManualClock
 from support.memory_store import MemoryStore

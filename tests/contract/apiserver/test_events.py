@@ -13,7 +13,7 @@ from kubesync.domain.errors import DeniedError
 from kubesync.domain.objects import ServiceKey
 from kubesync.kubernetes.service_events import KubernetesEventPoster, ServiceNote
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
-from kubesync_local.apiserver import ApiServer
+from kubesync_local.standins.apiserver import ApiServer
 
 NOTE = ServiceNote(ServiceKey("prod", "default", "web"), "u-1", 7, Problem("NoZone", "a.b", "fits none"))
 

@@ -20,7 +20,7 @@ from kubesync.domain.errors import (
     ZoneThrottledError,
     ZoneUnavailableError,
 )
-from kubesync_local.route53 import ANY_OPERATION, CHANGE, StrictRoute53
+from kubesync_local.standins.route53 import ANY_OPERATION, CHANGE, StrictRoute53
 from support.route53 import FakeClock, a_change, a_client, a_set
 
 if TYPE_CHECKING:

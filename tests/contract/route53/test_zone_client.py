@@ -20,7 +20,7 @@ from kubesync.aws.route53.zones import BatchChange, ZoneClient
 from kubesync.clock import SystemClock
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import BatchRefusedError, ZoneUnavailableError
-from kubesync_local.route53 import StrictRoute53
+from kubesync_local.standins.route53 import StrictRoute53
 from support.route53 import a_change, a_client, a_set
 
 _ENDPOINT = os.environ.get("KUBESYNC_TEST_ROUTE53_ENDPOINT", "")

@@ -31,7 +31,7 @@ from kubesync.operations.listing import ResyncError
 from kubesync.operations.resync_invocation import ResyncEvent
 from kubesync.session.session import Session
 from kubesync.settings import Settings
-from kubesync_local.embedded_dynamodb import EmbeddedDynamoDB
+from kubesync_local.standins.dynamodb import EmbeddedDynamoDB
 from support.aws_calls import AwsCalls
 from support.cli_stack import a_bare_environment, environment_of
 from support.memory_store import Call, MemoryStore

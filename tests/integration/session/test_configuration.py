@@ -14,7 +14,7 @@ from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource
-from kubesync_local.apiserver import ApiServer
+from kubesync_local.standins.apiserver import ApiServer
 from support.memory_store import MemoryStore
 from support.stack import TOKEN, RunningSession, Stack, a_stack
 

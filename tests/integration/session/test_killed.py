@@ -23,7 +23,7 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.clock import SystemClock
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import Name
-from kubesync_local.apiserver.resources import SERVICES, Target
+from kubesync_local.standins.apiserver.objects.resources import SERVICES, Target
 from support.holding_proxy import HoldingProxy
 from support.persisted_errors import ended_of, errors_of
 from support.session_process import SessionProcess, a_session_process, environment_of

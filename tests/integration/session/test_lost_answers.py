@@ -16,7 +16,7 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import StoreOutcomeUnknownError
-from kubesync_local.route53.faults import Call, Faults
+from kubesync_local.standins.route53.http_api.faults import Call, Faults
 from support.memory_store import Call as StoreCall
 from support.memory_store import LandLater, MemoryStore
 from support.stack import RunningSession, Stack, a_stack

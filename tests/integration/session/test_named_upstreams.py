@@ -18,7 +18,7 @@ from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import Node
 from kubesync.domain.report import SessionReport
 from kubesync.domain.state import UpstreamState
-from kubesync_local.apiserver import ApiServer
+from kubesync_local.standins.apiserver import ApiServer
 from support.memory_store import MemoryStore
 from support.named import member, named_item, named_nodes, notes, register, unregister
 from support.paused_process import Gate, items_but_the_lease, start_gated

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
-from kubesync_local.apiserver import ApiServer
+from kubesync_local.standins.apiserver import ApiServer
 from support.stack import TOKEN, Stack, a_stack
 
 PREFIX: Final = "external-dns.kubernetes.io/"

@@ -21,7 +21,7 @@ from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.clock import SystemClock
 from kubesync.domain.dns.records import Node
 from kubesync.domain.state import UpstreamState
-from kubesync_local.embedded_dynamodb import EmbeddedDynamoDB
+from kubesync_local.standins.dynamodb import EmbeddedDynamoDB
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 # How many nodes each version has, cut into slices of about this many: up and down, so that surplus slices go.

@@ -14,8 +14,8 @@ from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.objects import Resource, Service, ServicePort
 from kubesync.domain.plan import Policy
 from kubesync.domain.state import KeyState, OpenMark, Part, PartId
-from kubesync_local.commands.explain_document import Evidence, document
-from kubesync_local.commands.outlook import Surroundings
+from kubesync_local.documents.explanation import Evidence, document
+from kubesync_local.documents.outlook import Surroundings
 from support.builders import KEY, a_service, an_endpoints
 
 WEB = "web.shop.svc.prod.example.com"

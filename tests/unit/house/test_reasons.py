@@ -20,6 +20,7 @@ _GIVEN_IN: Final = (
         for room in ("domain", "cluster", "zone", "upstreams", "operations", "session")
     ),
     "local/kubesync_local/commands",
+    "local/kubesync_local/documents",
 )
 # What carries a code, and at which position.
 _MAKERS: Final = {"Problem": 0, "Finding": 1, "Outcome": 4, "OpenMark": 3}

@@ -14,7 +14,7 @@ import yaml
 from kubesync.domain.errors import DeniedError, UsageError
 from kubesync.kubernetes.transport.client import ClusterAccess
 from kubesync.kubernetes.transport.connections import ClientCertificate
-from kubesync_local.kubeconfig import load_kubeconfig
+from kubesync_local.workplace.kubeconfig import load_kubeconfig
 from support.manual_clock import ManualClock
 
 CONFIG: dict[str, Any] = {

@@ -7,7 +7,7 @@ from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet
 from kubesync.domain.objects import ServiceKey
 from kubesync.zone.full_zone import FullZone
-from kubesync_local.route53.model import Limits
+from kubesync_local.standins.route53.zone.model import Limits
 from support.zone_bench import ZoneBench
 
 BESIDES = 2 + 1  # SOA and NS, and the journal
