@@ -14,7 +14,7 @@ _WANTED: Final = {"load_balancer_alias": True}
 ALIASES: Final = Rule(
     "Aliases to load balancers: `alias`",
     'You ask for aliases with `--load-balancer-alias` or with the annotation `alias: "true"`. If the host name '
-    "is a load balancer of AWS whose hosted zone kubesync knows (`kubesync/domain/elb_zones.py`), A and AAAA "
+    "is a load balancer of AWS whose hosted zone kubesync knows (`kubesync/domain/dns/elb_zones.py`), A and AAAA "
     "aliases replace the CNAME, also at the apex of a zone. The annotation wins over the option. It counts for "
     "every kind of host name; the option counts for the status of load balancers and for `target`. An alias "
     "has no TTL of its own.",
