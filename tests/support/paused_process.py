@@ -41,12 +41,24 @@ class Gate:
         kind: the call: as of ``kind_of``, or ``batch`` for a change of a zone.
         after: pause when the call has had its effect, its answer not yet read.
         armed: whether the first such call is the one; else ``arm`` says from when.
+        skip: so many such calls pass first.
+        kind_of: names the kind of a write.
     """
 
-    def __init__(self, kind: str, *, after: bool, armed: bool = True) -> None:
+    def __init__(
+        self,
+        kind: str,
+        *,
+        after: bool,
+        armed: bool = True,
+        skip: int = 0,
+        kind_of: Callable[[Sequence[Action]], str] = kind_of,
+    ) -> None:
+        self.kind_of = kind_of
         self._kind = kind
         self._after = after
         self._armed = armed
+        self._skip = skip
         self._lock = threading.Lock()
         self._open = threading.Event()
         self._open.set()
@@ -66,7 +78,10 @@ class Gate:
 
     def _pass(self, kind: str, *, after: bool) -> None:
         with self._lock:
-            if self._armed and not self.reached.is_set() and (kind, after) == (self._kind, self._after):
+            chosen = self._armed and not self.reached.is_set() and (kind, after) == (self._kind, self._after)
+            if chosen and self._skip:
+                self._skip -= 1
+            elif chosen:
                 self.paused_at = ThreadScheduler().monotonic()
                 self._open.clear()
                 self.reached.set()
@@ -129,10 +144,10 @@ class GatedStore:
         return iter(self._gate.around("read", lambda: list(self._store.scan(table))))
 
     def write(self, action: Write) -> Item:
-        return self._gate.around(kind_of([action]), lambda: self._store.write(action))
+        return self._gate.around(self._gate.kind_of([action]), lambda: self._store.write(action))
 
     def transact(self, actions: Sequence[Action], token: str) -> None:
-        self._gate.around(kind_of(actions), lambda: self._store.transact(actions, token))
+        self._gate.around(self._gate.kind_of(actions), lambda: self._store.transact(actions, token))
 
 
 class GatedZones:
