@@ -32,6 +32,7 @@ from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.bootstrap import AccessFor, ConfiguredAccess
 from kubesync.clock import Clock
 from kubesync.domain.errors import ErrorCode
+from kubesync.domain.report import SessionReport
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport.client import ClusterAccess
 from kubesync.settings import Settings
@@ -158,13 +159,18 @@ class Stage:
         running.wait_for(lambda: running.saw("master") and self.at_rest())
         return running
 
-    def release(self) -> None:
-        """Wake what was paused, and wait for its end."""
-        while self._paused:
-            gate, running = self._paused.pop()
+    def wake(self) -> list[SessionReport]:
+        """Wake what was paused, when it has a successor; each ends by itself."""
+        woken, self._paused = self._paused, []
+        for gate, _ in woken:
             gate.resume()
+        return [running.join() for _, running in woken]
+
+    def release(self) -> None:
+        """Wake what is paused still, and end it."""
+        for _, running in self._paused:
             running.session.stop(ErrorCode.WORKER_EXITING)
-            running.join()
+        self.wake()
 
     def at_rest(self) -> bool:
         """Whether nothing more will be written: what is listed is recorded, no key is open, and nothing is under way."""
@@ -276,6 +282,7 @@ def a_stage(*clusters: str) -> Iterator[Stage]:
             made.release()
             stack.close()
         stack.assert_no_secret()
+        stack.assert_items_are_known()
 
 
 def _a_cluster(number: int, name: str, clock: Clock) -> ApiServer:

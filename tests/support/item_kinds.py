@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
 from typing import Final
 
-from kubesync.aws.dynamodb.store import AUDIT, CONTROL, KEY_ATTRIBUTES, STATE, UPSTREAMS, Item, Key
+from kubesync.aws.dynamodb.store import AUDIT, CONTROL, KEY_ATTRIBUTES, STATE, UPSTREAMS, Key, Put, Update
+from support.memory_store import Call
+
+_GOLDEN: Final = Path(__file__).resolve().parents[1] / "golden"
 
 _RESOURCE: Final = "(services|endpoints|endpointslices)"
 _CLUSTER: Final = "[-a-z0-9]+"
@@ -71,9 +77,43 @@ def attributes_of(table: str, names: Iterable[str]) -> frozenset[str]:
     return frozenset(_COUNT.sub("count_<error key>", name) for name in names if name not in KEY_ATTRIBUTES[table])
 
 
-def forms_of(items: Mapping[Key, Item]) -> dict[str, set[frozenset[str]]]:
-    """By kind: which sets of attributes its items have."""
+@cache
+def golden_forms() -> Mapping[str, frozenset[frozenset[str]]]:
+    """By kind: which sets of attributes the golden items have. One file holds items with long values cut short."""
     found: dict[str, set[frozenset[str]]] = {}
-    for key, item in items.items():
-        found.setdefault(kind_of_item(key), set()).add(attributes_of(key.table, item))
-    return found
+    for path in (
+        sorted(_GOLDEN.glob("schema-*.json")) + sorted(_GOLDEN.glob("tables/*")) + sorted(_GOLDEN.glob("large/*"))
+    ):
+        document = json.loads(path.read_text())
+        rows = document if isinstance(document, list) else document.get("tables") or document["in_short"]
+        for row in rows:
+            partition, sort = (row[name] for name in KEY_ATTRIBUTES[row["table"]])
+            key = Key(row["table"], partition, sort)
+            found.setdefault(kind_of_item(key), set()).add(attributes_of(key.table, row.keys() - {"table"}))
+    return {kind: frozenset(forms) for kind, forms in found.items()}
+
+
+def why_unknown(calls: Iterable[Call]) -> str:
+    """The first write of these calls whose like no golden is, in one line; empty where there is none."""
+    for call in calls:
+        for action in call.actions:
+            if isinstance(action, Put | Update) and (why := _why_unknown(action)):
+                return f"{action.key.table} {action.key.partition}/{action.key.sort}: {why}"
+    return ""
+
+
+def _why_unknown(action: Put | Update) -> str:
+    try:
+        kind = kind_of_item(action.key)
+    except LookupError as error:
+        return str(error)
+    if kind not in golden_forms():
+        return ""
+    forms = golden_forms()[kind]
+    if isinstance(action, Put):
+        written = attributes_of(action.key.table, action.item)
+        missing = frozenset.intersection(*forms) - written
+    else:
+        written, missing = attributes_of(action.key.table, {**action.set, **action.add}), frozenset()
+    odd = sorted(written - frozenset.union(*forms)) + sorted(missing)
+    return f"no golden of a {kind!r} is written with, or without, {', '.join(odd)}" if odd else ""
