@@ -84,7 +84,7 @@ class StageApplication(StackApplication):
         self.access_for: AccessFor = stage.access
         self._gate = gate
         if not knows_of_pauses:
-            self.clock = UnawareClock(stage.clock)
+            self.scheduler = UnawareClock(stage.clock)
 
     def store(self, counted: StoreCalls | None = None) -> Store:
         return cast(Store, GatedStore(super().store(counted), self._gate))
