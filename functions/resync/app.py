@@ -14,7 +14,6 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from kubesync.bootstrap import Application
 from kubesync.operations.resync_invocation import ResyncEvent
 from kubesync.session.session import Session
-from kubesync.session.trace import SessionTrace
 from kubesync.settings import Settings
 from kubesync.shutdown import ended_by_sigterm, register_for_sigterm
 from kubesync.telemetry.metrics import MetricsPublisher
@@ -37,18 +36,15 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     wanted = ResyncEvent.parse(event)
     settings = Settings.from_environment()
     metrics = MetricsPublisher(settings.deployment)
-    trace = SessionTrace.of_this_invocation(settings.deployment)
     with ExitStack() as stack:
 
         def begin(session: Session) -> None:
-            session.on_beat = trace.beat(metrics.beat)
+            session.on_beat = metrics.beat
             stack.enter_context(ended_by_sigterm(session))
-            stack.callback(lambda: trace.ended(session.report))
 
-        invocation = Application(settings, around=trace.around).resync_invocation(
+        invocation = Application(settings).resync_invocation(
             wanted,
             remaining_seconds=lambda: context.get_remaining_time_in_millis() / 1000 - _MARGIN_SECONDS,
-            progress=trace.progress,
             on_session=begin,
         )
         return invocation.run()

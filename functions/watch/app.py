@@ -11,7 +11,6 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from kubesync.bootstrap import Application
-from kubesync.session.trace import SessionTrace
 from kubesync.settings import Settings
 from kubesync.shutdown import ended_by_sigterm, register_for_sigterm
 from kubesync.telemetry.metrics import MetricsPublisher
@@ -29,11 +28,9 @@ def handler(_event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """
     settings = Settings.from_environment()
     metrics = MetricsPublisher(settings.deployment)
-    trace = SessionTrace.of_this_invocation(settings.deployment)
-    session = Application(settings, around=trace.around).new_session(trace.progress)
-    session.on_beat = trace.beat(metrics.beat)
+    session = Application(settings).new_session()
+    session.on_beat = metrics.beat
     with ended_by_sigterm(session):
         report = session.run(remaining_seconds=lambda: context.get_remaining_time_in_millis() / 1000)
     metrics.ended(report)
-    trace.ended(report)
     return report.document()

@@ -88,7 +88,7 @@ class KubernetesConnector:
         return KubernetesReflector(api, resource, scope=config.scope, scheduler=self._scheduler)
 
     def lister(self, config: ClusterConfig, resource: Resource) -> Lister:
-        return KubernetesLister(self._client(config), resource, config.scope)
+        return KubernetesLister(self._client(config), resource, config.scope, self._scheduler)
 
     def identity(self, config: ClusterConfig) -> str | None:
         api = self._client(config)
@@ -177,7 +177,6 @@ class Application:
         local: runs on a person's machine.
         access_for: how clusters are reached; None: by what their configuration says.
         schema: the highest schema version of items that this release understands.
-        around: puts something between a session and its outside world: what watches how long it takes.
     """
 
     settings: Settings
@@ -186,7 +185,6 @@ class Application:
     scheduler: Scheduler = field(default_factory=ThreadScheduler)
     session: boto3.Session = field(default_factory=aws_session)
     schema: int = SCHEMA
-    around: Callable[[MasterParts], MasterParts] = lambda parts: parts
 
     @property
     def clock(self) -> Clock:
@@ -246,7 +244,7 @@ class Application:
         )
         connector = KubernetesConnector(settings, self.scheduler, self.access())
         parts = MasterParts(self.store(counted), self.zones(), connector, settings, self.scheduler, counted)
-        return Session(self.around(parts), keeper, session_id, progress)
+        return Session(parts, keeper, session_id, progress)
 
     def resync_invocation(
         self,

@@ -52,12 +52,17 @@ def _environment(stack: CliStack) -> Iterator[None]:
         yield
 
 
-def metrics_in(text: str) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
-    return [line for line in lines if "_aws" in line]
+def entries(text: str) -> list[dict[str, Any]]:
+    """Structured lines of a function's log; metrics are those with ``_aws``."""
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
-def test_scheduled_event_runs_a_session_and_publishes_metrics(
+def seconds_of(step: str, lines: list[dict[str, Any]]) -> list[float]:
+    """How long each step of this name took, as the log says."""
+    return [line["seconds"] for line in lines if line.get("message") == step]
+
+
+def test_scheduled_event_runs_a_session_and_publishes_metrics_and_durations(
     stack: CliStack, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = load_handler("watch")(event("schedule"), FakeContext())
@@ -65,7 +70,8 @@ def test_scheduled_event_runs_a_session_and_publishes_metrics(
     assert (report["ended"], report["code"], report["clean"]) == ("ERR_MAX_RUNTIME", 5, True)
     assert json.loads(json.dumps(report)) == report
     assert stack.zone_records()["web.shop.svc.prod.example.com A"] == ["10.68.0.16"]
-    found = metrics_in(capsys.readouterr().out)
+    logged = entries(capsys.readouterr().out)
+    found = [line for line in logged if "_aws" in line]
     ends = [each for each in found if "ListenersEnded" in each]
     assert [(each["code"], each["key"], each["cluster"], each["ListenersEnded"]) for each in ends] == [
         ("5", "ERR_MAX_RUNTIME", "prod", [2.0])
@@ -78,6 +84,16 @@ def test_scheduled_event_runs_a_session_and_publishes_metrics(
     held = [each["HeldDeletions"] for each in found if "HeldDeletions" in each]
     assert held in ([], [[0.0]])  # listeners that have ended know nothing any more
     assert [each["ended"] for each in found if "Sessions" in each] == ["ERR_MAX_RUNTIME"]
+    (took_over,), (batch,), (whole,) = (seconds_of(s, logged) for s in ("took over", "batch answered", "session ended"))
+    windows, lists = seconds_of("window recorded", logged), seconds_of("list read", logged)
+    assert len(lists) == 2
+    assert len(windows) in (1, 2)  # the lists of both resources may share one
+    assert all(0.0 <= seconds <= whole for seconds in (took_over, batch, *windows, *lists))
+    assert [each["RecordingTime"] for each in found if "RecordingTime" in each] == [
+        [pytest.approx(sum(windows), abs=0.01)]
+    ]
+    (ending,) = [line for line in logged if line.get("message") == "session ended"]
+    assert 0.0 <= ending["ending_seconds"] <= whole == report["seconds"]
 
 
 def test_session_tells_how_far_it_is_when_it_begins_and_at_its_end(stack: CliStack) -> None:

@@ -8,6 +8,8 @@ from functools import partial
 from http import HTTPStatus
 from typing import Final
 
+from aws_lambda_powertools import Logger
+
 from kubesync.actors.scheduler import Event, Scheduler, Thread
 from kubesync.cluster.keys.means import Mode
 from kubesync.domain.errors import ErrorCode, ListenerError
@@ -15,6 +17,8 @@ from kubesync.domain.objects import RawEvent, Resource, Snapshot
 from kubesync.domain.report import ListenerReport
 from kubesync.domain.window import Window, WindowContent
 from kubesync.kubernetes.ports import Reflector
+
+logger = Logger(service="kubesync", child=True)
 
 # One refusal may be a server that is just starting; this many in a row are for a person to mend.
 _REFUSED_AFTER: Final = 3
@@ -172,6 +176,7 @@ class Listener:
 
     def on_snapshot(self, snapshot: Snapshot) -> None:
         self.report.lists += 1
+        log_list(self.report.cluster, snapshot)
         self.refused = self.failing = None
         self._window.snapshot(snapshot, self._lists_for)
 
@@ -189,6 +194,17 @@ class Listener:
         self.failing = error if consecutive >= _REFUSED_AFTER else None
         self.refused = error if self.failing and _will_last(error) else None
         self._events.error(self.resource, error)
+
+
+def log_list(cluster: str, snapshot: Snapshot) -> None:
+    """Say in the log how long a complete list took to read."""
+    logger.info(
+        "list read",
+        cluster=cluster,
+        resource=snapshot.resource.value,
+        items=len(snapshot.items),
+        seconds=round(snapshot.seconds, 3),
+    )
 
 
 def _will_last(error: ListenerError) -> bool:

@@ -320,21 +320,7 @@ class ClusterRunner:
         if recorded is None:
             return
         if not content.empty:
-            self.report.windows += 1
-            self.report.events += content.received
-            self.report.merged += content.received - len(content.events)
-            self.report.changed_keys += recorded.changed
-            self._events.progress(
-                "window",
-                {
-                    "cluster": self.ledger.config.name,
-                    "events": content.received,
-                    "merged": content.received - len(content.events),
-                    "listed": sum(len(s.items) for s in content.snapshots.values()),
-                    "changed": recorded.changed,
-                    "seconds": self._scheduler.monotonic() - began,
-                },
-            )
+            self._count(content, recorded, self._scheduler.monotonic() - began)
         if content.snapshots:
             with self.ledger.lock:
                 # One that went stale while its list was recorded lists again: it has not been seen yet.
@@ -349,6 +335,19 @@ class ClusterRunner:
                 asked.recorded(content.snapshots)
         self._told(recorded, content.opened_at)
         self._sweep_some(flush=flush, quiet=content.empty)
+
+    def _count(self, content: WindowContent, recorded: Recorded, seconds: float) -> None:
+        """A window is durable."""
+        self.report.windows += 1
+        self.report.events += content.received
+        self.report.merged += content.merged
+        self.report.changed_keys += recorded.changed
+        self.report.recording_seconds += seconds
+        window: dict[str, object] = {"cluster": self.ledger.config.name, "changed": recorded.changed}
+        window |= {"events": content.received, "merged": content.merged, "listed": content.listed}
+        self._events.progress("window", window)
+        if recorded.changed or content.snapshots:
+            logger.info("window recorded", extra={**window, "seconds": round(seconds, 3)})
 
     def _sweep_some(self, *, flush: bool, quiet: bool) -> None:
         """Tombstones go in quiet moments, at the end, and now and then: a busy cluster is never quiet."""

@@ -119,6 +119,7 @@ class KubernetesReflector:
 
     def _list(self, sink: WatchSink) -> None:
         in_pieces = self._expired_lists < _EXPIRED_BEFORE_ONE_PIECE
+        began = self._clock.monotonic()
         try:
             found = list_all(
                 self._api,
@@ -136,7 +137,8 @@ class KubernetesReflector:
         self._last_version = found.resource_version
         self._position = Position(found.resource_version)
         self._expired_lists = self._failures = 0
-        sink.on_snapshot(Snapshot(self._resource, found.resource_version, found.items, went_back))
+        seconds = self._clock.monotonic() - began
+        sink.on_snapshot(Snapshot(self._resource, found.resource_version, found.items, went_back, seconds))
 
     def _watch(self, sink: WatchSink, position: Position) -> None:
         started = self._clock.monotonic()

@@ -15,6 +15,7 @@ from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.cluster.keys.key_states import Ledger
 from kubesync.cluster.keys.reconciler import Mode, Preview, Recorder
+from kubesync.cluster.listener import log_list
 from kubesync.cluster.ports import Connector
 from kubesync.domain.errors import ErrorCode, KubesyncError, ListenerError
 from kubesync.domain.objects import Resource, Snapshot
@@ -119,7 +120,7 @@ class _Lists:
 
     def run(self) -> None:
         try:
-            self.done.set_result({resource: self._next(resource).run(self._deadline) for resource in self._resources})
+            self.done.set_result({resource: self._list(resource) for resource in self._resources})
         except BaseException as error:  # noqa: BLE001 - it is raised where the lists are waited for
             self.done.set_exception(error)
 
@@ -129,6 +130,11 @@ class _Lists:
             self._stopped = True
             if self._lister is not None:
                 self._lister.stop()
+
+    def _list(self, resource: Resource) -> Snapshot:
+        snapshot = self._next(resource).run(self._deadline)
+        log_list(self._config.name, snapshot)
+        return snapshot
 
     def _next(self, resource: Resource) -> Lister:
         lister = self._connector.lister(self._config, resource)

@@ -132,6 +132,13 @@ class Session:
                 master.transactor.until_monotonic = deadline  # they write in this thread, which has to end the session
             left = self._keeper.to_settle(before)
             master.take_over(clean=left is not None, unsettled=left or (), hold_zones=recovery is not None)
+            logger.info(
+                "took over",
+                epoch=lease.epoch,
+                after=self.report.took_over,
+                stood_by_seconds=round(now - started, 3),
+                seconds=round(self._clock.monotonic() - now, 3),
+            )
             self.on_beat(master.so_far())
             if recovery is not None:
                 self.report.recoveries.append(recover(master, journals, recovery))
@@ -200,6 +207,7 @@ class Session:
 
     def _finish(self, master: Master, drain_until: float, started: float) -> None:
         code = self._code or ErrorCode.MAX_RUNTIME
+        began = self._clock.monotonic()
         self._progress("ending", {})
         lost = code is ErrorCode.NOT_MASTER or self._keeper.lost
         if self._desk is not None:
@@ -225,8 +233,16 @@ class Session:
             # Nothing ended it: it has done the one thing that it was started for.
             self.report.code, self.report.ended = 0, DONE
         self.report.message = self._message
-        self.report.seconds = round(self._clock.monotonic() - started, 3)
-        logger.info("session ended", code=self.report.ended, epoch=self.report.epoch, clean=self.report.clean)
+        ended = self._clock.monotonic()
+        self.report.seconds = round(ended - started, 3)
+        logger.info(
+            "session ended",
+            code=self.report.ended,
+            epoch=self.report.epoch,
+            clean=self.report.clean,
+            seconds=self.report.seconds,
+            ending_seconds=round(ended - began, 3),
+        )
 
     def _not_master(self, error: NotMasterError, started: float) -> SessionReport:
         code = ErrorCode.NOT_MASTER if self._code is None else self._code
