@@ -11,7 +11,7 @@ from typing import Any, Final
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from kubesync.bootstrap import Application
+from kubesync.bootstrap import Application, aws_session
 from kubesync.operations.resync_invocation import ResyncEvent
 from kubesync.session.session import Session
 from kubesync.settings import Settings
@@ -20,6 +20,8 @@ from kubesync.telemetry.metrics import MetricsPublisher
 
 logger = Logger(service="kubesync")
 register_for_sigterm()
+# One for all invocations of this process. Each invocation makes clients, and with them connections, of its own.
+_session = aws_session()
 
 # What is left for the answer itself when a master did not answer.
 _MARGIN_SECONDS: Final = 10.0
@@ -42,7 +44,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
             session.on_beat = metrics.beat
             stack.enter_context(ended_by_sigterm(session))
 
-        invocation = Application(settings).resync_invocation(
+        invocation = Application(settings, session=_session).resync_invocation(
             wanted,
             remaining_seconds=lambda: context.get_remaining_time_in_millis() / 1000 - _MARGIN_SECONDS,
             on_session=begin,

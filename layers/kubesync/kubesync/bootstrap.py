@@ -171,12 +171,13 @@ class ConfiguredAccess:
 
 @dataclass(slots=True)
 class Application:
-    """Everything that commands and functions need, built once per process.
+    """Everything that a command or an invocation needs.
 
     Args:
         local: runs on a person's machine.
         access_for: how clusters are reached; None: by what their configuration says.
         schema: the highest schema version of items that this release understands.
+        session: makes every client. One for the life of a process: each new one reads the models of its services again.
     """
 
     settings: Settings
@@ -227,7 +228,10 @@ class Application:
         return self.access_for or ConfiguredAccess(self.session, self.scheduler, local=self.local)
 
     def new_session(self, progress: Progress = quiet) -> Session:
-        """A session with clients of its own; nothing is connected before it runs."""
+        """A session with clients of its own; nothing is connected before it runs.
+
+        No client outlives its session: between two invocations Lambda freezes the process, and its connections die unnoticed.
+        """
         settings = self.settings
         session_id = new_session_id(self.scheduler)
         counted = StoreCalls()

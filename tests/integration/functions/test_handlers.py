@@ -6,10 +6,13 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
+import boto3
 import pytest
 
 from kubesync.bootstrap import Application
@@ -18,6 +21,7 @@ from kubesync.domain.report import SessionReport
 from kubesync.settings import Settings
 from support.cli_stack import CliStack, a_cli_stack, environment_of, logging_restored
 from support.lambda_functions import FakeContext, load_handler
+from support.silent_proxy import SilentProxy
 
 EVENTS: Final = Path(__file__).resolve().parents[3] / "events"
 RESYNC_EVENTS: Final = ("dry-run", "forced-resync", "full-resync", "resync-cluster")
@@ -183,6 +187,52 @@ def test_bad_event_is_refused_in_one_line(bad: object, said: str) -> None:
 
     assert str(refused.value).startswith(said)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("function", "sample", "runtime", "as_wanted"),
+    [
+        ("watch", "schedule", "1.5", lambda report: (report["ended"], report["clean"]) == ("ERR_MAX_RUNTIME", True)),
+        ("resync", "full-resync", "60", lambda report: [each["drift"] for each in report["clusters"]] == [[]]),
+    ],
+)
+def test_warm_invocation_makes_no_other_session_and_relies_on_no_old_connection(
+    stack: CliStack,
+    function: str,
+    sample: str,
+    runtime: str,
+    as_wanted: Callable[[dict[str, Any]], bool],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[boto3.Session] = []
+
+    class CountedSession(boto3.Session):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            made.append(self)
+
+    monkeypatch.setattr(boto3, "Session", CountedSession)
+    addresses = {name: stack.environment[name] for name in stack.environment if name.startswith("AWS_ENDPOINT_URL_")}
+    with ExitStack() as opened:
+        proxies = [opened.enter_context(a_proxy_of(url)) for url in addresses.values()]
+        through = dict(zip(addresses, (proxy.url for proxy in proxies), strict=True))
+        opened.enter_context(environment_of({**os.environ, **through, "KUBESYNC_MAX_RUNTIME_SECONDS": runtime}))
+        handler = load_handler(function)
+        for _ in range(2):
+            report = handler(event(sample), FakeContext())
+            assert as_wanted(report), report
+            for proxy in proxies:
+                proxy.swallow()  # as a freeze does: the other side is gone, and nobody here knows
+
+    assert len(made) == 1
+    assert [proxy.lost_bytes for proxy in proxies] == [0] * len(proxies), "sent where nobody answers"
+
+
+def a_proxy_of(url: str) -> SilentProxy:
+    address = urlsplit(url)
+    assert address.hostname is not None
+    assert address.port is not None
+    return SilentProxy(address.hostname, address.port)
 
 
 def test_missing_tables_fail_the_invocation() -> None:
