@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.children import answer, child
-from kubesync.aws.store import Action, Item, Key, Write
+from kubesync.aws.dynamodb.store import Action, Item, Key, Write
 from kubesync.domain import errors
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from kubesync.bootstrap import Application
-from kubesync.session.metrics import MetricsPublisher
-from kubesync.session.resync_invocation import ResyncEvent
+from kubesync.operations.resync_invocation import ResyncEvent
 from kubesync.session.session import Session
 from kubesync.session.trace import SessionTrace
 from kubesync.settings import Settings
 from kubesync.shutdown import ended_by_sigterm, register_for_sigterm
+from kubesync.telemetry.metrics import MetricsPublisher
 
 logger = Logger(service="kubesync")
 register_for_sigterm()

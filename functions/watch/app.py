@@ -11,10 +11,10 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from kubesync.bootstrap import Application
-from kubesync.session.metrics import MetricsPublisher
 from kubesync.session.trace import SessionTrace
 from kubesync.settings import Settings
 from kubesync.shutdown import ended_by_sigterm, register_for_sigterm
+from kubesync.telemetry.metrics import MetricsPublisher
 
 logger = Logger(service="kubesync")
 register_for_sigterm()

@@ -14,8 +14,8 @@ from typing import Any
 
 from chaos.sections import Effort, Outcome, Section
 from chaos.session_forks import SessionForks
-from kubesync.aws.inflight import InflightTable
-from kubesync.aws.state import StateTable
+from kubesync.aws.tables.control.inflight import InflightTable
+from kubesync.aws.tables.state import StateTable
 from kubesync.clock import SystemClock
 from support.memory_store import MemoryStore
 from support.session_process import environment_of

@@ -16,16 +16,16 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from chaos.cluster import ScriptedConnector
+from kubesync.cluster.keys.reconciler import Mode
+from kubesync.cluster.runner import ClusterRunner
 from kubesync.domain.errors import ErrorCode, KubesyncError, NotMasterError
-from kubesync.session.cluster_runner import ClusterRunner
-from kubesync.session.composer import Composer
 from kubesync.session.control import Control
 from kubesync.session.lease_keeper import LeaseKeeper
 from kubesync.session.master import Master
-from kubesync.session.recorder import Mode
 from kubesync.session.session import Session
-from kubesync.session.zone_pool import ZonePool
-from kubesync.session.zone_writer import ZoneWriter
+from kubesync.upstreams.composer import Composer
+from kubesync.zone.pool import ZonePool
+from kubesync.zone.writer import ZoneWriter
 
 type Drive = Callable[[SyncSession], bool]
 """Called before each round: lets the world move on. False: the session's time is up."""

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from kubesync.aws.dynamodb import DynamoStore, build_dynamodb_client
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.resync_requests import RequestTable
-from kubesync.aws.tables import table_names
+from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
+from kubesync.aws.dynamodb.table_definitions import table_names
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.resync_requests import RequestTable
 from kubesync.clock import SystemClock
 from support.cli_stack import TOKEN, CliStack, a_cli_stack
 

@@ -16,10 +16,10 @@ from typing import Any, Final
 
 import boto3
 
-from kubesync_local.apiserver import ApiServer
-from kubesync_local.cli import main
-from kubesync_local.embedded_dynamodb import EmbeddedDynamoDB
-from kubesync_local.route53 import StrictRoute53
+from kubesync_local.cli.main import main
+from kubesync_local.standins.apiserver import ApiServer
+from kubesync_local.standins.dynamodb import EmbeddedDynamoDB
+from kubesync_local.standins.route53 import StrictRoute53
 from support.secrets_watch import AWS_SECRET, leak_in
 from support.secrets_watch import TOKEN as TOKEN
 

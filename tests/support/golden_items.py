@@ -15,23 +15,25 @@ from typing import Any, Final, cast
 
 import pytest
 
-from kubesync.aws import inflight, resync_requests, state
-from kubesync.aws.audit import AuditTable, Entry
-from kubesync.aws.claims import Claim, ClaimTable
-from kubesync.aws.clusters import ClusterConfig, ClusterTable, ZoneReference
-from kubesync.aws.fences import fence_key, raise_fences, shard_fence_key
-from kubesync.aws.inflight import Inflight, InflightTable
-from kubesync.aws.lease import LeaseTable, held_check
-from kubesync.aws.listeners import Basis, Checkpoint, ListenerTable
-from kubesync.aws.named_upstreams import NamedUpstreamTable, Registration
-from kubesync.aws.resync_requests import RequestTable
-from kubesync.aws.state import StateTable
-from kubesync.aws.state_codec import SCHEMA
-from kubesync.aws.store import KEY_ATTRIBUTES, Action, Item, Key, Put, Store, Value
-from kubesync.aws.upstreams import UpstreamTable
-from kubesync.aws.zone_access import ZoneAccess, ZoneAccessTable
-from kubesync.aws.zone_problems import ZoneProblemTable
+from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Action, Item, Key, Put, Store, Value
+from kubesync.aws.tables import state
+from kubesync.aws.tables.audit import AuditTable, Entry
+from kubesync.aws.tables.claims import Claim, ClaimTable
+from kubesync.aws.tables.control import inflight, resync_requests
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, ZoneReference
+from kubesync.aws.tables.control.fences import fence_key, raise_fences, shard_fence_key
+from kubesync.aws.tables.control.inflight import Inflight, InflightTable
+from kubesync.aws.tables.control.lease import LeaseTable, held_check
+from kubesync.aws.tables.control.listeners import Basis, Checkpoint, ListenerTable
+from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registration
+from kubesync.aws.tables.control.resync_requests import RequestTable
+from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
+from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.state_codec import SCHEMA
+from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.batches import Unit
+from kubesync.domain.dns.records import AliasTarget, Node, Problem, RecordChange, RecordKey, RecordSet
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.named_upstreams import Member, NamedOf, NamedUpstream, named_key, parse_service, parse_static
 from kubesync.domain.objects import (
@@ -44,7 +46,6 @@ from kubesync.domain.objects import (
     ServiceKey,
     ServicePort,
 )
-from kubesync.domain.records import AliasTarget, Node, Problem, RecordChange, RecordKey, RecordSet
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState
 from support.manual_clock import ManualClock
 from support.memory_store import MemoryStore
@@ -203,7 +204,7 @@ def record(path: Path) -> None:
     """Write the file of today's schema version."""
     with pytest.MonkeyPatch.context() as patch:
         # Slices of a size that a file can hold.
-        patch.setattr("kubesync.aws.state_codec._READABLE_BYTES", TWO_SLICES)
+        patch.setattr("kubesync.aws.tables.state_codec._READABLE_BYTES", TWO_SLICES)
         patch.setattr(state, "MAX_BODY_BYTES", TWO_SLICES)
         patch.setattr(inflight, "_MAX_BODY_BYTES", TWO_SLICES)
         patch.setattr(resync_requests, "_MAX_BODY", TWO_SLICES)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kubesync.aws.dynamodb_values import MAX_ITEM_BYTES, item_bytes
-from kubesync.aws.store import (
+from kubesync.aws.dynamodb.store import (
     KEY_ATTRIBUTES,
     UPSTREAMS,
     Absent,
@@ -21,6 +20,7 @@ from kubesync.aws.store import (
     Update,
     Value,
 )
+from kubesync.aws.dynamodb.values import MAX_ITEM_BYTES, item_bytes
 from kubesync.domain.errors import StoreUnavailableError
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html

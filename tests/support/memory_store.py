@@ -1,4 +1,4 @@
-"""A DynamoDB in memory with the semantics of ``kubesync.aws.store``, for enumerations and benches.
+"""A DynamoDB in memory with the semantics of ``kubesync.aws.dynamodb.store``, for enumerations and benches.
 
 Held to the real adapter by ``tests/contract/store``. Calls can be made to fail in every way that DynamoDB fails in:
 
@@ -24,8 +24,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol
 
-from kubesync.aws.dynamodb_values import item_bytes
-from kubesync.aws.store import (
+from kubesync.aws.dynamodb.store import (
     KEY_ATTRIBUTES,
     MAX_TRANSACTION_ACTIONS,
     MAX_TRANSACTION_BYTES,
@@ -38,7 +37,8 @@ from kubesync.aws.store import (
     Update,
     Write,
 )
-from kubesync.aws.store_calls import Kind, StoreCalls
+from kubesync.aws.dynamodb.store_calls import Kind, StoreCalls
+from kubesync.aws.dynamodb.values import item_bytes
 from kubesync.clock import Clock
 from kubesync.domain.errors import (
     ConditionFailedError,

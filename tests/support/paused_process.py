@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
-from kubesync.aws.store import CONTROL, STATE, UPSTREAMS, Action, Item, Key, Put, Store, Update, Write
-from kubesync.aws.store_calls import StoreCalls
-from kubesync.aws.zones import BatchChange, ZoneClient
+from kubesync.aws.dynamodb.store import CONTROL, STATE, UPSTREAMS, Action, Item, Key, Put, Store, Update, Write
+from kubesync.aws.dynamodb.store_calls import StoreCalls
+from kubesync.aws.route53.zones import BatchChange, ZoneClient
 from kubesync.clock import SystemClock
+from kubesync.domain.dns.records import RecordKey, RecordSet, Zone
 from kubesync.domain.named_upstreams import is_named
-from kubesync.domain.records import RecordKey, RecordSet, Zone
 from support.stack import RunningSession, Stack, StackApplication
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kubesync.domain.objects import EndpointsObject, Observation, RawEvent, Resource, Service, ServiceKey
-from kubesync.kubernetes.wire import observe, read_event_header, read_list_page
+from kubesync.kubernetes.wire.decode import observe, read_event_header, read_list_page
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"
 

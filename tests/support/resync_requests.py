@@ -5,8 +5,8 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.resync_requests import RequestTable, ResyncRequest
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
 from support.stack import RunningSession, Stack
 
 

@@ -16,27 +16,27 @@ from typing import Any
 import boto3
 import pytest
 
-from kubesync.aws.clusters import ClusterConfig, ZoneReference
-from kubesync.aws.dynamodb import DynamoStore, build_dynamodb_client
-from kubesync.aws.listeners import ListenerTable
-from kubesync.aws.resync_requests import ResyncRequest
-from kubesync.aws.route53 import Route53ZoneClient, build_route53_client
-from kubesync.aws.schema_guard import SchemaGuard
-from kubesync.aws.state import StateTable
-from kubesync.aws.store import KEY_ATTRIBUTES, Store
-from kubesync.aws.store_calls import StoreCalls
-from kubesync.aws.tables import create_tables
-from kubesync.aws.upstreams import UpstreamTable
-from kubesync.aws.zones import ZoneClient
+from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
+from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Store
+from kubesync.aws.dynamodb.store_calls import StoreCalls
+from kubesync.aws.dynamodb.table_definitions import create_tables
+from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
+from kubesync.aws.route53.zones import ZoneClient
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
+from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.aws.tables.control.resync_requests import ResyncRequest
+from kubesync.aws.tables.schema_guard import SchemaGuard
+from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.bootstrap import Application
 from kubesync.clock import Clock, SystemClock
 from kubesync.domain.errors import ErrorCode
-from kubesync.session.report import SessionReport
+from kubesync.domain.report import SessionReport
 from kubesync.session.session import Session
 from kubesync.settings import Settings
-from kubesync_local.apiserver import ApiServer, ServerOptions
-from kubesync_local.embedded_dynamodb import EmbeddedDynamoDB
-from kubesync_local.route53 import Limits, StrictRoute53
+from kubesync_local.standins.apiserver import ApiServer, ServerOptions
+from kubesync_local.standins.dynamodb import EmbeddedDynamoDB
+from kubesync_local.standins.route53 import Limits, StrictRoute53
 from support.memory_store import MemoryStore
 from support.permissions import permitted
 from support.route53 import wire_change
@@ -267,7 +267,7 @@ def a_stack(
         if moto:
             url = stack.enter_context(EmbeddedDynamoDB()).url
             client = build_dynamodb_client(a_boto_session(), connect_timeout=2, read_timeout=10, endpoint_url=url)
-            from kubesync.aws.tables import table_names
+            from kubesync.aws.dynamodb.table_definitions import table_names
 
             create_tables(client, "kubesync-test")
             store = DynamoStore(client, table_names("kubesync-test"), SystemClock())

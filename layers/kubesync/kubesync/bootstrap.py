@@ -12,25 +12,26 @@ from typing import Final
 
 import boto3
 
-from kubesync.aws.clusters import ClusterConfig, ClusterTable
-from kubesync.aws.dynamodb import DynamoStore, RetryPolicy, build_dynamodb_client
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.rate import TokenBucket
-from kubesync.aws.resync_requests import RequestTable, ResyncRequest
-from kubesync.aws.schema_guard import SchemaGuard
-from kubesync.aws.secret_certificates import CertificateReferences, SecretCertificates
-from kubesync.aws.secrets import SecretReference, SecretToken, build_secret_clients, parse_secret_reference
-from kubesync.aws.state_codec import SCHEMA
-from kubesync.aws.store import Store
-from kubesync.aws.store_calls import StoreCalls
-from kubesync.aws.tables import table_names
-from kubesync.aws.zone_access import ZoneAccessTable
-from kubesync.aws.zone_accounts import Buckets, RoutedZoneClient, ZoneAccounts
-from kubesync.aws.zones import ZoneClient
+from kubesync.aws.dynamodb.client import DynamoStore, RetryPolicy, build_dynamodb_client
+from kubesync.aws.dynamodb.store import Store
+from kubesync.aws.dynamodb.store_calls import StoreCalls
+from kubesync.aws.dynamodb.table_definitions import table_names
+from kubesync.aws.route53.accounts import Buckets, RoutedZoneClient, ZoneAccounts
+from kubesync.aws.route53.rate import TokenBucket
+from kubesync.aws.route53.zones import ZoneClient
+from kubesync.aws.secrets.certificates import CertificateReferences, SecretCertificates
+from kubesync.aws.secrets.references import SecretReference, SecretToken, build_secret_clients, parse_secret_reference
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
+from kubesync.aws.tables.control.zone_access import ZoneAccessTable
+from kubesync.aws.tables.schema_guard import SchemaGuard
+from kubesync.aws.tables.state_codec import SCHEMA
 from kubesync.clock import Clock, SystemClock
+from kubesync.cluster.ports import Progress
 from kubesync.domain.errors import DeniedError, UsageError
 from kubesync.domain.objects import Observation, RawEvent, Resource
-from kubesync.kubernetes import wire
+from kubesync.domain.report import SessionReport
 from kubesync.kubernetes.credentials import EksToken
 from kubesync.kubernetes.eks_role import AssumedRole
 from kubesync.kubernetes.lister import KubernetesLister
@@ -38,12 +39,11 @@ from kubesync.kubernetes.ports import Lister, Reflector, ReflectorPolicy
 from kubesync.kubernetes.probe import cluster_identity
 from kubesync.kubernetes.reflector import KubernetesReflector
 from kubesync.kubernetes.service_events import EventPoster, KubernetesEventPoster
-from kubesync.kubernetes.transport import ApiClient, ClusterAccess, TokenSource
+from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess, TokenSource
+from kubesync.kubernetes.wire import decode
+from kubesync.operations.ports import MasterParts
+from kubesync.operations.resync_invocation import InvocationParts, ResyncEvent, ResyncInvocation
 from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
-from kubesync.session.parts import MasterParts
-from kubesync.session.ports import Progress
-from kubesync.session.report import SessionReport
-from kubesync.session.resync_invocation import InvocationParts, ResyncEvent, ResyncInvocation
 from kubesync.session.session import Session, new_session_id
 from kubesync.settings import Settings
 
@@ -100,7 +100,7 @@ class KubernetesConnector:
         return KubernetesEventPoster(self._client(config))
 
     def observe(self, event: RawEvent) -> Observation:
-        return wire.observe(event)
+        return decode.observe(event)
 
     def _client(self, config: ClusterConfig) -> ApiClient:
         return ApiClient(self._access_for(config, self._policy), self._clock)

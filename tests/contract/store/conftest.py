@@ -13,11 +13,11 @@ from collections.abc import Iterator
 import boto3
 import pytest
 
-from kubesync.aws.dynamodb import DynamoStore, build_dynamodb_client
-from kubesync.aws.store import Store
-from kubesync.aws.tables import create_tables, table_names
+from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
+from kubesync.aws.dynamodb.store import Store
+from kubesync.aws.dynamodb.table_definitions import create_tables, table_names
 from kubesync.clock import SystemClock
-from kubesync_local.embedded_dynamodb import EmbeddedDynamoDB
+from kubesync_local.standins.dynamodb import EmbeddedDynamoDB
 from support.manual_clock import ManualClock
 from support.memory_store import MemoryStore
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from kubesync.aws.store import AUDIT, CONTROL, STATE, UPSTREAMS, Item, Key, Put, Store
+from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, UPSTREAMS, Item, Key, Put, Store
 from kubesync.domain.errors import StoreUnavailableError
 
 

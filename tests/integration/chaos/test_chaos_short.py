@@ -16,7 +16,7 @@ from chaos.unknown import EFFECTS
 from chaos.unknown import SECTION as UNKNOWN
 from chaos.verdict import judge
 from chaos.writes import KINDS
-from kubesync.domain.records import RecordKey, RecordSet
+from kubesync.domain.dns.records import RecordKey, RecordSet
 
 SEED = 20261120
 OF_ITS_OWN = {1, 2, 3, 4, 10}  # sections with their short run here; the others have tests where they belong

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kubesync_local.apiserver import ApiServer, ServerOptions
-from kubesync_local.apiserver.certificates import CertificateAuthority
+from kubesync_local.standins.apiserver import ApiServer, ServerOptions
+from kubesync_local.standins.apiserver.transport.certificates import CertificateAuthority
 from support.cli_stack import TOKEN, CliStack, a_cli_stack
 
 ROLE = "arn:aws:iam::222222222222:role/kubesync"

@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from kubesync_local.apiserver.client import ApiClient
-from kubesync_local.apiserver.resources import SERVICES
-from kubesync_local.commands.local_up import endpoints_of, write_env_file
+from kubesync_local.commands.local.up import endpoints_of, write_env_file
 from kubesync_local.demo.stack import Place
+from kubesync_local.standins.apiserver.objects.resources import SERVICES
+from kubesync_local.standins.apiserver.workloads.client import ApiClient
 from support.cli_stack import Ran, a_bare_environment, call
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -10,7 +10,7 @@ from typing import Any
 import jmespath  # type: ignore[import-untyped]
 import pytest
 
-from kubesync.aws.route53 import build_route53_client
+from kubesync.aws.route53.client import build_route53_client
 from support.cli_stack import CliStack, a_cli_stack
 from support.stack import a_boto_session
 

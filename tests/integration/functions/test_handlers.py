@@ -14,7 +14,7 @@ import pytest
 
 from kubesync.bootstrap import Application
 from kubesync.domain.errors import ErrorCode, StoreUnavailableError, UsageError
-from kubesync.session.report import SessionReport
+from kubesync.domain.report import SessionReport
 from kubesync.settings import Settings
 from support.cli_stack import CliStack, a_cli_stack, environment_of, logging_restored
 from support.lambda_functions import FakeContext, load_handler

@@ -15,23 +15,23 @@ from typing import Any, Final, cast
 import boto3
 import pytest
 
-from kubesync.aws.clusters import ZoneReference
-from kubesync.aws.lease import LeaseTable, lease_key
-from kubesync.aws.state import StateTable
-from kubesync.aws.store import AUDIT, CONTROL, STATE, Put, Store, Update
-from kubesync.aws.store_calls import StoreCalls
-from kubesync.aws.zone_access import ZoneAccess, ZoneAccessTable
-from kubesync.aws.zones import ZoneClient
+from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, Put, Store, Update
+from kubesync.aws.dynamodb.store_calls import StoreCalls
+from kubesync.aws.route53.zones import ZoneClient
+from kubesync.aws.tables.control.clusters import ZoneReference
+from kubesync.aws.tables.control.lease import LeaseTable, lease_key
+from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
+from kubesync.aws.tables.state import StateTable
 from kubesync.bootstrap import Application
 from kubesync.clock import SystemClock
+from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import ErrorCode, StoreOutcomeUnknownError
-from kubesync.domain.records import RecordKey, RecordSet
-from kubesync.session.listing import ResyncError
-from kubesync.session.report import SessionReport
-from kubesync.session.resync_invocation import ResyncEvent
+from kubesync.domain.report import SessionReport
+from kubesync.operations.listing import ResyncError
+from kubesync.operations.resync_invocation import ResyncEvent
 from kubesync.session.session import Session
 from kubesync.settings import Settings
-from kubesync_local.embedded_dynamodb import EmbeddedDynamoDB
+from kubesync_local.standins.dynamodb import EmbeddedDynamoDB
 from support.aws_calls import AwsCalls
 from support.cli_stack import a_bare_environment, environment_of
 from support.memory_store import Call, MemoryStore

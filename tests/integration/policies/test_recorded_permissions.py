@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import boto3
 
-from kubesync.aws.dynamodb import DynamoStore, build_dynamodb_client
-from kubesync.aws.store import CONTROL, STATE, Absent, Check, Delete, Key, Put, Update
-from kubesync.aws.tables import create_tables, table_names
+from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
+from kubesync.aws.dynamodb.store import CONTROL, STATE, Absent, Check, Delete, Key, Put, Update
+from kubesync.aws.dynamodb.table_definitions import create_tables, table_names
 from kubesync.clock import SystemClock
-from kubesync_local.embedded_dynamodb import EmbeddedDynamoDB
+from kubesync_local.standins.dynamodb import EmbeddedDynamoDB
 from support.aws_calls import AwsCalls
 from support.secrets_watch import AWS_SECRET
 

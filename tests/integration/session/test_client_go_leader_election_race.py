@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from kubesync.aws.lease import LeaseTable, lease_key
+from kubesync.aws.tables.control.lease import LeaseTable, lease_key
 from kubesync.clock import SystemClock
 from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
 from support.memory_store import MemoryStore

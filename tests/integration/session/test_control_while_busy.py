@@ -11,22 +11,22 @@ from typing import Any, cast
 
 import pytest
 
-from kubesync.aws.clusters import ClusterConfig, ClusterTable, ZoneReference
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.state import StateTable
-from kubesync.aws.store import CONTROL, STATE, Key
-from kubesync.aws.zones import ZoneClient
+from kubesync.aws.dynamodb.store import CONTROL, STATE, Key
+from kubesync.aws.route53.zones import ZoneClient
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, ZoneReference
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.state import StateTable
 from kubesync.clock import SystemClock
+from kubesync.cluster.keys.key_states import Ledger
+from kubesync.cluster.ports import Connector
 from kubesync.domain.errors import ErrorCode, StoreBusyError, StoreError
 from kubesync.domain.objects import ServiceKey
+from kubesync.domain.report import SessionReport
 from kubesync.domain.state import KeyState, OpenMark
+from kubesync.operations.ports import MasterParts
 from kubesync.session.control import Control
 from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
-from kubesync.session.ledger import Ledger
 from kubesync.session.master import Master
-from kubesync.session.parts import MasterParts
-from kubesync.session.ports import Connector
-from kubesync.session.report import SessionReport
 from kubesync.settings import Settings
 from support.memory_store import Call, MemoryStore, NoFaults
 from support.stack import a_stack

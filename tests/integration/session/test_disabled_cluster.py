@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from kubesync.aws.clusters import ClusterConfig, OnDelete
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.listeners import ListenerTable
-from kubesync.aws.resync_requests import ResyncRequest
-from kubesync.aws.state import StateTable
-from kubesync_local.apiserver import ApiServer
+from kubesync.aws.tables.control.clusters import ClusterConfig, OnDelete
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.aws.tables.control.resync_requests import ResyncRequest
+from kubesync.aws.tables.state import StateTable
+from kubesync_local.standins.apiserver import ApiServer
 from support.memory_store import MemoryStore
 from support.stack import TOKEN, RunningSession, Stack, a_stack
 

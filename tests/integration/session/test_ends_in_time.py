@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from time import monotonic
 
-from kubesync.aws.fences import fence_key
+from kubesync.aws.tables.control.fences import fence_key
 from kubesync.bootstrap import Application
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import StoreBusyError

@@ -6,11 +6,11 @@ import itertools
 
 import pytest
 
-from kubesync.aws.lease import LeaseTable, lease_key
-from kubesync.aws.store import CONTROL, Delete, Key, Update
+from kubesync.aws.dynamodb.store import CONTROL, Delete, Key, Update
+from kubesync.aws.tables.control.lease import LeaseTable, lease_key
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource
-from kubesync_local.apiserver import faults as api_faults
+from kubesync_local.standins.apiserver.transport import faults as api_faults
 from support.persisted_errors import ended_of, errors_of, history_of, last_of, sessions_of
 from support.stack import RunningSession, Stack, a_stack
 

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from kubesync.session.fair_lock import FairLock
+from kubesync.actors.fair_lock import FairLock
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

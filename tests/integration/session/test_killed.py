@@ -17,13 +17,13 @@ from typing import Any
 
 import pytest
 
-from kubesync.aws.claims import ClaimTable
-from kubesync.aws.inflight import InflightTable
-from kubesync.aws.state import StateTable
+from kubesync.aws.tables.claims import ClaimTable
+from kubesync.aws.tables.control.inflight import InflightTable
+from kubesync.aws.tables.state import StateTable
 from kubesync.clock import SystemClock
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import Name
-from kubesync_local.apiserver.resources import SERVICES, Target
+from kubesync_local.standins.apiserver.objects.resources import SERVICES, Target
 from support.holding_proxy import HoldingProxy
 from support.persisted_errors import ended_of, errors_of
 from support.session_process import SessionProcess, a_session_process, environment_of

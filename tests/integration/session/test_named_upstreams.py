@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from kubesync.aws.resync_requests import ResyncRequest
-from kubesync.aws.store import CONTROL, UPSTREAMS
-from kubesync.aws.upstreams import UpstreamTable
-from kubesync.domain.records import Node
+from kubesync.aws.dynamodb.store import CONTROL, UPSTREAMS
+from kubesync.aws.fencing.writer import Transactor
+from kubesync.aws.tables.control.resync_requests import ResyncRequest
+from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.domain.dns.records import Node
+from kubesync.domain.report import SessionReport
 from kubesync.domain.state import UpstreamState
-from kubesync.session.report import SessionReport
-from kubesync.session.transactor import Transactor
-from kubesync_local.apiserver import ApiServer
+from kubesync_local.standins.apiserver import ApiServer
 from support.memory_store import MemoryStore
 from support.named import member, named_item, named_nodes, notes, register, unregister
 from support.paused_process import Gate, items_but_the_lease, start_gated

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from kubesync.aws.state import StateTable
-from kubesync.aws.store import STATE, Put
+from kubesync.aws.dynamodb.store import STATE, Put
+from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import ErrorCode, NotMasterError
-from kubesync_local.apiserver import ApiServer
-from kubesync_local.route53 import Limits
+from kubesync_local.standins.apiserver import ApiServer
+from kubesync_local.standins.route53 import Limits
 from support.memory_store import Call, MemoryStore
 from support.shifted_clock import ShiftedClock
 from support.stack import TOKEN, Stack, a_stack

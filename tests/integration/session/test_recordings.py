@@ -11,9 +11,9 @@ import pytest
 
 from kubesync.clock import SystemClock
 from kubesync.domain.objects import Resource
-from kubesync_local.apiserver import ApiServer, ServerOptions
-from kubesync_local.apiserver.replay import Replay
-from kubesync_local.route53 import StrictRoute53
+from kubesync_local.standins.apiserver import ApiServer, ServerOptions
+from kubesync_local.standins.apiserver.replay import Replay
+from kubesync_local.standins.route53 import StrictRoute53
 from support.memory_store import MemoryStore
 from support.recorded import RECORDINGS, recorded
 from support.stack import TOKEN, RunningSession, Stack, a_stack, token_in_environment

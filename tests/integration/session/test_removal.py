@@ -8,9 +8,9 @@ import pytest
 
 from integration.session.test_configuration import change, nothing_is_remembered
 from integration.session.test_lost_answers import WEB, expose, is_closed, settled, tries_of
-from kubesync.aws.clusters import ClusterTable, OnDelete
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.state import StateTable
+from kubesync.aws.tables.control.clusters import ClusterTable, OnDelete
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.state import StateTable
 from support.route53 import wire_change
 from support.stack import RunningSession, Stack, a_stack
 

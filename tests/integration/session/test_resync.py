@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.resync_requests import RequestTable, ResyncRequest
-from kubesync.aws.store import STATE, UPSTREAMS, Delete, Key, Update
+from kubesync.aws.dynamodb.store import STATE, UPSTREAMS, Delete, Key, Update
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
 from kubesync.domain.errors import ErrorCode
-from kubesync.session.report import SessionReport
-from kubesync_local.apiserver.faults import Answer
-from kubesync_local.apiserver.resources import SERVICES, Target
+from kubesync.domain.report import SessionReport
+from kubesync_local.standins.apiserver.objects.resources import SERVICES, Target
+from kubesync_local.standins.apiserver.transport.faults import Answer
 from support.memory_store import MemoryStore
 from support.stack import RunningSession, Stack, a_stack
 

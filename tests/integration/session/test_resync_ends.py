@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from kubesync.aws.lease import LeaseTable
+from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.domain.errors import ErrorCode
-from kubesync.session.report import SessionReport
+from kubesync.domain.report import SessionReport
 from kubesync.session.session import Session
-from kubesync_local.apiserver.faults import Answer
-from kubesync_local.apiserver.resources import SERVICES, Target
+from kubesync_local.standins.apiserver.objects.resources import SERVICES, Target
+from kubesync_local.standins.apiserver.transport.faults import Answer
 from support.resync_requests import a_request, collected, leave, the_error, wait_for_answer
 from support.silent_proxy import SilentProxy
 from support.stack import RunningSession, Stack, a_stack

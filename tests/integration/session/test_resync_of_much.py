@@ -7,10 +7,10 @@ import random
 import threading
 from itertools import count
 
-from kubesync.aws.resync_requests import RequestTable
-from kubesync.aws.store import MAX_TRANSACTION_BYTES, UPSTREAMS
+from kubesync.aws.dynamodb.store import MAX_TRANSACTION_BYTES, UPSTREAMS
+from kubesync.aws.tables.control.resync_requests import RequestTable
 from kubesync.clock import SystemClock
-from kubesync.session.resync_report import with_counts, within_limits
+from kubesync.operations.resync_report import with_counts, within_limits
 from support.memory_store import Call, MemoryStore, NoFaults
 from support.resync_requests import a_request, leave, wait_for_answer
 from support.stack import Stack, a_stack

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.aws.lease import LeaseTable, lease_key
+from kubesync.aws.tables.control.lease import LeaseTable, lease_key
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import ErrorCode
-from kubesync_local.apiserver.request_log import RecordedRequest
+from kubesync_local.standins.apiserver.transport.request_log import RecordedRequest
 from support.memory_store import Call, MemoryStore
 from support.persisted_errors import errors_of, sessions_of
 from support.stack import RunningSession, Stack, a_stack

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from kubesync.aws.inflight import InflightTable
-from kubesync.aws.state import StateTable
-from kubesync_local.route53.faults import CHANGE
+from kubesync.aws.tables.control.inflight import InflightTable
+from kubesync.aws.tables.state import StateTable
+from kubesync_local.standins.route53.http_api.faults import CHANGE
 from support.paused_process import Gate, items_but_the_lease, start_gated
 from support.stack import RunningSession, Stack, a_stack
 

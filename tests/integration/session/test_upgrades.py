@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.state import open_key, state_key
-from kubesync.aws.store import CONTROL, KEY_ATTRIBUTES, Item, Key, Put, Update
+from kubesync.aws.dynamodb.store import CONTROL, KEY_ATTRIBUTES, Item, Key, Put, Update
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.state import open_key, state_key
 from kubesync.domain.errors import ErrorCode, NewerSchemaError
 from kubesync.domain.objects import ServiceKey
-from kubesync.session.resync_invocation import ResyncEvent
+from kubesync.operations.resync_invocation import ResyncEvent
 from support.stack import Stack, a_stack
 
 SPEC = {"ports": [{"port": 80}], "selector": {"app": "web"}}

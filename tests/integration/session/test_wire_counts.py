@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.aws.store import UPSTREAMS, Check, Put
-from kubesync_local.apiserver import ServerOptions
-from kubesync_local.apiserver.resources import SERVICES, Target
+from kubesync.aws.dynamodb.store import UPSTREAMS, Check, Put
+from kubesync_local.standins.apiserver import ServerOptions
+from kubesync_local.standins.apiserver.objects.resources import SERVICES, Target
 from support.memory_store import Call, MemoryStore
 from support.stack import Stack, a_stack
 

@@ -14,14 +14,14 @@ import boto3
 import pytest
 from boto3.dynamodb.conditions import Key
 
-from kubesync.aws.dynamodb import DynamoStore, build_dynamodb_client
-from kubesync.aws.store import UPSTREAMS
-from kubesync.aws.tables import create_tables, table_names
-from kubesync.aws.upstreams import UpstreamTable
+from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
+from kubesync.aws.dynamodb.store import UPSTREAMS
+from kubesync.aws.dynamodb.table_definitions import create_tables, table_names
+from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.clock import SystemClock
-from kubesync.domain.records import Node
+from kubesync.domain.dns.records import Node
 from kubesync.domain.state import UpstreamState
-from kubesync_local.embedded_dynamodb import EmbeddedDynamoDB
+from kubesync_local.standins.dynamodb import EmbeddedDynamoDB
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 # How many nodes each version has, cut into slices of about this many: up and down, so that surplus slices go.

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from math import ceil, log2
 from typing import Any, Final
 
-from kubesync.aws.clusters import ZoneReference
-from kubesync.aws.route53 import build_route53_client
-from kubesync.aws.state import StateTable
+from kubesync.aws.route53.client import build_route53_client
+from kubesync.aws.tables.control.clusters import ZoneReference
+from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import OpenMark
-from kubesync_local.apiserver import ApiServer, ServerOptions
-from kubesync_local.apiserver.faults import Delay, ErrorEvent, Fault, Silent
-from kubesync_local.apiserver.request_log import RecordedRequest
-from kubesync_local.route53 import Limits
+from kubesync_local.standins.apiserver import ApiServer, ServerOptions
+from kubesync_local.standins.apiserver.transport.faults import Delay, ErrorEvent, Fault, Silent
+from kubesync_local.standins.apiserver.transport.request_log import RecordedRequest
+from kubesync_local.standins.route53 import Limits
 from support.raw_objects import put_raw, raw_service
 from support.route53 import wire_change
 from support.stack import TOKEN, Stack, a_stack

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from kubesync_local.apiserver import ServerOptions
-from kubesync_local.apiserver.watching import WatchPolicy
+from kubesync_local.standins.apiserver import ServerOptions
+from kubesync_local.standins.apiserver.requests.watching import WatchPolicy
 from support.raw_objects import put_raw, raw_service
 from support.silent_proxy import SilentProxy
 from support.stack import RunningSession, a_stack

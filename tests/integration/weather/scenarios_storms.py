@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from kubesync.aws.dynamodb import DynamoStore, build_dynamodb_client
-from kubesync.aws.tables import table_names
+from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
+from kubesync.aws.dynamodb.table_definitions import table_names
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import StoreBusyError
-from kubesync.session.report import SessionReport
-from kubesync_local.apiserver.faults import Answer
+from kubesync.domain.report import SessionReport
+from kubesync_local.standins.apiserver.transport.faults import Answer
 from support.memory_store import Call, MemoryStore
 from support.raw_objects import put_raw, raw_service
 from support.stack import RunningSession, Stack, a_boto_session, a_stack

@@ -14,7 +14,7 @@ _WANTED: Final = {"load_balancer_alias": True}
 ALIASES: Final = Rule(
     "Aliases to load balancers: `alias`",
     'Where an alias is asked for, by `--load-balancer-alias` or by the annotation `alias: "true"`, and the host name is a load '
-    "balancer of AWS whose hosted zone is known (`kubesync/domain/elb_zones.py`), A and AAAA aliases stand in place of a CNAME, "
+    "balancer of AWS whose hosted zone is known (`kubesync/domain/dns/elb_zones.py`), A and AAAA aliases stand in place of a CNAME, "
     "also at the apex of a zone. The annotation wins, and counts for every kind of host name; the option is about the status of "
     "load balancers and `target`. An alias has no TTL of its own.",
     [

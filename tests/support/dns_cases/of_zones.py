@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubesync.domain.records import Zone
+from kubesync.domain.dns.records import Zone
 from support.dns_cases.notation import ZONE, pods, svc
 from support.dns_cases.table import Case, Rule
 

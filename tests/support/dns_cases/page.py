@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 
+from kubesync.domain.dns.records import Zone
 from kubesync.domain.objects import EndpointsObject, Service
-from kubesync.domain.records import Zone
 from support.dns_cases.notation import PREFIX
 from support.dns_cases.spec import RULES
 from support.dns_cases.table import Case, ChangeCase, RegistrationCase, Rule

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.aws.listeners import Basis, Checkpoint, ListenerTable
-from kubesync.aws.store import Key, Put, Update
+from kubesync.aws.dynamodb.store import Key, Put, Update
+from kubesync.aws.tables.control.listeners import Basis, Checkpoint, ListenerTable
 from kubesync.domain.errors import ErrorCode, TransactionRefusedError
 from kubesync.domain.objects import Resource
 from support.manual_clock import ManualClock

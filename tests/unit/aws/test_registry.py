@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from kubesync.aws.clusters import (
+from kubesync.aws.dynamodb.store import CONTROL, Item, Key, Put, Store
+from kubesync.aws.tables.control.clusters import (
     ClusterConfig,
     ClusterTable,
     ZoneReference,
@@ -18,8 +19,7 @@ from kubesync.aws.clusters import (
     why_outside,
     why_useless,
 )
-from kubesync.aws.resync_requests import RequestTable
-from kubesync.aws.store import CONTROL, Item, Key, Put, Store
+from kubesync.aws.tables.control.resync_requests import RequestTable
 from kubesync.domain.errors import TransactionRefusedError, UsageError
 from support.manual_clock import ManualClock
 from support.memory_store import MemoryStore

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubesync.aws.tables import TABLES, TTL_ATTRIBUTE, table_names
+from kubesync.aws.dynamodb.table_definitions import TABLES, TTL_ATTRIBUTE, table_names
 from kubesync.settings import Settings
 from support.template import ROOT, read_template, resources, with_everything
 

@@ -10,7 +10,7 @@ import pytest
 
 from kubesync.domain.errors import DeniedError
 from kubesync.kubernetes.credentials import EksToken, EnvironmentToken, FileToken, StaticToken
-from kubesync.kubernetes.transport import without_secret
+from kubesync.kubernetes.transport.client import without_secret
 from support.manual_clock import ManualClock
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import RawEvent, Resource
-from kubesync.kubernetes.wire import (
+from kubesync.kubernetes.wire.decode import (
     Bookmark,
     StreamError,
     UnreadableEvent,

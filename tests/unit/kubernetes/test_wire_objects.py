@@ -21,7 +21,7 @@ from kubesync.domain.objects import (
     Service,
     ServicePort,
 )
-from kubesync.kubernetes.wire import observe, read_event_header, read_list_page
+from kubesync.kubernetes.wire.decode import observe, read_event_header, read_list_page
 from support.recorded import recorded
 
 METADATA = {"name": "web", "namespace": "shop", "uid": "u-1", "resourceVersion": "9"}

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from kubesync.aws.lease import LeaseTable, lease_key
+from kubesync.aws.tables.control.lease import LeaseTable, lease_key
 from kubesync.clock import SystemClock
 from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
 from support.memory_store import Call, MemoryStore

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.aws.named_upstreams import is_mark
-from kubesync.aws.schema_guard import SchemaGuard
-from kubesync.aws.store import CONTROL, UPSTREAMS, Delete, Key, Put
+from kubesync.aws.dynamodb.store import CONTROL, UPSTREAMS, Delete, Key, Put
+from kubesync.aws.fencing.writer import Transactor
+from kubesync.aws.tables.control.named_upstreams import is_mark
+from kubesync.aws.tables.schema_guard import SchemaGuard
+from kubesync.domain.dns.records import Node
 from kubesync.domain.errors import StoreBusyError
-from kubesync.domain.records import Node
 from kubesync.domain.state import UpstreamState
-from kubesync.session.transactor import Transactor
 from support.composer_bench import API, WEB, ComposerBench
 from support.memory_store import Call, NoFaults
 from support.named import member, named_item, notes, register, unregister

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kubesync.session.metrics import MetricsPublisher
-from kubesync.session.report import ClusterReport, ListenerReport, SessionReport
+from kubesync.domain.report import ClusterReport, ListenerReport, SessionReport
+from kubesync.telemetry.metrics import MetricsPublisher
 
 
 def a_zone(**changes: Any) -> dict[str, Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.aws.listeners import Basis, Checkpoint
+from kubesync.aws.tables.control.listeners import Basis, Checkpoint
+from kubesync.cluster.keys.key_states import RULES_VERSION
 from kubesync.domain.errors import ConnectError
 from kubesync.domain.objects import Observation
-from kubesync.session.ledger import RULES_VERSION
 from support.builders import a_service
 from support.recording import SERVICES, Desk, World, a_config, a_list, identity, saw
 

@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
+from kubesync.aws.route53.zones import BatchChange, ZoneClient
 from kubesync.aws.xray import Step, XRaySteps, steps_of_this_invocation
-from kubesync.aws.zones import BatchChange, ZoneClient
 from kubesync.domain.errors import BatchRefusedError, ZoneThrottledError
-from kubesync.session.parts import MasterParts
-from kubesync.session.report import SessionReport
+from kubesync.domain.report import SessionReport
+from kubesync.operations.ports import MasterParts
 from kubesync.session.trace import MOST_STEPS, SessionTrace
 from kubesync.settings import Settings
 from support.manual_clock import ManualClock

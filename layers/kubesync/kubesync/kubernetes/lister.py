@@ -8,10 +8,10 @@ from typing import Final
 from kubesync.domain.errors import BodyError, StatusError
 from kubesync.domain.objects import Observation, Resource, Snapshot
 from kubesync.domain.scope import Scope
-from kubesync.kubernetes import urls
-from kubesync.kubernetes.failures import TooOldError
-from kubesync.kubernetes.transport import ApiClient
-from kubesync.kubernetes.wire import read_list_page
+from kubesync.kubernetes.transport import urls
+from kubesync.kubernetes.transport.client import ApiClient
+from kubesync.kubernetes.transport.failures import TooOldError
+from kubesync.kubernetes.wire.decode import read_list_page
 
 _ATTEMPTS: Final = 3  # a continue token may expire; the last attempt asks for all in one piece
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
-from kubesync.aws.lease import Lease, LeaseTable
+from kubesync.aws.tables.control.lease import Lease, LeaseTable
 from kubesync.clock import Clock
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError, StoreOutcomeUnknownError
 

@@ -16,20 +16,20 @@ from typing import ClassVar, Final
 
 from aws_lambda_powertools import Logger
 
-from kubesync.aws.audit import AuditTable
-from kubesync.aws.lease import Lease
-from kubesync.aws.resync_requests import ResyncRequest
+from kubesync.aws.tables.audit import AuditTable
+from kubesync.aws.tables.control.lease import Lease
+from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.clock import Clock
+from kubesync.cluster.ports import Progress
 from kubesync.domain.errors import ErrorCode, NotMasterError, StoreError
+from kubesync.domain.report import DONE, SessionReport
+from kubesync.operations.ports import MasterParts
+from kubesync.operations.recovery import RecoveryRequest, find_journals, newest_epoch, recover
+from kubesync.operations.requests import ResyncDesk
+from kubesync.operations.resync import Resync
 from kubesync.session.control import Control
 from kubesync.session.lease_keeper import LeaseKeeper
 from kubesync.session.master import Master
-from kubesync.session.parts import MasterParts
-from kubesync.session.ports import Progress
-from kubesync.session.recovery import RecoveryRequest, find_journals, newest_epoch, recover
-from kubesync.session.report import DONE, SessionReport
-from kubesync.session.resync import Resync
-from kubesync.session.resync_desk import ResyncDesk
 from kubesync.settings import Settings
 
 logger = Logger(service="kubesync", child=True)

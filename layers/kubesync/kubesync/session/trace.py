@@ -33,8 +33,8 @@ from kubesync.domain.errors import (
     ZoneThrottledError,
     ZoneUnavailableError,
 )
-from kubesync.session.parts import MasterParts
-from kubesync.session.report import SessionReport
+from kubesync.domain.report import SessionReport
+from kubesync.operations.ports import MasterParts
 from kubesync.session.traced_ports import TracedConnector, TracedZones
 
 logger = Logger(service="kubesync", child=True)

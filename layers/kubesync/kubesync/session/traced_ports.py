@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from kubesync.aws.clusters import ClusterConfig
+from kubesync.aws.route53.zones import BatchChange, ZoneClient
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.xray import Value
-from kubesync.aws.zones import BatchChange, ZoneClient
+from kubesync.cluster.ports import Connector
+from kubesync.domain.dns.records import RecordKey, RecordSet, Zone
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import Observation, RawEvent, Resource, Snapshot
-from kubesync.domain.records import RecordKey, RecordSet, Zone
 from kubesync.kubernetes.ports import Lister, Reflector, WatchSink
 from kubesync.kubernetes.service_events import EventPoster
-from kubesync.session.ports import Connector
 
 
 class Steps(Protocol):

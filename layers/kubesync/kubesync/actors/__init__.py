@@ -1,0 +1,1 @@
+"""What runs at the same time as what: threads and locks. Knows nothing else of kubesync."""

@@ -1,0 +1,135 @@
+"""Requests for a full resync, put by an invocation that is not the master, and the master's answers.
+
+control table
+partition          sort                       holds
+---------          ----                       -----
+resync#<shard>     <timestamp>#<id>           cluster ("": all), dry_run, force, status, slices, report, expires_at
+resync#<shard>     <timestamp>#<id>#<001..>   further slices of a report over 100 KB
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from kubesync.aws.dynamodb.store import CONTROL, Action, Delete, Equals, Key, Put, Store, Update
+from kubesync.aws.tables.schema_guard import readable
+from kubesync.aws.tables.state_codec import SCHEMA, pack, unpack
+from kubesync.aws.tables.upstreams import timestamp
+
+# A request nobody answered, or whose asker went away, is dropped after this long.
+REQUEST_LIFETIME_SECONDS: Final = 3600
+_MAX_BODY: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class ResyncRequest:
+    """What was asked for. ``cluster`` is empty for all of them. ``at_ms``: when, by the asker's clock."""
+
+    id: str
+    cluster: str
+    dry_run: bool
+    force: bool
+    at_ms: int
+
+
+def new_request(random_id: str, cluster: str, now: float, *, dry_run: bool, force: bool) -> ResyncRequest:
+    """A request that nobody was told of yet."""
+    return ResyncRequest(f"{timestamp(now)}#{random_id}", cluster, dry_run, force, int(now * 1000))
+
+
+class RequestTable:
+    """The mailbox between a manual invocation and a running master."""
+
+    def __init__(self, store: Store, shard: str) -> None:
+        self._store = store
+        self._partition = f"resync#{shard}"
+
+    def ask(self, random_id: str, cluster: str, now: float, *, dry_run: bool, force: bool) -> ResyncRequest:
+        """Leave a request. The caller then signals the lease."""
+        request = new_request(random_id, cluster, now, dry_run=dry_run, force=force)
+        self.leave(request)
+        return request
+
+    def leave(self, request: ResyncRequest) -> None:
+        """Put a request into the mailbox."""
+        self._store.write(
+            Put(
+                self._place(request),
+                {
+                    "v": SCHEMA,
+                    "cluster": request.cluster,
+                    "dry_run": request.dry_run,
+                    "force": request.force,
+                    "status": "asked",
+                    "at_ms": request.at_ms,
+                    "expires_at": request.at_ms // 1000 + REQUEST_LIFETIME_SECONDS,
+                },
+            )
+        )
+
+    def pending(self, now: float) -> list[ResyncRequest]:
+        """Requests that wait for an answer; those that have grown too old are dropped."""
+        found: list[ResyncRequest] = []
+        # A request of a newer release is for a newer master; it holds up no other (I4), and expires.
+        for item in readable(iter(self._store.query(CONTROL, self._partition)), lambda _newer: None):
+            place = cast(str, item["sk"])
+            if cast(int, item.get("expires_at", 0)) <= now:
+                self._store.write(Delete(Key(CONTROL, self._partition, place)))
+            elif item.get("status") == "asked":
+                found.append(
+                    ResyncRequest(
+                        place,
+                        cast(str, item["cluster"]),
+                        cast(bool, item["dry_run"]),
+                        cast(bool, item["force"]),
+                        cast(int, item["at_ms"]),
+                    )
+                )
+        return found
+
+    def waiting(self, request: ResyncRequest) -> bool:
+        """Whether somebody still waits for the answer."""
+        item = self._store.get(self._place(request))
+        return item is not None and item["status"] == "asked"
+
+    def answer(self, request: ResyncRequest, report: Mapping[str, object], token: str) -> list[Action]:
+        """The writes that leave the report; they are refused when nobody is waiting for it any more."""
+        body = pack(report)
+        bodies: list[str | bytes] = [body]
+        if isinstance(body, bytes):
+            bodies = [body[at : at + _MAX_BODY] for at in range(0, len(body), _MAX_BODY)]
+        expiry = request.at_ms // 1000 + REQUEST_LIFETIME_SECONDS
+        actions: list[Action] = [
+            Update(
+                self._place(request),
+                set={"status": "answered", "report": bodies[0], "slices": len(bodies), "tx": token},
+                conditions=(Equals("status", "asked"),),
+            )
+        ]
+        for number, part in enumerate(bodies[1:], 1):
+            actions.append(Put(self._place(request, number), {"v": SCHEMA, "body": part, "expires_at": expiry}))
+        return actions
+
+    def collect(self, request: ResyncRequest) -> dict[str, Any] | None:
+        """The report, taken out of the mailbox; None while there is none."""
+        item = self._store.get(self._place(request))
+        if item is None or item["status"] != "answered":
+            return None
+        body = cast("str | bytes", item["report"])
+        places = [self._place(request, n) for n in range(1, cast(int, item["slices"]))]
+        if places:
+            found = self._store.batch_get(places)
+            body = cast(bytes, body) + b"".join(cast(bytes, found[place]["body"]) for place in places)
+        report = cast("dict[str, Any]", unpack(body))
+        self.withdraw(request, len(places))
+        return report
+
+    def withdraw(self, request: ResyncRequest, slices: int = 0) -> None:
+        """Take a request out of the mailbox."""
+        for number in range(slices, -1, -1):
+            self._store.write(Delete(self._place(request, number)))
+
+    def _place(self, request: ResyncRequest, number: int = 0) -> Key:
+        return Key(CONTROL, self._partition, f"{request.id}#{number:03d}" if number else request.id)
