@@ -25,7 +25,7 @@ def stack() -> Iterator[CliStack]:
     with a_cli_stack() as made:
         ran = made.run("setup")
         assert ran.status == 0, ran.err
-        assert ran.lines == [f"table kubesync-test-{name} made" for name in ("control", "state", "audit", "upstreams")]
+        assert ran.lines == [f"table {made.prefix}-{name} made" for name in ("control", "state", "audit", "upstreams")]
         made.api.cluster.deploy("shop", "web", 1)
         made.api.cluster.expose("shop", "web", {"ports": [{"name": "http", "port": 80}], "selector": {"app": "web"}})
         made.api.cluster.expose("shop", "bad", {"type": "ExternalName", "externalName": "10.0.0.1"})
@@ -44,7 +44,7 @@ def test_setup_again_changes_nothing(stack: CliStack) -> None:
 
     assert ran.status == 0
     assert ran.lines == [
-        f"table kubesync-test-{name} was there already" for name in ("control", "state", "audit", "upstreams")
+        f"table {stack.prefix}-{name} was there already" for name in ("control", "state", "audit", "upstreams")
     ]
 
 
@@ -174,7 +174,7 @@ def test_audit_is_newest_first_and_limited(stack: CliStack) -> None:
     ids=" ".join,
 )
 def test_tables_of_another_deployment_are_left_alone(stack: CliStack, command: tuple[str, ...]) -> None:
-    other = {"KUBESYNC_DEPLOYMENT": "other", "KUBESYNC_TABLE_PREFIX": "kubesync-test"}
+    other = {"KUBESYNC_DEPLOYMENT": "other", "KUBESYNC_TABLE_PREFIX": stack.prefix}
     options = ("--server", stack.api.url, "--domain", "second.example.com", "--zone", stack.zone_id,
                "--token", "env:KUBESYNC_TEST_TOKEN") if command[0] == "cluster" else ()  # fmt: skip
     ran = stack.call(*command, *options, **other)
@@ -299,7 +299,7 @@ def test_session_that_is_interrupted_while_it_stands_by_reports(stack: CliStack)
 def test_interrupted_wait_for_the_master_takes_the_request_back(stack: CliStack) -> None:
     """Also where a session of its own had been tried before: what ends then is the wait."""
     client = build_dynamodb_client(stack.boto(), connect_timeout=2, read_timeout=10, endpoint_url=stack.dynamodb_url)
-    store = DynamoStore(client, table_names("kubesync-test"), SystemClock())
+    store = DynamoStore(client, table_names(stack.prefix), SystemClock())
     table = LeaseTable(store, "0")
     now_ms = int(time.time() * 1000)
     lease = table.take(table.read(), "deaf", table.draw_epoch(), now_ms + 600_000)

@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import boto3
 
+from harness.dynamodb import a_table_prefix, dynamodb_url
 from kubesync_local.cli.main import main
 from kubesync_local.standins.apiserver import ApiServer
-from kubesync_local.standins.dynamodb import EmbeddedDynamoDB
 from kubesync_local.standins.route53 import StrictRoute53
 from support.secrets_watch import AWS_SECRET, leak_in
 from support.secrets_watch import TOKEN as TOKEN
@@ -57,6 +57,7 @@ class CliStack:
     api: ApiServer
     route53: StrictRoute53
     dynamodb_url: str
+    prefix: str
     zone_id: str
     environment: dict[str, str]
     processes: list[subprocess.Popen[str]] = field(default_factory=list)
@@ -119,18 +120,18 @@ class CliStack:
 def a_cli_stack() -> Iterator[CliStack]:
     """Start the servers; tables are not made yet."""
     with ExitStack() as stack:
-        dynamodb = stack.enter_context(EmbeddedDynamoDB())
         route53 = stack.enter_context(StrictRoute53())
         api = stack.enter_context(ApiServer(tokens={TOKEN: "admin"}))
-        made = CliStack(api, route53, dynamodb.url, route53.create_zone("example.com"), {})
+        made = CliStack(api, route53, dynamodb_url(), a_table_prefix(), route53.create_zone("example.com"), {})
         made.environment = {
             **a_bare_environment(),
             "AWS_ACCESS_KEY_ID": "test",
             "AWS_SECRET_ACCESS_KEY": AWS_SECRET,
             "AWS_REGION": "eu-west-1",
-            "AWS_ENDPOINT_URL_DYNAMODB": dynamodb.url,
+            "AWS_ENDPOINT_URL_DYNAMODB": made.dynamodb_url,
             "AWS_ENDPOINT_URL_ROUTE_53": route53.url,
             "KUBESYNC_DEPLOYMENT": "test",
+            "KUBESYNC_TABLE_PREFIX": made.prefix,
             "KUBESYNC_WINDOW_SECONDS": "0.1",
             "KUBESYNC_TEST_TOKEN": TOKEN,
         }

@@ -16,10 +16,11 @@ from typing import Any
 import boto3
 import pytest
 
+from harness.dynamodb import a_table_prefix, dynamodb_url
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Store
 from kubesync.aws.dynamodb.store_calls import StoreCalls
-from kubesync.aws.dynamodb.table_definitions import create_tables
+from kubesync.aws.dynamodb.table_definitions import create_tables, table_names
 from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
@@ -35,7 +36,6 @@ from kubesync.domain.report import SessionReport
 from kubesync.session.session import Session
 from kubesync.settings import Settings
 from kubesync_local.standins.apiserver import ApiServer, ServerOptions
-from kubesync_local.standins.dynamodb import EmbeddedDynamoDB
 from kubesync_local.standins.route53 import Limits, StrictRoute53
 from support.item_kinds import why_unknown
 from support.memory_store import MemoryStore
@@ -120,11 +120,14 @@ class RunningSession:
 class Stack:
     """Stand-ins of everything that kubesync talks to. Use ``a_stack``."""
 
-    def __init__(self, api: ApiServer, r53: StrictRoute53, store: Store, dynamodb_url: str | None) -> None:
+    def __init__(
+        self, api: ApiServer, r53: StrictRoute53, store: Store, dynamodb_url: str | None, prefix: str = ""
+    ) -> None:
         self.api = api
         self.r53 = r53
         self.store = store
         self.dynamodb_url = dynamodb_url
+        self.prefix = prefix
         self.boto = a_boto_session()
         self.clock = ShiftedClock()
         self.zones: ZoneClient = Route53ZoneClient(build_route53_client(self.boto, r53.url), SystemClock())
@@ -270,16 +273,14 @@ def a_stack(
     with ExitStack() as stack:
         api = stack.enter_context(ApiServer(options or ServerOptions(), tokens={TOKEN: "admin"}, clock=api_clock))
         r53 = stack.enter_context(StrictRoute53(limits=limits))
-        url = None
+        url, prefix = None, ""
         if moto:
-            url = stack.enter_context(EmbeddedDynamoDB()).url
+            url, prefix = dynamodb_url(), a_table_prefix()
             client = build_dynamodb_client(a_boto_session(), connect_timeout=2, read_timeout=10, endpoint_url=url)
-            from kubesync.aws.dynamodb.table_definitions import table_names
-
-            create_tables(client, "kubesync-test")
-            store = DynamoStore(client, table_names("kubesync-test"), SystemClock())
+            create_tables(client, prefix)
+            store = DynamoStore(client, table_names(prefix), SystemClock())
         stack.enter_context(token_in_environment())
-        made = Stack(api, r53, store or MemoryStore(clock=SystemClock()), url)
+        made = Stack(api, r53, store or MemoryStore(clock=SystemClock()), url, prefix)
         try:
             yield made
         finally:

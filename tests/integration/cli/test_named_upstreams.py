@@ -184,7 +184,7 @@ def test_status_says_how_many_changes_wait_to_be_composed(stack: CliStack) -> No
 
 def test_status_goes_on_where_a_part_of_a_named_upstream_cannot_be_read(stack: CliStack) -> None:
     resource = stack.boto().resource("dynamodb", endpoint_url=stack.dynamodb_url)
-    table = resource.Table("kubesync-test-upstreams")
+    table = resource.Table(f"{stack.prefix}-upstreams")
     upstream = "prod/shop/later/80/TCP"
     table.put_item(Item={"upstream": upstream, "slice": 0, "v": 99, "version": 1, "slices": 1, "nodes": []})
     try:

@@ -39,11 +39,11 @@ def stack() -> Iterator[CliStack]:
         made.api.cluster.expose("shop", "web", {"ports": [{"name": "http", "port": 80}], "selector": {"app": "web"}})
         # The token of a function comes from Secrets Manager: env: and file: are refused there.
         secrets = made.boto().client("secretsmanager", endpoint_url=made.dynamodb_url)
-        secrets.create_secret(Name="kubesync/prod", SecretString=made.environment["KUBESYNC_TEST_TOKEN"])
+        secrets.create_secret(Name=f"kubesync/{made.prefix}", SecretString=made.environment["KUBESYNC_TEST_TOKEN"])
         made.environment["AWS_ENDPOINT_URL_SECRETS_MANAGER"] = made.dynamodb_url
         added = made.call(
             "cluster", "add", "prod", "--server", made.api.url, "--domain", "prod.example.com",
-            "--zone", made.zone_id, "--token", "secretsmanager:kubesync/prod", "--endpoints-source", "endpointslices",
+            "--zone", made.zone_id, "--token", f"secretsmanager:kubesync/{made.prefix}", "--endpoints-source", "endpointslices",
         )  # fmt: skip
         assert added.status == 0, added.err
         made.environment["KUBESYNC_MAX_RUNTIME_SECONDS"] = "1.5"
@@ -237,7 +237,7 @@ def a_proxy_of(url: str) -> SilentProxy:
 
 def test_missing_tables_fail_the_invocation() -> None:
     with (
-        environment_of({**os.environ, "KUBESYNC_DEPLOYMENT": "nowhere"}),
+        environment_of({**os.environ, "KUBESYNC_TABLE_PREFIX": "kubesync-nowhere"}),
         pytest.raises(
             StoreUnavailableError, match="table kubesync-nowhere-control does not exist: run `kubesync setup`"
         ),

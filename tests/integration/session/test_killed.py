@@ -133,7 +133,7 @@ def stack() -> Iterator[Stack]:
 def run_until(stack: Stack, moment: Moment, proxy: HoldingProxy) -> SessionProcess:
     """Start a child and let it run until it is held."""
     environment = environment_of(
-        proxy.url, stack.r53.url, deployment="test", table_prefix="kubesync-test", window_seconds=0.3, **QUICK
+        proxy.url, stack.r53.url, deployment="test", table_prefix=stack.prefix, window_seconds=0.3, **QUICK
     )
     if moment.wanted is None:
         stack.r53.faults.stall(1)
@@ -221,7 +221,7 @@ def test_code_1_of_a_process_that_is_told_to_end_by_sigterm(stack: Stack) -> Non
     begin(stack, FEW)
     assert stack.dynamodb_url is not None
     environment = environment_of(
-        stack.dynamodb_url, stack.r53.url, deployment="test", table_prefix="kubesync-test", **QUICK
+        stack.dynamodb_url, stack.r53.url, deployment="test", table_prefix=stack.prefix, **QUICK
     )
     with a_session_process(environment) as child:
         child.wait_for("batch")

@@ -175,7 +175,7 @@ def play_unprocessed(seed: int) -> None:
             a_boto_session(), connect_timeout=2, read_timeout=10, endpoint_url=stack.dynamodb_url
         )
         busy: Any = UnprocessedClient(client, seed)
-        stack.store = DynamoStore(busy, table_names("kubesync-test"), SystemClock())
+        stack.store = DynamoStore(busy, table_names(stack.prefix), SystemClock())
         running = _begun(stack, lease_seconds=15, lease_renew_seconds=2, lease_write_seconds=10)
         busy.blowing.set()
         for n in range(20):
