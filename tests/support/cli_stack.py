@@ -6,9 +6,11 @@ import io
 import json
 import logging
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,11 +19,22 @@ from typing import Any, Final
 import boto3
 
 from harness.dynamodb import a_table_prefix, dynamodb_url
+from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
+from kubesync.aws.dynamodb.store import Store
+from kubesync.aws.dynamodb.table_definitions import table_names
+from kubesync.aws.tables.control.clusters import ClusterTable
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
+from kubesync.aws.tables.state import StateTable
+from kubesync.clock import SystemClock
+from kubesync.domain.errors import StoreError
 from kubesync_local.cli.main import main
 from kubesync_local.standins.apiserver import ApiServer
 from kubesync_local.standins.route53 import StrictRoute53
 from support.secrets_watch import AWS_SECRET, leak_in
 from support.secrets_watch import TOKEN as TOKEN
+from support.waiting import PATIENCE_SECONDS, wait_until
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _PATHS: Final = os.pathsep.join(str(ROOT / part) for part in ("layers/kubesync", "local"))
@@ -61,8 +74,9 @@ class CliStack:
     zone_id: str
     environment: dict[str, str]
     processes: list[subprocess.Popen[str]] = field(default_factory=list)
+    stores: dict[str, Store] = field(default_factory=dict)
 
-    def run(self, *arguments: str, seconds: float = 60, **changes: str) -> Ran:
+    def run(self, *arguments: str, seconds: float = PATIENCE_SECONDS, **changes: str) -> Ran:
         """Run a command to its end, as a person does: a process of its own."""
         done = subprocess.run(
             [sys.executable, "-m", "kubesync_local", *arguments],
@@ -77,6 +91,52 @@ class CliStack:
     def call(self, *arguments: str, **changes: str) -> Ran:
         """Run a command in this process: the same, without the second that a new Python takes."""
         return call(*arguments, environment={**self.environment, **changes})
+
+    def session(self, until: Callable[[], object] | None = None, **changes: str) -> Ran:
+        """Run ``kubesync session`` in this process until a condition holds; then SIGTERM ends it, as a person does.
+
+        Args:
+            until: read from outside while the session runs: from the tables (``store``), the zone, or the API server's log.
+                It runs in a thread of its own, so it must not call a command. None: ``settled``.
+        """
+        master, condition = LeaseTable(self.store, "0"), until or self.settled
+        before = master.read().epoch
+        ran = call_until(
+            lambda: master.read().epoch > before and condition(),
+            *("session", "--max-runtime", "3600"),
+            environment={**self.environment, **changes},
+        )
+        assert (ran.status, ran.json["ended"], ran.json["message"]) == (1, "ERR_WORKER_EXITING", "SIGTERM"), ran.err
+        return ran
+
+    @property
+    def store(self) -> Store:
+        """The tables, as a test reads them."""
+        deployment = self.environment["KUBESYNC_DEPLOYMENT"]
+        prefix = self.environment.get("KUBESYNC_TABLE_PREFIX", f"kubesync-{deployment}")
+        if prefix not in self.stores:
+            client = build_dynamodb_client(
+                self.boto(), connect_timeout=5, read_timeout=30, endpoint_url=self.dynamodb_url
+            )
+            self.stores[prefix] = DynamoStore(client, table_names(prefix), SystemClock())
+        return self.stores[prefix]
+
+    def settled(self) -> bool:
+        """Whether a session has done all that there was to do when it began.
+
+        Both lists of each cluster are recorded under its current configuration; every key is closed, or was tried and waits;
+        named upstreams are composed; clusters that were being removed are gone. What changes in a cluster afterwards comes as
+        an event, and a test has to wait for its effect.
+        """
+        for config in ClusterTable(self.store).all():
+            if config.disabled:
+                continue
+            found = ListenerTable(self.store).checkpoints(config.name).values()
+            if config.deleting or [each.basis.revision for each in found] != [config.revision] * 2:
+                return False
+            if not all(mark.attempts for _, mark in StateTable(self.store).open_keys(config.name)):
+                return False
+        return not NamedUpstreamTable(self.store).marks("0")
 
     def start(self, *arguments: str, **changes: str) -> subprocess.Popen[str]:
         """Start a command that goes on running."""
@@ -113,7 +173,7 @@ class CliStack:
         for process in self.processes:
             if process.poll() is None:
                 process.kill()
-            process.communicate(timeout=10)
+            process.communicate(timeout=PATIENCE_SECONDS)
 
 
 @contextmanager
@@ -168,6 +228,44 @@ def call(*arguments: str, environment: Mapping[str, str]) -> Ran:
         except SystemExit as done:
             status = int(str(done.code or 0))
     return Ran(status, out.getvalue(), err.getvalue())
+
+
+def call_until(condition: Callable[[], object], *arguments: str, environment: Mapping[str, str]) -> Ran:
+    """Run a command in this process, and send this process SIGTERM when a condition holds.
+
+    The command has to handle the signal. It is repeated until the command has ended, so it does not matter whether the first one
+    comes before the command is ready for it.
+    """
+    ended, failed = threading.Event(), list[BaseException]()
+
+    def interrupt() -> None:
+        try:
+            wait_until(lambda: ended.is_set() or _holds(condition))
+        except BaseException as error:  # noqa: BLE001 - raised again below, in the test's own thread
+            failed.append(error)
+        while not ended.is_set():
+            os.kill(os.getpid(), signal.SIGTERM)
+            ended.wait(1.0)
+
+    before = signal.signal(signal.SIGTERM, lambda _number, _frame: None)
+    thread = threading.Thread(target=interrupt, name="interrupts", daemon=True)
+    thread.start()
+    try:
+        ran = call(*arguments, environment=environment)
+    finally:
+        ended.set()
+        thread.join()
+        signal.signal(signal.SIGTERM, before)
+    if failed:
+        raise AssertionError(f"the session did not get there: {ran.err}") from failed[0]
+    return ran
+
+
+def _holds(condition: Callable[[], object]) -> bool:
+    try:
+        return bool(condition())
+    except StoreError:
+        return False  # DynamoDB's stand-in was too busy to answer: asked again
 
 
 @contextmanager

@@ -13,11 +13,10 @@ from kubesync.aws.route53.zones import BatchChange, ZoneClient
 from kubesync.domain.dns.records import RecordKey, RecordSet, Zone
 from kubesync.domain.named_upstreams import is_named
 from support.stack import RunningSession, Stack, StackApplication
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from kubesync.settings import Settings
-
-PATIENCE_SECONDS = 30.0
 
 
 def kind_of(actions: Sequence[Action]) -> str:

@@ -15,6 +15,8 @@ import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from support.waiting import PATIENCE_SECONDS
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -56,7 +58,7 @@ class SessionProcess:
         for reader in self._readers:
             reader.start()
 
-    def wait_for(self, what: str, seconds: float = 30.0) -> dict[str, object]:
+    def wait_for(self, what: str, seconds: float = PATIENCE_SECONDS) -> dict[str, object]:
         """Wait until it says this."""
         with self._changed:
             assert self._changed.wait_for(lambda: self._find(what) is not None, seconds), (self.said, self.errors)
@@ -67,18 +69,18 @@ class SessionProcess:
     def kill(self) -> None:
         """SIGKILL: nothing of it runs any more when this returns."""
         os.kill(self.process.pid, signal.SIGKILL)
-        self.process.wait(30)
+        self.process.wait(PATIENCE_SECONDS)
 
     def terminate(self) -> int:
         """SIGTERM, and its exit status."""
         os.kill(self.process.pid, signal.SIGTERM)
-        return self.process.wait(30)
+        return self.process.wait(PATIENCE_SECONDS)
 
     def close(self) -> None:
         if self.process.poll() is None:
             self.kill()
         for reader in self._readers:
-            reader.join(10)
+            reader.join(PATIENCE_SECONDS)
         for stream in (self.process.stdout, self.process.stderr):
             assert stream is not None
             stream.close()

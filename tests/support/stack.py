@@ -44,6 +44,7 @@ from support.route53 import wire_change
 from support.secrets_watch import AWS_SECRET, leak_in
 from support.secrets_watch import TOKEN as TOKEN
 from support.shifted_clock import ShiftedClock
+from support.waiting import PATIENCE_SECONDS
 
 REGION = "eu-west-1"
 
@@ -84,8 +85,11 @@ class RunningSession:
     events: list[tuple[str, dict[str, object]]] = field(default_factory=list)
     changed: threading.Condition = field(default_factory=threading.Condition)
 
-    def wait_for(self, condition: Callable[[], bool], seconds: float = 20.0) -> None:
-        """Wait until a condition holds; it is looked at whenever the session says something, and every 20 ms."""
+    def wait_for(self, condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
+        """Wait until a condition holds; it is looked at whenever the session says something, and every 20 ms.
+
+        ``seconds`` is a limit for failures: no outcome may depend on it.
+        """
         deadline = time.monotonic() + seconds
         while True:
             said = len(self.events)
@@ -110,7 +114,7 @@ class RunningSession:
         self.session.stop(code)
         return self.join()
 
-    def join(self, seconds: float = 30.0) -> SessionReport:
+    def join(self, seconds: float = PATIENCE_SECONDS) -> SessionReport:
         self.thread.join(seconds)
         assert not self.thread.is_alive(), "the session did not end"
         assert self.result, "the session ended with an exception"
@@ -139,8 +143,8 @@ class Stack:
         return str(self.r53.create_zone(name, private=private))
 
     def settings(self, **changes: Any) -> Settings:
-        """Settings of a quick session."""
-        return Settings(**{"max_runtime_seconds": 60, "deployment": "test", "window_seconds": 0.1, **changes})
+        """Settings of a session with short windows. It ends when its test ends it; its own time is a limit for failures."""
+        return Settings(**{"max_runtime_seconds": 600, "deployment": "test", "window_seconds": 0.1, **changes})
 
     def application(self, **changes: Any) -> Application:
         return StackApplication(self.settings(**changes), self)
@@ -179,9 +183,11 @@ class Stack:
         thread.start()
         return running
 
-    def run(self, seconds: float = 1.0, **settings: Any) -> SessionReport:
-        """Run a whole session of so many seconds."""
-        return self.start(max_runtime_seconds=seconds, **settings).join(seconds + 30)
+    def run(self, until: Callable[[RunningSession], bool], **settings: Any) -> SessionReport:
+        """Run a session until a condition holds. It then ends as one whose time is up: with code 5."""
+        running = self.start(**settings)
+        running.wait_for(lambda: until(running))
+        return running.end(ErrorCode.MAX_RUNTIME)
 
     def resync(self, request: ResyncRequest, **settings: Any) -> dict[str, Any]:
         """A full resync by a session of its own, as an invocation without a running master does it; its report."""
@@ -243,7 +249,7 @@ class Stack:
         for running in self._running:
             running.session.stop(ErrorCode.WORKER_EXITING)
         for running in self._running:
-            running.thread.join(30)
+            running.thread.join(PATIENCE_SECONDS)
 
     def assert_no_secret(self) -> None:
         """I8: no credential stands in a table or a zone, none was reported, told or sent as a comment."""
