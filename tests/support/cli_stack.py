@@ -6,13 +6,12 @@ import io
 import json
 import logging
 import os
-import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,18 +22,17 @@ from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.dynamodb.table_definitions import table_names
 from kubesync.aws.tables.control.clusters import ClusterTable
-from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.clock import SystemClock
-from kubesync.domain.errors import StoreError
 from kubesync_local.cli.main import main
 from kubesync_local.standins.apiserver import ApiServer
 from kubesync_local.standins.route53 import StrictRoute53
+from support.ended_sessions import ended_when
 from support.secrets_watch import AWS_SECRET, leak_in
 from support.secrets_watch import TOKEN as TOKEN
-from support.waiting import PATIENCE_SECONDS, wait_until
+from support.waiting import PATIENCE_SECONDS
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _PATHS: Final = os.pathsep.join(str(ROOT / part) for part in ("layers/kubesync", "local"))
@@ -74,7 +72,6 @@ class CliStack:
     zone_id: str
     environment: dict[str, str]
     processes: list[subprocess.Popen[str]] = field(default_factory=list)
-    stores: dict[str, Store] = field(default_factory=dict)
 
     def run(self, *arguments: str, seconds: float = PATIENCE_SECONDS, **changes: str) -> Ran:
         """Run a command to its end, as a person does: a process of its own."""
@@ -93,50 +90,21 @@ class CliStack:
         return call(*arguments, environment={**self.environment, **changes})
 
     def session(self, until: Callable[[], object] | None = None, **changes: str) -> Ran:
-        """Run ``kubesync session`` in this process until a condition holds; then SIGTERM ends it, as a person does.
-
-        Args:
-            until: read from outside while the session runs: from the tables (``store``), the zone, or the API server's log.
-                It runs in a thread of its own, so it must not call a command. None: ``settled``.
-        """
-        master, condition = LeaseTable(self.store, "0"), until or self.settled
-        before = master.read().epoch
-        ran = call_until(
-            lambda: master.read().epoch > before and condition(),
-            *("session", "--max-runtime", "3600"),
-            environment={**self.environment, **changes},
-        )
-        assert (ran.status, ran.json["ended"], ran.json["message"]) == (1, "ERR_WORKER_EXITING", "SIGTERM"), ran.err
-        return ran
+        """Run ``kubesync session`` until a condition holds: see ``session_until``."""
+        return session_until(until or self.settled, {**self.environment, **changes})
 
     @property
     def store(self) -> Store:
         """The tables, as a test reads them."""
-        deployment = self.environment["KUBESYNC_DEPLOYMENT"]
-        prefix = self.environment.get("KUBESYNC_TABLE_PREFIX", f"kubesync-{deployment}")
-        if prefix not in self.stores:
-            client = build_dynamodb_client(
-                self.boto(), connect_timeout=5, read_timeout=30, endpoint_url=self.dynamodb_url
-            )
-            self.stores[prefix] = DynamoStore(client, table_names(prefix), SystemClock())
-        return self.stores[prefix]
+        return tables_of(self.environment)
 
     def settled(self) -> bool:
-        """Whether a session has done all that there was to do when it began.
+        """Whether a session has done all that there was to do when it began: see ``settled``."""
+        return settled(self.store)
 
-        Both lists of each cluster are recorded under its current configuration; every key is closed, or was tried and waits;
-        named upstreams are composed; clusters that were being removed are gone. What changes in a cluster afterwards comes as
-        an event, and a test has to wait for its effect.
-        """
-        for config in ClusterTable(self.store).all():
-            if config.disabled:
-                continue
-            found = ListenerTable(self.store).checkpoints(config.name).values()
-            if config.deleting or [each.basis.revision for each in found] != [config.revision] * 2:
-                return False
-            if not all(mark.attempts for _, mark in StateTable(self.store).open_keys(config.name)):
-                return False
-        return not NamedUpstreamTable(self.store).marks("0")
+    def last_errors(self, cluster: str) -> list[dict[str, Any]]:
+        """The last real error of each listener of a cluster that had one."""
+        return [dict(each.last) for each in ListenerTable(self.store).errors(cluster).values() if each.last]
 
     def start(self, *arguments: str, **changes: str) -> subprocess.Popen[str]:
         """Start a command that goes on running."""
@@ -230,42 +198,43 @@ def call(*arguments: str, environment: Mapping[str, str]) -> Ran:
     return Ran(status, out.getvalue(), err.getvalue())
 
 
-def call_until(condition: Callable[[], object], *arguments: str, environment: Mapping[str, str]) -> Ran:
-    """Run a command in this process, and send this process SIGTERM when a condition holds.
-
-    The command has to handle the signal. It is repeated until the command has ended, so it does not matter whether the first one
-    comes before the command is ready for it.
-    """
-    ended, failed = threading.Event(), list[BaseException]()
-
-    def interrupt() -> None:
-        try:
-            wait_until(lambda: ended.is_set() or _holds(condition))
-        except BaseException as error:  # noqa: BLE001 - raised again below, in the test's own thread
-            failed.append(error)
-        while not ended.is_set():
-            os.kill(os.getpid(), signal.SIGTERM)
-            ended.wait(1.0)
-
-    before = signal.signal(signal.SIGTERM, lambda _number, _frame: None)
-    thread = threading.Thread(target=interrupt, name="interrupts", daemon=True)
-    thread.start()
-    try:
-        ran = call(*arguments, environment=environment)
-    finally:
-        ended.set()
-        thread.join()
-        signal.signal(signal.SIGTERM, before)
-    if failed:
-        raise AssertionError(f"the session did not get there: {ran.err}") from failed[0]
+def session_until(condition: Callable[[], object], environment: Mapping[str, str]) -> Ran:
+    """Run ``kubesync session`` in this process until a condition holds: see ``ended_when``."""
+    with ended_when(condition):
+        ran = call("session", "--max-runtime", "3600", environment=environment)
+    assert (ran.status, ran.json["ended"]) == (0, "ERR_MAX_RUNTIME"), ran.err
     return ran
 
 
-def _holds(condition: Callable[[], object]) -> bool:
-    try:
-        return bool(condition())
-    except StoreError:
-        return False  # DynamoDB's stand-in was too busy to answer: asked again
+def tables_of(environment: Mapping[str, str]) -> Store:
+    """The tables that commands in this environment use, for a test to read."""
+    prefix = environment.get("KUBESYNC_TABLE_PREFIX") or f"kubesync-{environment['KUBESYNC_DEPLOYMENT']}"
+    return _tables(environment["AWS_ENDPOINT_URL_DYNAMODB"], environment["AWS_REGION"], prefix)
+
+
+@cache
+def _tables(url: str, region: str, prefix: str) -> Store:
+    session = boto3.Session("test", "test", region_name=region)
+    client = build_dynamodb_client(session, connect_timeout=5, read_timeout=30, endpoint_url=url)
+    return DynamoStore(client, table_names(prefix), SystemClock())
+
+
+def settled(store: Store) -> bool:
+    """Whether a session has done all that there was to do when it began.
+
+    Both lists of each cluster are recorded under its current configuration; every key is closed, or was tried and waits;
+    named upstreams are composed; clusters that were being removed are gone. What changes in a cluster afterwards comes as
+    an event, and a test has to wait for its effect.
+    """
+    for config in ClusterTable(store).all():
+        if config.disabled:
+            continue
+        found = ListenerTable(store).checkpoints(config.name).values()
+        if config.deleting or [each.basis.revision for each in found] != [config.revision] * 2:
+            return False
+        if not all(mark.attempts for _, mark in StateTable(store).open_keys(config.name)):
+            return False
+    return not NamedUpstreamTable(store).marks("0")
 
 
 @contextmanager
