@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -32,7 +33,7 @@ from kubesync_local.standins.route53 import StrictRoute53
 from support.ended_sessions import ended_when
 from support.secrets_watch import AWS_SECRET, leak_in
 from support.secrets_watch import TOKEN as TOKEN
-from support.waiting import PATIENCE_SECONDS
+from support.waiting import PATIENCE_SECONDS, wait_until
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _PATHS: Final = os.pathsep.join(str(ROOT / part) for part in ("layers/kubesync", "local"))
@@ -92,6 +93,15 @@ class CliStack:
     def session(self, until: Callable[[], object] | None = None, **changes: str) -> Ran:
         """Run ``kubesync session`` until a condition holds: see ``session_until``."""
         return session_until(until or self.settled, {**self.environment, **changes})
+
+    def session_process(self, until: Callable[[], object] | None = None) -> Ran:
+        """The same as a process of its own; SIGTERM ends it, so it exits with 1."""
+        process = self.start("session", "--max-runtime", "3600")
+        condition = until or self.settled
+        wait_until(lambda: process.poll() is not None or condition())
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=PATIENCE_SECONDS)
+        return Ran(process.returncode, out, err)
 
     @property
     def store(self) -> Store:
