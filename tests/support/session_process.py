@@ -15,13 +15,23 @@ import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from support.shifted_clock import ShiftedClock
 from support.waiting import PATIENCE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 
 
-def environment_of(dynamodb_url: str, route53_url: str, **settings: object) -> dict[str, str]:
-    """What a child needs to work on a stack's stand-ins; ``settings`` as in ``Settings``."""
+AHEAD = "TEST_CLOCK_AHEAD_SECONDS"
+
+
+def environment_of(
+    dynamodb_url: str, route53_url: str, ahead_seconds: float = 0.0, **settings: object
+) -> dict[str, str]:
+    """What a child needs to work on a stack's stand-ins; ``settings`` as in ``Settings``.
+
+    Args:
+        ahead_seconds: how far the child's clock is ahead, as that of the stack is.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "KUBESYNC_"))}
     return {
         **kept,
@@ -33,6 +43,7 @@ def environment_of(dynamodb_url: str, route53_url: str, **settings: object) -> d
         "AWS_ENDPOINT_URL_DYNAMODB": dynamodb_url,
         "AWS_ENDPOINT_URL_ROUTE_53": route53_url,
         "KUBESYNC_TEST_TOKEN": os.environ["KUBESYNC_TEST_TOKEN"],
+        AHEAD: str(ahead_seconds),
         **{f"KUBESYNC_{name.upper()}": str(value) for name, value in settings.items()},
     }
 
@@ -119,7 +130,9 @@ def main() -> None:
     from kubesync.domain.errors import ErrorCode
     from kubesync.settings import Settings
 
-    session = Application(Settings.from_environment(), local=True).new_session(_say)
+    clock = ShiftedClock()
+    clock.advance(float(os.environ.get(AHEAD, "0")))
+    session = Application(Settings.from_environment(), local=True, clock=clock).new_session(_say)
     signal.signal(signal.SIGTERM, lambda _number, _frame: session.stop(ErrorCode.WORKER_EXITING, "SIGTERM"))
     _say("report", session.run().document())
 

@@ -32,11 +32,13 @@ from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.bootstrap import Application
 from kubesync.clock import Clock, SystemClock
 from kubesync.domain.errors import ErrorCode
+from kubesync.domain.objects import Resource
 from kubesync.domain.report import SessionReport
 from kubesync.session.session import Session
 from kubesync.settings import Settings
 from kubesync_local.standins.apiserver import ApiServer, ServerOptions
 from kubesync_local.standins.route53 import Limits, StrictRoute53
+from support.deliveries import Deliveries
 from support.item_kinds import why_unknown
 from support.memory_store import MemoryStore
 from support.permissions import permitted
@@ -85,6 +87,9 @@ class RunningSession:
     events: list[tuple[str, dict[str, object]]] = field(default_factory=list)
     changed: threading.Condition = field(default_factory=threading.Condition)
 
+    def __post_init__(self) -> None:
+        self._deliveries = Deliveries(self.session)
+
     def wait_for(self, condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
         """Wait until a condition holds; it is looked at whenever the session says something, and every 20 ms.
 
@@ -109,6 +114,14 @@ class RunningSession:
     def saw(self, what: str, **details: object) -> bool:
         """Whether progress of this kind, with these details, was reported."""
         return any(w == what and details.items() <= d.items() for w, d in list(self.events))
+
+    def delivered(self, resource: Resource, cluster: str = "prod") -> int:
+        """Watch events of a resource that have reached this session's window, recorded or not."""
+        return self._deliveries.events[cluster, resource]
+
+    def bookmarks(self, resource: Resource, cluster: str = "prod") -> int:
+        """Bookmarks of a resource that have reached this session's window."""
+        return self._deliveries.bookmarks[cluster, resource]
 
     def end(self, code: ErrorCode = ErrorCode.WORKER_EXITING) -> SessionReport:
         self.session.stop(code)
@@ -143,8 +156,14 @@ class Stack:
         return str(self.r53.create_zone(name, private=private))
 
     def settings(self, **changes: Any) -> Settings:
-        """Settings of a session with short windows. It ends when its test ends it; its own time is a limit for failures."""
-        return Settings(**{"max_runtime_seconds": 600, "deployment": "test", "window_seconds": 0.1, **changes})
+        """Settings of a session with short windows.
+
+        It ends when its test ends it; its own time is a limit for failures. It keeps its lease however busy the machine is:
+        a test that wants a lease to expire puts the clock of the next session forward.
+        """
+        lease = {"lease_seconds": 3600, "lease_write_seconds": 3600}
+        quick = {"max_runtime_seconds": 600, "deployment": "test", "window_seconds": 0.1, **lease}
+        return Settings(**{**quick, **changes})
 
     def application(self, **changes: Any) -> Application:
         return StackApplication(self.settings(**changes), self)
