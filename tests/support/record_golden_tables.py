@@ -250,6 +250,19 @@ def promoted(stage: Stage) -> Document:
     return killed(stage, promoted.__doc__)
 
 
+@scene
+def tombstones(stage: Stage) -> Document:
+    """A Service was deleted: that is recorded, and its master was killed before it announced a batch."""
+    stage.configure("prod")
+    expose(stage, "prod", "web", "10.61.0.10")
+    gate = Gate("announce", after=False, armed=False)
+    stage.master(gate)
+    gate.arm()
+    stage.clusters["prod"].cluster.delete_service("shop", "web")
+    gate.wait_until_paused()
+    return killed(stage, tombstones.__doc__)
+
+
 # --- removal ---
 
 
