@@ -349,7 +349,7 @@ def test_configurations_in_every_form() -> None:
         "eks": {"server": "https://eks.test", "eks": "arn:aws:eks:eu-west-1:111111111111:cluster/one",
                 "role_arn": "arn:aws:iam::222222222222:role/watch", "external_id": "kubesync-1"},
         "mtls": {"server": "https://mtls.test", "client_certificate": "file:/c.pem", "client_key": "file:/k.pem"},
-        "file": {"kubeconfig": "/home/me/.kube/config", "context": "prod"},
+        "file": {"kubeconfig": "/etc/kubernetes/prod.conf", "context": "prod"},
         "scoped": {"server": "https://scoped.test", "namespaces": ("a", "b"), "selector": "tier in (web)",
                    "select_endpoints": True, "opt_in": True},
         "excluding": {"server": "https://ex.test", "exclude_namespaces": ("kube-system",), "write_events": True},
