@@ -462,7 +462,9 @@ def main(names: Sequence[str]) -> None:
     for name in names or SCENES:
         path = path_of(name)
         if path.exists():
-            sys.exit(f"{path.name} is there already: what a release wrote does not change")
+            if names:
+                sys.exit(f"{path.name} is there already: what a release wrote does not change")
+            continue
         record(name, path)
         if path.parent == TABLES and SCENES[name] is not configurations:
             record_outcome(name, OUTCOMES / path.name)
