@@ -26,7 +26,7 @@ from kubesync.aws.tables.control.inflight import Inflight, InflightTable
 from kubesync.aws.tables.control.lease import LeaseTable, held_check
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint, ListenerTable
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registration
-from kubesync.aws.tables.control.resync_requests import RequestTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
@@ -194,8 +194,9 @@ def write_everything(store: Store) -> None:
     claim = Claim(NAME, WEB, 1, 0)
     store.transact(ClaimTable.wait(claim, API, "2026-01-02T03:04:06Z"), "tx-2")
     requests = RequestTable(store, "0")
-    requests.ask("r1", "prod", NOW, dry_run=True, force=False)
-    answered = requests.ask("r2", "", NOW, dry_run=False, force=True)
+    requests.leave(new_request("r1", "prod", NOW, dry_run=True, force=False))
+    answered = new_request("r2", "", NOW, dry_run=False, force=True)
+    requests.leave(answered)
     report = {"counts": {f"kind-{n}": n for n in range(60)}}
     store.transact(requests.answer(answered, report, "tx-3"), "tx-3")
 

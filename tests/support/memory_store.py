@@ -27,7 +27,6 @@ from typing import Protocol
 from kubesync.aws.dynamodb.store import (
     KEY_ATTRIBUTES,
     MAX_TRANSACTION_ACTIONS,
-    MAX_TRANSACTION_BYTES,
     UPSTREAMS,
     Action,
     Delete,
@@ -59,6 +58,7 @@ from support.memory_items import (
 )
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
+MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
 PAGE_BYTES = 1024 * 1024
 BATCH_GET_KEYS = 100
 TOKEN_CHARACTERS = 36

@@ -49,7 +49,6 @@ from kubesync.session.session import Session, new_session_id
 from kubesync.settings import Settings
 
 _EKS_ARN = re.compile(r"arn:[^:]+:eks:(?P<region>[^:]+):\d+:cluster/(?P<name>.+)")
-_PROBE_SECONDS = 5.0
 
 type AccessFor = Callable[[ClusterConfig, ReflectorPolicy], ClusterAccess]
 """How a cluster is reached; on a person's machine a kubeconfig may decide."""

@@ -10,7 +10,7 @@ import pytest
 
 from kubesync.aws.dynamodb.store import STATE, UPSTREAMS, Delete, Key, Update
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
@@ -32,9 +32,10 @@ def a_request(**wanted: bool) -> ResyncRequest:
 def ask(stack: Stack, running: RunningSession, **wanted: bool) -> dict[str, Any]:
     """Leave a request in the mailbox of the running master, tell it, and collect the answer."""
     mailbox = RequestTable(stack.store, "0")
-    request = mailbox.ask(
+    request = new_request(
         "abc123", "", stack.clock.epoch(), dry_run=wanted.get("dry_run", False), force=wanted.get("force", False)
     )
+    mailbox.leave(request)
     LeaseTable(stack.store, "0").signal()
     answers: list[dict[str, Any]] = []
 

@@ -1,11 +1,9 @@
-"""Where bearer tokens come from: a value, a file, an environment variable, or EKS."""
+"""Where bearer tokens come from: a value, a file, or EKS."""
 
 from __future__ import annotations
 
 import base64
-import os
 import threading
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,23 +33,6 @@ class StaticToken:
 
     def token(self, *, fresh: bool = False) -> str:  # noqa: ARG002 - there is no other
         return self._token
-
-
-class EnvironmentToken:
-    """A token in an environment variable, read each time.
-
-    Raises (at ``token``): DeniedError when the variable is not set.
-    """
-
-    def __init__(self, name: str, environment: Mapping[str, str] | None = None) -> None:
-        self._name = name
-        self._environment = os.environ if environment is None else environment
-
-    def token(self, *, fresh: bool = False) -> str:  # noqa: ARG002 - always read anew
-        value = self._environment.get(self._name, "").strip()
-        if not value:
-            raise DeniedError(f"no token: the environment variable {self._name} is not set")
-        return value
 
 
 class FileToken:

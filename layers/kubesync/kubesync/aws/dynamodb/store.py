@@ -26,7 +26,6 @@ KEY_ATTRIBUTES: Final[Mapping[str, tuple[str, str]]] = {
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
 MAX_TRANSACTION_ACTIONS: Final = 100
-MAX_TRANSACTION_BYTES: Final = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

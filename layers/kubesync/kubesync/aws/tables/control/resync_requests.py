@@ -46,12 +46,6 @@ class RequestTable:
         self._store = store
         self._partition = f"resync#{shard}"
 
-    def ask(self, random_id: str, cluster: str, now: float, *, dry_run: bool, force: bool) -> ResyncRequest:
-        """Leave a request. The caller then signals the lease."""
-        request = new_request(random_id, cluster, now, dry_run=dry_run, force=force)
-        self.leave(request)
-        return request
-
     def leave(self, request: ResyncRequest) -> None:
         """Put a request into the mailbox."""
         self._store.write(
