@@ -16,10 +16,8 @@ from typing import Any, Final, cast
 import pytest
 
 from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Action, Item, Key, Put, Store, Value
-from kubesync.aws.tables import state
 from kubesync.aws.tables.audit import AuditTable, Entry
 from kubesync.aws.tables.claims import Claim, ClaimTable
-from kubesync.aws.tables.control import inflight, resync_requests
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, ZoneReference
 from kubesync.aws.tables.control.fences import fence_key, raise_fences, shard_fence_key
 from kubesync.aws.tables.control.inflight import Inflight, InflightTable
@@ -206,9 +204,7 @@ def record(path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         # Slices of a size that a file can hold.
         patch.setattr("kubesync.aws.tables.state_codec._READABLE_BYTES", TWO_SLICES)
-        patch.setattr(state, "MAX_BODY_BYTES", TWO_SLICES)
-        patch.setattr(inflight, "_MAX_BODY_BYTES", TWO_SLICES)
-        patch.setattr(resync_requests, "_MAX_BODY", TWO_SLICES)
+        patch.setattr("kubesync.aws.slices.MAX_SLICE_BYTES", TWO_SLICES)
         store = MemoryStore(clock=ManualClock())
         write_everything(store)
     rows = [
