@@ -9,8 +9,9 @@ import boto3
 import pytest
 
 from kubesync.domain.errors import DeniedError
-from kubesync.kubernetes.credentials import EksToken, FileToken, StaticToken
+from kubesync.kubernetes.credentials import EksToken
 from kubesync.kubernetes.transport.client import without_secret
+from kubesync_local.workplace.file_tokens import FileToken, StaticToken
 from support.manual_clock import ManualClock
 
 
