@@ -28,7 +28,7 @@ from kubesync.aws.tables.audit import NAMED
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, OnDelete, ZoneReference
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
-from kubesync.aws.tables.control.resync_requests import RequestTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
@@ -347,11 +347,12 @@ def requests(stage: Stage) -> Document:
     """A full resync was asked for and answered, and nobody has fetched the report; another, a dry run, still waits."""
     stage.configure("prod")
     table = RequestTable(stage.store, "0")
-    answered = table.ask("answered", "", START, dry_run=False, force=True)
+    answered = new_request("answered", "", START, dry_run=False, force=True)
+    table.leave(answered)
     running = stage.master()
     running.wait_for(lambda: not table.waiting(answered) and stage.at_rest())
     assert running.end().clean
-    table.ask("waiting", "prod", START, dry_run=True, force=False)
+    table.leave(new_request("waiting", "prod", START, dry_run=True, force=False))
     stage.signal()
     return stage.document(str(requests.__doc__))
 

@@ -14,7 +14,7 @@ import pytest
 
 from kubesync.aws.dynamodb.store import AUDIT, KEY_ATTRIBUTES
 from kubesync.aws.tables.control.inflight import InflightTable
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
 from support.golden_stage import PUBLIC, START, Stage, a_stage, names_of_documents
 from support.record_golden_tables import OUTCOMES, SHARED, go_on, outcome, path_of, record
 from support.stack import RunningSession
@@ -109,7 +109,7 @@ def test_deletions_that_are_held_go_once_a_person_lets_them() -> None:
     with a_stage(*SHARED) as stage:
         running = gone_on(stage, "deletions-held")
         table = RequestTable(stage.store, "0")
-        table.ask("forced", "prod", stage.clock.epoch(), dry_run=False, force=True)
+        table.leave(new_request("forced", "prod", stage.clock.epoch(), dry_run=False, force=True))
         stage.signal()
         left = {f"s{number:02}.shop.svc.prod.example.com A" for number in range(6, 12)}
         running.wait_for(

@@ -24,7 +24,7 @@ from kubesync.aws.tables.control.clusters import ClusterTable
 from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
 from kubesync.aws.tables.control.zone_access import ZoneAccessTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
@@ -303,7 +303,8 @@ def test_same_calls_write_the_same_items(tmp_path: Path) -> None:
 def test_report_of_a_resync_over_100_kb_is_in_slices() -> None:
     store = MemoryStore(clock=ManualClock())
     table = RequestTable(store, "0")
-    request = table.ask("r1", "prod", 1_800_000_000.0, dry_run=False, force=False)
+    request = new_request("r1", "prod", 1_800_000_000.0, dry_run=False, force=False)
+    table.leave(request)
     report = {f"key-{n}": sha256(str(n).encode()).hexdigest() for n in range(4000)}
     store.transact(table.answer(request, report, "tx-1"), "t")
     place = "2027-01-15T08:00:00.000Z#r1"
