@@ -42,7 +42,7 @@ test: $(ready)
 	@echo "· unit tests"
 	@failed=0; $(compiled) $(python) -m pytest $(unit_options) || failed=1; \
 	echo "· contract, integration and end-to-end tests"; \
-	$(pytest_waiting) -m "not thorough" tests --ignore=tests/unit || failed=1; exit $$failed
+	$(compiled) $(pytest_waiting) -m "not thorough" tests --ignore=tests/unit || failed=1; exit $$failed
 
 # What takes long and seldom says more than its sample in `make test`.
 .PHONY: thorough

@@ -24,7 +24,7 @@ from support.waiting import PATIENCE_SECONDS
 def stack() -> Iterator[CliStack]:
     """Tables made, a cluster with one service, and one session that published it."""
     with a_cli_stack() as made:
-        ran = made.run("setup")
+        ran = made.call("setup")
         assert ran.status == 0, ran.err
         assert ran.lines == [f"table {made.prefix}-{name} made" for name in ("control", "state", "audit", "upstreams")]
         made.api.cluster.deploy("shop", "web", 1)
