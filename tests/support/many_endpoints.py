@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubesync.domain.desired import desired
+from kubesync.domain.dns.desired import desired
+from kubesync.domain.dns.records import Node
 from kubesync.domain.objects import EndpointsObject, Service
-from kubesync.domain.records import Node
 from kubesync.domain.upstreams import digest, slice_nodes
 from support.builders import a_key, a_service, an_endpoint, an_endpoints, rules
 
