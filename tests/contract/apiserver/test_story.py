@@ -174,7 +174,7 @@ def test_command_serves_until_it_is_stopped(capsys: pytest.CaptureFixture[str], 
             assert ask((host, int(port)), "/api/v1/services", headers=headers, tls=context).status == expected
     finally:
         stop.set()
-        thread.join(20.0)
+        thread.join(120)
     assert statuses == [0]
 
 
@@ -189,7 +189,7 @@ def test_command_plays_the_story(capsys: pytest.CaptureFixture[str]) -> None:
                 pass
     finally:
         stop.set()
-        thread.join(20.0)
+        thread.join(120)
 
 
 @pytest.mark.parametrize("arguments", [["--port", "70000"], ["--ca-file", "ca.pem"], ["--host", "192.0.2.1"]])
