@@ -29,61 +29,61 @@ def found(state: KeyState = STATE, around: Surroundings = AROUND, **sides: Any) 
 
 
 CASES: Final[list[tuple[str, Finding, Finding]]] = [
-    ("stands as wanted", found(), Finding("closed", "", "nothing: it stands as wanted")),
+    ("stands as wanted", found(), Finding("closed", "", "nothing: it is as wanted")),
     (
         "the zone cannot be read",
         found(stands=None, read=False),
-        Finding("closed", "", "nothing: it was made as wanted"),
+        Finding("closed", "", "nothing: it was written as wanted"),
     ),
     (
         "gone as wanted",
         found(wanted=None, intended=None, applied=None, stands=None),
-        Finding("closed", "", "nothing: it is gone, as wanted"),
+        Finding("closed", "", "nothing: it is deleted, as wanted"),
     ),
     (
         "changed by hand",
         found(stands=OTHER),
-        Finding("drifted", "ChangedByHand", "stays as it is until somebody runs `kubesync resync --cluster prod`"),
+        Finding("drifted", "ChangedByHand", "stays as it is until you run `kubesync resync --cluster prod`"),
     ),
     (
         "deleted by hand",
         found(stands=None),
-        Finding("drifted", "ChangedByHand", "stays as it is until somebody runs `kubesync resync --cluster prod`"),
+        Finding("drifted", "ChangedByHand", "stays as it is until you run `kubesync resync --cluster prod`"),
     ),
     (
         "on its way",
         found(replace(STATE, opened=OpenMark()), applied=OLD, stands=OLD),
-        Finding("open", "", "goes with the next batch"),
+        Finding("open", "", "is sent with the next batch"),
     ),
     (
         "on its way, nobody runs",
         found(replace(STATE, opened=OpenMark()), replace(AROUND, running=False), applied=OLD),
-        Finding("open", "", "goes with the next batch, by the next session: none is running"),
+        Finding("open", "", "is sent with the next batch, by the next session (none is running)"),
     ),
     (
         "on its way, cluster disabled",
         found(replace(STATE, opened=OpenMark()), replace(AROUND, paused=True), applied=OLD),
-        Finding("open", "", "goes with the next batch, once the cluster is enabled again"),
+        Finding("open", "", "is sent with the next batch, once the cluster is enabled again"),
     ),
     (
         "refused before",
         found(replace(STATE, opened=OpenMark(2, 1800.0, "bad value", "Rejected")), applied=OLD),
-        Finding("open", "Rejected", "was tried 2 times (bad value); tried again at the time shown", 1800.0),
+        Finding("open", "Rejected", "was tried 2 times (bad value); the next try is at the time shown", 1800.0),
     ),
     (
         "refused once",
         found(replace(STATE, opened=OpenMark(1, 1800.0, "bad value", "Rejected")), applied=OLD),
-        Finding("open", "Rejected", "was tried once (bad value); tried again at the time shown", 1800.0),
+        Finding("open", "Rejected", "was tried once (bad value); the next try is at the time shown", 1800.0),
     ),
     (
         "zone cannot be written",
         found(around=replace(AROUND, zone_problems={"Z1": "access denied"}), applied=OLD),
-        Finding("blocked", "ZoneBlocked", "waits until the zone can be written; tried again by itself"),
+        Finding("blocked", "ZoneBlocked", "waits until the zone can be written; kubesync tries again"),
     ),
     (
         "another zone cannot be written",
         found(around=replace(AROUND, zone_problems={"Z2": "access denied"})),
-        Finding("closed", "", "nothing: it stands as wanted"),
+        Finding("closed", "", "nothing: it is as wanted"),
     ),
     (
         "a foreign set stands there",
@@ -92,7 +92,7 @@ CASES: Final[list[tuple[str, Finding, Finding]]] = [
             applied=None,
             stands=OTHER,
         ),
-        Finding("conflict", "Conflict", "a person has to decide; it is looked at again", 1800.0),
+        Finding("conflict", "Conflict", "a person has to decide; kubesync checks again", 1800.0),
     ),
     (
         "another Service has the name",
@@ -102,7 +102,7 @@ CASES: Final[list[tuple[str, Finding, Finding]]] = [
             applied=None,
             stands=OTHER,
         ),
-        Finding("waiting", "NameTaken", "waits for prod/shop/a to let the name go, as number 2 in the queue"),
+        Finding("waiting", "NameTaken", "waits until prod/shop/a releases the name; number 2 in the queue"),
     ),
     (
         "deletion held back",
@@ -110,7 +110,7 @@ CASES: Final[list[tuple[str, Finding, Finding]]] = [
         Finding(
             "held",
             "DeletionHeld",
-            "stays until the object is seen again, or `kubesync resync --cluster prod --force`",
+            "stays until the object is seen again; `kubesync resync --cluster prod --force` deletes it",
         ),
     ),
     (
@@ -131,7 +131,7 @@ CASES: Final[list[tuple[str, Finding, Finding]]] = [
     (
         "configuration changed a moment ago",
         found(wanted=OTHER),
-        Finding("planned", "", "is planned anew with the next list"),
+        Finding("planned", "", "is planned again with the next list"),
     ),
 ]
 
@@ -144,14 +144,17 @@ def test_record_set(finding: Finding, expected: Finding) -> None:
 @pytest.mark.parametrize(
     ("case", "expected"),
     [
-        ({}, Finding("closed", "", "nothing: it stands as wanted")),
-        ({"wanted": False, "known": False}, Finding("closed", "", "nothing: it is gone, as wanted")),
+        ({}, Finding("closed", "", "nothing: it is as wanted")),
+        ({"wanted": False, "known": False}, Finding("closed", "", "nothing: it is deleted, as wanted")),
         ({"as_wanted": False}, Finding("planned", "", "is written with the next list, or by a resync")),
         (
             {"listed": False},
             Finding("unknown", "NotListedYet", "stays as it is until a listener has listed completely"),
         ),
-        ({"held": True}, Finding("held", "DeletionHeld", "stays until the object is seen again, or a forced resync")),
+        (
+            {"held": True},
+            Finding("held", "DeletionHeld", "stays until the object is seen again; a forced resync deletes it"),
+        ),
     ],
     ids=["stands", "gone", "differs", "not listed", "held"],
 )

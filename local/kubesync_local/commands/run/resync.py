@@ -1,4 +1,4 @@
-"""``kubesync resync``: a full resync or a dry run of it, by the running master or by this process."""
+"""``kubesync resync``: a full resync or its dry run, by the running session or by this process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PLURALS: Final = {
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Have it done, say what came of it. 1 where some cluster could not be resynchronised."""
+    """Run the resync and show its result. Returns 1 if a cluster could not be resynchronised."""
     work = Workplace()
     if not work.chosen(arguments.cluster):
         raise UsageError(NO_CLUSTERS)
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         ProgressLines(),
         own.append,
     )
-    # A session of its own that came too late has ended: what a signal ends then is the wait for the master.
+    # A session of our own that found another master has ended: a signal then ends the wait for that master.
     with ended_by_signals(lambda: own[-1] if own and not own[-1].report.ended else None):
         report = invocation.run()
     for cluster in report["clusters"]:
@@ -53,11 +53,11 @@ def _of_named(row: dict[str, Any], report: dict[str, Any]) -> str:
     if "error" in row:
         return f"failed: {row['error']}"
     if row["drift"] == "stray" and not report["forced"]:
-        return "nobody registered it: `kubesync resync --force` removes it"
+        return "it is not registered: `kubesync resync --force` removes it"
     if row["drift"] == "unknown":
-        return "cannot be composed: something that it is made of cannot be read"
-    done = "would be written anew" if report["dry_run"] else "written anew"
-    return f"{row['drift']}: {done}" if row["drift"] != "stray" else "nobody registered it: removed"
+        return "cannot be composed: one of its members cannot be read"
+    done = "would be written again" if report["dry_run"] else "written again"
+    return f"{row['drift']}: {done}" if row["drift"] != "stray" else "it is not registered: removed"
 
 
 def _summary(cluster: dict[str, Any], *, dry_run: bool) -> str:

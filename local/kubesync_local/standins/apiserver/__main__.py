@@ -36,7 +36,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None, stop: threading.Event | None = None) -> int:
-    """Serve until interrupted, or until ``stop`` is set. Returns the exit status: 0, or 2 for what cannot be done."""
+    """Serve until interrupted, or until ``stop`` is set. Returns the exit status: 0, or 2 for wrong options."""
     arguments = _arguments(argv)
     if not 0 <= arguments.port <= 65535:
         return _wrong("--port must be between 0 and 65535")
