@@ -109,7 +109,7 @@ def _as_named(server: Server, addresses: list[str]) -> str:
         ipaddress.ip_address(server.host)
     except ValueError:
         return f"{server.host} is {', '.join(addresses)}"
-    return f"{server.host} is an address already"
+    return f"{server.host} is an IP address"
 
 
 def _connection(

@@ -69,7 +69,10 @@ def test_role_of_an_eks_cluster_is_shown_and_its_external_id_is_not(stack: CliSt
         ((*EKS, "--role-arn", "kubesync"), "--role-arn: 'kubesync' is no role such as arn:aws:iam::123456789012:role/kubesync"),
         ((*EKS, "--role-arn", ROLE, "--external-id", "!"), "--external-id: '!' is no external id"),
         (("--kubeconfig", "config", "--ca", "ssm:/ca"), "--kubeconfig already says how the cluster is reached: leave out --ca"),
-        (("--kubeconfig", "config", "--client-certificate", "ssm:/c"), "--kubeconfig already says how the cluster is reached: leave out --client-certificate"),
+        (
+            ("--kubeconfig", "config", "--client-certificate", "ssm:/c"),
+            "--kubeconfig already says how the cluster is reached: leave out --client-certificate",
+        ),
     ],
 )  # fmt: skip
 def test_wrong_use_is_one_line(stack: CliStack, options: tuple[str, ...], said: str) -> None:

@@ -10,7 +10,7 @@ from kubesync.session.resync_invocation import ResyncEvent, has_errors
 from kubesync.session.session import Session
 from kubesync_local.commands.run.ending import ended_by_signals
 from kubesync_local.commands.run.progress import ProgressLines
-from kubesync_local.terminal.output import counted, print_json, print_table, remark
+from kubesync_local.terminal.output import counted, print_json, print_table, remark, side_in_words
 from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
 
 _PLURALS: Final = {
@@ -75,7 +75,7 @@ def _summary(cluster: dict[str, Any], *, dry_run: bool) -> str:
         parts.append(
             f"{counted(cluster['held_counts'].get(resource, 0), 'deletion')} of {resource} held back ({reason})"
         )
-    return f"{name}: {'would be: ' if dry_run else ''}{', '.join(parts)}"
+    return f"{name}: {'dry run: ' if dry_run else ''}{', '.join(parts)}"
 
 
 def _rows(report: dict[str, Any]) -> list[dict[str, Any]]:
@@ -85,13 +85,16 @@ def _rows(report: dict[str, Any]) -> list[dict[str, Any]]:
         if "error" in cluster:
             rows.append({"cluster": name, "what": f"failed: {cluster['error']}"})
             continue
-        rows += [{"cluster": name, **change} for change in cluster.get("changes", [])]
+        rows += [
+            {"cluster": name, "what": change["what"], "from": _side(change["from"]), "to": _side(change["to"])}
+            for change in cluster.get("changes", [])
+        ]
         rows += [
             {
                 "cluster": name,
                 "what": f"{drift['drift']} {drift['name']} {drift['type']}",
-                "from": drift["stands"],
-                "to": drift["known"],
+                "from": _side(drift["stands"]),
+                "to": _side(drift["known"]),
             }
             for drift in cluster["drift"]
         ]
@@ -110,3 +113,8 @@ def _rows(report: dict[str, Any]) -> list[dict[str, Any]]:
             {"cluster": name, "what": f"... and {count} more {_PLURALS[kind]}"} for kind, count in left_out.items()
         ]
     return rows
+
+
+def _side(value: object) -> str | None:
+    """One side of a change in words; empty if there is nothing on it."""
+    return None if value is None else side_in_words(value)
