@@ -128,7 +128,7 @@ def _record(key: RecordKey, found: Evidence) -> dict[str, Any]:
         wanted=found.want.records.get(key) if found.want.records is not None else state.intended.get(key),
         intended=state.intended.get(key),
         applied=state.applied.get(key),
-        stands=found.current.get(key),
+        current=found.current.get(key),
         listed=listed,
         read=key.zone_id not in found.unread,
     )
@@ -150,7 +150,7 @@ def _record(key: RecordKey, found: Evidence) -> dict[str, Any]:
         "origins": [_origin(origin) for origin in found.want.origins.get(key.name, ())] if sides.wanted else [],
         "wanted": _value(sides.wanted) if sides.wanted is not None else None,
         "known": _value(sides.applied) if sides.applied is not None else None,
-        "stands": _value(sides.stands) if sides.stands is not None else None,
+        "stands": _value(sides.current) if sides.current is not None else None,
         "read": sides.read,
         "in_the_way": in_the_way if finding.state == "conflict" else [],
         "claim": {
@@ -191,12 +191,12 @@ def _found(finding: Finding) -> dict[str, Any]:
 
 def _upstream(name: str, found: Evidence) -> dict[str, Any]:
     wanted, stored = (found.want.upstreams or {}).get(name), found.upstreams.get(name)
-    stands = stored if stored is not None and not stored.deleted else None
+    current = stored if stored is not None and not stored.deleted else None
     finding = of_upstream(
         wanted=wanted is not None,
         known=name in found.state.upstreams,
         listed=found.want.upstreams is not None,
-        as_wanted=stands is None if wanted is None else stands is not None and stands.holds(wanted),
+        as_wanted=current is None if wanted is None else current is not None and current.holds(wanted),
         held=any(part.held for part in found.state.parts.values()),
         around=found.around,
     )
@@ -205,12 +205,12 @@ def _upstream(name: str, found: Evidence) -> dict[str, Any]:
         "origin": _port_of(name, found.state) if wanted is not None else None,
         "wanted": {"nodes": len(wanted), "ready": sum(node.ready for node in wanted)} if wanted is not None else None,
         "stands": None
-        if stands is None
+        if current is None
         else {
-            "version": stands.version,
-            "nodes": len(stands.nodes),
-            "ready": sum(bool(node["ready"]) for node in stands.nodes),
-            "updated_at": stands.updated_at,
+            "version": current.version,
+            "nodes": len(current.nodes),
+            "ready": sum(bool(node["ready"]) for node in current.nodes),
+            "updated_at": current.updated_at,
         },
         **_found(finding),
     }

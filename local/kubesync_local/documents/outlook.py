@@ -65,7 +65,7 @@ class Sides:
     wanted: RecordSet | None
     intended: RecordSet | None
     applied: RecordSet | None
-    stands: RecordSet | None
+    current: RecordSet | None
     listed: bool = True
     read: bool = True
 
@@ -88,7 +88,7 @@ def of_record_set(key: RecordKey, sides: Sides, state: KeyState, around: Surroun
         return _to_be_changed(key, state, around)
     if sides.wanted != sides.intended:
         return Finding("planned", "", f"is planned again {_when('with the next list', around)}")
-    if sides.read and sides.stands != sides.applied:
+    if sides.read and sides.current != sides.applied:
         mend = f"kubesync resync --cluster {state.key.cluster}"
         return Finding("drifted", "ChangedByHand", f"stays as it is until you run `{mend}`")
     if sides.intended is None:

@@ -23,36 +23,36 @@ HELD: Final = {PartId(Resource.SERVICES, "web"): Part("u", 7, 1, None, held=True
 
 def found(state: KeyState = STATE, around: Surroundings = AROUND, **sides: Any) -> Finding:
     """A record set that is wanted, meant, made and standing as ``NEW`` unless told otherwise."""
-    all_sides = {"wanted": NEW, "intended": NEW, "applied": NEW, "stands": NEW, **sides}
+    all_sides = {"wanted": NEW, "intended": NEW, "applied": NEW, "current": NEW, **sides}
     intended, applied = ({KEY: all_sides[side]} if all_sides[side] else {} for side in ("intended", "applied"))
     return of_record_set(KEY, Sides(**all_sides), replace(state, intended=intended, applied=applied), around)
 
 
 CASES: Final[list[tuple[str, Finding, Finding]]] = [
-    ("stands as wanted", found(), Finding("closed", "", "nothing: it is as wanted")),
+    ("current as wanted", found(), Finding("closed", "", "nothing: it is as wanted")),
     (
         "the zone cannot be read",
-        found(stands=None, read=False),
+        found(current=None, read=False),
         Finding("closed", "", "nothing: it was written as wanted"),
     ),
     (
         "gone as wanted",
-        found(wanted=None, intended=None, applied=None, stands=None),
+        found(wanted=None, intended=None, applied=None, current=None),
         Finding("closed", "", "nothing: it is deleted, as wanted"),
     ),
     (
         "changed by hand",
-        found(stands=OTHER),
+        found(current=OTHER),
         Finding("drifted", "ChangedByHand", "stays as it is until you run `kubesync resync --cluster prod`"),
     ),
     (
         "deleted by hand",
-        found(stands=None),
+        found(current=None),
         Finding("drifted", "ChangedByHand", "stays as it is until you run `kubesync resync --cluster prod`"),
     ),
     (
         "on its way",
-        found(replace(STATE, opened=OpenMark()), applied=OLD, stands=OLD),
+        found(replace(STATE, opened=OpenMark()), applied=OLD, current=OLD),
         Finding("open", "", "is sent with the next batch"),
     ),
     (
@@ -90,7 +90,7 @@ CASES: Final[list[tuple[str, Finding, Finding]]] = [
         found(
             replace(STATE, conflicts={NAME: "not ours"}, opened=OpenMark(1, 1800.0, "not ours", "Conflict")),
             applied=None,
-            stands=OTHER,
+            current=OTHER,
         ),
         Finding("conflict", "Conflict", "a person has to decide; kubesync checks again", 1800.0),
     ),
@@ -100,7 +100,7 @@ CASES: Final[list[tuple[str, Finding, Finding]]] = [
             around=replace(AROUND, turns={NAME: ("prod/shop/a", 2)}),
             intended=None,
             applied=None,
-            stands=OTHER,
+            current=OTHER,
         ),
         Finding("waiting", "NameTaken", "waits until prod/shop/a releases the name; number 2 in the queue"),
     ),
@@ -125,7 +125,7 @@ CASES: Final[list[tuple[str, Finding, Finding]]] = [
     ),
     (
         "policy forbids the change",
-        found(around=replace(AROUND, policy=Policy.CREATE_ONLY), applied=OLD, stands=OLD),
+        found(around=replace(AROUND, policy=Policy.CREATE_ONLY), applied=OLD, current=OLD),
         Finding("kept", "KeptByPolicy", "stays as it is: the cluster's policy is create-only"),
     ),
     (

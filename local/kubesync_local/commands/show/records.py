@@ -68,19 +68,19 @@ def rows_of(state: KeyState, config: ClusterConfig) -> Iterator[dict[str, Any]]:
 
 
 def _row(
-    state: KeyState, key: RecordKey, stands: RecordSet | None, intended: RecordSet | None, word: str, reason: str
+    state: KeyState, key: RecordKey, current: RecordSet | None, intended: RecordSet | None, word: str, reason: str
 ) -> dict[str, Any]:
     row: dict[str, Any] = {
         "zone": key.zone_id,
         "name": key.name,
         "type": key.type,
         **({"identifier": key.identifier} if key.identifier else {}),
-        **_value(stands),
+        **_value(current),
         "service": str(state.key),
         "state": word,
         "reason": reason,
     }
-    if intended != stands:
+    if intended != current:
         row["intended"] = None if intended is None else _value(intended)
     return row
 
