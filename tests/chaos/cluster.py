@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from chaos.gate import Gate
 from chaos.scope_view import EVERYTHING, shown, visible
-from kubesync.aws.clusters import ClusterConfig
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.domain.objects import EndpointsObject, Observation, RawEvent, Resource, Service, Snapshot
 from kubesync.domain.scope import Scope
 from kubesync.kubernetes.ports import WatchSink

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chaos.gate import Gate, Outward
 from chaos.world import World
-from kubesync.aws.state import StateTable
+from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import PartId
 

@@ -11,8 +11,8 @@ from chaos.steps import Step, Story
 from chaos.sync_session import SyncSession
 from chaos.world import World
 from kubesync.domain.errors import ErrorCode
-from kubesync.session.recovery import RecoveryRequest
-from kubesync.session.report import SessionReport
+from kubesync.domain.report import SessionReport
+from kubesync.operations.recovery import RecoveryRequest
 
 _AFTER_DEATH_SECONDS = 30.0
 _QUIET_SECONDS = (8.0, 60.0, 1200.0, 1200.0)

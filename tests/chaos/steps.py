@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from chaos.world import World
-from kubesync.domain.records import RecordKey, RecordSet
-from kubesync.session.recovery import RecoveryRequest
+from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.operations.recovery import RecoveryRequest
 
 
 def _nothing(_world: World) -> None: ...

@@ -19,10 +19,10 @@ from chaos.sections import Effort, Section, sample
 from chaos.stories import CHANGES
 from chaos.verdict import shortened
 from chaos.world import World, copy_tables
-from kubesync.aws.store import CONTROL, KEY_ATTRIBUTES, STATE, UPSTREAMS
-from kubesync.domain.records import RecordKey, RecordSet
-from kubesync.session.recovery import RecoveryRequest
-from kubesync.session.report import SessionReport
+from kubesync.aws.dynamodb.store import CONTROL, KEY_ATTRIBUTES, STATE, UPSTREAMS
+from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.report import SessionReport
+from kubesync.operations.recovery import RecoveryRequest
 from support.builders import a_service
 from support.memory_store import MemoryStore
 

@@ -20,11 +20,11 @@ from chaos.sync_session import SyncSession
 from chaos.verdict import shortened
 from chaos.world import SETTINGS, World, differences
 from chaos.writes import SENT
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.store import AUDIT, Key
+from kubesync.aws.dynamodb.store import AUDIT, Key
+from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Observation, Resource, Service
-from kubesync.session.report import SessionReport
+from kubesync.domain.report import SessionReport
 from support.manual_clock import ManualClock
 
 WORKS = ("goes on with the story", "changes and changes back", "finds what was under way undone", "does nothing")

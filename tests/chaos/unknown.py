@@ -18,7 +18,7 @@ from chaos.stories import CHANGES, STORIES
 from chaos.verdict import judge, shortened
 from chaos.world import World
 from chaos.writes import RECORD, SENT, SWAPPED
-from kubesync.aws.upstreams import UpstreamTable
+from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.errors import (
     KubesyncError,
     StoreBusyError,

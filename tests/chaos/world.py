@@ -12,17 +12,17 @@ from chaos.gate import Gate, Killed
 from chaos.sync_session import Drive, SyncKeeper, SyncSession
 from chaos.writes import kind_of
 from chaos.zones import GatedZones, MemoryRoute53
-from kubesync.aws.clusters import ClusterConfig, ClusterTable
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.state import StateTable
-from kubesync.aws.store import CONTROL, KEY_ATTRIBUTES, STATE, Item, Key
-from kubesync.aws.store_calls import StoreCalls
-from kubesync.aws.upstreams import UpstreamTable
+from kubesync.aws.dynamodb.store import CONTROL, KEY_ATTRIBUTES, STATE, Item, Key
+from kubesync.aws.dynamodb.store_calls import StoreCalls
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.errors import KubesyncError
+from kubesync.domain.report import SessionReport
+from kubesync.operations.ports import MasterParts
+from kubesync.operations.recovery import RecoveryRequest
 from kubesync.session.lease_keeper import LeaseTimes
-from kubesync.session.parts import MasterParts
-from kubesync.session.recovery import RecoveryRequest
-from kubesync.session.report import SessionReport
 from kubesync.settings import Settings
 from support.manual_clock import ManualClock
 from support.memory_store import Call, MemoryStore, NoFaults, _Partition

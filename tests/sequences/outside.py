@@ -11,9 +11,9 @@ from chaos.cluster import ScriptedCluster, ScriptedConnector, ScriptedReflector
 from chaos.sync_session import SyncPool, SyncRunner, SyncSession
 from chaos.world import World
 from chaos.zones import MemoryRoute53
-from kubesync.aws.clusters import ZoneReference
+from kubesync.aws.tables.control.clusters import ZoneReference
+from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Resource
-from kubesync.domain.records import RecordKey, RecordSet
 from kubesync.kubernetes.ports import WatchSink
 from kubesync.session.control import Control
 from kubesync.session.master import Master

@@ -11,14 +11,14 @@ from chaos.gate import Gate, kill_at
 from chaos.requests_story import ask
 from chaos.sync_session import SyncSession
 from chaos.world import World
-from kubesync.aws.listeners import ListenerTable
-from kubesync.aws.named_upstreams import NamedUpstreamTable
-from kubesync.aws.state import StateTable
+from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
+from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import ErrorCode, UsageError
 from kubesync.domain.named_upstreams import Member, NamedUpstream
 from kubesync.domain.objects import Resource, Service
 from kubesync.domain.plan import Policy
-from kubesync.session.report import SessionReport
+from kubesync.domain.report import SessionReport
 from sequences.outside import Delivery, PartialSession, UnrulyConnector, an_outside, register
 from sequences.steps import (
     Compact,

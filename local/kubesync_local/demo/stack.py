@@ -12,9 +12,9 @@ from typing import Final
 
 import boto3
 
-from kubesync.aws.clusters import ClusterConfig, ZoneReference
-from kubesync.aws.dynamodb import build_dynamodb_client
-from kubesync.aws.tables import create_tables
+from kubesync.aws.dynamodb.client import build_dynamodb_client
+from kubesync.aws.dynamodb.table_definitions import create_tables
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.bootstrap import Application
 from kubesync.domain.errors import KubesyncError, UsageError
 from kubesync.settings import Settings

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kubesync.aws.clusters import ClusterConfig
-from kubesync.aws.upstreams import StoredUpstream, timestamp
-from kubesync.domain.annotations import annotation_used, read_annotations
-from kubesync.domain.desired import Desired
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.upstreams import StoredUpstream, timestamp
+from kubesync.domain.dns.annotations import annotation_used, read_annotations
+from kubesync.domain.dns.desired import Desired
+from kubesync.domain.dns.provenance import Origin
+from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
+from kubesync.domain.dns.templates import NO_NAMES
 from kubesync.domain.objects import Service, ServiceKey
-from kubesync.domain.provenance import Origin
 from kubesync.domain.reasons import advice_for
-from kubesync.domain.records import RecordKey, RecordSet, exclude_each_other
 from kubesync.domain.state import KeyState, Name, Part, PartId
-from kubesync.domain.templates import NO_NAMES
 from kubesync.domain.upstreams import upstream_key
 from kubesync_local.documents.outlook import Finding, Sides, Surroundings, of_record_set, of_upstream, zone_code
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kubesync.aws.listeners import Checkpoint, ListenerErrors, ListenerTable
-from kubesync.aws.upstreams import timestamp
+from kubesync.aws.tables.control.listeners import Checkpoint, ListenerErrors, ListenerTable
+from kubesync.aws.tables.upstreams import timestamp
 
 
 def listener_rows(cluster: str, table: ListenerTable) -> list[dict[str, Any]]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kubesync.aws.named_upstreams import Registry, member_text
-from kubesync.aws.upstreams import StoredUpstream, UpstreamTable
+from kubesync.aws.tables.control.named_upstreams import Registry, member_text
+from kubesync.aws.tables.upstreams import StoredUpstream, UpstreamTable
+from kubesync.domain.dns.records import Node, Problem
 from kubesync.domain.named_upstreams import Composed, Member, NamedUpstream, below, compose, named_key
-from kubesync.domain.records import Node, Problem
 from kubesync.domain.upstreams import node_of
 
 

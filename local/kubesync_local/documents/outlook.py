@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.plan import Policy, changes_of
-from kubesync.domain.records import RecordKey, RecordSet
 from kubesync.domain.state import KeyState, Name
 
 

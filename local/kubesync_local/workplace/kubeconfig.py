@@ -19,10 +19,10 @@ import yaml
 
 from kubesync.clock import Clock
 from kubesync.domain.errors import UsageError
-from kubesync.kubernetes.connections import ClientCertificate
-from kubesync.kubernetes.credentials import FileToken, StaticToken
-from kubesync.kubernetes.transport import ClusterAccess, TokenSource
+from kubesync.kubernetes.transport.client import ClusterAccess, TokenSource
+from kubesync.kubernetes.transport.connections import ClientCertificate
 from kubesync_local.workplace.exec_plugin import ExecPlugin, ExecToken
+from kubesync_local.workplace.file_tokens import FileToken, StaticToken
 
 _EXEC_API: Final = "client.authentication.k8s.io"
 _EXEC_VERSIONS: Final = frozenset({f"{_EXEC_API}/v1", f"{_EXEC_API}/v1beta1"})

@@ -12,14 +12,14 @@ from urllib.parse import urlsplit
 import boto3
 from botocore.exceptions import BotoCoreError
 
-from kubesync.aws.clusters import ClusterConfig, ClusterTable
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.store import Store
+from kubesync.aws.dynamodb.store import Store
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.bootstrap import Application, ConfiguredAccess, aws_session
 from kubesync.clock import Clock
 from kubesync.domain.errors import DeniedError, UsageError
 from kubesync.kubernetes.ports import ReflectorPolicy
-from kubesync.kubernetes.transport import ClusterAccess
+from kubesync.kubernetes.transport.client import ClusterAccess
 from kubesync.settings import Settings
 from kubesync_local.terminal.logs import set_up_logs
 from kubesync_local.workplace.kubeconfig import load_kubeconfig

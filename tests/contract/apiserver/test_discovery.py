@@ -6,7 +6,7 @@ import requests
 
 from kubesync.domain.objects import Resource
 from kubesync.kubernetes.probe import choose_endpoints_source
-from kubesync.kubernetes.transport import ApiClient, ClusterAccess
+from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
 from kubesync_local.standins.apiserver import ApiServer
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 from botocore.exceptions import ClientError
 
-from kubesync.aws.rate import TokenBucket
-from kubesync.aws.route53 import Route53ZoneClient
+from kubesync.aws.route53.client import Route53ZoneClient
+from kubesync.aws.route53.rate import TokenBucket
 from kubesync.domain.errors import BatchRefusedError, ZoneError, ZoneOutcomeUnknownError, ZoneThrottledError
 from kubesync_local.standins.route53 import SetKey, StrictRoute53
 from support.route53 import FakeClock, a_change, a_client

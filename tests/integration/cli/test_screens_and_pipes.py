@@ -9,7 +9,8 @@ from typing import Final
 
 import pytest
 
-from support.cli_stack import CliStack, Ran, a_cli_stack
+from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from support.cli_stack import CliStack, Ran, a_cli_stack, call
 
 NAME: Final = "a-service-with-a-rather-long-name.customer-facing-shop.svc.prod.example.com"
 LISTS: Final = [["records"], ["errors"], ["cluster", "list"], ["upstreams"], ["status"], ["audit"],
@@ -26,15 +27,23 @@ def stack() -> Iterator[CliStack]:
         made.api.cluster.expose("customer-facing-shop", "a-service-with-a-rather-long-name", ports)
         made.api.cluster.expose("customer-facing-shop", "bad", {"type": "ExternalName", "externalName": "10.0.0.1"})
         assert made.add_cluster("prod").status == 0
-        assert made.call("session", "--max-runtime", "2").status == 0
+        assert made.session().json["clean"]
         yield made
 
 
+def _no_width(stack: CliStack) -> dict[str, str]:
+    return {name: value for name, value in stack.environment.items() if name != "COLUMNS"}
+
+
+def without_a_screen(stack: CliStack, *arguments: str) -> Ran:
+    """In this process, where standard output is no terminal either."""
+    return call(*arguments, environment=_no_width(stack))
+
+
 def on_a_pipe(stack: CliStack, *arguments: str) -> Ran:
-    environment = {name: value for name, value in stack.environment.items() if name != "COLUMNS"}
     done = subprocess.run(
         [sys.executable, "-m", "kubesync_local", *arguments],
-        env=environment, capture_output=True, text=True, timeout=60, check=False,
+        env=_no_width(stack), capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     return Ran(done.returncode, done.stdout, done.stderr)
 
@@ -55,10 +64,14 @@ def test_words_stay_whole_and_lines_fit(stack: CliStack, command: list[str], col
     assert words - set(narrow.out.replace("/", "/ ").replace(".", ". ").split()) - set(narrow.out.split()) == set()
 
 
+def test_command_on_a_pipe_writes_what_a_caller_without_a_screen_gets(stack: CliStack) -> None:
+    assert on_a_pipe(stack, "records").out == without_a_screen(stack, "records").out
+
+
 @pytest.mark.parametrize("command", LISTS[:4], ids=" ".join)
 def test_pipe_has_one_line_for_each_row(stack: CliStack, command: list[str]) -> None:
     rows = stack.call(*command, "--output", "json").json
-    lines = on_a_pipe(stack, *command).out.splitlines()
+    lines = without_a_screen(stack, *command).out.splitlines()
     titles = [line for line in lines if not line or line in ("listeners", "history, newest first")]
     headers = 2 if command == ["errors"] else 1
 
@@ -106,13 +119,17 @@ def test_status_begins_with_what_blocks_a_zone_and_says_how_to_find_out_about_a_
         assert stack.call("setup").status == 0
         assert stack.add_cluster().status == 0
         for _ in range(2):
-            assert stack.call("session", "--max-runtime", "1").status == 0
+            assert stack.session().json["clean"]
         # Tables anew: the zone's journal is ahead of them. And a token that is refused.
         stack.environment["KUBESYNC_TABLE_PREFIX"] = "kubesync-anew"
         assert stack.call("setup").status == 0
         assert stack.add_cluster().status == 0
-        assert stack.call("session", "--max-runtime", "2").status == 0
-        stack.call("session", "--max-runtime", "2", KUBESYNC_TEST_TOKEN="of somebody else")
+        stack.session(lambda: any(ZoneProblemTable(stack.store, "0", "").current()))
+        refused = {"ERR_REQUEST_DENIED"}
+        stack.session(
+            lambda: {each["key"] for each in stack.last_errors("prod")} == refused,
+            KUBESYNC_TEST_TOKEN="of somebody else",
+        )
         lines = stack.call("status").out.splitlines()
         errors = stack.call("errors").lines
 

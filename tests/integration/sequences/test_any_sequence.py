@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kubesync.domain.dns.records import RecordKey
 from kubesync.domain.objects import (
     Endpoint,
     EndpointGroup,
@@ -17,7 +19,6 @@ from kubesync.domain.objects import (
     ServicePort,
 )
 from kubesync.domain.plan import Policy
-from kubesync.domain.records import RecordKey
 from sequences import steps
 from sequences.drawing import scripts
 from sequences.notation import script_of
@@ -80,6 +81,7 @@ def test_failing_script_is_shrunk_to_what_makes_it_fail() -> None:
     assert shrunk(script, lambda _some: True) == ()
 
 
+@pytest.mark.thorough
 def test_drawn_scripts_hold_every_kind_of_step_and_of_service() -> None:
     found: Counter[str] = Counter()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from kubesync.aws.resync_requests import ResyncRequest
+from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.domain.objects import Resource
 from kubesync_local.standins.apiserver.objects.resources import SERVICES, Target
 from kubesync_local.standins.apiserver.objects.wire import go_json

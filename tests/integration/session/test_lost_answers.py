@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import pytest
 
-from kubesync.aws.inflight import InflightTable
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.state import StateTable
-from kubesync.aws.store import Store
-from kubesync.aws.upstreams import UpstreamTable
+from kubesync.aws.dynamodb.store import Store
+from kubesync.aws.tables.control.inflight import InflightTable
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import StoreOutcomeUnknownError
 from kubesync_local.standins.route53.http_api.faults import Call, Faults

@@ -9,15 +9,16 @@ from typing import cast
 
 import pytest
 
-from kubesync.aws.store import Key, Put
+from kubesync.actors.fair_lock import FairLock
+from kubesync.actors.threads import ThreadScheduler
+from kubesync.aws.dynamodb.store import Key, Put
+from kubesync.cluster.keys.key_states import SupersededError
+from kubesync.cluster.ports import Connector
+from kubesync.cluster.runner import ClusterRunner
+from kubesync.cluster.runner_events import RunnerEvents
 from kubesync.domain.errors import KubesyncError
 from kubesync.domain.objects import Observation, ServiceKey
 from kubesync.domain.state import Name
-from kubesync.session.cluster_runner import ClusterRunner
-from kubesync.session.fair_lock import FairLock
-from kubesync.session.ledger import SupersededError
-from kubesync.session.ports import Connector
-from kubesync.session.runner_events import RunnerEvents
 from support.builders import a_key, a_service, an_endpoints
 from support.memory_store import Call, NoFaults
 from support.recording import SERVICES, SLICES, Desk, World, a_config, a_list, identity, saw
@@ -29,7 +30,7 @@ class Interrupted(FairLock):
     """A ledger's lock that is never free for long: each time that it is let go of, another has its turn."""
 
     def __init__(self, other: Callable[[], object]) -> None:
-        super().__init__()
+        super().__init__(ThreadScheduler())
         self.turns = 0
         self._other = other
         self._in_turn = False

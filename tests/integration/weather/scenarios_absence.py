@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from kubesync.aws.resync_requests import ResyncRequest
+from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync_local.standins.apiserver import ApiServer, ServerOptions
 from kubesync_local.standins.apiserver.transport.faults import (
     Answer,

@@ -2,53 +2,54 @@
 
 from __future__ import annotations
 
-import threading
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import asdict
 from functools import partial
 from typing import ClassVar, Final
 
 from aws_lambda_powertools import Logger
 
-from kubesync.aws.audit import AuditTable
-from kubesync.aws.claims import ClaimTable
-from kubesync.aws.clusters import ClusterConfig, ClusterTable
-from kubesync.aws.inflight import InflightTable
-from kubesync.aws.listeners import ListenerTable, Remembered
-from kubesync.aws.named_upstreams import NamedUpstreamTable
-from kubesync.aws.state import Queued, StateTable
-from kubesync.aws.upstreams import UpstreamTable
-from kubesync.aws.zone_problems import ZoneProblemTable
+from kubesync.actors.answer import Answer
+from kubesync.actors.parallel import ParallelMap
+from kubesync.actors.scheduler import Thread
+from kubesync.aws.dynamodb.retry import patiently
+from kubesync.aws.fencing.take_over import Fencing
+from kubesync.aws.fencing.writer import Transactor
+from kubesync.aws.tables.audit import AuditTable
+from kubesync.aws.tables.claims import ClaimTable
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.inflight import InflightTable
+from kubesync.aws.tables.control.listeners import ListenerTable, Remembered
+from kubesync.aws.tables.control.named_referrals import NamedReferrals
+from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
+from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync.aws.tables.state import Queued, StateTable
+from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.cluster.keys.key_states import Ledger, LedgerBusyError, unpaused
+from kubesync.cluster.keys.outcomes import Closer
+from kubesync.cluster.keys.planner import Tables
+from kubesync.cluster.keys.reconciler import Means, Mode, Recorded, Recorder
+from kubesync.cluster.ports import Progress
+from kubesync.cluster.promoted_keys import Heirs
+from kubesync.cluster.runner import ClusterRunner
+from kubesync.cluster.runner_events import RunnerEvents
 from kubesync.domain.batches import BatchLimits
 from kubesync.domain.errors import ErrorCode, NotMasterError
+from kubesync.domain.report import SessionReport
 from kubesync.domain.state import KeyState
-from kubesync.session.abreast import abreast
-from kubesync.session.closer import Closer
-from kubesync.session.cluster_runner import ClusterRunner
-from kubesync.session.composer import Composer, ComposerMeans
-from kubesync.session.fencing import Fencing
-from kubesync.session.figures import fill, so_far
+from kubesync.operations.ports import MasterParts
 from kubesync.session.former_clusters import FormerClusters
-from kubesync.session.heirs import Heirs
 from kubesync.session.lease_keeper import LeaseKeeper
-from kubesync.session.ledger import Ledger, LedgerBusyError, unpaused
-from kubesync.session.listener_notes import ListenerNotes
-from kubesync.session.named_referrals import NamedReferrals
+from kubesync.session.listener_errors import ListenerNotes
 from kubesync.session.newer_items import remembered, unless_newer
-from kubesync.session.parts import MasterParts
-from kubesync.session.patience import patiently
-from kubesync.session.planner import Tables
-from kubesync.session.ports import Progress
-from kubesync.session.reclaim import Reclaimer
-from kubesync.session.recorder import Means, Mode, Recorded, Recorder
-from kubesync.session.report import SessionReport
-from kubesync.session.runner_events import RunnerEvents
-from kubesync.session.transactor import Transactor
-from kubesync.session.zone_ground import ZoneMeans
-from kubesync.session.zone_pool import ZonePool
-from kubesync.session.zone_writer import ZoneWriter
+from kubesync.session.snapshot import fill, so_far
+from kubesync.telemetry.service_events import ServiceNotes
+from kubesync.upstreams.composer import Composer, ComposerMeans
+from kubesync.zone.conflict_checks import Reclaimer
+from kubesync.zone.journal import ZoneMeans
+from kubesync.zone.pool import ZonePool
+from kubesync.zone.writer import ZoneWriter
 
 logger = Logger(service="kubesync", child=True)
 
@@ -85,25 +86,27 @@ class Master:
         self.recorders: dict[str, Recorder] = {}
         self.runners: dict[str, ClusterRunner] = {}
         self._ended: list[ClusterRunner] = []
-        self._heirs = Heirs(self.runners)
+        scheduler = parts.scheduler
+        self._heirs = Heirs(self.runners, scheduler)
         self._end = end
         self.ending: Callable[[], bool] = lambda: False
         settings, store, clock = parts.settings, parts.store, parts.clock
+        self._reads = ParallelMap(scheduler, self.reads_at_once)
         self.clusters = ClusterTable(store)
         self.listeners = ListenerTable(store)
-        of_upstreams = UpstreamTable(store), NamedReferrals(settings.shard), self.reads_at_once
+        of_upstreams = UpstreamTable(store), NamedReferrals(settings.shard), self._reads
         self.tables = Tables(StateTable(store), ClaimTable(store), *of_upstreams)
         self.inflight = InflightTable(store, settings.shard)
         self.audit = AuditTable(store, report.session, settings.audit_retention_days * 86_400)
-        self.transactor = Transactor(store, epoch, keeper.may_write, clock, settings.shard)
+        self.transactor = Transactor(store, epoch, keeper.may_write, scheduler, settings.shard)
         self._fencing = Fencing(store, settings.shard, epoch, self._patiently)
         self.fenced = self._fencing.raised
         self._queues_taken: set[str] = set()
-        self.former = FormerClusters(self.tables.state, self._fencing.raise_one)
+        self.former = FormerClusters(self.tables.state, self._fencing.raise_one, scheduler)
         known = ChainMap(self.ledgers, self.former.ledgers)
-        self.closer = Closer(known, self.tables, self.transactor, self.audit, clock, self.fenced, self._heirs.tell)
+        self.closer = Closer(known, self.tables, self.transactor, self.audit, scheduler, self.fenced, self._heirs.tell)
         of_tables = NamedUpstreamTable(store), self.tables.upstreams, self.tables.named, self.transactor, self.audit
-        of_master = clock, self.ledgers, self.not_master, self.reads_at_once
+        of_master = scheduler, self.ledgers, self.not_master, self._reads
         self.composer = self.composer_type(ComposerMeans(settings.shard, *of_tables, *of_master))
         of_reclaimer = (parts.zones, self.tables.claims, self.ledgers, self.recorders, self.closer, clock)
         self._reclaimer = Reclaimer(*of_reclaimer, self.follow_up)
@@ -118,10 +121,9 @@ class Master:
             *(progress, self.not_master),
         )
 
-    @staticmethod
-    def beside(name: str, run: Callable[[], None]) -> threading.Thread | None:
-        """Run something beside the caller, in a thread that may be left behind. None: it has been run."""
-        thread = threading.Thread(target=run, name=name, daemon=True)
+    def beside(self, name: str, run: Callable[[], None]) -> Thread:
+        """Run something beside the caller, in a thread that may be left behind."""
+        thread = self.parts.scheduler.thread(name, run)
         thread.start()
         return thread
 
@@ -144,7 +146,7 @@ class Master:
         zones = {zone.id: zone for ledger in self.ledgers.values() for zone in ledger.rules.zones}
         self.pool = self.pool_type(
             self._zone_means(),
-            self.parts.clock,
+            self.parts.scheduler,
             clean=clean,
             unsettled=unsettled,
             zones=zones,
@@ -170,15 +172,15 @@ class Master:
                 self._patiently(partial(self.forget, name))
 
     def _abreast[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R]:
-        return abreast(lambda thing: self._patiently(lambda: call(thing)), things, self.reads_at_once)
+        return self._reads(lambda thing: self._patiently(lambda: call(thing)), things)
 
     def _patiently[T](self, call: Callable[[], T]) -> T:
-        return patiently(call, self.transactor.check, self.parts.clock, self.deadline)
+        return patiently(call, self.transactor.check, self.parts.scheduler, self.deadline)
 
     def _register(self, config: ClusterConfig, found: Remembered) -> None:
         name = config.name
         served = self.ledgers.get(name)
-        ledger = served or self.former.ledgers.get(name) or Ledger(config, self.tables.state)
+        ledger = served or self.former.ledgers.get(name) or Ledger(config, self.tables.state, self.parts.scheduler)
         with ledger.briefly():
             if served is None:
                 ledger.identity = found.identity
@@ -227,7 +229,7 @@ class Master:
             closer=self.closer,
             reclaim=self._reclaimer.reclaim,
             ledgers=self.ledgers,
-            clock=self.parts.clock,
+            scheduler=self.parts.scheduler,
             deployment=settings.deployment,
             shard=settings.shard,
             limits=BatchLimits(settings.batch_elements, settings.batch_characters),
@@ -253,8 +255,9 @@ class Master:
             self.recorders[name],
             self.parts.connector,
             told,
-            self.parts.clock,
+            self.parts.scheduler,
             self.parts.settings.window_seconds,
+            self._event_writer(self.ledgers[name].config),
         )
         heirs = self._heirs.start(name, runner)
         self.composer.start()
@@ -262,6 +265,11 @@ class Master:
         if heirs:
             runner.replan(heirs)
         return runner
+
+    def _event_writer(self, config: ClusterConfig) -> ServiceNotes | None:
+        if not config.write_events:
+            return None
+        return ServiceNotes(config.name, partial(self.parts.connector.event_poster, config), self.parts.scheduler)
 
     def adopt(self, config: ClusterConfig) -> None:
         """Begin with a cluster that was registered, or go on with a changed configuration.
@@ -306,8 +314,8 @@ class Master:
         self._queues_taken.discard(name)
         self.fenced.discard(name)
 
-    def without(self, cluster: str) -> list[Future[None]]:
-        """Futures, all done once no batch that holds something of a cluster is under way in any zone."""
+    def without(self, cluster: str) -> list[Answer[None]]:
+        """Answers, all done once no batch that holds something of a cluster is under way in any zone."""
         return [] if self.pool is None else self.pool.without(cluster)
 
     # --- told by runners and zone writers, from their threads ---

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
-from kubesync.aws.clusters import ClusterConfig, why_clashing
-from kubesync.aws.zone_access import ZoneAccessTable
+from kubesync.aws.tables.control.clusters import ClusterConfig, why_clashing
+from kubesync.aws.tables.control.zone_access import ZoneAccessTable
 from kubesync.domain.errors import UsageError
 from kubesync_local.commands.cluster.form import read_form
 from kubesync_local.terminal.output import remark

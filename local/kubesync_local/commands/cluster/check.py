@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Final
 
-from kubesync.aws.clusters import ClusterConfig
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync_local.check.server import ServerCheck
 from kubesync_local.check.step import Result, Step

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from kubesync.aws.clusters import ClusterConfig, OnDelete, retains
-from kubesync.aws.named_upstreams import NamedUpstreamTable
-from kubesync.aws.state import StateTable
-from kubesync.aws.store import Check
+from kubesync.aws.dynamodb.store import Check
+from kubesync.aws.tables.control.clusters import ClusterConfig, OnDelete, retains
+from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
+from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import UsageError
 from kubesync_local.terminal.output import counted, remark
 from kubesync_local.workplace.workplace import Workplace

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from kubesync.aws.clusters import ClusterConfig
-from kubesync.aws.zone_access import ZoneAccessTable
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.control.zone_access import ZoneAccessTable
 from kubesync_local.terminal.output import print_json, print_rows, print_table
 from kubesync_local.workplace.workplace import Workplace
 

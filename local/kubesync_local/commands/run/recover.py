@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from kubesync.domain.errors import ErrorCode, KubesyncError, UsageError
-from kubesync.session.recovery import RecoveryRequest
+from kubesync.operations.recovery import RecoveryRequest
 from kubesync_local.commands.run.ending import ended_by_signals
 from kubesync_local.commands.run.progress import ProgressLines
 from kubesync_local.terminal.output import print_json, print_table, remark, side_in_words

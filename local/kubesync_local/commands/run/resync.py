@@ -6,7 +6,7 @@ import argparse
 from typing import Any, Final
 
 from kubesync.domain.errors import UsageError
-from kubesync.session.resync_invocation import ResyncEvent, has_errors
+from kubesync.operations.resync_invocation import ResyncEvent, has_errors
 from kubesync.session.session import Session
 from kubesync_local.commands.run.ending import ended_by_signals
 from kubesync_local.commands.run.progress import ProgressLines

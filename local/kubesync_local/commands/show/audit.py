@@ -9,10 +9,10 @@ from fnmatch import fnmatchcase
 from itertools import islice
 from typing import Any
 
-from kubesync.aws.audit import NAMED, AuditTable, Span
-from kubesync.aws.upstreams import timestamp
+from kubesync.aws.tables.audit import NAMED, AuditTable, Span
+from kubesync.aws.tables.upstreams import timestamp
+from kubesync.domain.dns.names import canonical_name
 from kubesync.domain.errors import UsageError
-from kubesync.domain.names import canonical_name
 from kubesync_local.commands.show.audit_lines import show_changes
 from kubesync_local.commands.show.service_keys import parse_service_key
 from kubesync_local.terminal.output import print_json, remark

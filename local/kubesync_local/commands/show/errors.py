@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kubesync.aws.audit import AuditTable
-from kubesync.aws.listeners import ListenerErrors, ListenerTable
-from kubesync.aws.zone_problems import ZoneProblemTable
+from kubesync.aws.tables.audit import AuditTable
+from kubesync.aws.tables.control.listeners import ListenerErrors, ListenerTable
+from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource
 from kubesync_local.terminal.output import print_json, print_table, remark

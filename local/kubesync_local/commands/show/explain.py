@@ -7,19 +7,19 @@ import difflib
 from collections.abc import Iterable
 from typing import Final
 
-from kubesync.aws.claims import Claim, ClaimTable
-from kubesync.aws.clusters import ClusterConfig
-from kubesync.aws.listeners import ListenerTable
-from kubesync.aws.state import StateTable
-from kubesync.aws.upstreams import UpstreamTable
-from kubesync.aws.zone_problems import ZoneProblemTable
-from kubesync.aws.zones import ZoneClient
-from kubesync.domain.desired import Desired, desired
+from kubesync.aws.route53.zones import ZoneClient
+from kubesync.aws.tables.claims import Claim, ClaimTable
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.cluster.keys.key_states import rules_of
+from kubesync.domain.dns.desired import Desired, desired
+from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import KubesyncError, UsageError, ZoneError
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.records import RecordKey, RecordSet
 from kubesync.domain.state import KeyState, Name, names_of
-from kubesync.session.ledger import rules_of
 from kubesync_local.commands.show.explain_table import show_explanation
 from kubesync_local.commands.show.service_keys import parse_service_key
 from kubesync_local.documents.explanation import Evidence, document

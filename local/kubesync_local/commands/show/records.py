@@ -6,11 +6,11 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from kubesync.aws.claims import ClaimTable
-from kubesync.aws.clusters import ClusterConfig
-from kubesync.aws.state import StateTable
+from kubesync.aws.tables.claims import ClaimTable
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.state import StateTable
+from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.plan import changes_of
-from kubesync.domain.records import RecordKey, RecordSet
 from kubesync.domain.state import KeyState, Name
 from kubesync_local.terminal.output import print_rows
 from kubesync_local.workplace.workplace import Workplace

@@ -7,17 +7,17 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from kubesync.aws.clusters import ClusterConfig
-from kubesync.aws.lease import Lease
-from kubesync.aws.listeners import ListenerTable
-from kubesync.aws.named_upstreams import NamedUpstreamTable
-from kubesync.aws.state import StateTable
-from kubesync.aws.upstreams import UpstreamTable, timestamp
-from kubesync.aws.zone_problems import ZoneProblem, ZoneProblemTable
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.control.lease import Lease
+from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
+from kubesync.aws.tables.control.zone_problems import ZoneProblem, ZoneProblemTable
+from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.upstreams import UpstreamTable, timestamp
+from kubesync.domain.dns.records import RecordKey
 from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.named_upstreams import named_key
 from kubesync.domain.reasons import advice_for
-from kubesync.domain.records import RecordKey
 from kubesync.domain.state import KeyState, OpenMark
 from kubesync_local.commands.show.status_table import show_status
 from kubesync_local.documents.listener_rows import listener_rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from kubesync.aws.upstreams import StoredUpstream, UpstreamTable
+from kubesync.aws.tables.upstreams import StoredUpstream, UpstreamTable
 from kubesync_local.terminal.output import print_rows
 from kubesync_local.workplace.workplace import Workplace
 

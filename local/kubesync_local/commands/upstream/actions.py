@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kubesync.aws.clusters import ClusterConfig
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.named_upstreams import NamedUpstreamTable, Registration, Registry
-from kubesync.aws.upstreams import UpstreamTable
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registration, Registry
+from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.errors import UsageError
 from kubesync.domain.named_upstreams import NamedUpstream, named_key
 from kubesync_local.commands.upstream.form import read_holder, read_members
