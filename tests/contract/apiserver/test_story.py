@@ -133,7 +133,7 @@ def test_label_step_changes_no_spec() -> None:
 
 def test_recreated_service_is_told_as_deleted_and_added_with_another_uid() -> None:
     with ApiServer() as server:
-        play(server, "create shop/web-dual anew")
+        play(server, "create shop/web-dual again")
         target = "/api/v1/namespaces/shop/services?watch=1&resourceVersion=203&fieldSelector=metadata.name%3Dweb-dual"
         with Stream(server.address, target) as stream:
             events = [json.loads(line) for line in stream.lines(3)]

@@ -84,8 +84,8 @@ def test_screen_without_width_shows_everything(stack: CliStack) -> None:
 
 
 SHELL: Final = [
-    ("closed standard output", '"$@" >&-', 1, "kubesync: standard output is closed: there is nowhere to write the answer to\n"),
-    ("closed, as JSON", '"$@" --output json >&-', 1, "kubesync: standard output is closed: there is nowhere to write"),
+    ("closed standard output", '"$@" >&-', 1, "kubesync: standard output is closed: the answer cannot be written\n"),
+    ("closed, as JSON", '"$@" --output json >&-', 1, "kubesync: standard output is closed: the answer cannot be"),
     ("closed standard error", '"$@" --cluster nobody 2>&-', 2, ""),
     ("a full disk", '"$@" >/dev/full', 1, "kubesync: the answer cannot be written: No space left on device\n"),
     ("a reader that has seen enough", '{ "$@"; echo $? >&2; } | true', 0, "1\n"),
@@ -110,9 +110,7 @@ def test_shard_without_a_cluster_is_told(stack: CliStack) -> None:
 
     assert ran.status == 0
     assert ran.out.startswith("deployment test, shard 7: the lease was never held\n")
-    assert ran.lines == [
-        "none of these clusters is of shard 7, but of 0: KUBESYNC_SHARD=0 shows the lease under which they are kept"
-    ]
+    assert ran.lines == ["these clusters do not belong to shard 7, but to 0: KUBESYNC_SHARD=0 shows their lease"]
     assert stack.call("status", "--output", "json").json["shard"] == "0"
 
 
@@ -139,14 +137,14 @@ def test_status_begins_with_what_blocks_a_zone_and_says_how_to_find_out_about_a_
     assert found == sorted(found)
     assert "see `kubesync recover`" in " ".join(lines[: found[1]])
     assert "  → docs/runbook.md#zoneblocked says what to do" in lines
-    assert "  `kubesync cluster check prod` says what is wrong, and what to do" in lines
+    assert "  `kubesync cluster check prod` shows what is wrong, and what to do" in lines
     assert [line for line in errors if line.startswith("zone ") and "`kubesync status` shows zones" in line]
 
 
 def test_errors_say_where_there_are_none(stack: CliStack) -> None:
     ran = stack.call("errors")
 
-    assert (ran.status, ran.lines) == (0, ["no errors of listeners: this is how they and sessions ended"])
+    assert (ran.status, ran.lines) == (0, ["no listener errors: the rows show how listeners and sessions ended"])
     with a_cli_stack() as empty:
         assert empty.call("setup").status == 0
         nothing = empty.call("errors")
