@@ -243,12 +243,12 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="the journal is not swapped after an unclean end",
         invariants="I1 I2",
         file="session/zone_ground.py",
-        old="        fresh = self.following(secrets.token_hex(16))\n",
+        old="        fresh = self.following(self._means.scheduler.token_hex(16))\n",
         new="""        if self._inflight is not None and self._inflight.batch:
             self._write(replace(self._inflight, batch="", units=()))
         if journal is None or self._inflight is not None:
             return True
-        fresh = self.following(secrets.token_hex(16))
+        fresh = self.following(self._means.scheduler.token_hex(16))
 """,
         caught_by=(_WRITER + "test_i2_settling_swaps_the_journal_though_there_is_nothing_to_write",),
         section=2,
@@ -281,8 +281,8 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="writing goes on though the lease was not renewed in time",
         invariants="I2",
         file="session/lease_keeper.py",
-        old='        if self._clock.monotonic() > self._write_until:\n            raise NotMasterError("the lease could not',
-        new='        if self._clock.monotonic() > self._write_until + 3600:\n            raise NotMasterError("the lease could not',
+        old='        if self._scheduler.monotonic() > self._write_until:\n            raise NotMasterError("the lease could not',
+        new='        if self._scheduler.monotonic() > self._write_until + 3600:\n            raise NotMasterError("the lease could not',
         caught_by=(_RENEWAL + "test_i2_writing_stops_10_s_after_the_start_of_the_last_successful_renewal",),
     ),
     Mutant(

@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.store import CONTROL, STATE, UPSTREAMS, Action, Item, Key, Put, Store, Update, Write
 from kubesync.aws.store_calls import StoreCalls
 from kubesync.aws.zones import BatchChange, ZoneClient
-from kubesync.clock import SystemClock
 from kubesync.domain.named_upstreams import is_named
 from kubesync.domain.records import RecordKey, RecordSet, Zone
 from support.stack import RunningSession, Stack, StackApplication
@@ -67,7 +67,7 @@ class Gate:
     def _pass(self, kind: str, *, after: bool) -> None:
         with self._lock:
             if self._armed and not self.reached.is_set() and (kind, after) == (self._kind, self._after):
-                self.paused_at = SystemClock().monotonic()
+                self.paused_at = ThreadScheduler().monotonic()
                 self._open.clear()
                 self.reached.set()
         assert self._open.wait(2 * PATIENCE_SECONDS), "nobody resumed the process"
@@ -77,11 +77,11 @@ class Gate:
 
     def resume(self) -> None:
         with self._lock:
-            self.paused_seconds = SystemClock().monotonic() - self.paused_at
+            self.paused_seconds = ThreadScheduler().monotonic() - self.paused_at
             self._open.set()
 
 
-class StoppedClock(SystemClock):
+class StoppedClock(ThreadScheduler):
     """Does not know of the pause: what a process sees whose machine was suspended. Fences alone can help against it."""
 
     def __init__(self, gate: Gate) -> None:
@@ -162,7 +162,7 @@ class GatedApplication(StackApplication):
         super().__init__(settings, stack)
         self._gate = gate
         if not knows_of_the_pause:
-            self.clock = StoppedClock(gate)
+            self.scheduler = StoppedClock(gate)
 
     def store(self, counted: StoreCalls | None = None) -> Store:
         return cast(Store, GatedStore(super().store(counted), self._gate))

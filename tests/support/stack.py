@@ -57,7 +57,7 @@ class StackApplication(Application):
     """An application whose clients go to a stack's endpoints instead of what the environment names."""
 
     def __init__(self, settings: Settings, stack: Stack) -> None:
-        super().__init__(settings, local=True, session=stack.boto, clock=stack.clock)
+        super().__init__(settings, local=True, session=stack.boto, scheduler=stack.clock)
         self._stack = stack
 
     def store(self, counted: StoreCalls | None = None) -> Store:

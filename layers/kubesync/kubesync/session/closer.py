@@ -10,7 +10,6 @@ until a key has been refused ``domain.state.SETTLED_ATTEMPTS`` times, and writes
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
@@ -19,8 +18,8 @@ from functools import partial
 from itertools import batched, chain, groupby
 from typing import Final
 
+from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.audit import AuditTable, Entry, describe
-from kubesync.clock import Clock
 from kubesync.domain.batches import Unit
 from kubesync.domain.merge import without_tombstones
 from kubesync.domain.objects import ServiceKey
@@ -60,10 +59,14 @@ class Outcome:
         return "Conflict" if self.conflict else self.code
 
 
-def retry_delay(attempts: int) -> float:
-    """Seconds to the next try: doubling, with jitter so that many keys do not come back at once."""
+def retry_delay(attempts: int, fraction: float) -> float:
+    """Seconds to the next try: doubling, with jitter so that many keys do not come back at once.
+
+    Args:
+        fraction: a random number in [0, 1).
+    """
     base = min(_RETRY_CAP_SECONDS, _RETRY_INITIAL_SECONDS * 2.0 ** min(attempts, 16))
-    return base * (0.75 + random.random() / 2)  # noqa: S311 - jitter
+    return base * (0.75 + fraction / 2)
 
 
 def look_delay(attempts: int) -> float:
@@ -85,7 +88,7 @@ class Closer:
         tables: Tables,
         transactor: Transactor,
         audit: AuditTable,
-        clock: Clock,
+        scheduler: Scheduler,
         fenced_here: AbstractSet[str],
         on_heirs: Callable[[Sequence[ServiceKey]], None],
     ) -> None:
@@ -93,7 +96,7 @@ class Closer:
         self._tables = tables
         self._transactor = transactor
         self._audit = audit
-        self._clock = clock
+        self._scheduler = scheduler
         self._fenced_here = fenced_here
         self._on_heirs = on_heirs
 
@@ -221,8 +224,9 @@ class Closer:
             after = replace(after, opened=None)
         elif postponed and not _found_again(state, outcomes):
             attempts = (state.opened.attempts if state.opened is not None else 0) + 1
-            delay = look_delay if all(o.conflict for o in postponed) else retry_delay
-            retry_at = self._clock.epoch() + delay(attempts - 1)
+            looked = all(o.conflict for o in postponed)
+            delay = look_delay(attempts - 1) if looked else retry_delay(attempts - 1, self._scheduler.random())
+            retry_at = self._scheduler.epoch() + delay
             reason = "; ".join(dict.fromkeys(o.reason for o in postponed))[:1000]
             cause = state.opened.cause if state.opened is not None else ""
             after = replace(after, opened=OpenMark(attempts, retry_at, reason, postponed[0].reason_code, cause))
@@ -233,7 +237,7 @@ class Closer:
 
     def _run(self, stored: dict[ServiceKey, KeyState], chunk: Chunk) -> None:
         actions = list(chunk.actions)
-        now, epoch = self._clock.epoch(), self._transactor.epoch
+        now, epoch = self._scheduler.epoch(), self._transactor.epoch
         for cluster in sorted({name for name, _ in chunk.entries}):
             entries = [entry for name, entry in chunk.entries if name == cluster]
             actions.append(self._audit.changes(cluster, entries, epoch, now, chunk.token))

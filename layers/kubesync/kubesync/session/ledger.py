@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
+from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.clusters import ClusterConfig, retains
 from kubesync.aws.listeners import Basis, Checkpoint
 from kubesync.aws.state import StateTable
@@ -60,8 +61,8 @@ class Ledger:
     one to the other, and for no more keys than a few transactions take: others wait for it.
     """
 
-    def __init__(self, config: ClusterConfig, table: StateTable) -> None:
-        self.lock = FairLock()
+    def __init__(self, config: ClusterConfig, table: StateTable, scheduler: Scheduler) -> None:
+        self.lock = FairLock(scheduler)
         self.identity: str | None = None
         self.configured = 0
         self.configure(config, {})

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import asdict
 from functools import partial
 from typing import ClassVar, Final
 
 from aws_lambda_powertools import Logger
 
+from kubesync.actors.answer import Answer
+from kubesync.actors.parallel import ParallelMap
+from kubesync.actors.scheduler import Thread
 from kubesync.aws.audit import AuditTable
 from kubesync.aws.claims import ClaimTable
 from kubesync.aws.clusters import ClusterConfig, ClusterTable
@@ -24,7 +25,6 @@ from kubesync.aws.zone_problems import ZoneProblemTable
 from kubesync.domain.batches import BatchLimits
 from kubesync.domain.errors import ErrorCode, NotMasterError
 from kubesync.domain.state import KeyState
-from kubesync.session.abreast import abreast
 from kubesync.session.closer import Closer
 from kubesync.session.cluster_runner import ClusterRunner
 from kubesync.session.composer import Composer, ComposerMeans
@@ -85,25 +85,27 @@ class Master:
         self.recorders: dict[str, Recorder] = {}
         self.runners: dict[str, ClusterRunner] = {}
         self._ended: list[ClusterRunner] = []
-        self._heirs = Heirs(self.runners)
+        scheduler = parts.scheduler
+        self._heirs = Heirs(self.runners, scheduler)
         self._end = end
         self.ending: Callable[[], bool] = lambda: False
         settings, store, clock = parts.settings, parts.store, parts.clock
+        self._reads = ParallelMap(scheduler, self.reads_at_once)
         self.clusters = ClusterTable(store)
         self.listeners = ListenerTable(store)
-        of_upstreams = UpstreamTable(store), NamedReferrals(settings.shard), self.reads_at_once
+        of_upstreams = UpstreamTable(store), NamedReferrals(settings.shard), self._reads
         self.tables = Tables(StateTable(store), ClaimTable(store), *of_upstreams)
         self.inflight = InflightTable(store, settings.shard)
         self.audit = AuditTable(store, report.session, settings.audit_retention_days * 86_400)
-        self.transactor = Transactor(store, epoch, keeper.may_write, clock, settings.shard)
+        self.transactor = Transactor(store, epoch, keeper.may_write, scheduler, settings.shard)
         self._fencing = Fencing(store, settings.shard, epoch, self._patiently)
         self.fenced = self._fencing.raised
         self._queues_taken: set[str] = set()
-        self.former = FormerClusters(self.tables.state, self._fencing.raise_one)
+        self.former = FormerClusters(self.tables.state, self._fencing.raise_one, scheduler)
         known = ChainMap(self.ledgers, self.former.ledgers)
-        self.closer = Closer(known, self.tables, self.transactor, self.audit, clock, self.fenced, self._heirs.tell)
+        self.closer = Closer(known, self.tables, self.transactor, self.audit, scheduler, self.fenced, self._heirs.tell)
         of_tables = NamedUpstreamTable(store), self.tables.upstreams, self.tables.named, self.transactor, self.audit
-        of_master = clock, self.ledgers, self.not_master, self.reads_at_once
+        of_master = scheduler, self.ledgers, self.not_master, self._reads
         self.composer = self.composer_type(ComposerMeans(settings.shard, *of_tables, *of_master))
         of_reclaimer = (parts.zones, self.tables.claims, self.ledgers, self.recorders, self.closer, clock)
         self._reclaimer = Reclaimer(*of_reclaimer, self.follow_up)
@@ -118,10 +120,9 @@ class Master:
             *(progress, self.not_master),
         )
 
-    @staticmethod
-    def beside(name: str, run: Callable[[], None]) -> threading.Thread | None:
-        """Run something beside the caller, in a thread that may be left behind. None: it has been run."""
-        thread = threading.Thread(target=run, name=name, daemon=True)
+    def beside(self, name: str, run: Callable[[], None]) -> Thread:
+        """Run something beside the caller, in a thread that may be left behind."""
+        thread = self.parts.scheduler.thread(name, run)
         thread.start()
         return thread
 
@@ -144,7 +145,7 @@ class Master:
         zones = {zone.id: zone for ledger in self.ledgers.values() for zone in ledger.rules.zones}
         self.pool = self.pool_type(
             self._zone_means(),
-            self.parts.clock,
+            self.parts.scheduler,
             clean=clean,
             unsettled=unsettled,
             zones=zones,
@@ -170,15 +171,15 @@ class Master:
                 self._patiently(partial(self.forget, name))
 
     def _abreast[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R]:
-        return abreast(lambda thing: self._patiently(lambda: call(thing)), things, self.reads_at_once)
+        return self._reads(lambda thing: self._patiently(lambda: call(thing)), things)
 
     def _patiently[T](self, call: Callable[[], T]) -> T:
-        return patiently(call, self.transactor.check, self.parts.clock, self.deadline)
+        return patiently(call, self.transactor.check, self.parts.scheduler, self.deadline)
 
     def _register(self, config: ClusterConfig, found: Remembered) -> None:
         name = config.name
         served = self.ledgers.get(name)
-        ledger = served or self.former.ledgers.get(name) or Ledger(config, self.tables.state)
+        ledger = served or self.former.ledgers.get(name) or Ledger(config, self.tables.state, self.parts.scheduler)
         with ledger.briefly():
             if served is None:
                 ledger.identity = found.identity
@@ -227,7 +228,7 @@ class Master:
             closer=self.closer,
             reclaim=self._reclaimer.reclaim,
             ledgers=self.ledgers,
-            clock=self.parts.clock,
+            scheduler=self.parts.scheduler,
             deployment=settings.deployment,
             shard=settings.shard,
             limits=BatchLimits(settings.batch_elements, settings.batch_characters),
@@ -253,7 +254,7 @@ class Master:
             self.recorders[name],
             self.parts.connector,
             told,
-            self.parts.clock,
+            self.parts.scheduler,
             self.parts.settings.window_seconds,
         )
         heirs = self._heirs.start(name, runner)
@@ -306,8 +307,8 @@ class Master:
         self._queues_taken.discard(name)
         self.fenced.discard(name)
 
-    def without(self, cluster: str) -> list[Future[None]]:
-        """Futures, all done once no batch that holds something of a cluster is under way in any zone."""
+    def without(self, cluster: str) -> list[Answer[None]]:
+        """Answers, all done once no batch that holds something of a cluster is under way in any zone."""
         return [] if self.pool is None else self.pool.without(cluster)
 
     # --- told by runners and zone writers, from their threads ---

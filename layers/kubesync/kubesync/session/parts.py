@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.store import Store
 from kubesync.aws.store_calls import StoreCalls
 from kubesync.aws.zones import ZoneClient
@@ -20,5 +21,9 @@ class MasterParts:
     zones: ZoneClient
     connector: Connector
     settings: Settings
-    clock: Clock
+    scheduler: Scheduler
     counted: StoreCalls = field(default_factory=StoreCalls)
+
+    @property
+    def clock(self) -> Clock:
+        return self.scheduler

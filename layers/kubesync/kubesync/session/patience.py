@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from typing import Final
 
-from kubesync.clock import Clock
+from kubesync.actors.scheduler import Scheduler
 from kubesync.domain.errors import StoreBusyError
 
 _BACKOFF_INITIAL_SECONDS: Final = 0.2
 _BACKOFF_CAP_SECONDS: Final = 5.0
 
 
-def patiently[T](call: Callable[[], T], check: Callable[[], None], clock: Clock, deadline_monotonic: float) -> T:
+def patiently[T](
+    call: Callable[[], T], check: Callable[[], None], scheduler: Scheduler, deadline_monotonic: float
+) -> T:
     """Call until it is answered, with growing pauses and jitter.
 
     Args:
@@ -29,7 +30,7 @@ def patiently[T](call: Callable[[], T], check: Callable[[], None], clock: Clock,
         try:
             return call()
         except StoreBusyError:
-            if clock.monotonic() + delay >= deadline_monotonic:
+            if scheduler.monotonic() + delay >= deadline_monotonic:
                 raise
-        clock.sleep(delay * (0.5 + random.random()))  # noqa: S311 - jitter
+        scheduler.sleep(delay * (0.5 + scheduler.random()))
         delay = min(delay * 2, _BACKOFF_CAP_SECONDS)

@@ -8,14 +8,12 @@ lease ── fences ── checkpoints, open keys ── zones, clusters ── 
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Callable
-from contextlib import suppress
-from queue import Empty, SimpleQueue
 from typing import ClassVar, Final
 
 from aws_lambda_powertools import Logger
 
+from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.audit import AuditTable
 from kubesync.aws.lease import Lease
 from kubesync.aws.resync_requests import ResyncRequest
@@ -67,8 +65,8 @@ class Session:
         self._clock: Clock = parts.clock
         self._keeper = keeper
         self._progress = progress
-        # A queue, since its put may interrupt its get: `stop` is called from signal handlers, in this very thread.
-        self._wake: SimpleQueue[None] = SimpleQueue()
+        # `stop` is called from signal handlers, in this very thread.
+        self._wake = parts.scheduler.wakeup()
         self._code: ErrorCode | None = None
         self._message = ""
         self._control_due = False
@@ -83,7 +81,7 @@ class Session:
         if self._code is None or (code is ErrorCode.NOT_MASTER and self._code is not code):
             self._code = code
             self._message = message
-        self._wake.put(None)
+        self._wake.set()
 
     def run(
         self,
@@ -166,7 +164,7 @@ class Session:
 
     def _signalled(self) -> None:
         self._control_due = True
-        self._wake.put(None)
+        self._wake.set()
 
     def _watch(self, master: Master, deadline: float, remaining: Callable[[], float]) -> None:
         control = Control(master, self._parts)
@@ -198,8 +196,7 @@ class Session:
             if now >= next_beat:
                 next_beat += BEAT_SECONDS
                 self.on_beat(master.so_far())
-            with suppress(Empty):
-                self._wake.get(timeout=max(0.0, min(_TICK_SECONDS, deadline - now)))
+            self._wake.wait(min(_TICK_SECONDS, deadline - now))
 
     def _finish(self, master: Master, drain_until: float, started: float) -> None:
         code = self._code or ErrorCode.MAX_RUNTIME
@@ -247,9 +244,9 @@ class Session:
         return self.report
 
 
-def new_session_id() -> str:
+def new_session_id(scheduler: Scheduler) -> str:
     """Short, random, and safe in keys."""
-    return secrets.token_hex(6)
+    return scheduler.token_hex(6)
 
 
 def _how(before: Lease, *, paused: bool) -> str:

@@ -6,15 +6,13 @@ Transactions that check one fence would collide in DynamoDB: here they wait for 
 from __future__ import annotations
 
 import math
-import random
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
+from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.fences import fence_check, shard_fence_check
 from kubesync.aws.store import AUDIT, MAX_TRANSACTION_ACTIONS, Action, Key, Put, Store
-from kubesync.clock import Clock
 from kubesync.domain.errors import (
     KubesyncError,
     NotMasterError,
@@ -49,21 +47,22 @@ class Transactor:
     right, as threads count at the same time.
     """
 
-    def __init__(self, store: Store, epoch: int, may_write: Callable[[], None], clock: Clock, shard: str = "0") -> None:
+    def __init__(
+        self, store: Store, epoch: int, may_write: Callable[[], None], scheduler: Scheduler, shard: str = "0"
+    ) -> None:
         self.epoch = epoch
         self._store = store
         self._may_write = may_write
-        self._clock = clock
+        self._scheduler = scheduler
         self._shard = shard
         self._fences: dict[Key, FairLock] = {}
         self.until_monotonic = math.inf
         self.sent = 0
         self.repeated = 0
 
-    @staticmethod
-    def token() -> str:
+    def token(self) -> str:
         """A fresh ClientRequestToken."""
-        return secrets.token_hex(16)
+        return self._scheduler.token_hex(16)
 
     @staticmethod
     def room(clusters: int) -> int:
@@ -119,9 +118,9 @@ class Transactor:
             else:
                 return
             self.repeated += 1
-            if self._clock.monotonic() + delay > min(self.until_monotonic, until_monotonic):
+            if self._scheduler.monotonic() + delay > min(self.until_monotonic, until_monotonic):
                 raise StoreBusyError("DynamoDB is busy, and the session has to end")
-            self._clock.sleep(delay * (0.5 + random.random()))  # noqa: S311 - jitter
+            self._scheduler.sleep(delay * (0.5 + self._scheduler.random()))
             delay = min(delay * 2, _BACKOFF_CAP_SECONDS)
 
     def last_word(self, cluster: str, actions: Sequence[Action], token: str) -> None:
@@ -143,10 +142,10 @@ class Transactor:
         """Let no other transaction of this process check these fences meanwhile."""
         with ExitStack() as held:
             for fence in sorted((check.key for check in checks), key=lambda key: f"{key.partition}/{key.sort}"):
-                lock = self._fences.setdefault(fence, FairLock())
+                lock = self._fences.setdefault(fence, FairLock(self._scheduler))
                 # Not for ever: the one before may hang, and the session's end is set while others wait.
                 while not lock.acquire(timeout=_LOOK_SECONDS):
-                    if self._clock.monotonic() > min(self.until_monotonic, until_monotonic):
+                    if self._scheduler.monotonic() > min(self.until_monotonic, until_monotonic):
                         raise StoreBusyError("DynamoDB is busy, and the session has to end")
                 held.callback(lock.release)
             yield
