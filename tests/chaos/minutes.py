@@ -9,7 +9,7 @@ import random
 from typing import Final
 
 from chaos.crash import undisturbed
-from chaos.gate import Gate, Outward
+from simulation.gate import Gate, Outward
 from chaos.sync_session import SyncSession
 from chaos.verdict import judge
 from kubesync.domain.errors import ErrorCode, StoreBusyError, ZoneThrottledError

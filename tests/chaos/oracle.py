@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
-from chaos.scope_view import visible
-from chaos.world import SETTINGS, World
+from simulation.scope_view import visible
+from simulation.world import SETTINGS, World
 from kubesync.aws.claims import claim_key
 from kubesync.aws.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.journal import journal_record_key

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from chaos.cluster import ScriptedCluster
+from simulation.cluster import ScriptedCluster
 from chaos.steps import Step, Story
 from chaos.story import FOREIGN, PRIVATE, ZONE, a_world
-from chaos.world import SETTINGS, World, copy_tables
+from simulation.world import SETTINGS, World, copy_tables
 from kubesync.aws.clusters import OnDelete, ZoneReference
 from kubesync.aws.lease import LeaseTable
 from kubesync.aws.resync_requests import RequestTable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from chaos.world import World
+from simulation.world import World
 from kubesync.domain.records import RecordKey, RecordSet
 from kubesync.session.recovery import RecoveryRequest
 

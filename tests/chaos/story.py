@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from chaos.cluster import ScriptedCluster
+from simulation.cluster import ScriptedCluster
 from chaos.steps import Step, Story
-from chaos.world import World
-from chaos.zones import MemoryRoute53
+from simulation.world import World
+from simulation.zones import MemoryRoute53
 from kubesync.aws.clusters import ZoneReference
 from kubesync.domain.objects import Endpoint, EndpointPort, Resource, ServicePort
 from kubesync.domain.records import RecordKey, RecordSet

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from chaos.crash import undisturbed
-from chaos.gate import Gate, kill_at
+from simulation.gate import Gate, kill_at
 from chaos.play import Play
 from chaos.requests_story import ask
 from chaos.sections import Effort, Section, sample
 from chaos.stories import CHANGES
 from chaos.verdict import shortened
-from chaos.world import World, copy_tables
+from simulation.world import World, copy_tables
 from kubesync.aws.store import CONTROL, KEY_ATTRIBUTES, STATE, UPSTREAMS
 from kubesync.domain.records import RecordKey, RecordSet
 from kubesync.session.recovery import RecoveryRequest

@@ -12,14 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from chaos.crash import Undisturbed, places, undisturbed
-from chaos.gate import Gate, Outward
+from simulation.gate import Gate, Outward
 from chaos.play import Play
 from chaos.sections import Effort, Section, sample
 from chaos.stories import CHANGES, REQUESTS
 from chaos.sync_session import SyncSession
 from chaos.verdict import shortened
-from chaos.world import SETTINGS, World, differences
-from chaos.writes import SENT
+from simulation.world import SETTINGS, World, differences
+from simulation.writes import SENT
 from kubesync.aws.lease import LeaseTable
 from kubesync.aws.store import AUDIT, Key
 from kubesync.domain.errors import ErrorCode

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chaos.crash import places, undisturbed
-from chaos.gate import Gate, Outward
+from simulation.gate import Gate, Outward
 from chaos.play import Play
 from chaos.sections import Effort, Section, sample
 from chaos.stories import CHANGES, STORIES
 from chaos.verdict import judge, shortened
-from chaos.world import World
-from chaos.writes import RECORD, SENT, SWAPPED
+from simulation.world import World
+from simulation.writes import RECORD, SENT, SWAPPED
 from kubesync.aws.upstreams import UpstreamTable
 from kubesync.domain.errors import (
     KubesyncError,

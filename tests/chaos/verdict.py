@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaos.play import Play
-from chaos.world import differences
+from simulation.world import differences
 
 _MOST_LINES = 12
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from chaos.cluster import ScriptedCluster, ScriptedConnector, ScriptedReflector
+from simulation.cluster import ScriptedCluster, ScriptedConnector, ScriptedReflector
 from chaos.sync_session import SyncPool, SyncRunner, SyncSession
-from chaos.world import World
-from chaos.zones import MemoryRoute53
+from simulation.world import World
+from simulation.zones import MemoryRoute53
 from kubesync.aws.clusters import ZoneReference
 from kubesync.domain.objects import Resource
 from kubesync.domain.records import RecordKey, RecordSet

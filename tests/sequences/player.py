@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from chaos.gate import Gate, kill_at
+from simulation.gate import Gate, kill_at
 from chaos.requests_story import ask
 from chaos.sync_session import SyncSession
-from chaos.world import World
+from simulation.world import World
 from kubesync.aws.listeners import ListenerTable
 from kubesync.aws.named_upstreams import NamedUpstreamTable
 from kubesync.aws.state import StateTable

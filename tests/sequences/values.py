@@ -7,7 +7,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from chaos.scope_view import TEAM
+from simulation.scope_view import TEAM
 from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointPort, EndpointsObject, Service, ServicePort
 from sequences.outside import CLUSTERS
 from support.builders import a_service

@@ -16,7 +16,7 @@ from typing import Any
 
 from chaos.oracle import Wanted, desired_by_key, judge_quiet, mixed_names
 from chaos.requests_story import ask
-from chaos.world import SETTINGS, World
+from simulation.world import SETTINGS, World
 from kubesync.aws.resync_requests import RequestTable
 from kubesync.aws.state import StateTable
 from kubesync.aws.upstreams import UpstreamTable

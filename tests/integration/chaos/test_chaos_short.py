@@ -6,7 +6,7 @@ import pytest
 
 from chaos.crash import undisturbed
 from chaos.every_section import BY_NUMBER
-from chaos.gate import Gate, kill_at
+from simulation.gate import Gate, kill_at
 from chaos.oracle import judge_quiet
 from chaos.play import Play
 from chaos.sections import Effort, Outcome, Section
@@ -15,7 +15,7 @@ from chaos.tally import Tally, table
 from chaos.unknown import EFFECTS
 from chaos.unknown import SECTION as UNKNOWN
 from chaos.verdict import judge
-from chaos.writes import KINDS
+from simulation.writes import KINDS
 from kubesync.domain.records import RecordKey, RecordSet
 
 SEED = 20261120

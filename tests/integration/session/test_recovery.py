@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.world import copy_tables
+from simulation.world import copy_tables
 from kubesync.aws.state import StateTable
 from kubesync.aws.store import CONTROL, Key
 from kubesync.aws.upstreams import UpstreamTable

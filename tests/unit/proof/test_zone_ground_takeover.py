@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from chaos.zones import MemoryRoute53
+from simulation.zones import MemoryRoute53
 from kubesync.aws.audit import AuditTable
 from kubesync.aws.claims import ClaimTable
 from kubesync.aws.clusters import ClusterConfig, ZoneReference

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from chaos.gate import Gate
-from chaos.writes import SENT, SWAPPED
+from simulation.gate import Gate
+from simulation.writes import SENT, SWAPPED
 from kubesync.aws.route53_names import canonical_values, from_route53, to_route53
 from kubesync.aws.zones import BatchChange
 from kubesync.domain.errors import BatchRefusedError, ZoneOutcomeUnknownError, ZoneUnavailableError
