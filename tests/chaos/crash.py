@@ -75,16 +75,20 @@ def _place(play: Play) -> object:
     return play.position, play.quiet, play.waits
 
 
-def to_rest(tried: Play, wanted: Undisturbed, arm: Arm | None = None) -> list[str]:
-    """Sessions until all is quiet, or as it was at that place of the undisturbed run: what follows is then the same. What is wrong."""
+def to_rest(tried: Play, wanted: Undisturbed, arm: Arm | None = None) -> Play:
+    """Sessions until all is quiet, or as it was at that place of the undisturbed run: what follows is then the same.
+
+    Returns:
+        The undisturbed run at that place.
+    """
     while not tried.over:
         tried.prepare()
-        normal = wanted.normals.get(_place(tried))
+        place = _place(tried)
         on_its_way = tried.world.store.in_flight or tried.world.route53.delayed
-        if normal is not None and not on_its_way and tried.world.normal() == normal:
-            return []
+        if place in wanted.normals and not on_its_way and tried.world.normal() == wanted.normals[place]:
+            return next(play for _, play in wanted.begins if _place(play) == place)
         tried.one_session(arm)
-    return judge(tried, wanted.normal)
+    return wanted.end
 
 
 def cases(effort: Effort) -> Sequence[Crash]:
@@ -168,7 +172,7 @@ def play(case: object) -> list[str]:
         # Event by event, a part may hold a later version of the same value than where a window took several together.
         lines = shortened([*watch.lines, *tried.judge()])
     else:
-        lines = to_rest(tried, wanted)
+        lines = judge(tried, to_rest(tried, wanted).world.normal())
     lines += tried.world.machine.failures
     return [f"at {gate.calls[-1]}: {line}" for line in lines]
 

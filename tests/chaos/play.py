@@ -85,7 +85,8 @@ class Play:
         """Let the world move on while a session runs, until it is paused or has ended."""
         clock = self.world.clock
         if self.recovery is not None:
-            running.wait()
+            while running.alive and not running.process.paused:
+                clock.sleep(_BEGIN_SECONDS)
             return
         clock.sleep(STEP_SECONDS if self.linger else _BEGIN_SECONDS)
         self.linger = False

@@ -145,15 +145,12 @@ def restore(world: World, source: MemoryStore, tables: Collection[str]) -> None:
 
 def _run(tried: Play, gate: Gate, rounds: int, recovery: RecoveryRequest | None = None) -> SessionReport | None:
     """A session of so many rounds in which nothing happens, or a recovery."""
-    world, left = tried.world, rounds
-
-    def drive(_session: object) -> bool:
-        nonlocal left
-        left -= 1
-        world.clock.advance(_ROUND_SECONDS)
-        return left >= 0
-
-    return world.run(world.new_session(gate, drive), gate, recovery)
+    world = tried.world
+    running = world.start(gate, recovery)
+    if recovery is not None:
+        return running.wait()
+    world.clock.advance(_ROUND_SECONDS * rounds)
+    return running.end()
 
 
 def _recognised(tried: Play, case: Mishap) -> list[str]:

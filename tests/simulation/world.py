@@ -32,7 +32,7 @@ from simulation.machine import Machine, SimThread
 from simulation.process import Process
 from simulation.writes import kind_of
 from simulation.zones import GatedZones, MemoryRoute53
-from support.memory_store import Call, Faults, MemoryStore, NoFaults, _Partition
+from support.memory_store import Call, MemoryStore, NoFaults, _Partition
 
 if TYPE_CHECKING:
     import boto3
@@ -60,15 +60,21 @@ class SharedStore(MemoryStore):
     """One store for all processes of a machine; each has its own counts, and its calls pass its own gate."""
 
     def __init__(self, machine: Machine, clock: Outside) -> None:
-        super().__init__(clock=clock)
         self._machine = machine
-        self.faults: Faults = _Gated(machine)
-        self.by_process: dict[str, StoreCalls] = {}
+        self.by_process: dict[Process, StoreCalls] = {}
+        super().__init__(clock=clock, faults=_Gated(machine))
+
+    @property
+    def counted(self) -> StoreCalls:
+        """Of the process that runs now."""
+        return self.by_process.setdefault(self._machine.current.process, StoreCalls())
+
+    @counted.setter
+    def counted(self, counted: StoreCalls) -> None:
+        """Each process has its own."""
 
     def _log(self, call: Call) -> None:
-        counted = self.by_process.get(self._machine.current.process.name)
-        if counted is not None:
-            counted.asked()
+        self.counted.asked()
 
 
 class _Gated:
@@ -124,7 +130,7 @@ class SimulatedApplication(Application):
 
     def store(self, counted: StoreCalls | None = None) -> Store:
         if counted is not None:
-            self._world.store.by_process[self._process.name] = counted
+            self._world.store.by_process[self._process] = counted
         return SchemaGuard(self._world.store, self.schema)
 
     def lease_store(self, counted: StoreCalls | None = None) -> Store:
@@ -149,7 +155,7 @@ class Running:
 
     def __init__(self, world: World, gate: Gate, recovery: RecoveryRequest | None) -> None:
         self.gate = gate
-        self.process = SessionProcess(world.machine, gate, world.seed)
+        self.process = SessionProcess(world.machine, gate, f"{world.seed} {world.sessions}")
         self.session = SimulatedApplication(world, self.process).new_session()
         self.report: SessionReport | None = None
         self.error: KubesyncError | None = None
