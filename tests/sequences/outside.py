@@ -122,7 +122,7 @@ class UnrulyWorld(World):
     connector_type: ClassVar[type[ScriptedConnector]] = UnrulyConnector
 
 
-def an_outside(clusters: Mapping[str, ScriptedCluster] | None = None) -> UnrulyWorld:
+def an_outside(clusters: Mapping[str, ScriptedCluster] | None = None, *, seed: object = None) -> UnrulyWorld:
     """Zones with nothing but record sets of other people in them, and clusters (new ones, where none are given). Nothing is registered."""
     route53 = MemoryRoute53()
     for zone in ZONES:
@@ -133,7 +133,7 @@ def an_outside(clusters: Mapping[str, ScriptedCluster] | None = None) -> UnrulyW
         clusters = {name: ScriptedCluster(name) for name in CLUSTERS}
         for cluster in clusters.values():
             cluster.apply("kubernetes", a_service(cluster_ips=("10.0.0.1",)), namespace="default")
-    return UnrulyWorld(dict(clusters), route53)
+    return UnrulyWorld(dict(clusters), route53, seed=seed)
 
 
 def register(world: World, name: str) -> None:
