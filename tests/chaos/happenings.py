@@ -88,11 +88,14 @@ def drawn(chance: random.Random, length: int) -> Course:
     """A course of so many happenings, the first of which are changes."""
     course: list[tuple[float, Happening]] = []
     for at in range(length):
-        makers = _CHANGES if at < length // 4 else _ALL
-        weights = _CHANGE_WEIGHTS if at < length // 4 else _ALL_WEIGHTS
-        make = chance.choices(makers, weights)[0]
-        course.append((round(chance.choice(_GAPS) * chance.random(), 3), make(chance)))
+        gap = round(chance.choice(_GAPS) * chance.random(), 3)
+        course.append((gap, a_change(chance) if at < length // 4 else chance.choices(_ALL, _ALL_WEIGHTS)[0](chance)))
     return tuple(course)
+
+
+def a_change(chance: random.Random) -> Step:
+    """One that people or controllers make in a cluster."""
+    return chance.choices((_service, _endpoints, _gone), (24, 16, 8))[0](chance)
 
 
 _GAPS: Final = (0.0, 0.05, 0.5, 1.5, 1.5, 4.0)
@@ -176,8 +179,5 @@ _MAKERS: Final[tuple[tuple[int, Callable[[random.Random], Happening]], ...]] = (
     (2, lambda chance: Skew(chance.choice((-40.0, -8.0, 8.0, 40.0)))),
     (1, lambda chance: ByHand(chance.randint(0, 30), chance.random() < 0.5)),
 )
-_OF_CHANGES: Final = 5
 _ALL: Final = tuple(make for _, make in _MAKERS)
 _ALL_WEIGHTS: Final = tuple(weight for weight, _ in _MAKERS)
-_CHANGES: Final = _ALL[:_OF_CHANGES]
-_CHANGE_WEIGHTS: Final = _ALL_WEIGHTS[:_OF_CHANGES]

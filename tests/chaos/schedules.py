@@ -70,7 +70,7 @@ class Deployment:
     """One case under way. ``play`` once; ``lines`` then say what is wrong."""
 
     def __init__(self, seed: object) -> None:
-        self.world: World = _a_world(seed)
+        self.world: World = a_world(seed)
         self.weather = Weather(self.world, random.Random(f"weather {seed}"))
         self.lines: list[str] = []
         self._running: list[Running] = []
@@ -204,7 +204,7 @@ class Deployment:
         for gap in _QUIET_SECONDS:
             self._pass(gap)
             self._quiet_session()
-        if self._by_hand or _held(world):
+        if self._by_hand or held(world):
             ask(world, force=True)
             self._quiet_session(_RESYNC_SECONDS)
             for gap in _QUIET_SECONDS[1:]:
@@ -221,7 +221,8 @@ class Deployment:
         self._running = []
 
 
-def _a_world(seed: object) -> UnrulyWorld:
+def a_world(seed: object) -> UnrulyWorld:
+    """Two registered clusters, and zones with other people's record sets."""
     world = an_outside(seed=seed)
     for name in world.clusters:
         register(world, name)
@@ -236,7 +237,8 @@ def _of_ours(world: World) -> Iterator[tuple[RecordKey, RecordSet]]:
                 yield key, record_set
 
 
-def _held(world: World) -> bool:
+def held(world: World) -> bool:
+    """Whether deletions are held back, until a person lets them through (I5)."""
     table = StateTable(world.store)
     return any(part.held for name in world.clusters for state in table.load_all(name) for part in state.parts.values())
 

@@ -83,6 +83,12 @@ class ScriptedCluster:
         """Forget the history: a watch from an older version is too old (410)."""
         self.oldest = self.version
 
+    def forget(self) -> None:
+        """Forget the history that nobody needs any more: all listeners have seen it."""
+        kept = {seen.resource_version: seen for seen in self.live.values()}
+        self.history.clear()
+        self._at = kept
+
     def _happened(self, change: Happened) -> None:
         self.history.append(change)
         self._at[change.seen.resource_version] = change.seen

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from simulation.process import Process
 
+_LEAST_SECONDS: Final = 1e-6
+_MOST_AT_A_TIME: Final = 200_000
 NEW, READY, WAITING, DONE = "new", "ready", "waiting", "done"
 
 
@@ -90,7 +92,7 @@ class Machine:
         self._order = count()
         self._trace = hashlib.blake2b(digest_size=8)
         self._deadlock = ""
-        self._ended: list[SimThread] = []
+        self._at_a_time = 0
         self.current: SimThread
         self.main: SimThread
 
@@ -131,7 +133,9 @@ class Machine:
         current.waits_for, current.woken, current.state = what, False, WAITING
         current.wait_number += 1
         if seconds is not None:
-            heappush(self._timers, (self.now + max(0.0, seconds), next(self._order), current, current.wait_number))
+            # Time has to move: a wait that is shorter than what a number can tell would be repeated for ever.
+            at = self.now + max(_LEAST_SECONDS, seconds) if seconds > 0 else self.now
+            heappush(self._timers, (at, next(self._order), current, current.wait_number))
         self._pass_on(current)
         return current.woken
 
@@ -160,6 +164,10 @@ class Machine:
 
     def _next(self) -> SimThread:
         ready = self._ready
+        self._at_a_time += 1
+        if self._at_a_time > _MOST_AT_A_TIME:
+            self._at_a_time = 0
+            return self._stuck("time stands still: somebody goes round in circles")
         while not ready:
             if not self._fire():
                 return self._stuck()
@@ -176,7 +184,8 @@ class Machine:
             if thread.process.paused:
                 thread.process.frozen_timers.append((at, thread, number))
                 continue
-            self.now = max(self.now, at)
+            if at > self.now:
+                self.now, self._at_a_time = at, 0
             self._time_out(thread)
             while self._timers and self._timers[0][0] <= self.now:
                 _, _, other, number = heappop(self._timers)
@@ -192,8 +201,10 @@ class Machine:
         thread.state, thread.waits_for = READY, ""
         self._ready.append(thread)
 
-    def _stuck(self) -> SimThread:
-        self._deadlock = f"nobody can run, and no timer is set:\n{self.waiting()}"
+    def _stuck(self, why: str = "nobody can run, and no timer is set") -> SimThread:
+        self._deadlock = f"{why}:\n{self.waiting()}"
+        if self.main in self._ready:
+            self._ready.remove(self.main)
         self.main.state = READY
         return self.main
 
@@ -255,6 +266,8 @@ class Machine:
                 thread.unwound_by = current
                 self._hand_to(thread, current)
         process.frozen, process.frozen_timers = [], []
+        self._timers = [timer for timer in self._timers if timer[2].process is not process]
+        heapify(self._timers)
         if current.process is process:
             raise Killed
 

@@ -64,6 +64,16 @@ class SharedStore(MemoryStore):
         self.by_process: dict[Process, StoreCalls] = {}
         super().__init__(clock=clock, faults=_Gated(machine))
 
+    def forget(self) -> None:
+        """What only tests look at: calls, and tokens of transactions that are long done."""
+        self.calls.clear()
+        self._landed.clear()
+        self.by_process.clear()
+
+    def expire(self, table: str) -> None:
+        """As if everything in a table had expired."""
+        self._tables[table].clear()
+
     @property
     def counted(self) -> StoreCalls:
         """Of the process that runs now."""
