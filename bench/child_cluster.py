@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from bench.children import Child, answer, child
 
 if TYPE_CHECKING:
-    from kubesync_local.apiserver import ApiServer
+    from kubesync_local.standins.apiserver import ApiServer
 
 TOKEN: Final = "token-of-a-bench"
 
@@ -48,7 +48,7 @@ def api_server(*, services: int, endpoints_each: int) -> Iterator[Cluster]:
 
 def _serve(pipe: Connection, services: int, endpoints_each: int) -> None:
     from bench.crowd import install
-    from kubesync_local.apiserver import ApiServer
+    from kubesync_local.standins.apiserver import ApiServer
 
     with ApiServer(tokens={TOKEN: "admin"}) as server:
         install(server, services, endpoints_each)
@@ -88,8 +88,8 @@ class _Writer:
 
     def _commit(self, number: int) -> str:
         from bench.crowd import service
-        from kubesync_local.apiserver.resources import SERVICES
-        from kubesync_local.apiserver.store import StoredObject
+        from kubesync_local.standins.apiserver.objects.resources import SERVICES
+        from kubesync_local.standins.apiserver.objects.store import StoredObject
 
         store = self._server.store
         with store.changed:

@@ -43,8 +43,8 @@ def route53(zone: str, *, latency_seconds: float = 0.0) -> Iterator[Route53]:
 
 
 def _serve(pipe: Connection, zone: str, latency_seconds: float) -> None:
-    from kubesync_local.route53 import CHANGE, Limits, StrictRoute53
-    from kubesync_local.route53.operations import Answer, Request
+    from kubesync_local.standins.route53 import CHANGE, Limits, StrictRoute53
+    from kubesync_local.standins.route53.http_api.operations import Answer, Request
 
     accepted: list[tuple[float, list[str]]] = []
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
-from kubesync_local.apiserver import ApiServer
-from kubesync_local.apiserver.resources import ENDPOINTS, ENDPOINTSLICES, SERVICES
+from kubesync_local.standins.apiserver import ApiServer
+from kubesync_local.standins.apiserver.objects.resources import ENDPOINTS, ENDPOINTSLICES, SERVICES
 
 FIRST_VERSION = 1_000
 _CREATED = "2026-01-01T00:00:00Z"

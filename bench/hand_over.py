@@ -10,8 +10,8 @@ from bench.child_route53 import route53
 from bench.distant_store import Distance, distant_store
 from bench.figures import Figure, Sense, percentile
 from bench.system import ZONE, System, wait_for_sets, wait_until
-from kubesync.aws.lease import lease_key
-from kubesync.aws.store import Update
+from kubesync.aws.dynamodb.store import Update
+from kubesync.aws.tables.control.lease import lease_key
 from support.memory_store import Call
 
 

@@ -76,7 +76,7 @@ def peak_megabytes() -> float:
 
 def _session(pipe: Connection, cluster: str, zone_url: str, zone_id: str, address: str, authority: bytes) -> None:
     from bench.system import System
-    from kubesync.aws.dynamodb import build_dynamodb_client
+    from kubesync.aws.dynamodb.client import build_dynamodb_client
 
     system = System(cluster, zone_url, zone_id, ChildStore(address, authority))
     # Not called, but in memory as on Lambda: two clients, for the tables and for the lease.

@@ -12,8 +12,8 @@ from bench.child_route53 import route53
 from bench.distant_store import distant_store
 from bench.figures import Figure, Sense
 from bench.system import ZONE, System, wait_for_sets
-from kubesync.aws.lease import lease_key
-from kubesync.aws.store import Update
+from kubesync.aws.dynamodb.store import Update
+from kubesync.aws.tables.control.lease import lease_key
 from support.memory_store import Call
 
 

@@ -30,12 +30,12 @@ def through_window_parsed(url: str, resource: str, events: int) -> int:
 
 def _into_window(url: str, resource: str, events: int, *, parse: bool) -> int:
     from kubesync.actors.threads import ThreadScheduler
+    from kubesync.cluster.listener import Listener, ListenerEvents, SharedWindow
     from kubesync.domain.objects import RawEvent, Resource
     from kubesync.kubernetes.ports import ReflectorPolicy
     from kubesync.kubernetes.reflector import KubernetesReflector
-    from kubesync.kubernetes.transport import ApiClient, ClusterAccess
-    from kubesync.kubernetes.wire import observe
-    from kubesync.session.listener import Listener, ListenerEvents, SharedWindow
+    from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
+    from kubesync.kubernetes.wire.decode import observe
 
     class UntilLast(Listener):
         """Ends the reflector with the stream's last event."""

@@ -12,15 +12,15 @@ import boto3
 
 from bench.child_cluster import TOKEN
 from bench.child_route53 import Route53
-from kubesync.aws.clusters import ClusterConfig, ZoneReference
-from kubesync.aws.rate import TokenBucket
-from kubesync.aws.route53 import Route53ZoneClient, build_route53_client
-from kubesync.aws.store import Store
-from kubesync.aws.store_calls import StoreCalls
-from kubesync.aws.zones import ZoneClient
+from kubesync.aws.dynamodb.store import Store
+from kubesync.aws.dynamodb.store_calls import StoreCalls
+from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
+from kubesync.aws.route53.rate import TokenBucket
+from kubesync.aws.route53.zones import ZoneClient
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.bootstrap import Application
 from kubesync.domain.errors import ErrorCode
-from kubesync.session.report import SessionReport
+from kubesync.domain.report import SessionReport
 from kubesync.session.session import Session
 from kubesync.settings import Settings
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from kubesync_local.cli import main
+from kubesync_local.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

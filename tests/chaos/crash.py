@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from simulation.gate import Gate, Outward, kill_at
 from chaos.parts_watch import PartsWatch
 from chaos.play import Arm, Play
 from chaos.sections import Effort, Section, sample
 from chaos.stories import CHANGES, REQUESTS, STORIES
 from chaos.verdict import judge, shortened
+from simulation.gate import Gate, Outward, kill_at
 from simulation.writes import RECORD
 
 _SHORT_CASES = {CHANGES: 100, REQUESTS: 50}
@@ -133,8 +133,8 @@ def _of_story(effort: Effort, name: str, most: int) -> list[Crash]:
 def places(seed: int, name: str) -> list[int]:
     """The calls at which a session is struck.
 
-    All of them in the story of changes, but for renewals that follow a renewal. A resync reads much: between two writes it makes no difference to anybody at which of the
-    reads a session dies, so that of those the first ones are enough.
+    All of them in the story of changes, but for renewals that follow a renewal. A resync reads much: between two writes it makes no
+    difference to anybody at which of the reads a session dies, so that of those the first ones are enough.
     """
     calls = undisturbed(seed, name).calls
     if name == CHANGES:

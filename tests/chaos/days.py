@@ -17,7 +17,7 @@ from chaos.oracle import judge_quiet
 from chaos.requests_story import ask
 from chaos.schedules import a_world, held
 from chaos.sections import Effort, Outcome, Section
-from kubesync.aws.store import AUDIT
+from kubesync.aws.dynamodb.store import AUDIT
 from kubesync.domain.errors import ErrorCode
 from kubesync.settings import Settings
 from sequences.outside import FOREIGN

@@ -148,7 +148,9 @@ def _configure(chance: random.Random) -> Configure:
 
 def _compose(chance: random.Random) -> Compose:
     members = chance.sample(("prod/shop/web/80", "edge/shop/web/80", "prod/shop/db/80", "192.0.2.80:80"), 2)
-    return Compose(chance.choice(("inner", "outer")), tuple((member, chance.randint(1, 3), False) for member in members))
+    return Compose(
+        chance.choice(("inner", "outer")), tuple((member, chance.randint(1, 3), False) for member in members)
+    )
 
 
 def _pause(chance: random.Random) -> Pause:
@@ -156,7 +158,9 @@ def _pause(chance: random.Random) -> Pause:
 
 
 def _storm(chance: random.Random) -> Storm:
-    return Storm(chance.choice(("dynamodb", "route53")), chance.choice((2.0, 10.0, 30.0)), chance.choice((0.2, 0.6, 1.0)))
+    return Storm(
+        chance.choice(("dynamodb", "route53")), chance.choice((2.0, 10.0, 30.0)), chance.choice((0.2, 0.6, 1.0))
+    )
 
 
 _MAKERS: Final[tuple[tuple[int, Callable[[random.Random], Happening]], ...]] = (

@@ -14,8 +14,8 @@ from typing import Any
 
 from chaos.sections import Effort, Outcome, Section
 from chaos.session_forks import SessionForks
-from kubesync.aws.inflight import InflightTable
-from kubesync.aws.state import StateTable
+from kubesync.aws.tables.control.inflight import InflightTable
+from kubesync.aws.tables.state import StateTable
 from kubesync.clock import SystemClock
 from support.memory_store import MemoryStore
 from support.session_process import environment_of
@@ -122,7 +122,7 @@ def _kill(stack: Stack, crowd: _Crowd, chance: random.Random, times: int) -> int
         stack.dynamodb_url,
         stack.r53.url,
         deployment="test",
-        table_prefix="kubesync-test",
+        table_prefix=stack.prefix,
         window_seconds=0.1,
         **SHORT_LEASE,
     )

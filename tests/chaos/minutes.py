@@ -9,10 +9,10 @@ import random
 from typing import Final
 
 from chaos.crash import to_rest, undisturbed
-from simulation.gate import Gate, Outward
-from simulation.process import Process
 from chaos.verdict import judge
 from kubesync.domain.errors import ErrorCode, StoreBusyError, ZoneThrottledError
+from simulation.gate import Gate, Outward
+from simulation.process import Process
 from support.manual_clock import ManualClock
 from support.reflecting import bookmark, event, list_answer, reflecting
 from support.scripted_server import Connection, status_answer, watch_answer

@@ -12,23 +12,23 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
-from simulation.scope_view import visible
-from simulation.world import SETTINGS, World
-from kubesync.aws.claims import claim_key
-from kubesync.aws.clusters import ClusterConfig, ClusterTable
-from kubesync.aws.journal import journal_record_key
-from kubesync.aws.listeners import ListenerTable
-from kubesync.aws.named_upstreams import NamedUpstreamTable
-from kubesync.aws.state import StateTable, open_key
-from kubesync.aws.store import CONTROL, STATE
-from kubesync.aws.upstreams import UpstreamTable
-from kubesync.domain.desired import Desired, desired
+from kubesync.aws.dynamodb.store import CONTROL, STATE
+from kubesync.aws.route53.journal import journal_record_key
+from kubesync.aws.tables.claims import claim_key
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
+from kubesync.aws.tables.state import StateTable, open_key
+from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.cluster.keys.key_states import RULES_VERSION, rules_of
+from kubesync.domain.dns.desired import Desired, desired
+from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other, in_the_way
 from kubesync.domain.named_upstreams import compose, named_key
 from kubesync.domain.objects import EndpointsObject, Resource, Service, ServiceKey
-from kubesync.domain.records import RecordKey, RecordSet, exclude_each_other, in_the_way
 from kubesync.domain.state import Name
 from kubesync.domain.upstreams import node_document, node_of
-from kubesync.session.ledger import RULES_VERSION, rules_of
+from simulation.scope_view import visible
+from simulation.world import SETTINGS, World
 
 type Sets = dict[RecordKey, RecordSet]
 type Wanted = dict[Name, dict[ServiceKey, Sets]]

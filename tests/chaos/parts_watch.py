@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from simulation.gate import Gate, Outward
-from simulation.world import World
-from kubesync.aws.state import StateTable
+from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import PartId
+from simulation.gate import Gate, Outward
+from simulation.world import World
 
 type _Versions = dict[tuple[ServiceKey, PartId], tuple[int, int]]
 

@@ -9,8 +9,8 @@ from typing import Final
 from chaos.oracle import judge_quiet
 from chaos.steps import Step, Story
 from kubesync.domain.errors import ErrorCode
-from kubesync.session.recovery import RecoveryRequest
-from kubesync.session.report import SessionReport
+from kubesync.domain.report import SessionReport
+from kubesync.operations.recovery import RecoveryRequest
 from simulation.gate import Gate
 from simulation.world import Running, World
 

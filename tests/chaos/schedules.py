@@ -29,8 +29,8 @@ from chaos.requests_story import ask
 from chaos.sections import Effort, Section
 from chaos.struck import Weather
 from chaos.verdict import shortened
-from kubesync.aws.state import StateTable
-from kubesync.domain.records import RecordKey, RecordSet
+from kubesync.aws.tables.state import StateTable
+from kubesync.domain.dns.records import RecordKey, RecordSet
 from sequences.outside import FOREIGN, UnrulyWorld, an_outside, register
 from sequences.player import happen
 from sequences.shrinking import shrunk
@@ -126,9 +126,7 @@ class Deployment:
     def _wake(self, running: Running, how: str) -> None:
         if running.process.paused:
             ahead = _AHEAD_SECONDS if how == "ahead" else 0.0
-            self.world.machine.resume(
-                running.process, clock="stopped" if how == "stopped" else "right", ahead=ahead
-            )
+            self.world.machine.resume(running.process, clock="stopped" if how == "stopped" else "right", ahead=ahead)
 
     # --- what happens ---
 
@@ -217,7 +215,9 @@ class Deployment:
         (running,) = self._running
         report = running.end()
         if report is None or not report.clean:
-            self.lines.append(f"a session does not end cleanly, though nothing is in its way: {report or running.error}")
+            self.lines.append(
+                f"a session does not end cleanly, though nothing is in its way: {report or running.error}"
+            )
         self._running = []
 
 

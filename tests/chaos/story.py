@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from simulation.cluster import ScriptedCluster
 from chaos.steps import Step, Story
+from kubesync.aws.tables.control.clusters import ZoneReference
+from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.objects import Endpoint, EndpointPort, Resource, ServicePort
+from simulation.cluster import ScriptedCluster
 from simulation.world import World
 from simulation.zones import MemoryRoute53
-from kubesync.aws.clusters import ZoneReference
-from kubesync.domain.objects import Endpoint, EndpointPort, Resource, ServicePort
-from kubesync.domain.records import RecordKey, RecordSet
 from support.builders import HTTP, a_service, an_endpoint, an_endpoints
 from support.named import member, register
 

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from chaos.crash import undisturbed
-from simulation.gate import Gate, kill_at
 from chaos.play import Play
 from chaos.requests_story import ask
 from chaos.sections import Effort, Section, sample
 from chaos.stories import CHANGES
 from chaos.verdict import shortened
+from kubesync.aws.dynamodb.store import CONTROL, KEY_ATTRIBUTES, STATE, UPSTREAMS
+from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.report import SessionReport
+from kubesync.operations.recovery import RecoveryRequest
+from simulation.gate import Gate, kill_at
 from simulation.world import World, copy_tables
-from kubesync.aws.store import CONTROL, KEY_ATTRIBUTES, STATE, UPSTREAMS
-from kubesync.domain.records import RecordKey, RecordSet
-from kubesync.session.recovery import RecoveryRequest
-from kubesync.session.report import SessionReport
 from support.builders import a_service
 from support.memory_store import MemoryStore
 

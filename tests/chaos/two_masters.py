@@ -11,17 +11,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from chaos.crash import Undisturbed, places, to_rest, undisturbed
-from simulation.gate import Gate, Outward
 from chaos.play import STEP_SECONDS, Play
 from chaos.sections import Effort, Section, sample
 from chaos.stories import CHANGES, REQUESTS
 from chaos.verdict import shortened
-from simulation.world import SETTINGS, World
-from simulation.writes import SENT
-from kubesync.aws.lease import LeaseTable
+from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Observation, Resource, Service
-from kubesync.session.report import SessionReport
+from kubesync.domain.report import SessionReport
+from simulation.gate import Gate, Outward
+from simulation.world import SETTINGS, World
+from simulation.writes import SENT
 
 WORKS = ("goes on with the story", "changes and changes back", "finds what was under way undone", "does nothing")
 WAKES = ("while the new one is the master", "after it has ended", "while a third is the master", "while it takes over")

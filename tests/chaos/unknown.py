@@ -11,14 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chaos.crash import places, to_rest, undisturbed
-from simulation.gate import Gate, Outward
 from chaos.play import Play
 from chaos.sections import Effort, Section, sample
 from chaos.stories import CHANGES, STORIES
 from chaos.verdict import judge, shortened
-from simulation.world import World
-from simulation.writes import RECORD, SENT, SWAPPED
-from kubesync.aws.upstreams import UpstreamTable
+from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.errors import (
     KubesyncError,
     StoreBusyError,
@@ -28,6 +25,9 @@ from kubesync.domain.errors import (
     ZoneThrottledError,
     ZoneUnavailableError,
 )
+from simulation.gate import Gate, Outward
+from simulation.world import World
+from simulation.writes import RECORD, SENT, SWAPPED
 from support.memory_store import LandLater
 
 DONE, NOT_DONE, REFUSED, LATER, ORPHANED = "done", "not done", "throttled", "lands later", "lands after a hand-over"

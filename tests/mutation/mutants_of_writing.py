@@ -22,7 +22,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         name="checkpoint-first",
         without="checkpoints go into the first transaction of a window, not into the last",
         invariants="I1",
-        file="session/key_writes.py",
+        file="cluster/keys/key_writes.py",
         old="""    chunk = Chunk(token())
     for write in writes:
 """,
@@ -39,7 +39,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         name="apply-before-record",
         without="a key counts as recorded before its transaction is written",
         invariants="I1",
-        file="session/commit.py",
+        file="cluster/keys/committer.py",
         old="""        try:
             transactor.run({self._ledger.config.name, *chunk.clusters}, actions, chunk.token)
 """,
@@ -55,9 +55,9 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="no-inflight",
-        without="what is about to be sent to a zone is not written down before",
+        without="a batch is sent without a note in the table before it",
         invariants="I1",
-        file="session/zone_ground.py",
+        file="zone/journal.py",
         old="        self._write(Inflight(batch, self._means.transactor.epoch, units))\n",
         new="        del batch, units\n",
         caught_by=(
@@ -68,9 +68,9 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="close-without-comparing-batch",
-        without="what was in flight is closed as landed without a look at the journal's batch",
+        without="an inflight batch is closed as landed without a comparison with the journal",
         invariants="I1",
-        file="session/zone_ground.py",
+        file="zone/journal.py",
         old="        if inflight.batch and journal is not None and journal.batch == inflight.batch:\n",
         new="        if inflight.batch:\n",
         caught_by=(
@@ -80,9 +80,9 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="retry-is-another-batch",
-        without="after a lost answer the same units are sent again as another batch",
+        without="after a lost answer the same units are sent as another batch",
         invariants="I1",
-        file="session/zone_writer.py",
+        file="zone/writer.py",
         old="""        if self._sent is not None:
             self._send()
             return 0.0
@@ -103,14 +103,14 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         name="unknown-is-landed",
         without="a batch without an answer counts as landed",
         invariants="I1",
-        file="session/zone_writer.py",
+        file="zone/writer.py",
         old="            self._in_doubt = True\n            raise\n",
         new="            self._landed(sent)\n",
         caught_by=(_WRITER + "test_the_same_batch_is_sent_again_before_anything_else",),
     ),
     Mutant(
         name="part-version-not-compared",
-        without="an observation replaces a part without a comparison of their versions",
+        without="an observation replaces a part without a comparison of versions",
         invariants="I1 I6",
         file="domain/merge.py",
         old="""    if generation == part.generation and seen.resource_version <= part.resource_version and not part.held:
@@ -128,18 +128,18 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="note-not-with-its-upstream",
-        without="what a named upstream is made of is written without the note that it has to be composed anew",
+        without="a member of a named upstream is written without the note to compose it",
         invariants="I1",
-        file="session/planner.py",
+        file="cluster/keys/planner.py",
         old="            pieces.append(Piece((*actions, *notes), _upstream(upstream, state)))\n",
         new="            pieces.append(Piece(tuple(actions), _upstream(upstream, state)))\n",
         caught_by=(_NAMED + "test_i1_note_is_in_the_transaction_that_writes_the_services_upstream",),
     ),
     Mutant(
         name="note-taken-away-unseen",
-        without="a note is taken away though another one has come in its place",
+        without="a note is removed although a newer one has replaced it",
         invariants="I1",
-        file="aws/named_upstreams.py",
+        file="aws/tables/control/named_upstreams.py",
         old="""        return Delete(_mark_key(shard, upstream), (Equals("version", version),))
 """,
         new="""        return Delete(_mark_key(shard, upstream))
@@ -151,9 +151,9 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="no-lock-before-a-new-referral",
-        without="a Service that is first referred to is read while a recorder may still write it without a note",
+        without="a newly referred Service is read while a reconciler may still write it without a note",
         invariants="I1",
-        file="session/composer.py",
+        file="upstreams/composer.py",
         old="        self._unsure |= self._means.referrals.follow(index_of(ours))\n",
         new="        self._means.referrals.follow(index_of(ours))\n",
         caught_by=(_COMPOSER + "test_i1_service_that_is_just_being_recorded_when_it_is_first_referred_to_is_not_lost",),
@@ -163,7 +163,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         name="no-fence-check",
         without="transactions do not check the fence",
         invariants="I2",
-        file="session/transactor.py",
+        file="aws/fencing/writer.py",
         old="""        checks: list[Action] = [fence_check(cluster, self.epoch) for cluster in sorted(set(clusters))]
         if not checks:
             checks = [shard_fence_check(self._shard, self.epoch)]
@@ -181,7 +181,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         name="fence-lowered",
         without="a fence can be lowered again",
         invariants="I2",
-        file="aws/fences.py",
+        file="aws/tables/control/fences.py",
         old='conditions=(AbsentOrBelow("epoch", epoch),)',
         new="conditions=()",
         caught_by=(
@@ -193,7 +193,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         name="fence-without-lease",
         without="a fence is raised without a check that the lease is still held",
         invariants="I2",
-        file="aws/fences.py",
+        file="aws/tables/control/fences.py",
         old="            store.transact([*updates, lease], secrets.token_hex(16))\n",
         new="            store.transact(updates, secrets.token_hex(16))\n",
         caught_by=(
@@ -204,7 +204,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         name="shard-not-fenced",
         without="a take-over raises the fences of its clusters, but not that of its shard",
         invariants="I2",
-        file="session/fencing.py",
+        file="aws/fencing/take_over.py",
         old="        fences = [shard_fence_key(self._shard), *map(fence_key, names)]\n",
         new="        fences = [shard_fence_key('nobody'), *map(fence_key, names)]\n",
         caught_by=(
@@ -214,9 +214,9 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="no-version-condition",
-        without="a key's item is replaced whatever its version is by now",
+        without="a key's item is replaced whatever its version is",
         invariants="I2",
-        file="aws/state.py",
+        file="aws/tables/state.py",
         old='        guard = (Absent(),) if before.version == 0 else (Equals("version", before.version),)\n',
         new="        guard: tuple[Absent | Equals, ...] = ()\n",
         caught_by=(
@@ -229,7 +229,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         name="no-journal-swap",
         without="batches do not swap the journal",
         invariants="I2",
-        file="session/zone_writer.py",
+        file="zone/writer.py",
         old="(*swap, *_batch_changes(units))",
         new="(*swap[:0], *_batch_changes(units))",
         caught_by=(
@@ -242,7 +242,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         name="no-swap-at-unclean-take-over",
         without="the journal is not swapped after an unclean end",
         invariants="I1 I2",
-        file="session/zone_ground.py",
+        file="zone/journal.py",
         old="        fresh = self.following(self._means.scheduler.token_hex(16))\n",
         new="""        if self._inflight is not None and self._inflight.batch:
             self._write(replace(self._inflight, batch="", units=()))
@@ -255,9 +255,9 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="unsettled-zone-is-believed",
-        without="a zone that the last master left unsettled is written like any other",
+        without="a zone that the last master left unsettled is written like any other zone",
         invariants="I2",
-        file="session/zone_pool.py",
+        file="zone/pool.py",
         old="        settled = self._clean and zone_id not in self._inherited\n",
         new="        settled = self._clean\n",
         caught_by=(
@@ -267,9 +267,9 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="doubtful-try-not-shut-out",
-        without="a refusal is believed though an earlier try of the same batch may yet land",
+        without="a refusal counts although an earlier try of the same batch may still land",
         invariants="I2",
-        file="session/zone_writer.py",
+        file="zone/writer.py",
         old="        if self._in_doubt:\n",
         new="        if self._in_doubt and not sent:\n",
         caught_by=(
@@ -278,7 +278,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="writes-after-the-lease",
-        without="writing goes on though the lease was not renewed in time",
+        without="a master goes on writing although it did not renew the lease in time",
         invariants="I2",
         file="session/lease_keeper.py",
         old='        if self._scheduler.monotonic() > self._write_until:\n            raise NotMasterError("the lease could not',
@@ -287,7 +287,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="long-pause-is-believed",
-        without="after a long pause the lease of a clean end is believed, which may be one from a backup",
+        without="after a long pause a clean end on the lease counts, although the lease may come from a backup",
         invariants="I2",
         file="session/lease_keeper.py",
         old="        return None if self.paused(before) else before.to_settle\n",
@@ -297,9 +297,9 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="newer-journal-is-believed",
-        without="a journal that no inflight item announced is swapped like any other, once the drawn epoch is above its own",
+        without="a journal that no inflight item announced is swapped like any other if the new epoch is above its epoch",
         invariants="I2",
-        file="session/zone_ground.py",
+        file="zone/journal.py",
         old="        return inflight is not None and inflight.knows(journal.epoch)\n",
         new="        return inflight is not None\n",
         caught_by=(
@@ -310,7 +310,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     # --- I3: foreign records are never touched ---
     Mutant(
         name="outcome-of-a-former-cluster-is-dropped",
-        without="what has landed for a cluster that is not served any more is forgotten",
+        without="landed changes of a cluster that is no longer served are forgotten",
         invariants="I3",
         file="session/former_clusters.py",
         old="        self.ledgers[name] = ledger\n",
@@ -322,9 +322,9 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="batch-taken-for-drift",
-        without="what a batch changed while a resync walked the zone is taken for a change by hand",
+        without="a batch during a resync's walk of the zone counts as a change by hand",
         invariants="I3",
-        file="session/cluster_resync.py",
+        file="operations/cluster_resync.py",
         old="        still = [known for known in some if known.still(states[known.service])]\n",
         new="        still = [*some]\n",
         caught_by=(
@@ -334,9 +334,9 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="foreign-set-is-ours",
-        without="a set that stands where ours is to go is taken for ours",
+        without="a foreign set at the place of our set counts as ours",
         invariants="I3",
-        file="session/refusals.py",
+        file="zone/refusals.py",
         old="            return Outcome(unit, conflict=True, reason=why_foreign(change.key, actual[change.key]))\n",
         new="            return Outcome(unit, landed=True)\n",
         caught_by=(_REFUSALS + "test_i3_a_set_that_is_not_ours_is_a_conflict_and_stays",),
@@ -346,7 +346,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         name="blind-overwrite",
         without="the known value is not deleted before the new one is created",
         invariants="I3",
-        file="session/zone_writer.py",
+        file="zone/writer.py",
         old='                deletes.append(BatchChange("DELETE", change.key, change.before))\n',
         new="                deletes[:] = deletes\n",
         caught_by=(
@@ -358,7 +358,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         name="journal-of-another-owner",
         without="a journal of another deployment is swapped like our own",
         invariants="I3",
-        file="session/zone_ground.py",
+        file="zone/journal.py",
         old="            if journal.owner != self._means.deployment:\n",
         new="            if not journal:\n",
         caught_by=(_WRITER + "test_i3_journal_of_another_owner_blocks_the_zone_and_is_reported",),

@@ -7,13 +7,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
+from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.objects import Resource
+from kubesync.kubernetes.ports import WatchSink
 from simulation.cluster import ScriptedCluster, ScriptedConnector, ScriptedReflector
 from simulation.world import World
 from simulation.zones import MemoryRoute53
-from kubesync.aws.clusters import ClusterConfig, ZoneReference
-from kubesync.domain.objects import Resource
-from kubesync.domain.records import RecordKey, RecordSet
-from kubesync.kubernetes.ports import WatchSink
 from support.builders import a_service
 
 PUBLIC: Final = ZoneReference(id="ZPUBLIC", name="example.com")

@@ -7,17 +7,15 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from simulation.gate import Gate, kill_at
 from chaos.requests_story import ask
-from simulation.world import Running, World
-from kubesync.aws.listeners import ListenerTable
-from kubesync.aws.named_upstreams import NamedUpstreamTable
-from kubesync.aws.state import StateTable
+from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
+from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import ErrorCode, UsageError
 from kubesync.domain.named_upstreams import Member, NamedUpstream
 from kubesync.domain.objects import Resource, Service
 from kubesync.domain.plan import Policy
-from kubesync.session.report import SessionReport
+from kubesync.domain.report import SessionReport
 from sequences.outside import WINDOW_CLOSES_SECONDS, Delivery, UnrulyConnector, an_outside, register
 from sequences.steps import (
     Compact,
@@ -38,6 +36,8 @@ from sequences.steps import (
     Unregister,
     Wait,
 )
+from simulation.gate import Gate, kill_at
+from simulation.world import Running, World
 from support import named
 from support.named import member
 

@@ -16,15 +16,15 @@ from typing import Any
 
 from chaos.oracle import Wanted, desired_by_key, judge_quiet, mixed_names
 from chaos.requests_story import ask
-from simulation.world import SETTINGS, World
-from kubesync.aws.resync_requests import RequestTable
-from kubesync.aws.state import StateTable
-from kubesync.aws.upstreams import UpstreamTable
-from kubesync.domain.records import RecordKey, RecordSet
+from kubesync.aws.tables.control.resync_requests import RequestTable
+from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.state import Name
 from sequences.outside import FOREIGN
 from sequences.player import Player, afresh, played
 from sequences.steps import Round, Script
+from simulation.world import SETTINGS, World
 
 type Place = tuple[str, str]
 

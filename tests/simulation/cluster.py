@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
-from simulation.gate import Gate
-from simulation.process import Waiters
-from simulation.scope_view import EVERYTHING, shown, visible
-from kubesync.aws.clusters import ClusterConfig
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.domain.objects import EndpointsObject, Observation, RawEvent, Resource, Service, Snapshot
 from kubesync.domain.scope import Scope
 from kubesync.kubernetes.ports import WatchSink
 from kubesync.kubernetes.service_events import EventPoster
+from simulation.gate import Gate
+from simulation.process import Waiters
+from simulation.scope_view import EVERYTHING, shown, visible
 
 # Longer than a window.
 _DRIP_SECONDS: Final = 1.2

@@ -140,9 +140,7 @@ class SimCondition:
         current = machine.current
         if self._holder is not current:
             machine.point("condition")
-            while self._holder is not None:
-                self._entering.wait(f"a condition's lock of {self._holder.name}", None)
-            self._holder = current
+            self._take()
         self._depth += 1
         return True
 
@@ -162,10 +160,14 @@ class SimCondition:
         depth, self._depth, self._holder = self._depth, 0, None
         self._entering.wake_all()
         woken = self._waiting.wait("a condition", timeout)
+        self._take()
+        self._depth = depth
+        return woken
+
+    def _take(self) -> None:
         while self._holder is not None:
             self._entering.wait(f"a condition's lock of {self._holder.name}", None)
-        self._depth, self._holder = depth, machine.current
-        return woken
+        self._holder = self._machine.current
 
     def wait_for[T](self, predicate: Callable[[], T], timeout: float | None = None) -> T:
         until = None if timeout is None else self._machine.now + timeout

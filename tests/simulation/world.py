@@ -9,22 +9,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, cast, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from kubesync.actors.scheduler import Scheduler
-from kubesync.aws.clusters import ClusterConfig, ClusterTable
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.schema_guard import SchemaGuard
-from kubesync.aws.state import StateTable
-from kubesync.aws.store import CONTROL, KEY_ATTRIBUTES, STATE, Item, Key, Store
-from kubesync.aws.store_calls import StoreCalls
-from kubesync.aws.upstreams import UpstreamTable
-from kubesync.aws.zones import ZoneClient
+from kubesync.aws.dynamodb.store import CONTROL, KEY_ATTRIBUTES, STATE, Item, Key, Store
+from kubesync.aws.dynamodb.store_calls import StoreCalls
+from kubesync.aws.route53.zones import ZoneClient
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.schema_guard import SchemaGuard
+from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.bootstrap import Application
+from kubesync.cluster.ports import Connector
 from kubesync.domain.errors import ErrorCode, KubesyncError
-from kubesync.session.parts import MasterParts
-from kubesync.session.recovery import RecoveryRequest
-from kubesync.session.report import SessionReport
+from kubesync.domain.report import SessionReport
+from kubesync.operations.recovery import RecoveryRequest
 from kubesync.settings import Settings
 from simulation.cluster import ScriptedCluster, ScriptedConnector
 from simulation.gate import Gate
@@ -133,7 +132,6 @@ class SimulatedApplication(Application):
             scheduler=process,
             session=cast("boto3.Session", None),
             access_for=_nowhere,
-            around=self._in_the_world,
         )
         self._world = world
         self._process = process
@@ -149,11 +147,11 @@ class SimulatedApplication(Application):
     def zones(self) -> ZoneClient:
         return GatedZones(self._world.route53, self._process.gate)
 
-    def _in_the_world(self, parts: MasterParts) -> MasterParts:
+    def connector(self) -> Connector:
         connector = self._world.connector_type(self._world.clusters, self._process.gate)
         connector.drip = self._world.drip
         self._world.connectors[self._process.name] = connector
-        return replace(parts, connector=connector)
+        return connector
 
 
 def _nowhere(*_: object) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kubesync.aws.store import CONTROL, STATE, UPSTREAMS, Action, Check, Delete
+from kubesync.aws.dynamodb.store import CONTROL, STATE, UPSTREAMS, Action, Check, Delete
 
 # In the order of a session.
 KINDS: Final = (

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from kubesync.aws.route53.names import canonical_values, from_route53, to_route53
+from kubesync.aws.route53.zones import BatchChange
+from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet, Zone
+from kubesync.domain.errors import BatchRefusedError, ZoneOutcomeUnknownError, ZoneUnavailableError
+from kubesync_local.standins.route53.zone.model import Alias, Change, Element, Limits, SetKey, StoredSet
+from kubesync_local.standins.route53.zone.zone import Account, HostedZone, RefusedError, Vpc
 from simulation.gate import Gate
 from simulation.process import Waiters
 from simulation.writes import SENT, SWAPPED
-from kubesync.aws.route53_names import canonical_values, from_route53, to_route53
-from kubesync.aws.zones import BatchChange
-from kubesync.domain.errors import BatchRefusedError, ZoneOutcomeUnknownError, ZoneUnavailableError
-from kubesync.domain.records import AliasTarget, RecordKey, RecordSet, Zone
-from kubesync_local.route53.model import Alias, Change, Element, Limits, SetKey, StoredSet
-from kubesync_local.route53.zone import Account, HostedZone, RefusedError, Vpc
 from support.memory_store import LandLater
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import boto3
 
-from kubesync.aws.store import Store
+from kubesync.aws.dynamodb.store import Store
 from support.permissions import Permission, PermissionStore
 
 _TRANSACTION: Final = {

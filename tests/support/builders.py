@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kubesync.domain.desired import DnsRules
+from kubesync.domain.dns.desired import DnsRules
+from kubesync.domain.dns.records import RecordKey, RecordSet, Zone
 from kubesync.domain.objects import (
     Endpoint,
     EndpointGroup,
@@ -15,7 +16,6 @@ from kubesync.domain.objects import (
     ServiceKey,
     ServicePort,
 )
-from kubesync.domain.records import RecordKey, RecordSet, Zone
 
 KEY = ServiceKey("prod", "shop", "web")
 ZONE = Zone("Z1", "example.com")

@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from kubesync.actors.parallel import one_by_one
-from kubesync.aws.audit import NAMED, AuditTable, Span
-from kubesync.aws.named_upstreams import NamedUpstreamTable
-from kubesync.aws.resync_requests import ResyncRequest
-from kubesync.aws.store import Store
-from kubesync.aws.upstreams import UpstreamTable
+from kubesync.aws.dynamodb.store import Store
+from kubesync.aws.fencing.writer import Transactor
+from kubesync.aws.tables.audit import NAMED, AuditTable, Span
+from kubesync.aws.tables.control.named_referrals import NamedReferrals
+from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
+from kubesync.aws.tables.control.resync_requests import ResyncRequest
+from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.cluster.keys.key_states import Ledger
+from kubesync.domain.dns.records import Node
 from kubesync.domain.errors import NotMasterError
-from kubesync.domain.records import Node
 from kubesync.domain.state import UpstreamState
-from kubesync.session.composer import Composer, ComposerMeans
-from kubesync.session.ledger import Ledger
-from kubesync.session.named_referrals import NamedReferrals
-from kubesync.session.transactor import Transactor
+from kubesync.upstreams.composer import Composer, ComposerMeans
 from support.fencing import raise_shard_fence
 from support.manual_clock import ManualClock
 from support.memory_store import Call, MemoryStore, NoFaults

@@ -9,18 +9,18 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from kubesync.aws.inflight import InflightTable
-from kubesync.aws.zone_problems import ZoneProblemTable
-from kubesync.aws.zones import BatchChange
+from kubesync.aws.route53.zones import BatchChange
+from kubesync.aws.tables.control.inflight import InflightTable
+from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync.cluster.keys.reconciler import Recorded
 from kubesync.domain.batches import BatchLimits
+from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import KubesyncError
 from kubesync.domain.objects import Service, ServiceKey
-from kubesync.domain.records import RecordKey, RecordSet
-from kubesync.session.reclaim import Reclaimer
-from kubesync.session.recorder import Recorded
-from kubesync.session.zone_ground import ZoneMeans
-from kubesync.session.zone_writer import ZoneWriter
-from kubesync_local.route53.model import Limits
+from kubesync.zone.conflict_checks import Reclaimer
+from kubesync.zone.journal import ZoneMeans
+from kubesync.zone.writer import ZoneWriter
+from kubesync_local.standins.route53.zone.model import Limits
 from support.memory_store import Call, NoFaults
 from support.recording import World, a_config, saw
 from support.zone_bench import ZONE, StrictZone

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubesync.aws.fences import fence_key, shard_fence_key
-from kubesync.aws.store import CONTROL, Absent, Check, Key, Put, Store
+from kubesync.aws.dynamodb.store import CONTROL, Absent, Check, Key, Put, Store
+from kubesync.aws.tables.control.fences import fence_key, shard_fence_key
 
 NO_LEASE: Final = Check(Key(CONTROL, "test", "no lease"), (Absent(),))
 """Holds always: for ``raise_fences`` where a lease is not what a test is about."""

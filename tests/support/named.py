@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.named_upstreams import NamedUpstreamTable, Registration
-from kubesync.aws.store import Store
-from kubesync.aws.upstreams import StoredUpstream, UpstreamTable
+from kubesync.aws.dynamodb.store import Store
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registration
+from kubesync.aws.tables.upstreams import StoredUpstream, UpstreamTable
 from kubesync.domain.named_upstreams import Member, NamedOf, NamedUpstream, named_key, parse_service, parse_static
 
 

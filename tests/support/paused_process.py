@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Unpack, cast
 
 from kubesync.actors.threads import ThreadScheduler
-from kubesync.aws.store import CONTROL, STATE, UPSTREAMS, Action, Item, Key, Put, Store, Update, Write
-from kubesync.aws.store_calls import StoreCalls
-from kubesync.aws.zones import BatchChange, ZoneClient
+from kubesync.aws.dynamodb.store import (
+    CONTROL,
+    STATE,
+    UPSTREAMS,
+    Action,
+    Item,
+    Key,
+    Put,
+    QueryOptions,
+    Store,
+    Update,
+    Write,
+)
+from kubesync.aws.dynamodb.store_calls import StoreCalls
+from kubesync.aws.route53.zones import BatchChange, ZoneClient
+from kubesync.domain.dns.records import RecordKey, RecordSet, Zone
 from kubesync.domain.named_upstreams import is_named
-from kubesync.domain.records import RecordKey, RecordSet, Zone
 from support.stack import RunningSession, Stack, StackApplication
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from kubesync.settings import Settings
 
-PATIENCE_SECONDS = 30.0
+
+READS = ("read", "read zone")
 
 
 def kind_of(actions: Sequence[Action]) -> str:
@@ -41,15 +55,28 @@ class Gate:
         kind: the call: as of ``kind_of``, or ``batch`` for a change of a zone.
         after: pause when the call has had its effect, its answer not yet read.
         armed: whether the first such call is the one; else ``arm`` says from when.
+        skip: so many such calls pass first.
+        kind_of: names the kind of a write.
     """
 
-    def __init__(self, kind: str, *, after: bool, armed: bool = True) -> None:
+    def __init__(
+        self,
+        kind: str,
+        *,
+        after: bool,
+        armed: bool = True,
+        skip: int = 0,
+        kind_of: Callable[[Sequence[Action]], str] = kind_of,
+    ) -> None:
+        self.kind_of = kind_of
         self._kind = kind
         self._after = after
         self._armed = armed
+        self._skip = skip
         self._lock = threading.Lock()
         self._open = threading.Event()
         self._open.set()
+        self._effects: list[str] = []
         self.reached = threading.Event()
         self.paused_at = 0.0
         self.paused_seconds = 0.0
@@ -59,14 +86,26 @@ class Gate:
 
     def around[T](self, kind: str, call: Callable[[], T]) -> T:
         self._pass(kind, after=False)
+        late = self.reached.is_set()
         try:
-            return call()
+            answer = call()
+            if late:
+                self._effects.append(kind)
+            return answer
         finally:
             self._pass(kind, after=True)
 
+    @property
+    def effects(self) -> list[str]:
+        """Writes and batches that were made, and not refused, by calls that began after the pause."""
+        return [kind for kind in list(self._effects) if kind not in READS]
+
     def _pass(self, kind: str, *, after: bool) -> None:
         with self._lock:
-            if self._armed and not self.reached.is_set() and (kind, after) == (self._kind, self._after):
+            chosen = self._armed and not self.reached.is_set() and (kind, after) == (self._kind, self._after)
+            if chosen and self._skip:
+                self._skip -= 1
+            elif chosen:
                 self.paused_at = ThreadScheduler().monotonic()
                 self._open.clear()
                 self.reached.set()
@@ -109,30 +148,18 @@ class GatedStore:
     def batch_get(self, keys: Sequence[Key]) -> dict[Key, Item]:
         return self._gate.around("read", lambda: self._store.batch_get(keys))
 
-    def query(
-        self,
-        table: str,
-        partition: str,
-        *,
-        prefix: str = "",
-        start: str = "",
-        end: str = "",
-        limit: int | None = None,
-        newest_first: bool = False,
-    ) -> Iterator[Item]:
-        found = self._store.query(
-            table, partition, prefix=prefix, start=start, end=end, limit=limit, newest_first=newest_first
-        )
+    def query(self, table: str, partition: str, **wanted: Unpack[QueryOptions]) -> Iterator[Item]:
+        found = self._store.query(table, partition, **wanted)
         return iter(self._gate.around("read", lambda: list(found)))
 
     def scan(self, table: str) -> Iterator[Item]:
         return iter(self._gate.around("read", lambda: list(self._store.scan(table))))
 
     def write(self, action: Write) -> Item:
-        return self._gate.around(kind_of([action]), lambda: self._store.write(action))
+        return self._gate.around(self._gate.kind_of([action]), lambda: self._store.write(action))
 
     def transact(self, actions: Sequence[Action], token: str) -> None:
-        self._gate.around(kind_of(actions), lambda: self._store.transact(actions, token))
+        self._gate.around(self._gate.kind_of(actions), lambda: self._store.transact(actions, token))
 
 
 class GatedZones:
@@ -172,6 +199,14 @@ class GatedApplication(StackApplication):
 
     def zones(self) -> ZoneClient:
         return cast(ZoneClient, GatedZones(super().zones(), self._gate))
+
+
+def take_for_dead(stack: Stack) -> None:
+    """Put the clock forward: to whoever starts now, the lease of a paused process has expired.
+
+    The paused process knows of it too, unless its clock stood still.
+    """
+    stack.clock.advance(stack.settings().lease_seconds + 1)
 
 
 def start_gated(stack: Stack, gate: Gate, *, knows_of_the_pause: bool, **settings: float) -> RunningSession:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, Final
 
-from kubesync.aws.store import (
+from kubesync.aws.dynamodb.store import (
     AUDIT,
     CONTROL,
     STATE,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
-from kubesync.aws.audit import AuditTable
-from kubesync.aws.listeners import ListenerErrors, ListenerTable
-from kubesync.aws.state_codec import unpack
-from kubesync.aws.store import KEY_ATTRIBUTES, Store
+from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Store
+from kubesync.aws.tables.audit import AuditTable
+from kubesync.aws.tables.control.listeners import ListenerErrors, ListenerTable
+from kubesync.aws.tables.state_codec import unpack
 from kubesync.clock import SystemClock
 from kubesync.domain.objects import Resource
 

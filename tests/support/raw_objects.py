@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from kubesync_local.apiserver import ApiServer
-from kubesync_local.apiserver.resources import ENDPOINTS, ENDPOINTSLICES, SERVICES, ResourceType
-from kubesync_local.apiserver.store import StoredObject, object_key
+from kubesync_local.standins.apiserver import ApiServer
+from kubesync_local.standins.apiserver.objects.resources import ENDPOINTS, ENDPOINTSLICES, SERVICES, ResourceType
+from kubesync_local.standins.apiserver.objects.store import StoredObject, object_key
 
 RESOURCES: dict[str, ResourceType] = {each.plural: each for each in (SERVICES, ENDPOINTS, ENDPOINTSLICES)}
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kubesync.aws.audit import AuditTable
-from kubesync.aws.claims import ClaimTable
-from kubesync.aws.clusters import ClusterConfig, ZoneReference
-from kubesync.aws.listeners import ListenerTable
-from kubesync.aws.state import StateTable
-from kubesync.aws.state_codec import unpack
-from kubesync.aws.store import AUDIT, CONTROL, STATE, UPSTREAMS, Item, Key
-from kubesync.aws.upstreams import UpstreamTable
+from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, UPSTREAMS, Item, Key
+from kubesync.aws.fencing.writer import Transactor
+from kubesync.aws.tables.audit import AuditTable
+from kubesync.aws.tables.claims import ClaimTable
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
+from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.state_codec import unpack
+from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.cluster.keys.key_states import Ledger
+from kubesync.cluster.keys.key_writes import Closing
+from kubesync.cluster.keys.outcomes import Closer, Outcome
+from kubesync.cluster.keys.planner import Tables
+from kubesync.cluster.keys.reconciler import Means, Mode, Recorded, Recorder
 from kubesync.domain.batches import units_of
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import (
@@ -27,12 +33,6 @@ from kubesync.domain.objects import (
 from kubesync.domain.plan import changes_of
 from kubesync.domain.state import KeyState
 from kubesync.domain.window import Window, WindowContent
-from kubesync.session.closer import Closer, Outcome
-from kubesync.session.key_writes import Closing
-from kubesync.session.ledger import Ledger
-from kubesync.session.planner import Tables
-from kubesync.session.recorder import Means, Mode, Recorded, Recorder
-from kubesync.session.transactor import Transactor
 from support.fencing import raise_fence, raise_shard_fence
 from support.manual_clock import ManualClock
 from support.memory_store import Call, MemoryStore, NoFaults
@@ -214,7 +214,7 @@ class Desk:
     def configure(self, config: ClusterConfig) -> None:
         """Take a (changed) configuration, as the master does."""
         ledger = self.ledgers.setdefault(config.name, Ledger(config, self.tables.state, self.world.clock))
-        ledger.identity = self.listeners.identity(config.name)
+        ledger.identity = self.listeners.remembered([config.name])[config.name].identity
         ledger.configure(config, self.listeners.checkpoints(config.name))
         for view in ledger.listeners.values():
             view.whole = view.checkpoint is not None and view.checkpoint.basis == ledger.basis

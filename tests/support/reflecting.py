@@ -13,7 +13,7 @@ from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import RawEvent, Resource, Snapshot
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.reflector import KubernetesReflector
-from kubesync.kubernetes.transport import ApiClient, ClusterAccess
+from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
 from support.manual_clock import ManualClock
 from support.scripted_server import GENEROUS_SECONDS, Answer, ScriptedServer, answer
 

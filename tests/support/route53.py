@@ -10,10 +10,10 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from kubesync.aws.route53 import build_route53_client
-from kubesync.aws.zones import BatchChange
-from kubesync.domain.records import RecordKey, RecordSet
-from kubesync_local.route53 import StrictRoute53
+from kubesync.aws.route53.client import build_route53_client
+from kubesync.aws.route53.zones import BatchChange
+from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync_local.standins.route53 import StrictRoute53
 
 if TYPE_CHECKING:
     from mypy_boto3_route53.client import Route53Client

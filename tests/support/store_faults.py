@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kubesync.aws.store import Key
+from kubesync.aws.dynamodb.store import Key
 from support.memory_store import Call
 
 type Wanted = Callable[[Call], bool]

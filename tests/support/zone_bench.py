@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from kubesync.aws.audit import AuditTable
-from kubesync.aws.claims import ClaimTable
-from kubesync.aws.clusters import ClusterConfig, ZoneReference
-from kubesync.aws.inflight import InflightTable
-from kubesync.aws.route53_names import canonical_values, from_route53, to_route53
-from kubesync.aws.state import StateTable
-from kubesync.aws.store import Action, Put
-from kubesync.aws.upstreams import UpstreamTable
-from kubesync.aws.zone_problems import ZoneProblemTable
-from kubesync.aws.zones import BatchChange
+from kubesync.aws.dynamodb.store import Action, Put
+from kubesync.aws.fencing.writer import Transactor
+from kubesync.aws.route53.names import canonical_values, from_route53, to_route53
+from kubesync.aws.route53.zones import BatchChange
+from kubesync.aws.tables.audit import AuditTable
+from kubesync.aws.tables.claims import ClaimTable
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
+from kubesync.aws.tables.control.inflight import InflightTable
+from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.cluster.keys.key_states import Ledger
+from kubesync.cluster.keys.outcomes import Closer
+from kubesync.cluster.keys.planner import Tables
 from kubesync.domain.batches import BatchLimits
+from kubesync.domain.dns.records import RecordKey, RecordSet, Zone
 from kubesync.domain.errors import BatchRefusedError, KubesyncError, NotMasterError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import Policy
-from kubesync.domain.records import RecordKey, RecordSet, Zone
 from kubesync.domain.state import KeyState, Name, OpenMark
-from kubesync.session.closer import Closer
-from kubesync.session.ledger import Ledger
-from kubesync.session.planner import Tables
-from kubesync.session.transactor import Transactor
-from kubesync.session.zone_ground import ZoneMeans
-from kubesync.session.zone_writer import ZoneWriter
-from kubesync_local.route53.model import Change, Limits, SetKey, StoredSet
-from kubesync_local.route53.names import listing_form
-from kubesync_local.route53.zone import Account, RefusedError
+from kubesync.zone.journal import ZoneMeans
+from kubesync.zone.writer import ZoneWriter
+from kubesync_local.standins.route53.zone.model import Change, Limits, SetKey, StoredSet
+from kubesync_local.standins.route53.zone.names import listing_form
+from kubesync_local.standins.route53.zone.zone import Account, RefusedError
 from support.fencing import raise_fence, raise_shard_fence
 from support.manual_clock import ManualClock
 from support.memory_store import MemoryStore
@@ -214,7 +214,7 @@ class ZoneBench:
 
     def remember_inflight(self, batch: str = "", epoch: int = EPOCH - 1) -> None:
         """This deployment has written to the zone before."""
-        from kubesync.aws.inflight import Inflight
+        from kubesync.aws.tables.control.inflight import Inflight
 
         token = self.transactor.token()
         _, actions = self.inflight.put(ZONE.id, self.inflight.read(ZONE.id), Inflight(batch, epoch, ()), token)

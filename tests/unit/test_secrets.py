@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from kubesync.aws.secrets import SecretKind, SecretReference, SecretToken, parse_secret_reference
+from kubesync.aws.secrets.references import SecretKind, SecretReference, SecretToken, parse_secret_reference
 from kubesync.domain.errors import DeniedError, UsageError
 from support.manual_clock import ManualClock
 

@@ -13,25 +13,26 @@ import boto3
 
 from kubesync.actors.scheduler import Scheduler
 from kubesync.actors.threads import ThreadScheduler
-from kubesync.aws.clusters import ClusterConfig, ClusterTable
-from kubesync.aws.dynamodb import DynamoStore, RetryPolicy, build_dynamodb_client
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.rate import TokenBucket
-from kubesync.aws.resync_requests import RequestTable, ResyncRequest
-from kubesync.aws.schema_guard import SchemaGuard
-from kubesync.aws.secret_certificates import CertificateReferences, SecretCertificates
-from kubesync.aws.secrets import SecretReference, SecretToken, build_secret_clients, parse_secret_reference
-from kubesync.aws.state_codec import SCHEMA
-from kubesync.aws.store import Store
-from kubesync.aws.store_calls import StoreCalls
-from kubesync.aws.tables import table_names
-from kubesync.aws.zone_access import ZoneAccessTable
-from kubesync.aws.zone_accounts import Buckets, RoutedZoneClient, ZoneAccounts
-from kubesync.aws.zones import ZoneClient
+from kubesync.aws.dynamodb.client import DynamoStore, RetryPolicy, build_dynamodb_client
+from kubesync.aws.dynamodb.store import Store
+from kubesync.aws.dynamodb.store_calls import StoreCalls
+from kubesync.aws.dynamodb.table_definitions import table_names
+from kubesync.aws.route53.accounts import Buckets, RoutedZoneClient, ZoneAccounts
+from kubesync.aws.route53.rate import TokenBucket
+from kubesync.aws.route53.zones import ZoneClient
+from kubesync.aws.secrets.certificates import CertificateReferences, SecretCertificates
+from kubesync.aws.secrets.references import SecretReference, SecretToken, build_secret_clients, parse_secret_reference
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
+from kubesync.aws.tables.control.zone_access import ZoneAccessTable
+from kubesync.aws.tables.schema_guard import SchemaGuard
+from kubesync.aws.tables.state_codec import SCHEMA
 from kubesync.clock import Clock
+from kubesync.cluster.ports import Connector, Progress
 from kubesync.domain.errors import DeniedError, UsageError
 from kubesync.domain.objects import Observation, RawEvent, Resource
-from kubesync.kubernetes import wire
+from kubesync.domain.report import SessionReport
 from kubesync.kubernetes.credentials import EksToken
 from kubesync.kubernetes.eks_role import AssumedRole
 from kubesync.kubernetes.lister import KubernetesLister
@@ -39,17 +40,15 @@ from kubesync.kubernetes.ports import Lister, Reflector, ReflectorPolicy
 from kubesync.kubernetes.probe import cluster_identity
 from kubesync.kubernetes.reflector import KubernetesReflector
 from kubesync.kubernetes.service_events import EventPoster, KubernetesEventPoster
-from kubesync.kubernetes.transport import ApiClient, ClusterAccess, TokenSource
+from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess, TokenSource
+from kubesync.kubernetes.wire import decode
+from kubesync.operations.ports import MasterParts
+from kubesync.operations.resync_invocation import InvocationParts, ResyncEvent, ResyncInvocation
 from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
-from kubesync.session.parts import MasterParts
-from kubesync.session.ports import Progress
-from kubesync.session.report import SessionReport
-from kubesync.session.resync_invocation import InvocationParts, ResyncEvent, ResyncInvocation
 from kubesync.session.session import Session, new_session_id
 from kubesync.settings import Settings
 
 _EKS_ARN = re.compile(r"arn:[^:]+:eks:(?P<region>[^:]+):\d+:cluster/(?P<name>.+)")
-_PROBE_SECONDS = 5.0
 
 type AccessFor = Callable[[ClusterConfig, ReflectorPolicy], ClusterAccess]
 """How a cluster is reached; on a person's machine a kubeconfig may decide."""
@@ -88,7 +87,7 @@ class KubernetesConnector:
         return KubernetesReflector(api, resource, scope=config.scope, scheduler=self._scheduler)
 
     def lister(self, config: ClusterConfig, resource: Resource) -> Lister:
-        return KubernetesLister(self._client(config), resource, config.scope)
+        return KubernetesLister(self._client(config), resource, config.scope, self._scheduler)
 
     def identity(self, config: ClusterConfig) -> str | None:
         api = self._client(config)
@@ -101,7 +100,7 @@ class KubernetesConnector:
         return KubernetesEventPoster(self._client(config))
 
     def observe(self, event: RawEvent) -> Observation:
-        return wire.observe(event)
+        return decode.observe(event)
 
     def _client(self, config: ClusterConfig) -> ApiClient:
         return ApiClient(self._access_for(config, self._policy), self._scheduler)
@@ -171,13 +170,13 @@ class ConfiguredAccess:
 
 @dataclass(slots=True)
 class Application:
-    """Everything that commands and functions need, built once per process.
+    """Everything that a command or an invocation needs.
 
     Args:
         local: runs on a person's machine.
         access_for: how clusters are reached; None: by what their configuration says.
         schema: the highest schema version of items that this release understands.
-        around: puts something between a session and its outside world: what watches how long it takes.
+        session: makes every client. One for the life of a process: each new one reads the models of its services again.
     """
 
     settings: Settings
@@ -186,7 +185,6 @@ class Application:
     scheduler: Scheduler = field(default_factory=ThreadScheduler)
     session: boto3.Session = field(default_factory=aws_session)
     schema: int = SCHEMA
-    around: Callable[[MasterParts], MasterParts] = lambda parts: parts
 
     @property
     def clock(self) -> Clock:
@@ -228,8 +226,15 @@ class Application:
     def access(self) -> AccessFor:
         return self.access_for or ConfiguredAccess(self.session, self.scheduler, local=self.local)
 
+    def connector(self) -> Connector:
+        """How sessions reach their clusters."""
+        return KubernetesConnector(self.settings, self.scheduler, self.access())
+
     def new_session(self, progress: Progress = quiet) -> Session:
-        """A session with clients of its own; nothing is connected before it runs."""
+        """A session with clients of its own; nothing is connected before it runs.
+
+        No client outlives its session: between two invocations Lambda freezes the process, and its connections die unnoticed.
+        """
         settings = self.settings
         session_id = new_session_id(self.scheduler)
         counted = StoreCalls()
@@ -244,9 +249,8 @@ class Application:
             ),
             self.scheduler,
         )
-        connector = KubernetesConnector(settings, self.scheduler, self.access())
-        parts = MasterParts(self.store(counted), self.zones(), connector, settings, self.scheduler, counted)
-        return Session(self.around(parts), keeper, session_id, progress)
+        parts = MasterParts(self.store(counted), self.zones(), self.connector(), settings, self.scheduler, counted)
+        return Session(parts, keeper, session_id, progress)
 
     def resync_invocation(
         self,

@@ -10,7 +10,7 @@ from typing import Final
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from kubesync.kubernetes.urls import Server
+from kubesync.kubernetes.transport.urls import Server
 
 _LOOK_SECONDS: Final = 3.0
 _SHOWN_NAMES: Final = 6

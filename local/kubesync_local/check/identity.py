@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from kubesync.aws.clusters import ClusterConfig
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.clock import Clock
 from kubesync.domain.errors import DeniedError, HandshakeError, ListenerError, StatusError
 from kubesync.domain.objects import Resource
-from kubesync.kubernetes import urls
-from kubesync.kubernetes.transport import ApiClient, ClusterAccess
+from kubesync.kubernetes.transport import urls
+from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
 from kubesync_local.check import advice
 from kubesync_local.check.certificates import client_in_words, until
 from kubesync_local.check.step import Step, failed, passed

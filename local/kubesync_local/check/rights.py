@@ -8,14 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Final
 
-from kubesync.aws.clusters import ClusterConfig
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.clock import Clock
 from kubesync.domain.errors import BodyError, DeniedError, ErrorCode, ListenerError, StatusError
 from kubesync.domain.objects import Resource
-from kubesync.kubernetes import urls
-from kubesync.kubernetes.failures import TooOldError
-from kubesync.kubernetes.transport import ApiClient
-from kubesync.kubernetes.wire import read_list_page
+from kubesync.kubernetes.transport import urls
+from kubesync.kubernetes.transport.client import ApiClient
+from kubesync.kubernetes.transport.failures import TooOldError
+from kubesync.kubernetes.wire.decode import read_list_page
 from kubesync_local.check import advice
 from kubesync_local.check.step import Result, Step, failed, passed, skipped
 

@@ -16,13 +16,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
 
-from kubesync.aws.clusters import ClusterConfig
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.clock import Clock
 from kubesync.domain.errors import ConnectError, DomainNameError, HandshakeError, ListenerError
-from kubesync.kubernetes.connections import Phase, build_tls_context
-from kubesync.kubernetes.failures import FOREIGN_ERRORS, classify
-from kubesync.kubernetes.transport import ApiClient, ClusterAccess
-from kubesync.kubernetes.urls import Server, parse_server
+from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
+from kubesync.kubernetes.transport.connections import Phase, build_tls_context
+from kubesync.kubernetes.transport.failures import FOREIGN_ERRORS, classify
+from kubesync.kubernetes.transport.urls import Server, parse_server
 from kubesync_local.check import advice
 from kubesync_local.check.certificates import in_words, shown_by
 from kubesync_local.check.identity import authentication_step, credentials_step

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-from kubesync.aws.clusters import ClusterConfig
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.clock import Clock
 from kubesync.domain.errors import DeniedError, ListenerError, StatusError
 from kubesync.domain.objects import Resource
-from kubesync.kubernetes import urls
-from kubesync.kubernetes.failures import TooOldError
 from kubesync.kubernetes.probe import choose_endpoints_source
-from kubesync.kubernetes.transport import ApiClient
+from kubesync.kubernetes.transport import urls
+from kubesync.kubernetes.transport.client import ApiClient
+from kubesync.kubernetes.transport.failures import TooOldError
 from kubesync_local.check import advice
 from kubesync_local.check.step import Step, failed, passed, skipped
 

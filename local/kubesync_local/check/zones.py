@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kubesync.aws.clusters import ClusterConfig, ZoneReference, name_form, why_outside
-from kubesync.aws.journal import Journal, journal_record_key, read_journal
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.store import Store
-from kubesync.aws.zone_access import ZoneAccess, ZoneAccessTable
-from kubesync.aws.zone_accounts import ZoneAccounts
-from kubesync.aws.zone_problems import ZoneProblemTable
+from kubesync.aws.dynamodb.store import Store
+from kubesync.aws.route53.accounts import ZoneAccounts
+from kubesync.aws.route53.journal import Journal, journal_record_key, read_journal
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference, name_form, why_outside
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
+from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync.domain.dns.names import zones_of
 from kubesync.domain.errors import ZoneError
-from kubesync.domain.names import zones_of
 from kubesync.settings import Settings
 from kubesync_local.check.step import Result, Step, passed
 

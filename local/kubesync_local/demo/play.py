@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubesync.domain.errors import ErrorCode, KubesyncError
-from kubesync.session.report import SessionReport
+from kubesync.domain.report import SessionReport
 from kubesync.session.session import Session
-from kubesync_local.apiserver.story import Step, story
 from kubesync_local.demo import expected
 from kubesync_local.demo.board import Board, SessionView
 from kubesync_local.demo.outside import Records, Upstreams, read_upstreams, read_zone
 from kubesync_local.demo.stack import DemoStack
-from kubesync_local.output import counted
-from kubesync_local.route53 import Call
+from kubesync_local.standins.apiserver.workloads.story import Step, story
+from kubesync_local.standins.route53 import Call
+from kubesync_local.terminal.output import counted
 
 _POLL_SECONDS: Final = 0.1
 _LONG_SECONDS: Final = 600.0
-_PATIENCE_SECONDS: Final = 30.0
+_PATIENCE_SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True)

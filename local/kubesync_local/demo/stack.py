@@ -12,17 +12,17 @@ from typing import Final
 
 import boto3
 
-from kubesync.aws.clusters import ClusterConfig, ZoneReference
-from kubesync.aws.dynamodb import build_dynamodb_client
-from kubesync.aws.tables import create_tables
+from kubesync.aws.dynamodb.client import build_dynamodb_client
+from kubesync.aws.dynamodb.table_definitions import create_tables
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.bootstrap import Application
 from kubesync.domain.errors import KubesyncError, UsageError
 from kubesync.settings import Settings
-from kubesync_local.apiserver import ApiServer
-from kubesync_local.apiserver.certificates import CertificateAuthority
-from kubesync_local.apiserver.server import ServerOptions
-from kubesync_local.embedded_dynamodb import EmbeddedDynamoDB
-from kubesync_local.route53 import StrictRoute53
+from kubesync_local.standins.apiserver import ApiServer
+from kubesync_local.standins.apiserver.options import ServerOptions
+from kubesync_local.standins.apiserver.transport.certificates import CertificateAuthority
+from kubesync_local.standins.dynamodb import EmbeddedDynamoDB
+from kubesync_local.standins.route53 import StrictRoute53
 
 CLUSTER: Final = "demo"
 ZONE: Final = "example.com"

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from kubesync_local.demo.board import Board
 from kubesync_local.demo.outside import Records, Upstreams
-from kubesync_local.output import print_table
+from kubesync_local.terminal.output import print_table
 
 if TYPE_CHECKING:
     from kubesync_local.demo.play import Outcome  # which brings moto along, and half a second

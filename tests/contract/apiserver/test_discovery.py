@@ -6,8 +6,8 @@ import requests
 
 from kubesync.domain.objects import Resource
 from kubesync.kubernetes.probe import choose_endpoints_source
-from kubesync.kubernetes.transport import ApiClient, ClusterAccess
-from kubesync_local.apiserver import ApiServer
+from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
+from kubesync_local.standins.apiserver import ApiServer
 
 
 def test_group_lists_its_resources() -> None:

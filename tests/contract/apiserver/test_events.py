@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import requests
 
+from kubesync.domain.dns.records import Problem
 from kubesync.domain.errors import DeniedError
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.records import Problem
 from kubesync.kubernetes.service_events import KubernetesEventPoster, ServiceNote
-from kubesync.kubernetes.transport import ApiClient, ClusterAccess
-from kubesync_local.apiserver import ApiServer
+from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
+from kubesync_local.standins.apiserver import ApiServer
 
 NOTE = ServiceNote(ServiceKey("prod", "default", "web"), "u-1", 7, Problem("NoZone", "a.b", "fits none"))
 

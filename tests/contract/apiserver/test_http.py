@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import requests
 
-from kubesync_local.apiserver import ApiServer, ServerOptions, User
-from kubesync_local.apiserver.certificates import CertificateAuthority
-from kubesync_local.apiserver.resources import SERVICES
+from kubesync_local.standins.apiserver import ApiServer, ServerOptions, User
+from kubesync_local.standins.apiserver.objects.resources import SERVICES
+from kubesync_local.standins.apiserver.transport.certificates import CertificateAuthority
 from support.manual_clock import ManualClock
 from support.raw_http import RawAnswer, Stream, ask
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kubesync_local.apiserver import ApiServer, ServerOptions, User, WatchPolicy
-from kubesync_local.apiserver.replay import Recording, Replay, load_list
-from kubesync_local.apiserver.resources import RESOURCES
+from kubesync_local.standins.apiserver import ApiServer, ServerOptions, User, WatchPolicy
+from kubesync_local.standins.apiserver.objects.resources import RESOURCES
+from kubesync_local.standins.apiserver.replay import Recording, Replay, load_list
 from support.manual_clock import ManualClock
 from support.raw_http import RawAnswer, Stream, ask
 

@@ -10,10 +10,16 @@ from typing import Any
 
 import pytest
 
-from kubesync_local.apiserver import ApiServer
-from kubesync_local.apiserver.__main__ import main
-from kubesync_local.apiserver.resources import ENDPOINTS, ENDPOINTSLICES, RESOURCES, SERVICES, ResourceType
-from kubesync_local.apiserver.story import story
+from kubesync_local.standins.apiserver import ApiServer
+from kubesync_local.standins.apiserver.__main__ import main
+from kubesync_local.standins.apiserver.objects.resources import (
+    ENDPOINTS,
+    ENDPOINTSLICES,
+    RESOURCES,
+    SERVICES,
+    ResourceType,
+)
+from kubesync_local.standins.apiserver.workloads.story import story
 from support.raw_http import Stream, ask
 
 

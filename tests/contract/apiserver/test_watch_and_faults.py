@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from kubesync_local.apiserver import ApiServer
-from kubesync_local.apiserver import faults as f
+from kubesync_local.standins.apiserver import ApiServer
+from kubesync_local.standins.apiserver.transport import faults as f
 from support.manual_clock import ManualClock
 from support.raw_http import Stream, ask
 

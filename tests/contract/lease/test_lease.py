@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from kubesync.aws.fences import fence_check, fence_key, raise_fences
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.store import CONTROL, Key, Put, Store
+from kubesync.aws.dynamodb.store import CONTROL, Key, Put, Store
+from kubesync.aws.tables.control.fences import fence_check, fence_key, raise_fences
+from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.domain.errors import NotMasterError, TransactionRefusedError
 from support.fencing import NO_LEASE
 

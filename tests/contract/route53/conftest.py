@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kubesync.aws.route53 import ReadPolicy, Route53ZoneClient
-from kubesync_local.route53 import StrictRoute53
+from kubesync.aws.route53.client import ReadPolicy, Route53ZoneClient
+from kubesync_local.standins.route53 import StrictRoute53
 from support.route53 import FakeClock, WireZone, a_client
 
 if TYPE_CHECKING:

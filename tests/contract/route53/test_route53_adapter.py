@@ -9,9 +9,10 @@ import boto3
 import pytest
 from botocore.session import Session as BotocoreSession
 
-from kubesync.aws.rate import TokenBucket
-from kubesync.aws.route53 import ReadPolicy, Route53ZoneClient, build_route53_client
-from kubesync.aws.zones import BatchChange
+from kubesync.aws.route53.client import ReadPolicy, Route53ZoneClient, build_route53_client
+from kubesync.aws.route53.rate import TokenBucket
+from kubesync.aws.route53.zones import BatchChange
+from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet
 from kubesync.domain.errors import (
     BatchRefusedError,
     ZoneError,
@@ -19,8 +20,7 @@ from kubesync.domain.errors import (
     ZoneThrottledError,
     ZoneUnavailableError,
 )
-from kubesync.domain.records import AliasTarget, RecordKey, RecordSet
-from kubesync_local.route53 import ANY_OPERATION, CHANGE, StrictRoute53
+from kubesync_local.standins.route53 import ANY_OPERATION, CHANGE, StrictRoute53
 from support.route53 import FakeClock, a_change, a_client, a_set
 
 if TYPE_CHECKING:

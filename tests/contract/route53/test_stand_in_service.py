@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 from botocore.exceptions import ClientError
 
-from kubesync.aws.rate import TokenBucket
-from kubesync.aws.route53 import Route53ZoneClient
+from kubesync.aws.route53.client import Route53ZoneClient
+from kubesync.aws.route53.rate import TokenBucket
 from kubesync.domain.errors import BatchRefusedError, ZoneError, ZoneOutcomeUnknownError, ZoneThrottledError
-from kubesync_local.route53 import SetKey, StrictRoute53
+from kubesync_local.standins.route53 import SetKey, StrictRoute53
 from support.route53 import FakeClock, a_change, a_client
 
 if TYPE_CHECKING:
@@ -336,7 +336,7 @@ def test_server_ends_with_idle_and_stalled_connections_open() -> None:
 
 
 def test_command_serves_until_it_is_interrupted() -> None:
-    command = [sys.executable, "-m", "kubesync_local.route53", "--zone", "example.com"]
+    command = [sys.executable, "-m", "kubesync_local.standins.route53", "--zone", "example.com"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         url = process.stdout.readline().strip()

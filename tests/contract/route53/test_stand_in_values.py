@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kubesync_local.route53 import Limits, StrictRoute53
+from kubesync_local.standins.route53 import Limits, StrictRoute53
 from support.route53 import WireZone, a_client, wire_change
 
 if TYPE_CHECKING:

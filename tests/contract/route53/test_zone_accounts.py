@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import boto3
 import pytest
 
-from kubesync.aws.rate import TokenBucket
-from kubesync.aws.store import CONTROL, Key, Put
-from kubesync.aws.zone_access import ZoneAccess, ZoneAccessTable, parse_zone_access
-from kubesync.aws.zone_accounts import Buckets, RoutedZoneClient, ZoneAccounts
+from kubesync.aws.dynamodb.store import CONTROL, Key, Put
+from kubesync.aws.route53.accounts import Buckets, RoutedZoneClient, ZoneAccounts
+from kubesync.aws.route53.rate import TokenBucket
+from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable, parse_zone_access
 from kubesync.domain.errors import UsageError, ZoneThrottledError, ZoneUnavailableError
-from kubesync_local.route53 import StrictRoute53
+from kubesync_local.standins.route53 import StrictRoute53
 from support.manual_clock import ManualClock
 from support.memory_store import MemoryStore
 from support.route53 import FakeClock, a_change

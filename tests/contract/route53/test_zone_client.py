@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import boto3
 import pytest
 
-from kubesync.aws.route53 import Route53ZoneClient, build_route53_client
-from kubesync.aws.zones import BatchChange, ZoneClient
+from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
+from kubesync.aws.route53.zones import BatchChange, ZoneClient
 from kubesync.clock import SystemClock
+from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import BatchRefusedError, ZoneUnavailableError
-from kubesync.domain.records import RecordKey, RecordSet
-from kubesync_local.route53 import StrictRoute53
+from kubesync_local.standins.route53 import StrictRoute53
 from support.route53 import a_change, a_client, a_set
 
 _ENDPOINT = os.environ.get("KUBESYNC_TEST_ROUTE53_ENDPOINT", "")

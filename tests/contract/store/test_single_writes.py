@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.aws.store import (
+from kubesync.aws.dynamodb.store import (
     CONTROL,
     UPSTREAMS,
     Absent,

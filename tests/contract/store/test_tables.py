@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import boto3
 import pytest
 
-from kubesync.aws.dynamodb import DynamoStore, build_dynamodb_client
-from kubesync.aws.secrets import SecretToken, parse_secret_reference
-from kubesync.aws.store import CONTROL, Action, Check, Exists, Key, Put, Update
-from kubesync.aws.tables import create_tables, table_names
+from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
+from kubesync.aws.dynamodb.store import CONTROL, Action, Check, Exists, Key, Put, Update
+from kubesync.aws.dynamodb.table_definitions import create_tables, table_names
+from kubesync.aws.secrets.references import SecretToken, parse_secret_reference
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import StoreUnavailableError, TransactionRefusedError
 from support.manual_clock import ManualClock

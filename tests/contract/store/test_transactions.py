@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from kubesync.aws.store import (
+from kubesync.aws.dynamodb.store import (
     CONTROL,
     STATE,
     UPSTREAMS,

@@ -6,7 +6,6 @@ import pytest
 
 from chaos.crash import undisturbed
 from chaos.every_section import BY_NUMBER
-from simulation.gate import Gate, kill_at
 from chaos.oracle import judge_quiet
 from chaos.play import Play
 from chaos.sections import Effort, Outcome, Section
@@ -15,8 +14,9 @@ from chaos.tally import Tally, table
 from chaos.unknown import EFFECTS
 from chaos.unknown import SECTION as UNKNOWN
 from chaos.verdict import judge
+from kubesync.domain.dns.records import RecordKey, RecordSet
+from simulation.gate import Gate, kill_at
 from simulation.writes import KINDS
-from kubesync.domain.records import RecordKey, RecordSet
 
 SEED = 20261120
 OF_ITS_OWN = {1, 2, 3, 4, 10, 13, 14}  # sections with their short run here; the others have tests where they belong

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from kubesync_local.apiserver import ApiServer, ServerOptions
-from kubesync_local.apiserver.certificates import CertificateAuthority
-from kubesync_local.apiserver.faults import Answer
+from kubesync_local.standins.apiserver import ApiServer, ServerOptions
+from kubesync_local.standins.apiserver.transport.certificates import CertificateAuthority
+from kubesync_local.standins.apiserver.transport.faults import Answer
 from support.certificates import make_authority, make_leaf
 from support.cli_stack import TOKEN, CliStack, a_cli_stack
 from support.cluster_check import add, check, ends_with, results

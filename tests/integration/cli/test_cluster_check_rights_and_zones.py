@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kubesync.aws.journal import journal_record_key
-from kubesync.domain.records import Zone
-from kubesync_local.apiserver import ApiServer
-from kubesync_local.apiserver.faults import Answer, Silent, garbage
+from kubesync.aws.route53.journal import journal_record_key
+from kubesync.domain.dns.records import Zone
+from kubesync_local.standins.apiserver import ApiServer
+from kubesync_local.standins.apiserver.transport.faults import Answer, Silent, garbage
 from support.cli_stack import TOKEN, CliStack, a_cli_stack
 from support.cluster_check import add, check, only_failure
 from support.route53 import wire_change

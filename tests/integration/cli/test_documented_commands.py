@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubesync_local.cli import main
+from kubesync_local.cli.main import main
 from support.template import ROOT
 
 PAGES = ("docs/runbook.md", "docs/deploy.md", "docs/clusters.md")

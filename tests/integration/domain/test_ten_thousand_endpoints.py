@@ -6,7 +6,7 @@ from time import process_time
 
 import pytest
 
-from kubesync.domain.desired import desired
+from kubesync.domain.dns.desired import desired
 from kubesync.domain.upstreams import digest, node_document, slice_nodes
 from support.builders import a_key, a_service, an_endpoint, an_endpoints, rules
 

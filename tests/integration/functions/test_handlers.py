@@ -6,20 +6,28 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from time import monotonic
 from typing import Any, Final
+from urllib.parse import urlsplit
 
+import boto3
 import pytest
 
 from kubesync.bootstrap import Application
 from kubesync.domain.errors import ErrorCode, StoreUnavailableError, UsageError
-from kubesync.session.report import SessionReport
+from kubesync.domain.report import SessionReport
 from kubesync.settings import Settings
 from support.cli_stack import CliStack, a_cli_stack, environment_of, logging_restored
+from support.ended_sessions import ended_when
 from support.lambda_functions import FakeContext, load_handler
+from support.silent_proxy import SilentProxy
+from support.waiting import PATIENCE_SECONDS
 
 EVENTS: Final = Path(__file__).resolve().parents[3] / "events"
+BEGAN: Final = monotonic()
 RESYNC_EVENTS: Final = ("dry-run", "forced-resync", "full-resync", "resync-cluster")
 
 
@@ -35,14 +43,14 @@ def stack() -> Iterator[CliStack]:
         made.api.cluster.expose("shop", "web", {"ports": [{"name": "http", "port": 80}], "selector": {"app": "web"}})
         # The token of a function comes from Secrets Manager: env: and file: are refused there.
         secrets = made.boto().client("secretsmanager", endpoint_url=made.dynamodb_url)
-        secrets.create_secret(Name="kubesync/prod", SecretString=made.environment["KUBESYNC_TEST_TOKEN"])
+        secrets.create_secret(Name=f"kubesync/{made.prefix}", SecretString=made.environment["KUBESYNC_TEST_TOKEN"])
         made.environment["AWS_ENDPOINT_URL_SECRETS_MANAGER"] = made.dynamodb_url
         added = made.call(
             "cluster", "add", "prod", "--server", made.api.url, "--domain", "prod.example.com",
-            "--zone", made.zone_id, "--token", "secretsmanager:kubesync/prod", "--endpoints-source", "endpointslices",
+            "--zone", made.zone_id, "--token", f"secretsmanager:kubesync/{made.prefix}", "--endpoints-source", "endpointslices",
         )  # fmt: skip
         assert added.status == 0, added.err
-        made.environment["KUBESYNC_MAX_RUNTIME_SECONDS"] = "1.5"
+        made.environment["KUBESYNC_MAX_RUNTIME_SECONDS"] = "3600"
         yield made
 
 
@@ -52,20 +60,27 @@ def _environment(stack: CliStack) -> Iterator[None]:
         yield
 
 
-def metrics_in(text: str) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
-    return [line for line in lines if "_aws" in line]
+def entries(text: str) -> list[dict[str, Any]]:
+    """Structured lines of a function's log; metrics are those with ``_aws``."""
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
-def test_scheduled_event_runs_a_session_and_publishes_metrics(
+def seconds_of(step: str, lines: list[dict[str, Any]]) -> list[float]:
+    """How long each step of this name took, as the log says."""
+    return [line["seconds"] for line in lines if line.get("message") == step]
+
+
+def test_scheduled_event_runs_a_session_and_publishes_metrics_and_durations(
     stack: CliStack, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    report = load_handler("watch")(event("schedule"), FakeContext())
+    with ended_when(stack.settled):
+        report = load_handler("watch")(event("schedule"), FakeContext())
 
     assert (report["ended"], report["code"], report["clean"]) == ("ERR_MAX_RUNTIME", 5, True)
     assert json.loads(json.dumps(report)) == report
     assert stack.zone_records()["web.shop.svc.prod.example.com A"] == ["10.68.0.16"]
-    found = metrics_in(capsys.readouterr().out)
+    logged = entries(capsys.readouterr().out)
+    found = [line for line in logged if "_aws" in line]
     ends = [each for each in found if "ListenersEnded" in each]
     assert [(each["code"], each["key"], each["cluster"], each["ListenersEnded"]) for each in ends] == [
         ("5", "ERR_MAX_RUNTIME", "prod", [2.0])
@@ -74,10 +89,19 @@ def test_scheduled_event_runs_a_session_and_publishes_metrics(
     assert (first["service"], first["Changes"], first["Relists"]) == ("kubesync-test", [0.0], [0.0])
     assert (last["Batches"], last["Changes"], last["Relists"]) == ([1.0], [4.0], [2.0])
     (lag,) = [each for each in found if "LagMedian" in each]
-    assert lag["LagMedian"][0] < 1.5
+    assert lag["LagMedian"][0] > 0.0
     held = [each["HeldDeletions"] for each in found if "HeldDeletions" in each]
     assert held in ([], [[0.0]])  # listeners that have ended know nothing any more
     assert [each["ended"] for each in found if "Sessions" in each] == ["ERR_MAX_RUNTIME"]
+    (took_over,), (batch,), (whole,) = (seconds_of(s, logged) for s in ("took over", "batch answered", "session ended"))
+    windows, lists = seconds_of("window recorded", logged), seconds_of("list read", logged)
+    assert len(lists) == 2
+    assert len(windows) in (1, 2)  # the lists of both resources may share one
+    assert all(0.0 <= seconds <= whole for seconds in (took_over, batch, *windows, *lists))
+    (recording,) = [each["RecordingTime"][0] for each in found if "RecordingTime" in each]
+    assert sum(windows) - 0.01 <= recording <= whole  # windows that changed nothing are not in the log
+    (ending,) = [line for line in logged if line.get("message") == "session ended"]
+    assert 0.0 <= ending["ending_seconds"] <= whole == report["seconds"]
 
 
 def test_session_tells_how_far_it_is_when_it_begins_and_at_its_end(stack: CliStack) -> None:
@@ -93,40 +117,56 @@ def test_session_tells_how_far_it_is_when_it_begins_and_at_its_end(stack: CliSta
     watches = len(stack.api.requests.all(verb="watch"))
     thread = threading.Thread(target=session.run, daemon=True)
     thread.start()
-    assert told.wait(20)
-    stack.api.requests.wait_for_count(watches + 2, verb="watch", timeout_seconds=20)
+    assert told.wait(PATIENCE_SECONDS)
+    stack.api.requests.wait_for_count(watches + 2, verb="watch")
     session.stop(ErrorCode.WORKER_EXITING)
-    thread.join(30)
+    thread.join(PATIENCE_SECONDS)
 
     assert len(beats) == 2  # as soon as it is master, and at its end; between them every minute
     assert [each.cluster for each in beats[-1].clusters] == ["prod"]
     assert beats[-1].hand_over_seconds is not None
-    assert 0.0 <= beats[-1].hand_over_seconds < 120.0
+    assert 0.0 <= beats[-1].hand_over_seconds < monotonic() - BEGAN
 
 
-def test_session_ends_before_the_invocation_does() -> None:
-    context = FakeContext(seconds=16.5)  # 15 s of it are the drain margin
+def test_deadline_of_a_session_lies_before_the_end_of_the_invocation() -> None:
+    context = FakeContext(seconds=19.5)  # 15 s of it are the drain margin, 4 s are for releasing the lease
 
-    with environment_of({**os.environ, "KUBESYNC_MAX_RUNTIME_SECONDS": "840"}):
-        report = load_handler("watch")(event("schedule"), context)
+    report = load_handler("watch")(event("schedule"), context)
 
-    assert report["ended"] in ("ERR_MAX_RUNTIME", "ERR_WORKER_EXITING")
-    assert context.get_remaining_time_in_millis() > 10_000
-    assert report["clean"] is True
+    assert (report["ended"], report["clean"]) == ("ERR_MAX_RUNTIME", True)
+
+
+def test_session_ends_when_the_invocation_has_only_its_margin_left(stack: CliStack) -> None:
+    context = FakeContext()
+    watches = len(stack.api.requests.all(verb="watch"))
+
+    def run_down() -> None:
+        stack.api.requests.wait_for_count(watches + 2, verb="watch")
+        context.seconds = 18.9
+
+    thread = threading.Thread(target=run_down, daemon=True)
+    thread.start()
+    report = load_handler("watch")(event("schedule"), context)
+    thread.join()
+
+    assert (report["ended"], report["message"], report["clean"]) == (
+        "ERR_WORKER_EXITING",
+        "the invocation's time ran down",
+        True,
+    )
 
 
 def test_sigterm_ends_the_session_in_order(stack: CliStack) -> None:
     watches = len(stack.api.requests.all(verb="watch"))
 
     def interrupt() -> None:
-        stack.api.requests.wait_for_count(watches + 2, verb="watch", timeout_seconds=20)
+        stack.api.requests.wait_for_count(watches + 2, verb="watch")
         os.kill(os.getpid(), signal.SIGTERM)
 
     before = signal.getsignal(signal.SIGTERM)
     thread = threading.Thread(target=interrupt, daemon=True)
     thread.start()
-    with environment_of({**os.environ, "KUBESYNC_MAX_RUNTIME_SECONDS": "60"}):
-        report = load_handler("watch")(event("schedule"), FakeContext())
+    report = load_handler("watch")(event("schedule"), FakeContext())
     thread.join()
 
     assert (report["ended"], report["message"], report["clean"]) == ("ERR_WORKER_EXITING", "SIGTERM", True)
@@ -135,8 +175,7 @@ def test_sigterm_ends_the_session_in_order(stack: CliStack) -> None:
 
 @pytest.mark.parametrize("name", RESYNC_EVENTS)
 def test_event_by_hand_leads_to_a_report(name: str) -> None:
-    with environment_of({**os.environ, "KUBESYNC_MAX_RUNTIME_SECONDS": "60"}):
-        report = load_handler("resync")(event(name), FakeContext())
+    report = load_handler("resync")(event(name), FakeContext())
 
     assert report["dry_run"] is (name == "dry-run")
     assert report["forced"] is (name == "forced-resync")
@@ -169,9 +208,55 @@ def test_bad_event_is_refused_in_one_line(bad: object, said: str) -> None:
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("function", "sample", "runtime", "as_wanted"),
+    [
+        ("watch", "schedule", "1.5", lambda report: (report["ended"], report["clean"]) == ("ERR_MAX_RUNTIME", True)),
+        ("resync", "full-resync", "60", lambda report: [each["drift"] for each in report["clusters"]] == [[]]),
+    ],
+)
+def test_warm_invocation_makes_no_other_session_and_relies_on_no_old_connection(
+    stack: CliStack,
+    function: str,
+    sample: str,
+    runtime: str,
+    as_wanted: Callable[[dict[str, Any]], bool],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[boto3.Session] = []
+
+    class CountedSession(boto3.Session):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            made.append(self)
+
+    monkeypatch.setattr(boto3, "Session", CountedSession)
+    addresses = {name: stack.environment[name] for name in stack.environment if name.startswith("AWS_ENDPOINT_URL_")}
+    with ExitStack() as opened:
+        proxies = [opened.enter_context(a_proxy_of(url)) for url in addresses.values()]
+        through = dict(zip(addresses, (proxy.url for proxy in proxies), strict=True))
+        opened.enter_context(environment_of({**os.environ, **through, "KUBESYNC_MAX_RUNTIME_SECONDS": runtime}))
+        handler = load_handler(function)
+        for _ in range(2):
+            report = handler(event(sample), FakeContext())
+            assert as_wanted(report), report
+            for proxy in proxies:
+                proxy.swallow()  # as a freeze does: the other side is gone, and nobody here knows
+
+    assert len(made) == 1
+    assert [proxy.lost_bytes for proxy in proxies] == [0] * len(proxies), "sent where nobody answers"
+
+
+def a_proxy_of(url: str) -> SilentProxy:
+    address = urlsplit(url)
+    assert address.hostname is not None
+    assert address.port is not None
+    return SilentProxy(address.hostname, address.port)
+
+
 def test_missing_tables_fail_the_invocation() -> None:
     with (
-        environment_of({**os.environ, "KUBESYNC_DEPLOYMENT": "nowhere"}),
+        environment_of({**os.environ, "KUBESYNC_TABLE_PREFIX": "kubesync-nowhere"}),
         pytest.raises(
             StoreUnavailableError, match="table kubesync-nowhere-control does not exist: run `kubesync setup`"
         ),

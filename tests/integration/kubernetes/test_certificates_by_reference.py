@@ -11,8 +11,8 @@ import pytest
 
 from kubesync.domain.errors import DeniedError, HandshakeError
 from kubesync.kubernetes.ports import ReflectorPolicy
-from kubesync.kubernetes.transport import ApiClient, ClusterAccess
-from kubesync.kubernetes.urls import ApiRequest
+from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
+from kubesync.kubernetes.transport.urls import ApiRequest
 from support.certificates import Authority, Leaf, make_authority, make_leaf
 from support.scripted_server import ScriptedServer, answer, status_answer
 

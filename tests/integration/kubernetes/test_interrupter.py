@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from kubesync.kubernetes.connections import Interrupter, StoppedError
+from kubesync.kubernetes.transport.connections import Interrupter, StoppedError
 
 
 def test_socket_made_after_the_stop_is_refused() -> None:

@@ -10,7 +10,7 @@ from kubesync.domain.errors import DeniedError, ListenerError, StatusError
 from kubesync.domain.objects import Resource
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.probe import check_connection, choose_endpoints_source, cluster_identity
-from kubesync.kubernetes.transport import ApiClient, ClusterAccess
+from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
 from support.scripted_server import Answer, ScriptedServer, answer, silence, status_answer
 
 KUBERNETES = {

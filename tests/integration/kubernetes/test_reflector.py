@@ -13,7 +13,7 @@ from kubesync.actors.threads import ThreadScheduler
 from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import Resource
 from kubesync.kubernetes.reflector import KubernetesReflector
-from kubesync.kubernetes.transport import ApiClient, ClusterAccess
+from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
 from support.manual_clock import ManualClock
 from support.reflecting import (
     POLICY,

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from kubesync.domain.errors import DeniedError, HandshakeError, StatusError
-from kubesync.kubernetes.connections import ClientCertificate, StoppedError
-from kubesync.kubernetes.credentials import StaticToken
 from kubesync.kubernetes.ports import ReflectorPolicy
-from kubesync.kubernetes.streams import Block
-from kubesync.kubernetes.transport import ApiClient, ClusterAccess
-from kubesync.kubernetes.urls import ApiRequest
+from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
+from kubesync.kubernetes.transport.connections import ClientCertificate, StoppedError
+from kubesync.kubernetes.transport.streams import Block
+from kubesync.kubernetes.transport.urls import ApiRequest
+from kubesync_local.workplace.file_tokens import StaticToken
 from support.certificates import Authority, make_authority, make_leaf
 from support.scripted_server import (
     GENEROUS_SECONDS,

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from kubesync.domain.errors import ErrorCode, ListenerError
-from kubesync.kubernetes.credentials import StaticToken
-from kubesync.kubernetes.failures import TooOldError
 from kubesync.kubernetes.ports import ReflectorPolicy
-from kubesync.kubernetes.transport import ApiClient, ClusterAccess
-from kubesync.kubernetes.urls import ApiRequest
+from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
+from kubesync.kubernetes.transport.failures import TooOldError
+from kubesync.kubernetes.transport.urls import ApiRequest
+from kubesync_local.workplace.file_tokens import StaticToken
 from support.certificates import Authority, make_authority, make_leaf
 from support.scripted_server import (
     Connection,

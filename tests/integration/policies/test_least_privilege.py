@@ -15,23 +15,23 @@ from typing import Any, Final, cast
 import boto3
 import pytest
 
-from kubesync.aws.clusters import ZoneReference
-from kubesync.aws.lease import LeaseTable, lease_key
-from kubesync.aws.state import StateTable
-from kubesync.aws.store import AUDIT, CONTROL, STATE, Put, Store, Update
-from kubesync.aws.store_calls import StoreCalls
-from kubesync.aws.zone_access import ZoneAccess, ZoneAccessTable
-from kubesync.aws.zones import ZoneClient
+from harness.dynamodb import dynamodb_url
+from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, Put, Store, Update
+from kubesync.aws.dynamodb.store_calls import StoreCalls
+from kubesync.aws.route53.zones import ZoneClient
+from kubesync.aws.tables.control.clusters import ZoneReference
+from kubesync.aws.tables.control.lease import LeaseTable, lease_key
+from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
+from kubesync.aws.tables.state import StateTable
 from kubesync.bootstrap import Application
 from kubesync.clock import SystemClock
+from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import ErrorCode, StoreOutcomeUnknownError
-from kubesync.domain.records import RecordKey, RecordSet
-from kubesync.session.listing import ResyncError
-from kubesync.session.report import SessionReport
-from kubesync.session.resync_invocation import ResyncEvent
+from kubesync.domain.report import SessionReport
+from kubesync.operations.listing import ResyncError
+from kubesync.operations.resync_invocation import ResyncEvent
 from kubesync.session.session import Session
 from kubesync.settings import Settings
-from kubesync_local.embedded_dynamodb import EmbeddedDynamoDB
 from support.aws_calls import AwsCalls
 from support.cli_stack import a_bare_environment, environment_of
 from support.memory_store import Call, MemoryStore
@@ -42,12 +42,10 @@ from support.stack import TOKEN, Stack, a_stack
 from support.store_faults import StoreFaults
 from support.sts import StsStandIn
 
-# What Lambda does with a function's role by itself: its X-Ray daemon too, where traces are asked for; subnets in a VPC.
+# What Lambda does with a function's role by itself: it looks at subnets in a VPC, and sends dead letters.
 LAMBDAS_OWN: Final = {
     ("ec2:DescribeSubnets", "*"),
     ("sqs:SendMessage", "DeadLetters.Arn"),
-    ("xray:PutTelemetryRecords", "*"),
-    ("xray:PutTraceSegments", "*"),
 }
 LOGS: Final = ("logs:CreateLogStream", "logs:PutLogEvents")
 LOG_GROUPS: Final = {"WatchRole": "WatchLogGroup.Arn", "ResyncRole": "ResyncLogGroup.Arn"}
@@ -188,11 +186,12 @@ def play() -> Iterator[Play]:
     faults = StoreFaults()
     store = MemoryStore(clock=SystemClock(), faults=faults)
     roles = {OTHER_ACCOUNT: ""}
-    with a_stack(store=store) as stack, EmbeddedDynamoDB() as secrets, StsStandIn(ShiftedClock(), roles) as sts:
-        manager = stack.boto.client("secretsmanager", endpoint_url=secrets.url)
+    with a_stack(store=store) as stack, StsStandIn(ShiftedClock(), roles) as sts:
+        secrets = dynamodb_url()
+        manager = stack.boto.client("secretsmanager", endpoint_url=secrets)
         manager.create_secret(Name="kubesync/prod", SecretString=TOKEN)
         manager.close()
-        parameters = stack.boto.client("ssm", endpoint_url=secrets.url)
+        parameters = stack.boto.client("ssm", endpoint_url=secrets)
         parameters.put_parameter(Name="/kubesync/test", Value=TOKEN, Type="SecureString")
         parameters.close()
         far = ZoneReference(id=stack.add_zone("example.net"), name="example.net")
@@ -201,8 +200,8 @@ def play() -> Iterator[Play]:
         stack.add_cluster("test", token="ssm:/kubesync/test", domain="test.example.net", zones=(far,))
         endpoints = {
             "AWS_ENDPOINT_URL_ROUTE_53": stack.r53.url,
-            "AWS_ENDPOINT_URL_SECRETS_MANAGER": secrets.url,
-            "AWS_ENDPOINT_URL_SSM": secrets.url,
+            "AWS_ENDPOINT_URL_SECRETS_MANAGER": secrets,
+            "AWS_ENDPOINT_URL_SSM": secrets,
             "AWS_ENDPOINT_URL_STS": sts.url,
         }
         with environment_of({**a_bare_environment(), **endpoints}):

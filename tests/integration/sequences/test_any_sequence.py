@@ -7,6 +7,7 @@ from collections import Counter
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kubesync.domain.dns.records import RecordKey
 from kubesync.domain.objects import (
     Endpoint,
     EndpointGroup,
@@ -17,7 +18,6 @@ from kubesync.domain.objects import (
     ServicePort,
 )
 from kubesync.domain.plan import Policy
-from kubesync.domain.records import RecordKey
 from sequences import steps
 from sequences.drawing import scripts
 from sequences.notation import script_of

@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
+from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Resource
-from kubesync.domain.records import RecordKey, RecordSet
 from sequences.outside import INNER, PUBLIC, an_outside, register
 from sequences.player import Player
 from sequences.steps import Configure, Delete, End, Kill, Moment, Put, Resync, Round, Script, Unregister

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from kubesync.aws.resync_requests import ResyncRequest
+from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.domain.objects import Resource
-from kubesync_local.apiserver.faults import Answer, EmptyList, ErrorEvent, Fault
-from kubesync_local.apiserver.resources import SERVICES, Target
-from kubesync_local.apiserver.wire import go_json
+from kubesync_local.standins.apiserver.objects.resources import SERVICES, Target
+from kubesync_local.standins.apiserver.objects.wire import go_json
+from kubesync_local.standins.apiserver.transport.faults import Answer, EmptyList, ErrorEvent, Fault
 from support.stack import RunningSession, Stack, a_stack
 
 FORCED = ResyncRequest("test", "", dry_run=False, force=True, at_ms=0)

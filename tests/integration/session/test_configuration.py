@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from kubesync.aws.clusters import ClusterConfig, OnDelete, ZoneReference
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.listeners import ListenerTable
-from kubesync.aws.store import CONTROL, STATE, UPSTREAMS, Key
-from kubesync.aws.upstreams import UpstreamTable
+from kubesync.aws.dynamodb.store import CONTROL, STATE, UPSTREAMS, Key
+from kubesync.aws.tables.control.clusters import ClusterConfig, OnDelete, ZoneReference
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource
-from kubesync_local.apiserver import ApiServer
+from kubesync_local.standins.apiserver import ApiServer
 from support.memory_store import MemoryStore
 from support.stack import TOKEN, RunningSession, Stack, a_stack
 

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from kubesync.aws.audit import Span
-from kubesync.aws.clusters import ZoneReference
-from kubesync.aws.resync_requests import ResyncRequest
-from kubesync.aws.state import StateTable, state_key
-from kubesync.aws.store import STATE, Delete, Update
+from kubesync.aws.dynamodb.store import STATE, Delete, Update
+from kubesync.aws.tables.audit import Span
+from kubesync.aws.tables.control.clusters import ZoneReference
+from kubesync.aws.tables.control.resync_requests import ResyncRequest
+from kubesync.aws.tables.state import StateTable, state_key
+from kubesync.cluster.keys.key_writes import Closing
+from kubesync.cluster.keys.outcomes import Outcome
 from kubesync.domain.batches import Unit, units_of
 from kubesync.domain.errors import StoreBusyError, ZoneThrottledError
 from kubesync.domain.plan import changes_of
 from kubesync.domain.state import KeyState, Name
-from kubesync.session.closer import Outcome
-from kubesync.session.key_writes import Closing
 from support.conflict_bench import ConflictBench, name_of
 from support.memory_store import Call, NoFaults
 from support.recording import a_config, saw

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kubesync.aws.clusters import ClusterConfig
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.listeners import ListenerTable
-from kubesync.aws.state import StateTable
-from kubesync.aws.upstreams import UpstreamTable
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.objects import Resource
-from kubesync_local.apiserver.resources import ENDPOINTSLICES, Target
+from kubesync_local.standins.apiserver.objects.resources import ENDPOINTSLICES, Target
 from support.stack import RunningSession, Stack, a_stack
 
 WEB, API = "prod/shop/web/80/TCP", "prod/shop/api/80/TCP"

@@ -13,9 +13,9 @@ import pytest
 
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource
-from kubesync_local.apiserver import ServerOptions
-from kubesync_local.apiserver import faults as api_faults
-from kubesync_local.apiserver.certificates import CertificateAuthority
+from kubesync_local.standins.apiserver import ServerOptions
+from kubesync_local.standins.apiserver.transport import faults as api_faults
+from kubesync_local.standins.apiserver.transport.certificates import CertificateAuthority
 from support.persisted_errors import ended_of, errors_of, history_of, items_that_hold, last_of
 from support.stack import TOKEN, Stack, a_stack
 

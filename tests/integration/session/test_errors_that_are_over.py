@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kubesync.aws.listeners import ListenerTable
+from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.domain.objects import Resource
-from kubesync_local.apiserver import faults
-from kubesync_local.commands.listener_rows import listener_row
+from kubesync_local.documents.listener_rows import listener_row
+from kubesync_local.standins.apiserver.transport import faults
 from support.stack import Stack, a_stack
 
 SERVICES = Resource.SERVICES

@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 
+from kubesync.actors.fair_lock import FairLock
 from kubesync.actors.threads import ThreadScheduler
-from kubesync.session.fair_lock import FairLock
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesync_local.apiserver.faults import Answer
+from kubesync_local.standins.apiserver.transport.faults import Answer
 from support.stack import a_stack
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kubesync.aws.clusters import ClusterConfig
-from kubesync.aws.lease import LeaseTable
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.domain.plan import Policy
 from support.named import member, named_nodes, register
 from support.resync_requests import a_request

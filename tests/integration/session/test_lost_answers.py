@@ -9,14 +9,14 @@ from collections.abc import Callable
 
 import pytest
 
-from kubesync.aws.inflight import InflightTable
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.state import StateTable
-from kubesync.aws.store import Store
-from kubesync.aws.upstreams import UpstreamTable
+from kubesync.aws.dynamodb.store import Store
+from kubesync.aws.tables.control.inflight import InflightTable
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import StoreOutcomeUnknownError
-from kubesync_local.route53.faults import Call, Faults
+from kubesync_local.standins.route53.http_api.faults import Call, Faults
 from support.memory_store import Call as StoreCall
 from support.memory_store import LandLater, MemoryStore
 from support.stack import RunningSession, Stack, a_stack

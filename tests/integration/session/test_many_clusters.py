@@ -6,16 +6,16 @@ import threading
 
 import pytest
 
-from kubesync.aws.clusters import ClusterConfig, ZoneReference
-from kubesync.aws.fences import fence_key, shard_fence_key
-from kubesync.aws.inflight import Inflight
-from kubesync.aws.store import Check, Key
+from kubesync.aws.dynamodb.store import Check, Key
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
+from kubesync.aws.tables.control.fences import fence_key, shard_fence_key
+from kubesync.aws.tables.control.inflight import Inflight
+from kubesync.cluster.keys.key_states import Ledger
 from kubesync.domain.batches import Unit, units_of
+from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import Policy, changes_of
-from kubesync.domain.records import RecordKey, RecordSet
 from kubesync.domain.state import KeyState, Name, OpenMark
-from kubesync.session.ledger import Ledger
 from support.fencing import raise_fence
 from support.memory_store import Call
 from support.zone_bench import EPOCH, ZONE, ZoneBench

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kubesync.aws.resync_requests import ResyncRequest
-from kubesync.aws.state import StateTable
-from kubesync.session.report import SessionReport
+from kubesync.aws.tables.control.resync_requests import ResyncRequest
+from kubesync.aws.tables.state import StateTable
+from kubesync.domain.report import SessionReport
 from support.stack import RunningSession, Stack, a_stack
 
 PORTS = {"ports": [{"port": 80}]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from kubesync.aws.store import STATE
+from kubesync.aws.dynamodb.store import STATE
 from support.builders import a_key, a_service, an_endpoint, an_endpoints
 from support.recording import SLICES, Desk, World, saw
 

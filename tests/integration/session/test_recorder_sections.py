@@ -9,16 +9,16 @@ from typing import cast
 
 import pytest
 
+from kubesync.actors.fair_lock import FairLock
 from kubesync.actors.threads import ThreadScheduler
-from kubesync.aws.store import Key, Put
+from kubesync.aws.dynamodb.store import Key, Put
+from kubesync.cluster.keys.key_states import SupersededError
+from kubesync.cluster.ports import Connector
+from kubesync.cluster.runner import ClusterRunner
+from kubesync.cluster.runner_events import RunnerEvents
 from kubesync.domain.errors import KubesyncError
 from kubesync.domain.objects import Observation, ServiceKey
 from kubesync.domain.state import Name
-from kubesync.session.cluster_runner import ClusterRunner
-from kubesync.session.fair_lock import FairLock
-from kubesync.session.ledger import SupersededError
-from kubesync.session.ports import Connector
-from kubesync.session.runner_events import RunnerEvents
 from support.builders import a_key, a_service, an_endpoints
 from support.memory_store import Call, NoFaults
 from support.recording import SERVICES, SLICES, Desk, World, a_config, a_list, identity, saw

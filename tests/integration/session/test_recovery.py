@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from simulation.world import copy_tables
-from kubesync.aws.state import StateTable
-from kubesync.aws.store import CONTROL, Key
-from kubesync.aws.upstreams import UpstreamTable
+from kubesync.aws.dynamodb.store import CONTROL, Key
+from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import UsageError
+from kubesync.domain.report import SessionReport
 from kubesync.domain.state import KeyState
-from kubesync.session.recovery import RecoveryRequest
-from kubesync.session.report import SessionReport
+from kubesync.operations.recovery import RecoveryRequest
+from simulation.world import copy_tables
 from support.memory_store import MemoryStore
 from support.stack import Stack, a_stack
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from kubesync.aws.listeners import ListenerTable
+from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.domain.objects import Resource
-from kubesync_local.apiserver.faults import Answer, ErrorEvent, Fault
+from kubesync_local.standins.apiserver.transport.faults import Answer, ErrorEvent, Fault
 from support.stack import Stack, a_stack
 
 TOO_OLD = {

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from kubesync.aws.state import StateTable
+from kubesync.aws.tables.state import StateTable
+from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.records import RecordKey, RecordSet
 from support.resync_requests import leave, wait_for_answer
 from support.stack import RunningSession, Stack, a_stack
 

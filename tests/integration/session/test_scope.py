@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from kubesync.aws.clusters import ClusterConfig, ZoneReference
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.listeners import ListenerTable
-from kubesync.aws.state import StateTable
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import Resource
-from kubesync_local.apiserver import ApiServer
+from kubesync_local.standins.apiserver import ApiServer
 from support.memory_store import MemoryStore
 from support.stack import RunningSession, Stack, a_stack
 

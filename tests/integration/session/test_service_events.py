@@ -8,15 +8,15 @@ from collections.abc import Callable
 from typing import Any
 
 from kubesync.actors.threads import ThreadScheduler
+from kubesync.domain.dns.records import Problem
 from kubesync.domain.errors import ConnectError, DeniedError
 from kubesync.domain.objects import Resource, Service
-from kubesync.domain.records import Problem
+from kubesync.domain.report import SessionReport
 from kubesync.domain.state import KeyState, Part, PartId
 from kubesync.kubernetes.service_events import ServiceNote
-from kubesync.session.report import SessionReport
-from kubesync.session.service_notes import BURST, QUEUED, ServiceNotes
-from kubesync_local.apiserver import faults
-from kubesync_local.apiserver.resources import EVENTS
+from kubesync.telemetry.service_events import BURST, QUEUED, ServiceNotes
+from kubesync_local.standins.apiserver.objects.resources import EVENTS
+from kubesync_local.standins.apiserver.transport import faults
 from support.builders import a_key
 from support.stack import Stack, a_stack
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kubesync.aws.clusters import ZoneReference
-from kubesync.aws.resync_requests import ResyncRequest
-from kubesync_local.apiserver import ApiServer
+from kubesync.aws.tables.control.clusters import ZoneReference
+from kubesync.aws.tables.control.resync_requests import ResyncRequest
+from kubesync_local.standins.apiserver import ApiServer
 from support.stack import TOKEN, Stack, a_stack
 
 PREFIX: Final = "external-dns.kubernetes.io/"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 
-from kubesync.aws.clusters import ClusterConfig
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.kubernetes.ports import ReflectorPolicy
-from kubesync.kubernetes.transport import ClusterAccess
+from kubesync.kubernetes.transport.client import ClusterAccess
 from support.stack import RunningSession, a_stack
 
 

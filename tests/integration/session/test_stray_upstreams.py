@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kubesync.aws.resync_requests import ResyncRequest
-from kubesync.aws.upstreams import UpstreamTable
-from kubesync.domain.records import Node
+from kubesync.aws.tables.control.resync_requests import ResyncRequest
+from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.domain.dns.records import Node
 from support.raw_objects import a_port, put_raw, raw_service
 from support.stack import Stack, a_stack
 

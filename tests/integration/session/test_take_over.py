@@ -12,20 +12,20 @@ import pytest
 
 from kubesync.actors.parallel import ParallelMap
 from kubesync.actors.threads import ThreadScheduler
-from kubesync.aws.clusters import ClusterConfig, ClusterTable, ZoneReference
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.listeners import Basis, Checkpoint, ListenerTable
-from kubesync.aws.state import OPEN_PARTITIONS, StateTable
-from kubesync.aws.store import CONTROL
-from kubesync.aws.zones import ZoneClient
+from kubesync.aws.dynamodb.store import CONTROL
+from kubesync.aws.route53.zones import ZoneClient
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, ZoneReference
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.listeners import Basis, Checkpoint, ListenerTable
+from kubesync.aws.tables.state import OPEN_PARTITIONS, StateTable
+from kubesync.cluster.ports import Connector
 from kubesync.domain.errors import StoreBusyError, StoreUnavailableError
 from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.domain.report import SessionReport
 from kubesync.domain.state import KeyState, OpenMark
+from kubesync.operations.ports import MasterParts
 from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
 from kubesync.session.master import Master
-from kubesync.session.parts import MasterParts
-from kubesync.session.ports import Connector
-from kubesync.session.report import SessionReport
 from kubesync.settings import Settings
 from support.memory_store import Call, MemoryStore, NoFaults
 from support.store_faults import StoreFaults

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kubesync.aws.clusters import ZoneReference
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.state import StateTable
-from kubesync.aws.zone_problems import ZoneProblemTable
+from kubesync.aws.tables.control.clusters import ZoneReference
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import ErrorCode
-from kubesync_local.route53.faults import Call
+from kubesync_local.standins.route53.http_api.faults import Call
 from support.stack import RunningSession, Stack, a_stack
 
 GOOD, BAD = "web.default.svc.prod.example.com A", "web.default.svc.test.example.net A"

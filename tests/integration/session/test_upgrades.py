@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.state import open_key, state_key
-from kubesync.aws.store import CONTROL, KEY_ATTRIBUTES, Item, Key, Put, Update
+from kubesync.aws.dynamodb.store import CONTROL, KEY_ATTRIBUTES, Item, Key, Update
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.state import StateTable, open_key, state_key
 from kubesync.domain.errors import ErrorCode, NewerSchemaError
 from kubesync.domain.objects import ServiceKey
-from kubesync.session.resync_invocation import ResyncEvent
+from kubesync.domain.state import OpenMark
+from kubesync.operations.resync_invocation import ResyncEvent
 from support.stack import Stack, a_stack
 
 SPEC = {"ports": [{"port": 80}], "selector": {"app": "web"}}
@@ -30,10 +31,10 @@ def test_newer_release_takes_over_cleanly_and_the_older_one_refuses_without_writ
     with a_stack() as stack:
         stack.add_cluster()
         stack.api.cluster.expose("default", "web", SPEC)
-        assert stack.run(1.0).clean
+        assert stack.run(lambda _: stack.at_rest()).clean
         assert WEB in stack.records()
 
-        newer = stack.application(max_runtime_seconds=60)
+        newer = stack.application()
         newer.schema = 2
         running = stack.start_application(newer)
         stack.api.cluster.expose("default", "api", SPEC)
@@ -61,7 +62,7 @@ def test_cluster_that_a_newer_release_wrote_to_is_left_out_and_the_others_go_on_
         stack.add_cluster("prod")
         stack.add_cluster("other")
         stack.api.cluster.expose("default", "web", SPEC)
-        assert stack.run(1.0).clean
+        assert stack.run(lambda _: stack.at_rest("prod") and stack.at_rest("other")).clean
         place = {
             "state": state_key(web),
             "mark": open_key(web),
@@ -69,7 +70,7 @@ def test_cluster_that_a_newer_release_wrote_to_is_left_out_and_the_others_go_on_
             "configuration": Key(CONTROL, "clusters", "prod"),
         }[what]
         if what == "state":  # an open key is read at the beginning, any other when something changes
-            stack.store.write(Put(open_key(web), {"v": 1, "attempts": 0, "retry_at": 0, "reason": ""}))
+            stack.store.transact([StateTable.mark_open(web, OpenMark())], "by-hand")
         stack.store.write(Update(place, set={"v": 2, "unheard": "of"}))
         newer_item = stack.store.get(place)
         zone = stack.records()
@@ -93,7 +94,7 @@ def test_key_that_a_newer_release_wrote_while_we_are_master_is_not_overwritten()
         stack.add_cluster("prod")
         stack.add_cluster("other")
         stack.api.cluster.expose("default", "web", SPEC)
-        assert stack.run(1.0).clean
+        assert stack.run(lambda _: stack.at_rest("prod") and stack.at_rest("other")).clean
         running = stack.start(drain_margin_seconds=1)
         running.wait_for(lambda: stack.at_rest("prod"))
         stack.store.write(Update(state_key(web), set={"v": 2, "body": "unheard of"}))

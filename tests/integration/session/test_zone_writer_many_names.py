@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from kubesync_local.route53.model import Limits
+from kubesync_local.standins.route53.zone.model import Limits
 from support.zone_bench import ZoneBench
 
 N = 499  # names that fit one batch beside the journal swap: 998 elements when they change

@@ -9,9 +9,9 @@ from functools import cache
 import boto3
 import pytest
 
-from kubesync.aws.dynamodb import DynamoStore, RetryPolicy, build_dynamodb_client
-from kubesync.aws.store import CONTROL, STATE, Check, Delete, Exists, Key, Put, Update
-from kubesync.aws.tables import table_names
+from kubesync.aws.dynamodb.client import DynamoStore, RetryPolicy, build_dynamodb_client
+from kubesync.aws.dynamodb.store import CONTROL, STATE, Check, Delete, Exists, Key, Put, Update
+from kubesync.aws.dynamodb.table_definitions import table_names
 from kubesync.domain.errors import (
     ConditionFailedError,
     StoreBusyError,

@@ -9,9 +9,9 @@ from pathlib import Path
 SCRIPT = """
 import threading
 import boto3
-from kubesync.aws.dynamodb import build_dynamodb_client
-from kubesync.aws.tables import create_tables
-from kubesync_local.embedded_dynamodb import EmbeddedDynamoDB
+from kubesync.aws.dynamodb.client import build_dynamodb_client
+from kubesync.aws.dynamodb.table_definitions import create_tables
+from kubesync_local.standins.dynamodb import EmbeddedDynamoDB
 
 session = boto3.session.Session(aws_access_key_id="t", aws_secret_access_key="t", region_name="eu-west-1")
 for _ in range(2):

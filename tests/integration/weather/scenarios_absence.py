@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from kubesync.aws.resync_requests import ResyncRequest
-from kubesync_local.apiserver import ApiServer, ServerOptions
-from kubesync_local.apiserver.faults import Answer, CutMidChunk, EmptyList, ErrorEvent, Fault, TruncatedList
-from kubesync_local.apiserver.request_log import RecordedRequest
+from kubesync.aws.tables.control.resync_requests import ResyncRequest
+from kubesync_local.standins.apiserver import ApiServer, ServerOptions
+from kubesync_local.standins.apiserver.transport.faults import (
+    Answer,
+    CutMidChunk,
+    EmptyList,
+    ErrorEvent,
+    Fault,
+    TruncatedList,
+)
+from kubesync_local.standins.apiserver.transport.request_log import RecordedRequest
 from support.raw_objects import a_port, put_raw, raw_endpoints, raw_service
 from support.stack import TOKEN, Stack, a_stack
 

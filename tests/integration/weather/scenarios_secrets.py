@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from kubesync_local.apiserver.faults import Answer, Fault, RawLine
+from kubesync_local.standins.apiserver.transport.faults import Answer, Fault, RawLine
 from support.stack import TOKEN, a_stack
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from integration.weather import scenarios_absence as scenarios
-from kubesync_local.apiserver.faults import Fault
+from kubesync_local.standins.apiserver.transport.faults import Fault
 
 
 @pytest.mark.parametrize("empty", [("services",), ("endpoints",), ("services", "endpoints")], ids="+".join)

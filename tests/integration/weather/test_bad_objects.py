@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from integration.weather.scenarios_bad_objects import BAD, good_record, play_listed, play_watched
-from kubesync.domain.desired import desired
+from kubesync.domain.dns.desired import desired
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import ServiceKey
 from support.raw_objects import put_raw, raw_endpoints, raw_service
@@ -36,7 +36,7 @@ def test_i4_object_that_brings_out_a_fault_of_ours_blocks_no_other(monkeypatch: 
             raise ZeroDivisionError("a fault of ours")
         return desired(key, *others)
 
-    monkeypatch.setattr("kubesync.session.planner.desired", faulty)
+    monkeypatch.setattr("kubesync.cluster.keys.planner.desired", faulty)
     with a_stack() as stack:
         stack.add_cluster()
         put_raw(stack.api, raw_service("bad"))

@@ -14,15 +14,15 @@ from typing import Any, cast
 import pytest
 
 from integration.weather.scenarios_secrets import HOW, play_repeated
-from kubesync.aws.store import AUDIT, Key, Put
+from kubesync.aws.dynamodb.store import AUDIT, Key, Put
 from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import Resource
 from kubesync.domain.scope import Scope
 from kubesync.kubernetes.lister import list_all
 from kubesync.kubernetes.ports import ReflectorPolicy
-from kubesync.kubernetes.transport import ApiClient
-from kubesync_local.apiserver import ApiServer
-from kubesync_local.apiserver.faults import RawLine, redirect
+from kubesync.kubernetes.transport.client import ApiClient
+from kubesync_local.standins.apiserver import ApiServer
+from kubesync_local.standins.apiserver.transport.faults import RawLine, redirect
 from support.raw_objects import put_raw, raw_service
 from support.secrets_watch import AWS_SECRET, LeakingLogs, leak_in
 from support.stack import TOKEN, a_stack

@@ -39,7 +39,7 @@ def test_api_server_that_answers_429_is_asked_seldom_and_caught_up_with(verb: st
 
 def test_throttled_reading_of_open_keys_does_not_end_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     """More keys open than a session keeps in memory, and reading them is throttled: their cluster goes on."""
-    monkeypatch.setattr("kubesync.session.ledger.CACHED_KEYS", 2)
+    monkeypatch.setattr("kubesync.cluster.keys.key_states.CACHED_KEYS", 2)
     faults = StoreFaults()
 
     def arm(_call: Call) -> None:

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from kubesync.domain.desired import DnsRules
+from kubesync.domain.dns.desired import DnsRules
+from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet, Zone
 from kubesync.domain.objects import (
     Endpoint,
     EndpointGroup,
@@ -23,7 +24,6 @@ from kubesync.domain.objects import (
     ServiceKey,
     ServicePort,
 )
-from kubesync.domain.records import AliasTarget, RecordKey, RecordSet, Zone
 
 PREFIX: Final = "external-dns.alpha.kubernetes.io/"
 ZONE: Final = Zone("Z1", "example.com")

@@ -8,9 +8,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from kubesync.aws.clusters import ClusterConfig, ZoneReference, explain, why_clashing, why_outside, why_useless
+from kubesync.aws.tables.control.clusters import (
+    ClusterConfig,
+    ZoneReference,
+    explain,
+    why_clashing,
+    why_outside,
+    why_useless,
+)
 from kubesync.domain.batches import units_of
-from kubesync.domain.desired import Desired, desired
+from kubesync.domain.dns.desired import Desired, desired
 from kubesync.domain.objects import EndpointsObject, Service, ServiceKey
 from kubesync.domain.plan import Policy, assign_names, changes_of
 from kubesync.domain.state import KeyState, Name

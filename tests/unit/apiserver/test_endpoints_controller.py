@@ -2,7 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesync_local.apiserver.endpoints_controller import Pod, desired_endpoints, desired_slices, mirrored_slices
+from kubesync_local.standins.apiserver.workloads.endpoints_controller import (
+    Pod,
+    desired_endpoints,
+    desired_slices,
+    mirrored_slices,
+)
 
 
 def a_pod(number: int, **changes: Any) -> Pod:

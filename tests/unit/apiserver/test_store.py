@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync_local.apiserver.resources import ENDPOINTS, SERVICES
-from kubesync_local.apiserver.status import JsonObject
-from kubesync_local.apiserver.store import Store, StoredObject, VersionGoneError
+from kubesync_local.standins.apiserver.objects.resources import ENDPOINTS, SERVICES
+from kubesync_local.standins.apiserver.objects.status import JsonObject
+from kubesync_local.standins.apiserver.objects.store import Store, StoredObject, VersionGoneError
 
 
 def put(store: Store, name: str, change_type: str = "MODIFIED", **more: str) -> int:

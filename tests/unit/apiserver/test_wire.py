@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync_local.apiserver.resources import ENDPOINTS, ENDPOINTSLICES, SERVICES, Target, parse_path
-from kubesync_local.apiserver.schema import ShapeError, arrange
-from kubesync_local.apiserver.wire import ContinueToken, bookmark_line, event_line, go_json
+from kubesync_local.standins.apiserver.objects.resources import ENDPOINTS, ENDPOINTSLICES, SERVICES, Target, parse_path
+from kubesync_local.standins.apiserver.objects.schema import ShapeError, arrange
+from kubesync_local.standins.apiserver.objects.wire import ContinueToken, bookmark_line, event_line, go_json
 
 
 def test_json_is_escaped_as_go_does() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kubesync.aws.audit import AuditTable, Entry, Span, describe
-from kubesync.aws.dynamodb_values import item_bytes
-from kubesync.domain.records import AliasTarget, RecordSet
+from kubesync.aws.dynamodb.values import item_bytes
+from kubesync.aws.tables.audit import AuditTable, Entry, Span, describe
+from kubesync.domain.dns.records import AliasTarget, RecordSet
 from support.manual_clock import ManualClock
 from support.memory_store import MemoryStore
 

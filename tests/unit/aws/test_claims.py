@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.aws.claims import Claim, ClaimTable, claim_key, parse_service_key
-from kubesync.aws.store import Absent, Equals
+from kubesync.aws.dynamodb.store import Absent, Equals
+from kubesync.aws.tables.claims import Claim, ClaimTable, claim_key, parse_service_key
 from kubesync.domain.errors import TransactionRefusedError
 from kubesync.domain.state import Name
 from support.builders import a_key

@@ -6,24 +6,24 @@ import json
 
 import pytest
 
-from kubesync.aws.audit import AuditTable, Span
-from kubesync.aws.claims import Claim, ClaimTable
-from kubesync.aws.clusters import ClusterTable
-from kubesync.aws.fences import fence_key, shard_fence_key
-from kubesync.aws.inflight import InflightTable
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.listeners import ListenerTable
-from kubesync.aws.named_upstreams import NamedUpstreamTable, Registration, Registry
-from kubesync.aws.resync_requests import RequestTable, ResyncRequest
-from kubesync.aws.schema_guard import SchemaGuard
-from kubesync.aws.state import StateTable
-from kubesync.aws.state_codec import SCHEMA
-from kubesync.aws.store import Store
-from kubesync.aws.upstreams import UpstreamTable
-from kubesync.aws.zone_access import ZoneAccess, ZoneAccessTable
-from kubesync.aws.zone_problems import ZoneProblem, ZoneProblemTable
+from kubesync.aws.dynamodb.store import Store
+from kubesync.aws.tables.audit import AuditTable, Span
+from kubesync.aws.tables.claims import Claim, ClaimTable
+from kubesync.aws.tables.control.clusters import ClusterTable
+from kubesync.aws.tables.control.fences import fence_key, shard_fence_key
+from kubesync.aws.tables.control.inflight import InflightTable
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registration, Registry
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
+from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
+from kubesync.aws.tables.control.zone_problems import ZoneProblem, ZoneProblemTable
+from kubesync.aws.tables.schema_guard import SchemaGuard
+from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.state_codec import SCHEMA
+from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Resource
-from kubesync.domain.records import RecordKey, RecordSet
 from kubesync.domain.state import OpenMark, PartId
 from support.golden_items import (
     API,
@@ -56,7 +56,7 @@ def store(request: pytest.FixtureRequest) -> Store:
 
 
 def test_every_schema_version_has_its_file() -> None:
-    assert sorted(path.name for path in DIRECTORY.iterdir()) == [f"schema-{n}.json" for n in SCHEMAS]
+    assert sorted(path.name for path in DIRECTORY.glob("*.json")) == [f"schema-{n}.json" for n in SCHEMAS]
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)

@@ -6,12 +6,12 @@ from hashlib import sha256
 
 import pytest
 
-from kubesync.aws.inflight import Inflight, InflightTable
-from kubesync.aws.journal import Journal, journal_record_key, journal_swap, make_journal, read_journal
-from kubesync.aws.zones import BatchChange
+from kubesync.aws.route53.journal import Journal, journal_record_key, journal_swap, make_journal, read_journal
+from kubesync.aws.route53.zones import BatchChange
+from kubesync.aws.tables.control.inflight import Inflight, InflightTable
 from kubesync.domain.batches import Unit
+from kubesync.domain.dns.records import AliasTarget, RecordChange, RecordKey, RecordSet, Zone
 from kubesync.domain.errors import TransactionRefusedError
-from kubesync.domain.records import AliasTarget, RecordChange, RecordKey, RecordSet, Zone
 from support.builders import a_key
 from support.manual_clock import ManualClock
 from support.memory_store import MemoryStore

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.aws.clusters import ClusterConfig, ClusterTable, ZoneReference
-from kubesync.aws.named_upstreams import NamedUpstreamTable, Registration, member_text
-from kubesync.aws.store import CONTROL, Key, Put
+from kubesync.aws.dynamodb.store import CONTROL, Key, Put
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, ZoneReference
+from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registration, member_text
 from kubesync.domain.errors import UsageError
 from kubesync.domain.named_upstreams import Member, NamedUpstream
 from support.manual_clock import ManualClock

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kubesync.aws.clusters import ClusterTable
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.schema_guard import SchemaGuard, readable
-from kubesync.aws.store import CONTROL, Absent, Check, Delete, Equals, Key, Put, Update
+from kubesync.aws.dynamodb.store import CONTROL, Absent, Check, Delete, Equals, Key, Put, Update
+from kubesync.aws.tables.control.clusters import ClusterTable
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.schema_guard import SchemaGuard, readable
 from kubesync.domain.errors import (
     ConditionFailedError,
     NewerSchemaError,

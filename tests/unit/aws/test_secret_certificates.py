@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.aws.secret_certificates import CertificateReferences, SecretCertificates
-from kubesync.aws.secrets import MAX_AGE_SECONDS, SecretReference, parse_secret_reference
+from kubesync.aws.secrets.certificates import CertificateReferences, SecretCertificates
+from kubesync.aws.secrets.references import MAX_AGE_SECONDS, SecretReference, parse_secret_reference
 from kubesync.domain.errors import HandshakeError, UsageError
 from support.manual_clock import ManualClock
 

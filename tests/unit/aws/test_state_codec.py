@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesync.aws.state_codec import (
+from kubesync.aws.tables.state_codec import (
     decode_change,
     decode_sets,
     decode_state,
@@ -18,6 +18,7 @@ from kubesync.aws.state_codec import (
     pack,
     unpack,
 )
+from kubesync.domain.dns.records import AliasTarget, Problem, RecordChange, RecordKey, RecordSet
 from kubesync.domain.objects import (
     Endpoint,
     EndpointGroup,
@@ -27,7 +28,6 @@ from kubesync.domain.objects import (
     Service,
     ServicePort,
 )
-from kubesync.domain.records import AliasTarget, Problem, RecordChange, RecordKey, RecordSet
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState
 from support.builders import a_key
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from kubesync.aws.state import BUCKETS, Queued, StateTable, open_key, slice_key, state_key
-from kubesync.aws.store import STATE, Absent, Delete, Equals, Item, Key, Put, Store
+from kubesync.aws.dynamodb.store import STATE, Absent, Delete, Equals, Item, Key, Put, Store
+from kubesync.aws.tables.state import BUCKETS, Queued, StateTable, open_key, slice_key, state_key
+from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.errors import TransactionRefusedError
-from kubesync.domain.records import Problem, RecordKey, RecordSet
 from kubesync.domain.state import KeyState, Name, OpenMark
 from support.builders import a_key
 from support.manual_clock import ManualClock

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.aws.store import Absent, Delete, Equals, Key, Put
-from kubesync.aws.upstreams import UpstreamTable, timestamp
+from kubesync.aws.dynamodb.store import Absent, Delete, Equals, Key, Put
+from kubesync.aws.tables.upstreams import UpstreamTable, timestamp
+from kubesync.domain.dns.records import Node
 from kubesync.domain.errors import TransactionRefusedError
-from kubesync.domain.records import Node
 from kubesync.domain.state import UpstreamState
 from support.manual_clock import ManualClock
 from support.memory_store import MemoryStore

@@ -6,8 +6,8 @@ import pytest
 
 from bench.recorded_stream import FIRST_VERSION, body_of, lines
 from kubesync.domain.objects import RawEvent, Resource
-from kubesync.kubernetes.lines import ChunkDecoder, LineSplitter
-from kubesync.kubernetes.wire import observe, read_event_headers
+from kubesync.kubernetes.wire.decode import observe, read_event_headers
+from kubesync.kubernetes.wire.lines import ChunkDecoder, LineSplitter
 
 
 @pytest.mark.parametrize("resource", [Resource.SERVICES, Resource.ENDPOINTSLICES])

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from kubesync.settings import Settings
-from kubesync_local.cli import build_parser
-from kubesync_local.logs import LEVELS
+from kubesync_local.cli.main import build_parser
+from kubesync_local.terminal.logs import LEVELS
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 PAGE: Final = (ROOT / "docs/configuration.md").read_text()

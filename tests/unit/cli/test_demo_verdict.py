@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubesync_local.demo import expected
 from kubesync_local.demo.verdict import differences
-from kubesync_local.output import counted
+from kubesync_local.terminal.output import counted
 
 KEY = ("web.shop.svc.demo.example.com", "A")
 

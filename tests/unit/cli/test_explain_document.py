@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from kubesync.aws.clusters import ClusterConfig, ZoneReference
-from kubesync.domain.desired import Desired, desired
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
+from kubesync.cluster.keys.key_states import rules_of
+from kubesync.domain.dns.desired import Desired, desired
+from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.objects import Resource, Service, ServicePort
 from kubesync.domain.plan import Policy
-from kubesync.domain.records import Problem, RecordKey, RecordSet
 from kubesync.domain.state import KeyState, OpenMark, Part, PartId
-from kubesync.session.ledger import rules_of
-from kubesync_local.commands.explain_document import Evidence, document
-from kubesync_local.commands.outlook import Surroundings
+from kubesync_local.documents.explanation import Evidence, document
+from kubesync_local.documents.outlook import Surroundings
 from support.builders import KEY, a_service, an_endpoints
 
 WEB = "web.shop.svc.prod.example.com"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from kubesync_local.folding import fold, fold_styled, widest_piece
+from kubesync_local.terminal.folding import fold, fold_styled, widest_piece
 
 CASES: Final = [
     ("fits", "web.shop.svc", 20, ["web.shop.svc"]),

@@ -9,8 +9,8 @@ import pytest
 from botocore.exceptions import EndpointConnectionError, NoRegionError
 
 from kubesync.domain.errors import DeniedError, StoreUnavailableError, UsageError, ZoneUnavailableError
-from kubesync_local.cli_guard import guarded
-from kubesync_local.cli_parser import OneLineParser
+from kubesync_local.cli.guard import guarded
+from kubesync_local.cli.parser import OneLineParser
 
 
 def raising(error: BaseException) -> Callable[[], int]:

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import pytest
 
-from kubesync.aws.listeners import Basis, Checkpoint, ListenerErrors
-from kubesync_local.commands.listener_rows import for_people, listener_row
+from kubesync.aws.tables.control.listeners import Basis, Checkpoint, ListenerErrors
+from kubesync_local.documents.listener_rows import for_people, listener_row
 
 EIGHT: Final = 1_800_000_000.0  # 2027-01-15T08:00:00Z
 AT_EIGHT: Final = "2027-01-15T08:00:00.000Z"

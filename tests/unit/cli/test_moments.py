@@ -8,8 +8,8 @@ import pytest
 
 from kubesync.domain.errors import UsageError
 from kubesync.domain.objects import ServiceKey
-from kubesync_local.cli_parser import days, moment
-from kubesync_local.commands.service_keys import parse_service_key
+from kubesync_local.cli.parser import days, moment
+from kubesync_local.commands.show.service_keys import parse_service_key
 
 NOW = 1_800_000_000.0  # 2027-01-15T08:00:00Z
 

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import pytest
 
+from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.plan import Policy
-from kubesync.domain.records import RecordKey, RecordSet
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId
-from kubesync_local.commands.outlook import Finding, Sides, Surroundings, of_record_set, of_upstream, zone_code
+from kubesync_local.documents.outlook import Finding, Sides, Surroundings, of_record_set, of_upstream, zone_code
 
 KEY: Final = RecordKey("Z1", "web.example.com", "A")
 NAME: Final = Name("Z1", "web.example.com")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync_local.commands.progress import ProgressLines
+from kubesync_local.commands.run.progress import ProgressLines
 from support.manual_clock import ManualClock
 
 DOWN = {"cluster": "prod", "resource": "services", "key": "ERR_CONNECT_FAILED", "message": "h:6443: connection refused"}

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from kubesync.aws.lease import Lease, LeaseTable
-from kubesync.aws.resync_requests import RequestTable, ResyncRequest
+from kubesync.aws.tables.control.lease import Lease, LeaseTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
 from kubesync.domain.errors import ErrorCode
-from kubesync.session.listing import ResyncError
-from kubesync.session.report import SessionReport
-from kubesync.session.resync_invocation import InvocationParts, ResyncEvent, ResyncInvocation, has_errors
+from kubesync.domain.report import SessionReport
+from kubesync.operations.listing import ResyncError
+from kubesync.operations.resync_invocation import InvocationParts, ResyncEvent, ResyncInvocation, has_errors
 from support.manual_clock import ManualClock
 from support.memory_store import MemoryStore
 

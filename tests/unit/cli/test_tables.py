@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from kubesync_local.tables import lines_of, visible
+from kubesync_local.terminal.tables import lines_of, visible
 
 ROWS: Final[list[dict[str, Any]]] = [
     {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.domain.annotations import DnsAnnotations, parse_ttl, read_annotations
-from kubesync.domain.records import Problem
+from kubesync.domain.dns.annotations import DnsAnnotations, parse_ttl, read_annotations
+from kubesync.domain.dns.records import Problem
 
 NEW = "external-dns.kubernetes.io/"
 OLD = "external-dns.alpha.kubernetes.io/"

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesync.domain.batches import BatchLimits, Unit, fill, halves, in_stable_order, units_of, without_rivals
-from kubesync.domain.records import AliasTarget, RecordChange, RecordKey, RecordSet
+from kubesync.domain.dns.records import AliasTarget, RecordChange, RecordKey, RecordSet
 from support.builders import a_key
 
 ROOM = BatchLimits(elements=998, characters=31_800)

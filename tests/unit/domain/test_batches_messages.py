@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kubesync.domain.batches import Unit, culprits, says_zone_is_full
+from kubesync.domain.dns.records import AliasTarget, RecordChange, RecordKey, RecordSet
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.records import AliasTarget, RecordChange, RecordKey, RecordSet
 from support.builders import a_key
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.domain.desired import Desired, DnsRules, desired
+from kubesync.domain.dns.desired import Desired, DnsRules, desired
 from kubesync.domain.objects import Service, ServicePort
 from support.builders import a_key, a_service, an_endpoints, plain, rules
 

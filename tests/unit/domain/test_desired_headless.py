@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesync.domain.desired import Desired, desired
+from kubesync.domain.dns.desired import Desired, desired
 from kubesync.domain.objects import EndpointPort, EndpointsObject, Service, ServicePort
 from support.builders import a_key, a_service, an_endpoint, an_endpoints, plain, rules
 

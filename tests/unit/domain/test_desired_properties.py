@@ -8,12 +8,12 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesync.aws.route53_names import canonical_values
-from kubesync.domain.addresses import parse_address
-from kubesync.domain.desired import Desired, DnsRules, desired
-from kubesync.domain.names import why_illegal
+from kubesync.aws.route53.names import canonical_values
+from kubesync.domain.dns.addresses import parse_address
+from kubesync.domain.dns.desired import Desired, DnsRules, desired
+from kubesync.domain.dns.names import why_illegal
+from kubesync.domain.dns.records import Zone
 from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointPort, EndpointsObject, Service, ServicePort
-from kubesync.domain.records import Zone
 from support.builders import a_key, a_service, rules
 
 ZONES = (

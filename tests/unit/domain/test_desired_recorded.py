@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.domain.desired import Desired, desired
+from kubesync.domain.dns.desired import Desired, desired
 from kubesync.domain.objects import EndpointsObject, Resource, Service, ServiceKey
 from support.builders import rules
 from support.recorded import cluster_at, endpoints_of, listed, recorded, services_of

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.domain.desired import Desired, DnsRules, desired
-from kubesync.domain.elb_zones import elb_zone_id
+from kubesync.domain.dns.desired import Desired, DnsRules, desired
+from kubesync.domain.dns.elb_zones import elb_zone_id
+from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet, Zone
 from kubesync.domain.objects import EndpointsObject, Service, ServicePort
-from kubesync.domain.records import AliasTarget, RecordKey, RecordSet, Zone
 from support.builders import a_key, a_service, an_endpoints, plain, rules
 
 NAME = "web.shop.svc.prod.example.com"

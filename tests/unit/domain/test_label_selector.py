@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.domain.label_selector import why_no_selector
+from kubesync.domain.scope import why_no_selector
 
 
 @pytest.mark.parametrize(

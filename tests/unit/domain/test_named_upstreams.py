@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubesync.domain.dns.records import Node
 from kubesync.domain.named_upstreams import (
     Member,
     NamedOf,
@@ -22,7 +23,6 @@ from kubesync.domain.named_upstreams import (
     parse_static,
     why_not,
 )
-from kubesync.domain.records import Node
 from kubesync.domain.upstreams import node_document, node_of
 
 WEB = "prod/shop/web/80/TCP"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.domain.addresses import parse_address
-from kubesync.domain.names import canonical_name, service_name, why_illegal, zones_of
-from kubesync.domain.records import Zone
+from kubesync.domain.dns.addresses import parse_address
+from kubesync.domain.dns.names import canonical_name, service_name, why_illegal, zones_of
+from kubesync.domain.dns.records import Zone
 
 LABEL_63 = "a" * 63
 NAME_253 = ".".join([LABEL_63, LABEL_63, LABEL_63, "a" * 61])

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import Policy, assign_names, changes_of
-from kubesync.domain.records import RecordChange, RecordKey, RecordSet
 from kubesync.domain.state import KeyState, Name
 from support.builders import a_key
 

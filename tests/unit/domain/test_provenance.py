@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubesync.domain.desired import desired
+from kubesync.domain.dns.desired import desired
 from kubesync.domain.objects import EndpointsObject, Service, ServicePort
 from support.builders import KEY, a_service, an_endpoint, an_endpoints, rules
 

@@ -11,7 +11,7 @@ from kubesync.domain.reasons import REASON_OF_CODE
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 PAGE: Final = (ROOT / "docs/explain.md").read_text()
-OUTLOOK: Final = ROOT / "local/kubesync_local/commands/outlook.py"
+OUTLOOK: Final = ROOT / "local/kubesync_local/documents/outlook.py"
 
 
 def test_every_state_stands_on_the_page_with_its_reasons() -> None:

@@ -17,7 +17,7 @@ from mutation.trial import mutated
 ROOT: Final = Path(__file__).resolve().parents[3]
 PAGES: Final = ("docs/invariants.md", "docs/client-go-behaviours.md")
 _TEST: Final = re.compile(r"`(?P<file>(?:unit|contract|integration|e2e)/[\w/]+\.py)::(?P<name>\w+)`")
-_PLACE: Final = re.compile(r"`(?P<file>\w+/\w+\.py)` (?P<names>`\w+`(?:, `\w+`)*)")
+_PLACE: Final = re.compile(r"`(?P<file>(?:\w+/)+\w+\.py)` (?P<names>`\w+`(?:, `\w+`)*)")
 _INVARIANTS: Final = [f"I{number}" for number in range(1, 9)]
 
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesync.domain.objects import RawEvent, Resource
-from kubesync.kubernetes.event_scan import SCANS
-from kubesync.kubernetes.lines import ChunkDecoder, LineSplitter
-from kubesync.kubernetes.wire import read_event_header_as_json
+from kubesync.kubernetes.wire.decode import read_event_header_as_json
+from kubesync.kubernetes.wire.event_scan import SCANS
+from kubesync.kubernetes.wire.lines import ChunkDecoder, LineSplitter
 
 LIMIT = 1_000
 SERVICES = Resource.SERVICES

@@ -21,9 +21,9 @@ from kubesync.domain.errors import (
     ListenerError,
     RequestError,
 )
-from kubesync.kubernetes.connections import Phase
-from kubesync.kubernetes.failures import FOREIGN_ERRORS, RULES, classify, one_line
-from kubesync.kubernetes.lines import MalformedBodyError
+from kubesync.kubernetes.transport.connections import Phase
+from kubesync.kubernetes.transport.failures import FOREIGN_ERRORS, RULES, classify
+from kubesync.kubernetes.wire.lines import MalformedBodyError, one_line
 
 # What a phase may become; a name that is none shows before a connection, a refused client certificate after it.
 ALLOWED: dict[Phase, tuple[type[ListenerError], ...]] = {

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from kubesync.domain.errors import DeniedError, UsageError
-from kubesync.kubernetes.connections import ClientCertificate
-from kubesync.kubernetes.transport import ClusterAccess
-from kubesync_local.kubeconfig import load_kubeconfig
+from kubesync.kubernetes.transport.client import ClusterAccess
+from kubesync.kubernetes.transport.connections import ClientCertificate
+from kubesync_local.workplace.kubeconfig import load_kubeconfig
 from support.manual_clock import ManualClock
 
 CONFIG: dict[str, Any] = {

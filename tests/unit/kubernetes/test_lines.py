@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesync.kubernetes.lines import ChunkDecoder, LineSplitter, MalformedBodyError
+from kubesync.kubernetes.wire.lines import ChunkDecoder, LineSplitter, MalformedBodyError
 
 
 def feed_byte_by_byte(decoder: ChunkDecoder, body: bytes) -> None:

@@ -6,8 +6,8 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from kubesync.domain.dns.records import Problem
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.records import Problem
 from kubesync.kubernetes.service_events import ServiceNote, event_request
 
 NOTE = ServiceNote(

@@ -4,8 +4,8 @@ import pytest
 
 from kubesync.domain.errors import DomainNameError
 from kubesync.domain.objects import Resource
-from kubesync.kubernetes import urls
-from kubesync.kubernetes.urls import ApiRequest, Server, parse_server
+from kubesync.kubernetes.transport import urls
+from kubesync.kubernetes.transport.urls import ApiRequest, Server, parse_server
 
 
 @pytest.mark.parametrize(

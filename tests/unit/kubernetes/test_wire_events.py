@@ -10,15 +10,14 @@ from hypothesis import strategies as st
 
 from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import RawEvent, Resource
-from kubesync.kubernetes.wire import (
+from kubesync.kubernetes.wire.decode import (
     Bookmark,
     StreamError,
     UnreadableEvent,
     observe,
-    read_event_header,
     read_event_header_as_json,
 )
-from support.recorded import recorded
+from support.recorded import read_event_header, recorded
 
 KINDS = {
     Resource.SERVICES: ("Service", "v1"),

@@ -7,30 +7,30 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from simulation.zones import MemoryRoute53
-from kubesync.aws.audit import AuditTable
-from kubesync.aws.claims import ClaimTable
-from kubesync.aws.clusters import ClusterConfig, ZoneReference
-from kubesync.aws.fences import raise_fences, shard_fence_key
-from kubesync.aws.inflight import InflightTable
-from kubesync.aws.journal import journal_swap
-from kubesync.aws.lease import LeaseTable
-from kubesync.aws.state import StateTable
-from kubesync.aws.upstreams import UpstreamTable
-from kubesync.aws.zone_problems import ZoneProblemTable
-from kubesync.aws.zones import BatchChange
+from kubesync.aws.fencing.take_over import Fencing
+from kubesync.aws.fencing.writer import Transactor
+from kubesync.aws.route53.journal import journal_swap
+from kubesync.aws.route53.zones import BatchChange
+from kubesync.aws.tables.audit import AuditTable
+from kubesync.aws.tables.claims import ClaimTable
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
+from kubesync.aws.tables.control.fences import raise_fences, shard_fence_key
+from kubesync.aws.tables.control.inflight import InflightTable
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.cluster.keys.key_states import Ledger
+from kubesync.cluster.keys.outcomes import Closer
+from kubesync.cluster.keys.planner import Tables
 from kubesync.domain.batches import BatchLimits, Unit
+from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet, Zone
 from kubesync.domain.errors import NotMasterError
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.records import RecordChange, RecordKey, RecordSet, Zone
 from kubesync.domain.state import KeyState, Name, OpenMark
-from kubesync.session.closer import Closer
-from kubesync.session.fencing import Fencing
-from kubesync.session.ledger import Ledger
-from kubesync.session.planner import Tables
-from kubesync.session.transactor import Transactor
-from kubesync.session.zone_ground import ZoneGround, ZoneMeans
-from kubesync.session.zone_writer import ZoneWriter
+from kubesync.zone.journal import ZoneGround, ZoneMeans
+from kubesync.zone.writer import ZoneWriter
+from simulation.zones import MemoryRoute53
 from support.fencing import NO_LEASE, raise_fence
 from support.manual_clock import ManualClock
 from support.memory_store import MemoryStore

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from kubesync.aws.rate import TokenBucket
+from kubesync.aws.route53.rate import TokenBucket
 from support.route53 import FakeClock
 
 

@@ -4,7 +4,7 @@ import boto3
 import pytest
 from botocore import exceptions as botocore_errors
 
-from kubesync.aws.route53_errors import ERROR_BY_CODE, of_change, of_read, split_messages
+from kubesync.aws.route53.errors import ERROR_BY_CODE, of_change, of_read, split_messages
 from kubesync.domain import errors
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync_local.route53.names import NameRefusedError, lies_in, listing_form, sort_key
+from kubesync_local.standins.route53.zone.names import NameRefusedError, lies_in, listing_form, sort_key
 
 
 @pytest.mark.parametrize(

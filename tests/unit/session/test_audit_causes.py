@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesync.aws.audit import AuditTable, Span
-from kubesync.aws.store import Store
+from kubesync.aws.dynamodb.store import Store
+from kubesync.aws.tables.audit import AuditTable, Span
+from kubesync.cluster.keys.reconciler import Mode
 from kubesync.domain.state import OpenMark
-from kubesync.session.recorder import Mode
 from support.builders import a_service, an_endpoints
 from support.manual_clock import ManualClock
 from support.recording import SLICES, World, a_list, identity, saw

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from kubesync.actors.threads import ThreadScheduler
-from kubesync.aws.lease import LeaseTable, lease_key
+from kubesync.aws.tables.control.lease import LeaseTable, lease_key
 from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
 from support.memory_store import Call, MemoryStore
 from support.store_faults import StoreFaults, writes_to

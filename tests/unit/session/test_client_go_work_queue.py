@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
+from kubesync.cluster.keys.outcomes import retry_delay
 from kubesync.domain.errors import ZoneThrottledError
-from kubesync.session.closer import retry_delay
 from support.zone_bench import JOURNAL, ZoneBench
 
 NO_ADDRESS = "not an address"

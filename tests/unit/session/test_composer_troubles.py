@@ -6,11 +6,11 @@ import secrets
 
 import pytest
 
-from kubesync.aws.named_upstreams import is_mark
-from kubesync.aws.schema_guard import SchemaGuard
-from kubesync.aws.store import CONTROL, UPSTREAMS, Delete, Key, Put
+from kubesync.aws.dynamodb.store import CONTROL, UPSTREAMS, Delete, Key, Put
+from kubesync.aws.tables.control.named_upstreams import is_mark
+from kubesync.aws.tables.schema_guard import SchemaGuard
+from kubesync.domain.dns.records import Node
 from kubesync.domain.errors import StoreBusyError
-from kubesync.domain.records import Node
 from kubesync.domain.state import UpstreamState
 from support.composer_bench import API, WEB, ComposerBench
 from support.memory_store import Call, NoFaults

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.records import RecordKey, RecordSet
 from kubesync.domain.state import KeyState, Name
-from kubesync.session.drift import Coming, as_it_stands, drifts_of
+from kubesync.operations.drift import Coming, as_it_stands, drifts_of
 
 SERVICE = ServiceKey("prod", "shop", "web")
 A = RecordKey("Z1", "web.example.com", "A")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.aws.fences import fence_key, raise_fences, shard_fence_key
-from kubesync.aws.lease import LeaseTable, held_check, lease_key
-from kubesync.aws.store import Key
+from kubesync.aws.dynamodb.retry import patiently
+from kubesync.aws.dynamodb.store import Key
+from kubesync.aws.fencing.take_over import Fencing
+from kubesync.aws.tables.control.fences import fence_key, raise_fences, shard_fence_key
+from kubesync.aws.tables.control.lease import LeaseTable, held_check, lease_key
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreOutcomeUnknownError
-from kubesync.session.fencing import Fencing
-from kubesync.session.patience import patiently
 from support.fencing import raise_fence
 from support.manual_clock import ManualClock
 from support.memory_store import Call, MemoryStore

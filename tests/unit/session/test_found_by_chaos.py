@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.aws.lease import Lease, LeaseTable, lease_key
+from kubesync.aws.tables.control.lease import Lease, LeaseTable, lease_key
 from kubesync.domain.errors import NotMasterError
 from kubesync.domain.objects import Service
 from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kubesync.aws.store import AUDIT
+from kubesync.aws.dynamodb.store import AUDIT
 from kubesync.domain.batches import Unit
+from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.records import RecordChange, RecordKey, RecordSet
-from kubesync.session.full_zone import FullZone
-from kubesync_local.route53.model import Limits
+from kubesync.zone.full_zone import FullZone
+from kubesync_local.standins.route53.zone.model import Limits
 from support.zone_bench import ZoneBench
 
 BESIDES = 2 + 1  # SOA and NS, and the journal

@@ -8,12 +8,12 @@ from itertools import count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesync.aws.audit import Entry
-from kubesync.aws.dynamodb_values import item_bytes
-from kubesync.aws.state import StateTable, state_key
-from kubesync.aws.store import CONTROL, STATE, Action, Delete, Key, Put
+from kubesync.aws.dynamodb.store import CONTROL, STATE, Action, Delete, Key, Put
+from kubesync.aws.dynamodb.values import item_bytes
+from kubesync.aws.tables.audit import Entry
+from kubesync.aws.tables.state import StateTable, state_key
+from kubesync.cluster.keys.key_writes import MAX_CLUSTERS, Chunk, Closing, KeyWrite, Piece, chunks_of
 from kubesync.domain.state import KeyState, Name
-from kubesync.session.key_writes import MAX_CLUSTERS, Chunk, Closing, KeyWrite, Piece, chunks_of
 from support.builders import a_key
 from support.manual_clock import ManualClock
 from support.memory_store import MemoryStore
@@ -166,7 +166,7 @@ def test_token_of_an_item_is_that_of_its_transaction() -> None:
 def test_state_of_a_key_over_100_kb_leaves_room_for_its_slices() -> None:
     from hashlib import sha256
 
-    from kubesync.domain.records import Problem
+    from kubesync.domain.dns.records import Problem
 
     texts = tuple(Problem("Test", "", sha256(b"%d" % n).hexdigest()) for n in range(12_000))
     pieces = tuple(a_piece(n, 10) for n in range(9))

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from kubesync.aws.lease import Lease, LeaseTable, lease_key
-from kubesync.aws.store import CONTROL, Key, Update
+from kubesync.aws.dynamodb.store import CONTROL, Key, Update
+from kubesync.aws.tables.control.lease import Lease, LeaseTable, lease_key
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreOutcomeUnknownError
 from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
 from support.manual_clock import ManualClock

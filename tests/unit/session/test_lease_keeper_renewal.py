@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from kubesync.actors.threads import ThreadScheduler
-from kubesync.aws.lease import LeaseTable, lease_key
-from kubesync.aws.store import Update
+from kubesync.aws.dynamodb.store import Update
+from kubesync.aws.tables.control.lease import LeaseTable, lease_key
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError, StoreOutcomeUnknownError
 from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
 from support.manual_clock import ManualClock

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from kubesync.aws.clusters import ZoneReference
-from kubesync.aws.listeners import Basis, Checkpoint
-from kubesync.aws.state import StateTable
-from kubesync.domain.desired import DnsRules
-from kubesync.domain.records import Zone
+from kubesync.aws.tables.control.clusters import ZoneReference
+from kubesync.aws.tables.control.listeners import Basis, Checkpoint
+from kubesync.aws.tables.state import StateTable
+from kubesync.cluster.keys import key_states as module
+from kubesync.cluster.keys.key_states import RULES_VERSION, Ledger, rules_of
+from kubesync.domain.dns.desired import DnsRules
+from kubesync.domain.dns.records import Zone
 from kubesync.domain.state import KeyState, Part, PartId
-from kubesync.session import ledger as module
-from kubesync.session.ledger import RULES_VERSION, Ledger, rules_of
 from support.builders import a_key
 from support.manual_clock import ManualClock
 from support.memory_store import MemoryStore

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+from kubesync.cluster.keys.reconciler import Mode, Recorded, Recorder
+from kubesync.cluster.ports import Connector
+from kubesync.cluster.runner import ClusterRunner
+from kubesync.cluster.runner_events import RunnerEvents
 from kubesync.domain.errors import StoreBusyError
 from kubesync.domain.objects import RawEvent, Resource, Snapshot
 from kubesync.domain.window import WindowContent
 from kubesync.kubernetes.ports import Reflector, WatchSink
-from kubesync.session.cluster_runner import ClusterRunner
-from kubesync.session.ports import Connector
-from kubesync.session.recorder import Mode, Recorded, Recorder
-from kubesync.session.runner_events import RunnerEvents
 from support.recording import SLICES, World
 
 SERVICES = Resource.SERVICES

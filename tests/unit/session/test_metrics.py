@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kubesync.session.metrics import MetricsPublisher
-from kubesync.session.report import ClusterReport, ListenerReport, SessionReport
+from kubesync.domain.report import ClusterReport, ListenerReport, SessionReport
+from kubesync.telemetry.metrics import MetricsPublisher
 
 
 def a_zone(**changes: Any) -> dict[str, Any]:
@@ -29,6 +29,20 @@ def written(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 def the_line(name: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     (line,) = [line for line in written(capsys) if name in line]
     return line
+
+
+def test_recording_counts_what_it_took_since_the_last_beat(capsys: pytest.CaptureFixture[str]) -> None:
+    publisher = MetricsPublisher("main")
+    clusters = [ClusterReport("prod", recording_seconds=0.25), ClusterReport("stage", recording_seconds=0.5)]
+    publisher.beat(a_report(clusters=clusters))
+    line = the_line("RecordingTime", capsys)
+    assert line["RecordingTime"] == [0.75]
+    assert line["_aws"]["CloudWatchMetrics"][0]["Metrics"] == [{"Name": "RecordingTime", "Unit": "Seconds"}]
+    clusters[1].recording_seconds = 1.5
+    publisher.beat(a_report(clusters=clusters))
+    assert the_line("RecordingTime", capsys)["RecordingTime"] == [1.0]
+    publisher.beat(a_report(clusters=clusters))
+    assert not [line for line in written(capsys) if "RecordingTime" in line], "no window, no metric"
 
 
 def test_first_beat_of_a_quiet_master(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from kubesync.cluster.keys.key_writes import Closing
+from kubesync.cluster.keys.outcomes import Outcome
 from kubesync.domain.batches import units_of
 from kubesync.domain.plan import changes_of
-from kubesync.session.closer import Outcome
-from kubesync.session.key_writes import Closing
 from support.builders import a_key, a_service
 from support.recording import SERVICES, World, saw
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from kubesync.aws.listeners import Basis, Checkpoint
-from kubesync.aws.store import CONTROL, STATE, UPSTREAMS, Delete, Put
+from kubesync.aws.dynamodb.store import CONTROL, STATE, UPSTREAMS, Delete, Put
+from kubesync.aws.fencing.writer import StaleStateError
+from kubesync.aws.tables.control.listeners import Basis, Checkpoint
+from kubesync.cluster.keys.key_states import RULES_VERSION
 from kubesync.domain.errors import StoreUnavailableError
 from kubesync.domain.objects import Resource
-from kubesync.session.ledger import RULES_VERSION
-from kubesync.session.transactor import StaleStateError
 from support.builders import a_service, an_endpoints
 from support.memory_store import Call
 from support.recording import ENDPOINTS, SERVICES, SLICES, Desk, World, a_config, a_list, identity, saw
@@ -48,7 +48,7 @@ def test_first_list_publishes_records_and_upstreams() -> None:
         SERVICES: Checkpoint(10, 1, basis, 1),
         SLICES: Checkpoint(10, 1, basis, 1),
     }
-    assert desk.listeners.identity("prod") == "uid-of-default-kubernetes"
+    assert desk.listeners.remembered(["prod"])["prod"].identity == "uid-of-default-kubernetes"
 
 
 def test_event_that_changes_nothing_writes_nothing_i6() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kubesync.cluster.keys.reconciler import Mode
 from kubesync.domain.merge import judge_absences
 from kubesync.domain.objects import Observation
-from kubesync.session.recorder import Mode
 from support.builders import a_key, a_service, an_endpoints
 from support.recording import SERVICES, SLICES, Desk, World, a_config, a_list, identity, saw
 
@@ -105,13 +105,13 @@ def test_list_of_another_cluster_deletes_nothing_until_forced_i5() -> None:
         "the uid of Service default/kubernetes is not the remembered one: another cluster?"
         in (recorded.held or {})[SERVICES]
     )
-    assert desk.listeners.identity("prod") == "uid-of-default-kubernetes"
+    assert desk.listeners.remembered(["prod"])["prod"].identity == "uid-of-default-kubernetes"
     following = world.session()
     following.record(lists=(a_list(30, identity(uid="other"), *services(2)),))
     assert live(desk) == ["s00", "s01", "s02"]
     following.record(lists=(a_list(31, identity(uid="other"), *services(2)),), mode=FORCED)
     assert live(desk) == ["s00", "s01"]
-    assert following.listeners.identity("prod") == "other"
+    assert following.listeners.remembered(["prod"])["prod"].identity == "other"
 
 
 def test_list_of_slices_asks_the_cluster_whose_it_is() -> None:
@@ -232,7 +232,7 @@ def test_full_resync_mends_upstreams_that_were_changed_by_hand() -> None:
         a_list(10, saw(an_endpoints("10.1.0.1"), 6, "web-1"), resource=SLICES),
     )
     desk.record(lists=listed)
-    from kubesync.aws.store import Key, Update
+    from kubesync.aws.dynamodb.store import Key, Update
 
     world.store.write(Update(Key("upstreams", "prod/shop/web/80/TCP", 0), set={"nodes": []}))
     desk.record(lists=listed)
@@ -247,8 +247,8 @@ def test_full_resync_mends_upstreams_that_were_changed_by_hand() -> None:
 def test_upstream_left_behind_in_slices_by_a_removed_cluster_is_taken_over_whole() -> None:
     world = World()
     desk = world.session()
-    from kubesync.aws.upstreams import UpstreamTable
-    from kubesync.domain.records import Node
+    from kubesync.aws.tables.upstreams import UpstreamTable
+    from kubesync.domain.dns.records import Node
 
     nodes = [Node(f"10.3.{n // 256}.{n % 256}", 8080, ready=True, pod="p" * 60) for n in range(2000)]
     _, left = UpstreamTable.put("prod/shop/web/80/TCP", None, nodes, 0.0)

@@ -9,18 +9,18 @@ from typing import Any, cast
 
 import pytest
 
-from kubesync.aws.clusters import ClusterConfig, ClusterTable, OnDelete
-from kubesync.aws.store import AUDIT
+from kubesync.aws.dynamodb.store import AUDIT
+from kubesync.aws.fencing.writer import StaleStateError
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, OnDelete
+from kubesync.cluster.keys.key_writes import Closing
+from kubesync.cluster.keys.outcomes import Outcome
 from kubesync.domain.batches import Unit
+from kubesync.domain.dns.records import RecordChange
 from kubesync.domain.errors import StoreBusyError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import Policy
-from kubesync.domain.records import RecordChange
-from kubesync.session.closer import Outcome
-from kubesync.session.key_writes import Closing
+from kubesync.operations.removal import Removal
 from kubesync.session.master import Master
-from kubesync.session.removal import Removal
-from kubesync.session.transactor import StaleStateError
 from support.builders import a_key, a_service, an_endpoints
 from support.memory_store import NoFaults
 from support.recording import SLICES, Desk, World, a_config, a_list, identity, saw

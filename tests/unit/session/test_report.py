@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from random import Random
 
-from kubesync.session.report import ClusterReport, ListenerReport, SessionReport, percentiles
+from kubesync.domain.report import ClusterReport, ListenerReport, SessionReport, percentiles
 
 
 def test_no_lag_has_no_percentiles() -> None:

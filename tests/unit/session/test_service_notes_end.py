@@ -6,11 +6,11 @@ import threading
 import time
 
 from kubesync.actors.threads import ThreadScheduler
+from kubesync.domain.dns.records import Problem
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.records import Problem
 from kubesync.domain.state import KeyState, Part, PartId
 from kubesync.kubernetes.service_events import EventPoster
-from kubesync.session.service_notes import ServiceNotes
+from kubesync.telemetry.service_events import ServiceNotes
 from support.recording import SERVICES
 
 

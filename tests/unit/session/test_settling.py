@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.aws.inflight import Inflight
-from kubesync.aws.store import CONTROL, Key, Update
+from kubesync.aws.dynamodb.store import CONTROL, Key, Update
+from kubesync.aws.tables.control.inflight import Inflight
 from kubesync.domain.batches import Unit, units_of
 from kubesync.domain.plan import Policy, changes_of
 from support.zone_bench import EPOCH, JOURNAL, ZONE, ZoneBench

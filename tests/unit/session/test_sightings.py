@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kubesync.aws.state import slice_key
-from kubesync.aws.store import Delete, Put
+from kubesync.aws.dynamodb.store import Delete, Put
+from kubesync.aws.tables.state import slice_key
+from kubesync.cluster.keys.observations import LivePart, absent_from, moved_in, sort_sightings
 from kubesync.domain.objects import Resource
 from kubesync.domain.state import PartId
-from kubesync.session.sightings import LivePart, absent_from, moved_in, sort_sightings
 from support.builders import a_key, a_service, an_endpoints
 from support.recording import ENDPOINTS, SERVICES, SLICES, a_list, saw
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.aws.fences import fence_key, raise_fences
-from kubesync.aws.store import AUDIT, CONTROL, Absent, Action, Equals, Key, Put, Update
+from kubesync.aws.dynamodb.store import AUDIT, CONTROL, Absent, Action, Equals, Key, Put, Update
+from kubesync.aws.fencing.writer import StaleStateError, Transactor
+from kubesync.aws.tables.control.fences import fence_key, raise_fences
 from kubesync.domain.errors import (
     NotMasterError,
     StoreBusyError,
@@ -13,7 +14,6 @@ from kubesync.domain.errors import (
     StoreOutcomeUnknownError,
     StoreUnavailableError,
 )
-from kubesync.session.transactor import StaleStateError, Transactor
 from support.fencing import NO_LEASE, raise_fence, raise_shard_fence
 from support.manual_clock import ManualClock
 from support.memory_store import LandLater, MemoryStore

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kubesync.domain.state import OpenMark
-from kubesync.session.zone_writer import ZoneWriter
+from kubesync.zone.writer import ZoneWriter
 from support.zone_bench import ZONE, ZoneBench
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from kubesync.aws.zones import ZoneClient
+from kubesync.aws.route53.zones import ZoneClient
 from kubesync.domain.batches import BatchLimits
-from kubesync.domain.records import RecordKey, RecordSet
-from kubesync.session.zone_reading import ZoneReading
+from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.zone.reader import ZoneReading
 from support.manual_clock import ManualClock
 from support.zone_bench import ZONE, StrictZone, ZoneBench
 

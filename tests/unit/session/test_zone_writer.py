@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.aws.fences import fence_key
-from kubesync.aws.store import Put
+from kubesync.aws.dynamodb.store import Put
+from kubesync.aws.tables.control.fences import fence_key
 from kubesync.domain.errors import (
     NotMasterError,
     StoreOutcomeUnknownError,

@@ -6,7 +6,7 @@ import pytest
 
 from kubesync.domain.batches import BatchLimits
 from kubesync.domain.plan import Policy
-from kubesync_local.route53.model import Limits
+from kubesync_local.standins.route53.zone.model import Limits
 from support.zone_bench import JOURNAL, ZoneBench
 
 

@@ -10,7 +10,7 @@ import pytest
 from botocore import exceptions as aws
 from botocore.model import ServiceModel
 
-from kubesync.aws.dynamodb_errors import OUTCOME_BY_CODE, OUTCOME_BY_REASON, Outcome, failure_of
+from kubesync.aws.dynamodb.errors import OUTCOME_BY_CODE, OUTCOME_BY_REASON, Outcome, failure_of
 
 OPERATIONS = (
     "GetItem",

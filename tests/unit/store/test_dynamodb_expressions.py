@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.aws.dynamodb import RetryPolicy
-from kubesync.aws.dynamodb_expressions import key_request, query_request, transact_request, write_request
-from kubesync.aws.dynamodb_values import from_attribute, item_bytes
-from kubesync.aws.store import CONTROL, UPSTREAMS, AbsentOrBelow, Check, Delete, Equals, Exists, Key, Put, Update
+from kubesync.aws.dynamodb.client import RetryPolicy
+from kubesync.aws.dynamodb.expressions import key_request, query_request, transact_request, write_request
+from kubesync.aws.dynamodb.store import (
+    CONTROL,
+    UPSTREAMS,
+    AbsentOrBelow,
+    Check,
+    Delete,
+    Equals,
+    Exists,
+    Key,
+    Put,
+    Update,
+)
+from kubesync.aws.dynamodb.values import from_attribute, item_bytes
 from kubesync.domain.errors import StoreUnavailableError
 
 NAMES = {"control": "k-control", "state": "k-state", "audit": "k-audit", "upstreams": "k-upstreams"}
@@ -63,7 +74,7 @@ def test_every_action_of_a_transaction_asks_for_the_item_that_refuses_it() -> No
 
 def test_reads_are_strongly_consistent() -> None:
     assert key_request(KEY, NAMES)["ConsistentRead"] is True
-    assert query_request(CONTROL, "p", NAMES)["ConsistentRead"] is True
+    assert query_request(CONTROL, "p", NAMES, {})["ConsistentRead"] is True
 
 
 @pytest.mark.parametrize("attribute", [{"SS": ["a"]}, {"NS": ["1"]}, {"N": "1.5"}])

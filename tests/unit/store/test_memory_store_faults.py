@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kubesync.aws.store import AUDIT, CONTROL, STATE, AbsentOrBelow, Check, Exists, Key, Put, Update
+from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, AbsentOrBelow, Check, Exists, Key, Put, Update
 from kubesync.domain.errors import StoreBusyError, StoreOutcomeUnknownError, StoreUnavailableError
 from support.manual_clock import ManualClock
 from support.memory_store import Call, LandLater, MemoryStore

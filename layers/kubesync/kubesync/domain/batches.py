@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet, exclude_each_other
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.records import RecordChange, RecordKey, RecordSet, exclude_each_other
 
 
 @dataclass(frozen=True, slots=True)

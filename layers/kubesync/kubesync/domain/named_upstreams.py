@@ -18,9 +18,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from kubesync.domain.addresses import Address, parse_address
+from kubesync.domain.dns.addresses import Address, parse_address
+from kubesync.domain.dns.records import Node, Problem
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.records import Node, Problem
 from kubesync.domain.upstreams import fitting, preference, upstream_key
 
 MAX_WEIGHT: Final = 1000

@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kubesync.domain.dns.records import Problem, RecordChange, RecordKey, RecordSet, exclude_each_other
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.records import Problem, RecordChange, RecordKey, RecordSet, exclude_each_other
 from kubesync.domain.state import KeyState, Name, names_of
 
 

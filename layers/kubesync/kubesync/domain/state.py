@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
+from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.objects import EndpointsObject, Resource, Service, ServiceKey
-from kubesync.domain.records import Problem, RecordKey, RecordSet
 
 EMPTY: Final[Mapping[RecordKey, RecordSet]] = MappingProxyType({})
 CONFLICT_LOOK_SECONDS: Final = 3600.0

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
-from kubesync.domain.addresses import Address
-from kubesync.domain.endpoints import AddressedGroup
+from kubesync.domain.dns.addresses import Address
+from kubesync.domain.dns.endpoints import AddressedGroup
+from kubesync.domain.dns.records import Node
 from kubesync.domain.objects import Endpoint, Service, ServiceKey
-from kubesync.domain.records import Node
 
 # Well below DynamoDB's 400 KB an item, and the size from which DESIGN section 10 slices.
 MAX_SLICE_BYTES: Final = 100_000

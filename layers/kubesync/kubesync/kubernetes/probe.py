@@ -8,9 +8,9 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from kubesync.domain.errors import BodyError, DeniedError, StatusError
 from kubesync.domain.objects import Resource
-from kubesync.kubernetes import urls
-from kubesync.kubernetes.transport import ApiClient
-from kubesync.kubernetes.wire import read_list_page
+from kubesync.kubernetes.transport import urls
+from kubesync.kubernetes.transport.client import ApiClient
+from kubesync.kubernetes.wire.decode import read_list_page
 
 
 @with_config(ConfigDict(extra="ignore"))

@@ -30,16 +30,16 @@ from kubesync.actors.scheduler import Scheduler
 from kubesync.domain.errors import BodyError, ListenerError, StatusError
 from kubesync.domain.objects import Resource, Snapshot
 from kubesync.domain.scope import Scope
-from kubesync.kubernetes import urls
 from kubesync.kubernetes.backoff import Backoff
-from kubesync.kubernetes.connections import StoppedError
-from kubesync.kubernetes.failures import TooOldError
 from kubesync.kubernetes.lister import list_all
 from kubesync.kubernetes.ports import WatchSink
 from kubesync.kubernetes.sifting import SiftedSink
-from kubesync.kubernetes.transport import ApiClient
+from kubesync.kubernetes.transport import urls
+from kubesync.kubernetes.transport.client import ApiClient
+from kubesync.kubernetes.transport.connections import StoppedError
+from kubesync.kubernetes.transport.failures import TooOldError
 from kubesync.kubernetes.watch import Position, WatchEnd, follow
-from kubesync.kubernetes.wire import read_list_page
+from kubesync.kubernetes.wire.decode import read_list_page
 
 _QUICK_SECONDS: Final = 1.0  # a watch that ends sooner, without event, did not work
 _WORKED_SECONDS: Final = 5.0  # a watch that lasted as long did, even if nothing happened
@@ -119,6 +119,7 @@ class KubernetesReflector:
 
     def _list(self, sink: WatchSink) -> None:
         in_pieces = self._expired_lists < _EXPIRED_BEFORE_ONE_PIECE
+        began = self._clock.monotonic()
         try:
             found = list_all(
                 self._api,
@@ -136,7 +137,8 @@ class KubernetesReflector:
         self._last_version = found.resource_version
         self._position = Position(found.resource_version)
         self._expired_lists = self._failures = 0
-        sink.on_snapshot(Snapshot(self._resource, found.resource_version, found.items, went_back))
+        seconds = self._clock.monotonic() - began
+        sink.on_snapshot(Snapshot(self._resource, found.resource_version, found.items, went_back, seconds))
 
     def _watch(self, sink: WatchSink, position: Position) -> None:
         started = self._clock.monotonic()

@@ -13,12 +13,12 @@ from hashlib import sha256
 from typing import Final, Protocol
 from urllib.parse import quote
 
+from kubesync.domain.dns.records import Problem
 from kubesync.domain.errors import StatusError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.reasons import advice_for
-from kubesync.domain.records import Problem
-from kubesync.kubernetes.transport import ApiClient
-from kubesync.kubernetes.urls import ApiRequest
+from kubesync.kubernetes.transport.client import ApiClient
+from kubesync.kubernetes.transport.urls import ApiRequest
 
 # Validation of the API server: message at most 1,024 bytes, names at most 253 characters.
 MAX_MESSAGE_BYTES: Final = 1024

@@ -8,12 +8,12 @@ from enum import StrEnum
 from kubesync.clock import Clock
 from kubesync.domain.errors import BodyError, StatusError
 from kubesync.domain.objects import RawEvent, Resource
-from kubesync.kubernetes.event_scan import SCANS
-from kubesync.kubernetes.failures import TooOldError
 from kubesync.kubernetes.ports import ReflectorPolicy, WatchSink
-from kubesync.kubernetes.streams import Block, LineStream
-from kubesync.kubernetes.transport import logger
-from kubesync.kubernetes.wire import Bookmark, StreamError, UnreadableEvent, read_event_headers
+from kubesync.kubernetes.transport.client import logger
+from kubesync.kubernetes.transport.failures import TooOldError
+from kubesync.kubernetes.transport.streams import Block, LineStream
+from kubesync.kubernetes.wire.decode import Bookmark, StreamError, UnreadableEvent, read_event_headers
+from kubesync.kubernetes.wire.event_scan import SCANS
 
 
 class WatchEnd(StrEnum):

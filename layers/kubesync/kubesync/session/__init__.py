@@ -1,1 +1,1 @@
-"""The session: listeners, reconciler, committer, full resync and report."""
+"""The session: lease, take-over, control, drain, report."""

@@ -9,15 +9,15 @@ from typing import Final
 
 from aws_lambda_powertools import Logger
 
-from kubesync.aws.clusters import ClusterConfig
-from kubesync.aws.resync_requests import RequestTable
+from kubesync.aws.fencing.writer import StaleStateError
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.control.resync_requests import RequestTable
+from kubesync.cluster.keys.key_states import SupersededError, unpaused
 from kubesync.domain.errors import ErrorCode, NewerSchemaError, StoreError
-from kubesync.session.ledger import SupersededError, unpaused
+from kubesync.operations.ports import MasterParts
+from kubesync.operations.removal import Removal
+from kubesync.operations.requests import ResyncDesk
 from kubesync.session.master import Master
-from kubesync.session.parts import MasterParts
-from kubesync.session.removal import Removal
-from kubesync.session.resync_desk import ResyncDesk
-from kubesync.session.transactor import StaleStateError
 
 logger = Logger(service="kubesync", child=True)
 

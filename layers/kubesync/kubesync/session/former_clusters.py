@@ -18,11 +18,11 @@ from typing import Final
 from aws_lambda_powertools import Logger
 
 from kubesync.actors.scheduler import Scheduler
-from kubesync.aws.clusters import ClusterConfig, ZoneReference
-from kubesync.aws.inflight import Inflight
-from kubesync.aws.state import StateTable
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
+from kubesync.aws.tables.control.inflight import Inflight
+from kubesync.aws.tables.state import StateTable
+from kubesync.cluster.keys.key_states import Ledger
 from kubesync.domain.errors import NotMasterError
-from kubesync.session.ledger import Ledger
 
 logger = Logger(service="kubesync", child=True)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubesync.actors.scheduler import Scheduler, Thread
-from kubesync.aws.lease import Lease, LeaseTable
+from kubesync.aws.tables.control.lease import Lease, LeaseTable
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError, StoreOutcomeUnknownError
 
 POLL_SECONDS: Final = 0.25

@@ -13,42 +13,43 @@ from aws_lambda_powertools import Logger
 from kubesync.actors.answer import Answer
 from kubesync.actors.parallel import ParallelMap
 from kubesync.actors.scheduler import Thread
-from kubesync.aws.audit import AuditTable
-from kubesync.aws.claims import ClaimTable
-from kubesync.aws.clusters import ClusterConfig, ClusterTable
-from kubesync.aws.inflight import InflightTable
-from kubesync.aws.listeners import ListenerTable, Remembered
-from kubesync.aws.named_upstreams import NamedUpstreamTable
-from kubesync.aws.state import Queued, StateTable
-from kubesync.aws.upstreams import UpstreamTable
-from kubesync.aws.zone_problems import ZoneProblemTable
+from kubesync.aws.dynamodb.retry import patiently
+from kubesync.aws.fencing.take_over import Fencing
+from kubesync.aws.fencing.writer import Transactor
+from kubesync.aws.tables.audit import AuditTable
+from kubesync.aws.tables.claims import ClaimTable
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.inflight import InflightTable
+from kubesync.aws.tables.control.listeners import ListenerTable, Remembered
+from kubesync.aws.tables.control.named_referrals import NamedReferrals
+from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
+from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync.aws.tables.state import Queued, StateTable
+from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.cluster.keys.key_states import Ledger, LedgerBusyError, unpaused
+from kubesync.cluster.keys.outcomes import Closer
+from kubesync.cluster.keys.planner import Tables
+from kubesync.cluster.keys.reconciler import Means, Mode, Recorded, Recorder
+from kubesync.cluster.ports import Progress
+from kubesync.cluster.promoted_keys import Heirs
+from kubesync.cluster.runner import ClusterRunner
+from kubesync.cluster.runner_events import RunnerEvents
 from kubesync.domain.batches import BatchLimits
 from kubesync.domain.errors import ErrorCode, NotMasterError
+from kubesync.domain.report import SessionReport
 from kubesync.domain.state import KeyState
-from kubesync.session.closer import Closer
-from kubesync.session.cluster_runner import ClusterRunner
-from kubesync.session.composer import Composer, ComposerMeans
-from kubesync.session.fencing import Fencing
-from kubesync.session.figures import fill, so_far
+from kubesync.operations.ports import MasterParts
 from kubesync.session.former_clusters import FormerClusters
-from kubesync.session.heirs import Heirs
 from kubesync.session.lease_keeper import LeaseKeeper
-from kubesync.session.ledger import Ledger, LedgerBusyError, unpaused
-from kubesync.session.listener_notes import ListenerNotes
-from kubesync.session.named_referrals import NamedReferrals
+from kubesync.session.listener_errors import ListenerNotes
 from kubesync.session.newer_items import remembered, unless_newer
-from kubesync.session.parts import MasterParts
-from kubesync.session.patience import patiently
-from kubesync.session.planner import Tables
-from kubesync.session.ports import Progress
-from kubesync.session.reclaim import Reclaimer
-from kubesync.session.recorder import Means, Mode, Recorded, Recorder
-from kubesync.session.report import SessionReport
-from kubesync.session.runner_events import RunnerEvents
-from kubesync.session.transactor import Transactor
-from kubesync.session.zone_ground import ZoneMeans
-from kubesync.session.zone_pool import ZonePool
-from kubesync.session.zone_writer import ZoneWriter
+from kubesync.session.snapshot import fill, so_far
+from kubesync.telemetry.service_events import ServiceNotes
+from kubesync.upstreams.composer import Composer, ComposerMeans
+from kubesync.zone.conflict_checks import Reclaimer
+from kubesync.zone.journal import ZoneMeans
+from kubesync.zone.pool import ZonePool
+from kubesync.zone.writer import ZoneWriter
 
 logger = Logger(service="kubesync", child=True)
 
@@ -256,6 +257,7 @@ class Master:
             told,
             self.parts.scheduler,
             self.parts.settings.window_seconds,
+            self._event_writer(self.ledgers[name].config),
         )
         heirs = self._heirs.start(name, runner)
         self.composer.start()
@@ -263,6 +265,11 @@ class Master:
         if heirs:
             runner.replan(heirs)
         return runner
+
+    def _event_writer(self, config: ClusterConfig) -> ServiceNotes | None:
+        if not config.write_events:
+            return None
+        return ServiceNotes(config.name, partial(self.parts.connector.event_poster, config), self.parts.scheduler)
 
     def adopt(self, config: ClusterConfig) -> None:
         """Begin with a cluster that was registered, or go on with a changed configuration.

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from aws_lambda_powertools import Logger
 
-from kubesync.aws.listeners import ListenerTable, Remembered
+from kubesync.aws.tables.control.listeners import ListenerTable, Remembered
 from kubesync.domain.errors import NewerSchemaError
 
 logger = Logger(service="kubesync", child=True)

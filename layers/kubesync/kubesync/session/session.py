@@ -14,20 +14,20 @@ from typing import ClassVar, Final
 from aws_lambda_powertools import Logger
 
 from kubesync.actors.scheduler import Scheduler
-from kubesync.aws.audit import AuditTable
-from kubesync.aws.lease import Lease
-from kubesync.aws.resync_requests import ResyncRequest
+from kubesync.aws.tables.audit import AuditTable
+from kubesync.aws.tables.control.lease import Lease
+from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.clock import Clock
+from kubesync.cluster.ports import Progress
 from kubesync.domain.errors import ErrorCode, NotMasterError, StoreError
+from kubesync.domain.report import DONE, SessionReport
+from kubesync.operations.ports import MasterParts
+from kubesync.operations.recovery import RecoveryRequest, find_journals, newest_epoch, recover
+from kubesync.operations.requests import ResyncDesk
+from kubesync.operations.resync import Resync
 from kubesync.session.control import Control
 from kubesync.session.lease_keeper import LeaseKeeper
 from kubesync.session.master import Master
-from kubesync.session.parts import MasterParts
-from kubesync.session.ports import Progress
-from kubesync.session.recovery import RecoveryRequest, find_journals, newest_epoch, recover
-from kubesync.session.report import DONE, SessionReport
-from kubesync.session.resync import Resync
-from kubesync.session.resync_desk import ResyncDesk
 from kubesync.settings import Settings
 
 logger = Logger(service="kubesync", child=True)
@@ -132,6 +132,13 @@ class Session:
                 master.transactor.until_monotonic = deadline  # they write in this thread, which has to end the session
             left = self._keeper.to_settle(before)
             master.take_over(clean=left is not None, unsettled=left or (), hold_zones=recovery is not None)
+            logger.info(
+                "took over",
+                epoch=lease.epoch,
+                after=self.report.took_over,
+                stood_by_seconds=round(now - started, 3),
+                seconds=round(self._clock.monotonic() - now, 3),
+            )
             self.on_beat(master.so_far())
             if recovery is not None:
                 self.report.recoveries.append(recover(master, journals, recovery))
@@ -200,6 +207,7 @@ class Session:
 
     def _finish(self, master: Master, drain_until: float, started: float) -> None:
         code = self._code or ErrorCode.MAX_RUNTIME
+        began = self._clock.monotonic()
         self._progress("ending", {})
         lost = code is ErrorCode.NOT_MASTER or self._keeper.lost
         if self._desk is not None:
@@ -225,8 +233,16 @@ class Session:
             # Nothing ended it: it has done the one thing that it was started for.
             self.report.code, self.report.ended = 0, DONE
         self.report.message = self._message
-        self.report.seconds = round(self._clock.monotonic() - started, 3)
-        logger.info("session ended", code=self.report.ended, epoch=self.report.epoch, clean=self.report.clean)
+        ended = self._clock.monotonic()
+        self.report.seconds = round(ended - started, 3)
+        logger.info(
+            "session ended",
+            code=self.report.ended,
+            epoch=self.report.epoch,
+            clean=self.report.clean,
+            seconds=self.report.seconds,
+            ending_seconds=round(ended - began, 3),
+        )
 
     def _not_master(self, error: NotMasterError, started: float) -> SessionReport:
         code = ErrorCode.NOT_MASTER if self._code is None else self._code

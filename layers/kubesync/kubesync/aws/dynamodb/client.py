@@ -1,0 +1,298 @@
+"""The store on DynamoDB, through boto3's low-level client.
+
+botocore's own retries are off (``build_dynamodb_client``): it repeats a write that timed out and then reports the second
+attempt's refusal, so a caller could not tell its own write from another's. All repeating is done here, by one table:
+
+    | outcome of an attempt  | read             | single write   | transaction                  |
+    | ---------------------- | ---------------- | -------------- | ---------------------------- |
+    | BUSY: nothing written  | again, then Busy | the same       | again, same token, then Busy |
+    | UNSENT: nothing sent   | again, then Unavailable | the same | again, then Unavailable     |
+    | LOST: may have landed  | again, then Unavailable | OutcomeUnknown | again, same token, then OutcomeUnknown |
+    | FAULT                  | Unavailable      | Unavailable    | Unavailable                  |
+    | REFUSED                |                  | ConditionFailed | TransactionRefused          |
+
+Once an answer to a transaction was lost, whatever else then ends the attempts (BUSY, UNSENT, FAULT) leaves its outcome
+unknown. A refusal does not: DynamoDB answers a repeat of what had landed with success for ten minutes (moto does not).
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Unpack
+
+from botocore.config import Config
+
+from kubesync.aws.dynamodb.errors import CAUGHT, Failure, Outcome, failure_of
+from kubesync.aws.dynamodb.expressions import key_request, query_request, transact_request, write_request
+from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Action, Delete, Item, Key, Put, QueryOptions, Value, Write
+from kubesync.aws.dynamodb.store_calls import Kind, StoreCalls
+from kubesync.aws.dynamodb.values import from_attributes, to_attributes
+from kubesync.clock import Clock
+from kubesync.domain.errors import (
+    ConditionFailedError,
+    StoreBusyError,
+    StoreError,
+    StoreOutcomeUnknownError,
+    StoreUnavailableError,
+    TransactionRefusedError,
+)
+
+if TYPE_CHECKING:
+    from boto3.session import Session
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+# https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
+MAX_BATCH_GET_KEYS: Final = 100
+_WRITES: Final = frozenset({"put_item", "update_item", "delete_item"})
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and how soon a call is made again.
+
+    Before attempt n+1 the store sleeps ``backoff_initial_seconds`` doubled n-1 times, at most ``backoff_cap_seconds``, of
+    which half is jitter. The default gives up after about 1.5 s of sleeping; a lease wants fewer attempts.
+    """
+
+    attempts: int = 5
+    backoff_initial_seconds: float = 0.1
+    backoff_cap_seconds: float = 2.0
+
+    def delay_seconds(self, failures: int, jitter: float) -> float:
+        """How long to sleep after so many failures in a row (from 1); ``jitter`` in [0, 1)."""
+        doubled = self.backoff_initial_seconds * 2.0 ** (failures - 1)
+        return min(self.backoff_cap_seconds, doubled) * (0.5 + 0.5 * jitter)
+
+
+def build_dynamodb_client(
+    session: Session,
+    *,
+    connect_timeout: float,
+    read_timeout: float,
+    max_connections: int = 25,
+    endpoint_url: str | None = None,
+) -> DynamoDBClient:
+    """A client without retries of its own, for ``DynamoStore``. Timeouts in seconds; a lease needs 1 and 2.
+
+    Without ``endpoint_url``, AWS_ENDPOINT_URL_DYNAMODB and the region decide.
+
+    Raises:
+        StoreUnavailableError: no region is configured.
+    """
+    config = Config(
+        connect_timeout=connect_timeout,
+        read_timeout=read_timeout,
+        max_pool_connections=max_connections,
+        tcp_keepalive=True,
+        # "legacy" because only it raises an answer whose CRC is wrong when no attempts are left; "standard" hands the
+        # broken answer on (botocore.retries.special), and a broken answer to a get reads as "no such item".
+        retries={"total_max_attempts": 1, "mode": "legacy"},
+    )
+    try:
+        return session.client("dynamodb", config=config, endpoint_url=endpoint_url)
+    except CAUGHT as error:
+        raise StoreUnavailableError(f"no DynamoDB client: {error} Set AWS_REGION.") from None
+
+
+class DynamoStore:
+    """Implements ``kubesync.aws.dynamodb.store.Store``. Threads may share one.
+
+    Args:
+        client: from ``build_dynamodb_client``.
+        table_names: real name by logical name; see ``tables.table_names``.
+        clock: sleeps between attempts.
+        retry: how often a call is repeated.
+        jitter: a number in [0, 1) for each sleep.
+        counted: is told of each request; may be exchanged while no call is under way.
+    """
+
+    def __init__(
+        self,
+        client: DynamoDBClient,
+        table_names: Mapping[str, str],
+        clock: Clock,
+        *,
+        retry: RetryPolicy = RetryPolicy(),
+        jitter: Callable[[], float] = random.random,
+        counted: StoreCalls | None = None,
+    ) -> None:
+        self.counted = counted or StoreCalls()
+        self._client = client
+        self._table_names = dict(table_names)
+        self._clock = clock
+        self._retry = retry
+        self._jitter = jitter
+
+    def get(self, key: Key) -> Item | None:
+        answer = self._read("get_item", key_request(key, self._table_names), [key.table])
+        return from_attributes(answer["Item"]) if "Item" in answer else None
+
+    def batch_get(self, keys: Sequence[Key]) -> dict[Key, Item]:
+        found: dict[Key, Item] = {}
+        waiting = deque(dict.fromkeys(keys))  # a key named twice in one request is refused
+        fruitless = 0
+        while waiting:
+            asked = [waiting.popleft() for _ in range(min(MAX_BATCH_GET_KEYS, len(waiting)))]
+            answered, unprocessed = self._batch_get_once(asked)
+            found.update(answered)
+            if not unprocessed:
+                fruitless = 0
+                continue
+            self.counted.refused("reads")
+            # Throttled, or over 16 MB of answer: only rounds that bring nothing at all count as failures.
+            waiting.extendleft(reversed(unprocessed))
+            fruitless = fruitless + 1 if len(unprocessed) == len(asked) else 0
+            if fruitless >= self._retry.attempts:
+                raise StoreBusyError(f"DynamoDB throttles: {len(waiting)} keys of a batch were not read")
+            self._sleep(fruitless or 1)
+        return found
+
+    def _batch_get_once(self, keys: Sequence[Key]) -> tuple[dict[Key, Item], list[Key]]:
+        """Items found, and the keys that DynamoDB did not get to."""
+        by_table: dict[str, list[Key]] = {}
+        for key in keys:
+            by_table.setdefault(key.table, []).append(key)
+        request = {
+            self._table_names[table]: {
+                "Keys": [to_attributes(key.attributes()) for key in table_keys],
+                "ConsistentRead": True,
+            }
+            for table, table_keys in by_table.items()
+        }
+        answer = self._read("batch_get_item", {"RequestItems": request}, by_table)
+        responses, unprocessed = answer.get("Responses", {}), answer.get("UnprocessedKeys", {})
+        found: dict[Key, Item] = {}
+        left: list[Key] = []
+        for table in by_table:
+            real_name = self._table_names[table]
+            for attributes in responses.get(real_name, ()):
+                item = from_attributes(attributes)
+                found[_key_of(table, item)] = item
+            left += [_key_of(table, from_attributes(key)) for key in unprocessed.get(real_name, {}).get("Keys", ())]
+        return found, left
+
+    def query(self, table: str, partition: str, **wanted: Unpack[QueryOptions]) -> Iterator[Item]:
+        request = query_request(table, partition, self._table_names, wanted)
+        return self._pages("query", request, table, wanted.get("limit"))
+
+    def scan(self, table: str) -> Iterator[Item]:
+        request = {"TableName": self._table_names[table], "ConsistentRead": True}
+        return self._pages("scan", request, table, None)
+
+    def _pages(self, method: str, request: dict[str, Any], table: str, limit: int | None) -> Iterator[Item]:
+        left = limit
+        while left is None or left > 0:
+            answer = self._read(method, request if left is None else {**request, "Limit": left}, [table])
+            for attributes in answer["Items"]:
+                yield from_attributes(attributes)
+            # A page can be empty and still not be the last: only LastEvaluatedKey tells.
+            if "LastEvaluatedKey" not in answer:
+                return
+            request = {**request, "ExclusiveStartKey": answer["LastEvaluatedKey"]}
+            if left is not None:
+                left -= len(answer["Items"])
+
+    def write(self, action: Write) -> Item:
+        method, request = write_request(action, self._table_names)
+        result = self._attempts(method, request, [action.key.table], repeat_lost=False)
+        if isinstance(result, Failure):
+            raise _write_error(result)
+        if isinstance(action, Put):
+            return {**action.item, **action.key.attributes()}
+        return {} if isinstance(action, Delete) else from_attributes(result["Attributes"])
+
+    def transact(self, actions: Sequence[Action], token: str) -> None:
+        request = transact_request(actions, token, self._table_names)
+        result = self._attempts(
+            "transact_write_items", request, {action.key.table for action in actions}, repeat_lost=True
+        )
+        if isinstance(result, Failure):
+            raise _transaction_error(result)
+
+    def _read(self, method: str, request: dict[str, Any], tables: Iterable[str]) -> dict[str, Any]:
+        result = self._attempts(method, request, tables, repeat_lost=True)
+        if isinstance(result, Failure):
+            raise _read_error(result)
+        return result
+
+    def _attempts(
+        self, method: str, request: dict[str, Any], tables: Iterable[str], *, repeat_lost: bool
+    ) -> dict[str, Any] | Failure:
+        """Call until there is an answer, a failure that is final, or no attempt left."""
+        again = {Outcome.BUSY, Outcome.UNSENT} | ({Outcome.LOST} if repeat_lost else set())
+        real_names = [self._table_names[table] for table in tables]
+        lost: Failure | None = None
+        for attempt in range(1, self._retry.attempts + 1):
+            self.counted.asked()
+            result = self._call(method, request, real_names)
+            if isinstance(result, Failure) and result.outcome is Outcome.BUSY:
+                self.counted.refused(_kind(method))
+            if not isinstance(result, Failure) or result.outcome is Outcome.REFUSED:
+                return result
+            if result.outcome is Outcome.LOST:
+                lost = result
+            if result.outcome not in again:
+                break
+            if attempt < self._retry.attempts:
+                self._sleep(attempt)
+        return lost or result
+
+    def _call(self, method: str, request: dict[str, Any], real_names: Sequence[str]) -> dict[str, Any] | Failure:
+        try:
+            answer: dict[str, Any] = getattr(self._client, method)(**request)
+        except CAUGHT as error:
+            return failure_of(error, real_names)
+        # botocore takes any 200 for an answer, also a proxy's page of HTML, which then reads as "nothing found" (I5).
+        headers = answer["ResponseMetadata"]["HTTPHeaders"]
+        if "x-amz-crc32" in headers or headers.get("content-type", "").startswith("application/x-amz-json"):
+            return answer
+        return Failure(
+            Outcome.LOST, "NotDynamoDB", "an answer did not come from DynamoDB: check AWS_ENDPOINT_URL_DYNAMODB"
+        )
+
+    def _sleep(self, failures: int) -> None:
+        self._clock.sleep(self._retry.delay_seconds(failures, self._jitter()))
+
+
+def _kind(method: str) -> Kind:
+    if method == "transact_write_items":
+        return "transactions"
+    return "writes" if method in _WRITES else "reads"
+
+
+def _key_of(table: str, item: Mapping[str, Value]) -> Key:
+    partition_name, sort_name = KEY_ATTRIBUTES[table]
+    partition, sort = item[partition_name], item[sort_name]
+    if not isinstance(partition, str) or not isinstance(sort, (str, int)):
+        raise StoreUnavailableError(f"table {table} has a key of the wrong type: it was not made by `kubesync setup`")
+    return Key(table, partition, sort)
+
+
+def _read_error(failure: Failure) -> StoreError:
+    return StoreBusyError(_busy(failure)) if failure.outcome is Outcome.BUSY else StoreUnavailableError(failure.advice)
+
+
+def _write_error(failure: Failure) -> StoreError:
+    match failure.outcome:
+        case Outcome.REFUSED:
+            return ConditionFailedError("a condition of the write failed", failure.item)
+        case Outcome.BUSY:
+            return StoreBusyError(_busy(failure))
+        case Outcome.LOST:
+            return StoreOutcomeUnknownError(f"no answer to a write ({failure.name}): it may have happened")
+        case Outcome.UNSENT | Outcome.FAULT:
+            return StoreUnavailableError(failure.advice)
+
+
+def _transaction_error(failure: Failure) -> StoreError:
+    if failure.outcome is Outcome.REFUSED:
+        indices = ", ".join(map(str, failure.failed))
+        return TransactionRefusedError(f"conditions of actions {indices} of a transaction failed", failure.failed)
+    return _write_error(failure)
+
+
+def _busy(failure: Failure) -> str:
+    return f"DynamoDB is throttling, or another transaction holds an item ({failure.name}): nothing was written"

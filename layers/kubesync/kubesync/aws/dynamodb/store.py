@@ -1,0 +1,161 @@
+"""The port to DynamoDB: plain items, named conditions, transactions. Adapters: ``dynamodb`` and tests' in-memory one.
+
+Every read is strongly consistent. Items are plain values; numbers are int.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol, TypedDict, Unpack
+
+type Value = str | int | bool | bytes | list[Value] | dict[str, Value] | None
+type Item = Mapping[str, Value]
+
+CONTROL: Final = "control"
+STATE: Final = "state"
+UPSTREAMS: Final = "upstreams"
+AUDIT: Final = "audit"
+
+KEY_ATTRIBUTES: Final[Mapping[str, tuple[str, str]]] = {
+    CONTROL: ("pk", "sk"),
+    STATE: ("pk", "sk"),
+    UPSTREAMS: ("upstream", "slice"),
+    AUDIT: ("pk", "sk"),
+}
+
+# https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
+MAX_TRANSACTION_ACTIONS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An item's primary key; ``sort`` is an int in the upstreams table, a string elsewhere."""
+
+    table: str
+    partition: str
+    sort: str | int
+
+    def attributes(self) -> dict[str, Value]:
+        """The key as item attributes."""
+        partition, sort = KEY_ATTRIBUTES[self.table]
+        return {partition: self.partition, sort: self.sort}
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The item does not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """The item exists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Equals:
+    """The item exists and ``attribute`` has ``value``."""
+
+    attribute: str
+    value: str | int | bool
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentOrBelow:
+    """``attribute`` is missing (or the item is), or is a number below ``value``."""
+
+    attribute: str
+    value: int
+
+
+type Condition = Absent | Exists | Equals | AbsentOrBelow
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Replace the whole item. ``item`` holds the non-key attributes. All conditions must hold."""
+
+    key: Key
+    item: Item
+    conditions: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Set, add to (numbers) and remove single attributes, making the item where it is missing. All conditions must hold."""
+
+    key: Key
+    set: Item = field(default_factory=dict)
+    add: Mapping[str, int] = field(default_factory=dict)
+    remove: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete the item; deleting a missing one is fine unless a condition says otherwise."""
+
+    key: Key
+    conditions: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Only inside a transaction: the conditions must hold."""
+
+    key: Key
+    conditions: tuple[Condition, ...]
+
+
+type Write = Put | Update | Delete
+type Action = Put | Update | Delete | Check
+
+
+class QueryOptions(TypedDict, total=False):
+    """Which items of a partition a query returns. Not both of the first two, and neither in the upstreams table.
+
+    Attributes:
+        prefix: only sort keys that begin so.
+        between: only sort keys from the first to the second, both included.
+        limit: at most so many items; None: all.
+        newest_first: in descending order.
+    """
+
+    prefix: str
+    between: tuple[str, str]
+    limit: int | None
+    newest_first: bool
+
+
+class Store(Protocol):
+    """Tables by their logical name. Errors are those of ``domain.errors`` under StoreError; any call can raise
+    StoreUnavailableError, reads and writes StoreBusyError once the adapter's own retries are spent."""
+
+    def get(self, key: Key) -> Item | None:
+        """The item with its key attributes, or None."""
+
+    def batch_get(self, keys: Sequence[Key]) -> dict[Key, Item]:
+        """The items that exist, any number of keys; unprocessed keys are asked for again."""
+
+    def query(self, table: str, partition: str, **wanted: Unpack[QueryOptions]) -> Iterator[Item]:
+        """Items of one partition in order of the sort key, page after page."""
+
+    def scan(self, table: str) -> Iterator[Item]:
+        """Every item of the table; for commands of a person and full resyncs only."""
+
+    def write(self, action: Write) -> Item:
+        """One conditional write; returns the item as it stands after (empty after a Delete).
+
+        Raises:
+            ConditionFailedError: refused; carries the item that stands there.
+            StoreOutcomeUnknownError: no answer; read before judging.
+        """
+
+    def transact(self, actions: Sequence[Action], token: str) -> None:
+        """All or nothing, at most 100 actions; repeated with the same ``token`` (at most 36 characters) when the answer is lost.
+
+        Raises:
+            TransactionRefusedError: conditions failed; carries index and item of each.
+            StoreBusyError: collided or throttled, nothing was written.
+            StoreOutcomeUnknownError: no answer, after repeats.
+        """

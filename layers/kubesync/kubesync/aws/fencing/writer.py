@@ -1,0 +1,168 @@
+"""Every write of a master: one transaction, fenced, repeated until its outcome is known (I1, I2).
+
+Transactions that check one fence would collide in DynamoDB: here they wait for each other, fence by fence, in the order of asking.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Final
+
+from kubesync.actors.fair_lock import FairLock
+from kubesync.actors.scheduler import Scheduler
+from kubesync.aws.dynamodb.store import AUDIT, MAX_TRANSACTION_ACTIONS, Action, Key, Put, Store
+from kubesync.aws.tables.control.fences import fence_check, shard_fence_check
+from kubesync.domain.errors import (
+    KubesyncError,
+    NotMasterError,
+    StoreBusyError,
+    StoreError,
+    StoreOutcomeUnknownError,
+    TransactionRefusedError,
+)
+
+_BACKOFF_INITIAL_SECONDS: Final = 0.1
+_BACKOFF_CAP_SECONDS: Final = 5.0
+_LOOK_SECONDS: Final = 1.0
+
+
+class StaleStateError(KubesyncError):
+    """What was planned on is not what stands in the table: read again, plan again. ``places`` were refused."""
+
+    def __init__(self, places: tuple[Key, ...]) -> None:
+        super().__init__(f"changed meanwhile: {', '.join(f'{p.partition}/{p.sort}' for p in places)}")
+        self.places = places
+
+
+class Transactor:
+    """Runs transactions for the master of one epoch.
+
+    Args:
+        may_write: raises NotMasterError as soon as the lease may be another's.
+        shard: its fence is checked by transactions that are for no cluster.
+
+    ``sent`` counts transactions, ``repeated`` how often one had to be sent again (throttled, collided, no answer): about
+    right, as threads count at the same time.
+    """
+
+    def __init__(
+        self, store: Store, epoch: int, may_write: Callable[[], None], scheduler: Scheduler, shard: str = "0"
+    ) -> None:
+        self.epoch = epoch
+        self._store = store
+        self._may_write = may_write
+        self._scheduler = scheduler
+        self._shard = shard
+        self._fences: dict[Key, FairLock] = {}
+        self.until_monotonic = math.inf
+        self.sent = 0
+        self.repeated = 0
+
+    def token(self) -> str:
+        """A fresh ClientRequestToken."""
+        return self._scheduler.token_hex(16)
+
+    @staticmethod
+    def room(clusters: int) -> int:
+        """How many actions fit beside the fence checks and an audit item."""
+        return MAX_TRANSACTION_ACTIONS - clusters - 1
+
+    def check(self) -> None:
+        """Raise NotMasterError as soon as the lease may be another's."""
+        self._may_write()
+
+    def run(
+        self, clusters: Iterable[str], actions: Sequence[Action], token: str, *, until_monotonic: float = math.inf
+    ) -> None:
+        """Write all of it or nothing.
+
+        Args:
+            clusters: whose fences are checked; none: the shard's, for what belongs to a zone and shard.
+            until_monotonic: try no longer, also where the session has time left.
+
+        A lost answer is judged by a Put that carries ``token`` in its ``tx`` attribute, or by the audit item (whose key holds
+        it). Without either, a repeat that is refused counts as stale: the caller reads and finds it done.
+
+        Raises:
+            NotMasterError: a fence or the lease is another master's: stop.
+            StaleStateError: a condition failed: plan again.
+            StoreBusyError: it is not written, and there is no time left to go on trying.
+        """
+        checks: list[Action] = [fence_check(cluster, self.epoch) for cluster in sorted(set(clusters))]
+        if not checks:
+            checks = [shard_fence_check(self._shard, self.epoch)]
+        whole = [*checks, *actions]
+        witness = _witness(actions, token)
+        delay = _BACKOFF_INITIAL_SECONDS
+        self.sent += 1
+        while True:
+            try:
+                with self._alone(checks, until_monotonic):
+                    self._may_write()
+                    self._store.transact(whole, token)
+            except TransactionRefusedError as refused:
+                if any(index < len(checks) for index in refused.failed):
+                    raise NotMasterError("another master has fenced this one out") from refused
+                landed = self._landed(witness, token)
+                if landed:
+                    return
+                if landed is not None:
+                    raise StaleStateError(tuple(whole[index].key for index in sorted(refused.failed))) from refused
+            except StoreOutcomeUnknownError:
+                if self._landed(witness, token):
+                    return
+            except StoreBusyError:
+                pass
+            else:
+                return
+            self.repeated += 1
+            if self._scheduler.monotonic() + delay > min(self.until_monotonic, until_monotonic):
+                raise StoreBusyError("DynamoDB is busy, and the session has to end")
+            self._scheduler.sleep(delay * (0.5 + self._scheduler.random()))
+            delay = min(delay * 2, _BACKOFF_CAP_SECONDS)
+
+    def last_word(self, cluster: str, actions: Sequence[Action], token: str) -> None:
+        """Write once, though the lease was lost: what it is about a master may still say, as long as no other is fenced in.
+
+        Raises:
+            NotMasterError: another master has fenced this one out; nothing was written.
+            StoreError: it may not have been written.
+        """
+        check = fence_check(cluster, self.epoch)
+        try:
+            with self._alone([check]):
+                self._store.transact([check, *actions], token)
+        except TransactionRefusedError as refused:
+            raise NotMasterError("another master has fenced this one out") from refused
+
+    @contextmanager
+    def _alone(self, checks: Iterable[Action], until_monotonic: float = math.inf) -> Iterator[None]:
+        """Let no other transaction of this process check these fences meanwhile."""
+        with ExitStack() as held:
+            for fence in sorted((check.key for check in checks), key=lambda key: f"{key.partition}/{key.sort}"):
+                lock = self._fences.setdefault(fence, FairLock(self._scheduler))
+                # Not for ever: the one before may hang, and the session's end is set while others wait.
+                while not lock.acquire(timeout=_LOOK_SECONDS):
+                    if self._scheduler.monotonic() > min(self.until_monotonic, until_monotonic):
+                        raise StoreBusyError("DynamoDB is busy, and the session has to end")
+                held.callback(lock.release)
+            yield
+
+    def _landed(self, witness: Key | None, token: str) -> bool | None:
+        """Whether it has happened; None: that cannot be read now, and the same again does no harm."""
+        if witness is None:
+            return False
+        try:
+            item = self._store.get(witness)
+        except StoreError:
+            return None
+        return item is not None and (witness.table == AUDIT or item.get("tx") == token)
+
+
+def _witness(actions: Sequence[Action], token: str) -> Key | None:
+    for action in actions:
+        if isinstance(action, Put) and (action.item.get("tx") == token or action.key.table == AUDIT):
+            return action.key
+    return None

@@ -1,0 +1,224 @@
+"""Route 53 in several AWS accounts: each zone with its own role, each account with its own share of requests.
+
+    request about a zone ── role of the zone (table) ── credentials of the role (STS) ── client ── buckets of the account
+                         └─ none ───────────────────────────────────────────────────── own client ── own buckets
+
+Everything that can go wrong before a batch is sent says so: nothing was sent, and it may be tried again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from kubesync.aws.route53 import errors as route53_errors
+from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
+from kubesync.aws.route53.rate import TokenBucket
+from kubesync.aws.route53.zones import BatchChange, ZoneClient
+from kubesync.aws.tables.control.zone_access import ZoneAccess
+from kubesync.clock import Clock
+from kubesync.domain.dns.records import RecordKey, RecordSet, Zone
+from kubesync.domain.errors import ZoneError, ZoneThrottledError, ZoneUnavailableError
+
+if TYPE_CHECKING:
+    import boto3
+    from mypy_boto3_route53.client import Route53Client
+
+# Credentials are replaced this long before they expire: longer than any one request, or a walk of a full zone, lasts.
+_REFRESH_SECONDS: Final = 300.0
+# While they cannot be had again, the known ones go on being used and STS is asked this often.
+_RETRY_SECONDS: Final = 15.0
+# How long a zone's role is taken for granted; a refusal ends it at once.
+_KNOWN_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """Our share of one account's limits: see ``rate``."""
+
+    requests: TokenBucket
+    changes: TokenBucket
+
+
+class ZoneAccounts:
+    """Zone clients by the role that they use. Safe to use from several threads.
+
+    Args:
+        session: the credentials that kubesync runs with.
+        new_buckets: makes the buckets of an account when it is first used.
+        session_name: shown in the other account's CloudTrail.
+    """
+
+    def __init__(
+        self, session: boto3.Session, clock: Clock, new_buckets: Callable[[], Buckets], session_name: str
+    ) -> None:
+        self._session = session
+        self._clock = clock
+        self._new_buckets = new_buckets
+        self._session_name = session_name
+        # A session is not safe to use from several threads. Never held during a request: one account is not to hold up another.
+        self._lock = threading.RLock()
+        self._clients: dict[ZoneAccess | None, ZoneClient] = {}
+        self._buckets: dict[str, Buckets] = {}
+        self._sts: Any = None
+        self._own_account: str | None = None
+
+    def client(self, access: ZoneAccess | None) -> ZoneClient:
+        """The client that uses this role; None: the credentials that kubesync runs with."""
+        with self._lock:
+            if access not in self._clients:
+                if access is None:
+                    self._clients[None] = self.zone_client(build_route53_client(self._session), "")
+                else:
+                    self._clients[access] = RoleZoneClient(access, self, self._clock)
+            return self._clients[access]
+
+    def zone_client(self, client: Route53Client, account: str) -> Route53ZoneClient:
+        """A zone client over a boto3 client, with the buckets of an account (empty: our own)."""
+        if account and account == self._own():
+            account = ""
+        with self._lock:
+            buckets = self._buckets.setdefault(account, self._new_buckets())
+        return Route53ZoneClient(client, self._clock, requests=buckets.requests, changes=buckets.changes)
+
+    def assume(self, access: ZoneAccess) -> tuple[Route53Client, float]:
+        """A boto3 client with fresh credentials of a role, and when they expire (seconds since 1970).
+
+        Raises:
+            ZoneThrottledError: STS cannot be asked now.
+            ZoneUnavailableError: the role may not be assumed.
+        """
+        request: dict[str, str] = {"RoleArn": access.role, "RoleSessionName": self._session_name}
+        if access.external_id:
+            request["ExternalId"] = access.external_id
+        try:
+            given = self._sts_client().assume_role(**request)["Credentials"]
+        except (BotoCoreError, ClientError) as error:
+            raise _why_not_assumed(access, error) from None  # the cause may show a request with its signature
+        with self._lock:
+            client = build_route53_client(
+                self._session, credentials=(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"])
+            )
+        return client, given["Expiration"].timestamp()
+
+    def _own(self) -> str:
+        """Our own account, whose limits a role in it counts against; empty where STS does not say."""
+        if self._own_account is None:
+            try:
+                self._own_account = str(self._sts_client().get_caller_identity()["Account"])
+            except (BotoCoreError, ClientError):
+                return ""
+        return self._own_account
+
+    def _sts_client(self) -> Any:
+        config = Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 2, "mode": "standard"})
+        with self._lock:
+            if self._sts is None:
+                self._sts = self._session.client("sts", config=config)
+            return self._sts
+
+
+def _why_not_assumed(access: ZoneAccess, error: Exception) -> ZoneError:
+    mapped = route53_errors.of_read(error)
+    if isinstance(mapped, ZoneThrottledError):
+        return ZoneThrottledError(f"STS cannot be asked for {access.role}: {type(error).__name__}")
+    code = error.response.get("Error", {}).get("Code", "") if isinstance(error, ClientError) else type(error).__name__
+    return ZoneUnavailableError(
+        f"role {access.role} cannot be assumed ({code}): allow sts:AssumeRole on it to kubesync's role, and let its trust "
+        "policy name that role" + (" and the external id" if access.external_id else "")
+    )
+
+
+class RoleZoneClient:
+    """A ZoneClient with the credentials of a role, renewed before they expire."""
+
+    def __init__(self, access: ZoneAccess, accounts: ZoneAccounts, clock: Clock) -> None:
+        self._access = access
+        self._accounts = accounts
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._client: Route53ZoneClient | None = None
+        self._renew_at = 0.0
+        self._expires_at = 0.0
+
+    def zone(self, zone_id: str) -> Zone:
+        """See ``ZoneClient.zone``."""
+        return self._current().zone(zone_id)
+
+    def change(self, zone_id: str, changes: Sequence[BatchChange], comment: str = "") -> None:
+        """See ``ZoneClient.change``. Without credentials nothing is sent: then it raises no ZoneOutcomeUnknownError."""
+        self._current().change(zone_id, changes, comment)
+
+    def read(self, zone_id: str, name: str) -> dict[RecordKey, RecordSet]:
+        """See ``ZoneClient.read``."""
+        return self._current().read(zone_id, name)
+
+    def walk(self, zone_id: str) -> Iterator[tuple[RecordKey, RecordSet]]:
+        """See ``ZoneClient.walk``."""
+        return self._current().walk(zone_id)
+
+    def _current(self) -> Route53ZoneClient:
+        with self._lock:
+            now = self._clock.epoch()
+            if self._client is not None and now < self._renew_at:
+                return self._client
+            try:
+                client, self._expires_at = self._accounts.assume(self._access)
+            except ZoneError:
+                if self._client is None or now >= self._expires_at:
+                    raise
+                self._renew_at = now + _RETRY_SECONDS
+            else:
+                self._client = self._accounts.zone_client(client, self._access.account)
+                self._renew_at = self._expires_at - _REFRESH_SECONDS
+            return self._client
+
+
+class RoutedZoneClient:
+    """A ZoneClient that reaches each zone with its own role.
+
+    Args:
+        access_of: the role of a zone; asked when a zone is first used, then once a minute, and after a refusal.
+    """
+
+    def __init__(self, accounts: ZoneAccounts, access_of: Callable[[str], ZoneAccess | None], clock: Clock) -> None:
+        self._accounts = accounts
+        self._access_of = access_of
+        self._clock = clock
+        self._known: dict[str, tuple[float, ZoneAccess | None]] = {}
+
+    def zone(self, zone_id: str) -> Zone:
+        """See ``ZoneClient.zone``."""
+        return self._asked(zone_id, lambda client: client.zone(zone_id))
+
+    def change(self, zone_id: str, changes: Sequence[BatchChange], comment: str = "") -> None:
+        """See ``ZoneClient.change``."""
+        return self._asked(zone_id, lambda client: client.change(zone_id, changes, comment))
+
+    def read(self, zone_id: str, name: str) -> dict[RecordKey, RecordSet]:
+        """See ``ZoneClient.read``."""
+        return self._asked(zone_id, lambda client: client.read(zone_id, name))
+
+    def walk(self, zone_id: str) -> Iterator[tuple[RecordKey, RecordSet]]:
+        """See ``ZoneClient.walk``."""
+        return self._asked(zone_id, lambda client: client.walk(zone_id))
+
+    def _asked[T](self, zone_id: str, ask: Callable[[ZoneClient], T]) -> T:
+        try:
+            return ask(self._client(zone_id))
+        except ZoneUnavailableError:
+            self._known.pop(zone_id, None)  # perhaps another role is registered by now
+            raise
+
+    def _client(self, zone_id: str) -> ZoneClient:
+        now = self._clock.monotonic()
+        until, access = self._known.get(zone_id, (0.0, None))
+        if now >= until:
+            access = self._access_of(zone_id)
+            self._known[zone_id] = (now + _KNOWN_SECONDS, access)
+        return self._accounts.client(access)

@@ -1,0 +1,242 @@
+"""The adapter of ``aws.zones.ZoneClient`` to Route 53.
+
+A change is sent once: botocore's retries are off for the whole client, reads are repeated here. Only the caller of
+``change`` knows what may follow an unknown outcome (the same batch, unchanged, before anything else).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import boto3
+from aws_lambda_powertools import Logger
+from botocore import exceptions as botocore_errors
+from botocore.config import Config
+
+from kubesync.aws.route53 import errors as route53_errors
+from kubesync.aws.route53.names import canonical_values, from_route53, to_route53
+from kubesync.aws.route53.rate import TokenBucket
+from kubesync.aws.route53.zones import BatchChange
+from kubesync.clock import Clock
+from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet, Zone
+from kubesync.domain.errors import ZoneError, ZoneThrottledError, ZoneUnavailableError
+
+if TYPE_CHECKING:
+    from mypy_boto3_route53.client import Route53Client
+    from mypy_boto3_route53.type_defs import (
+        ChangeTypeDef,
+        ListResourceRecordSetsRequestTypeDef,
+        ListResourceRecordSetsResponseTypeDef,
+        ResourceRecordSetOutputTypeDef,
+        ResourceRecordSetTypeDef,
+    )
+
+logger = Logger(service="kubesync", child=True)
+
+# https://docs.aws.amazon.com/Route53/latest/APIReference/API_ListResourceRecordSets.html, MaxItems
+_PAGE_SIZE: Final = "300"
+# https://docs.aws.amazon.com/Route53/latest/APIReference/API_ChangeBatch.html, Comment
+_MAX_COMMENT_CHARACTERS: Final = 256
+_SIMPLE_FIELDS: Final = frozenset({"Name", "Type", "TTL", "ResourceRecords", "AliasTarget"})
+_WEIGHTED_FIELDS: Final = _SIMPLE_FIELDS | {"SetIdentifier", "Weight"}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPolicy:
+    """How often a read is tried, and the pause before the next try: random up to a bound that doubles (seconds)."""
+
+    attempts: int = 6
+    first_pause: float = 0.2
+    longest_pause: float = 5.0
+
+
+def build_route53_client(
+    session: boto3.Session, endpoint_url: str | None = None, credentials: tuple[str, str, str] | None = None
+) -> Route53Client:
+    """A boto3 client that repeats nothing by itself: 2 s to connect, 10 s for an answer, one attempt.
+
+    Args:
+        credentials: access key id, secret key and session token in place of the session's own.
+    """
+    config = Config(
+        connect_timeout=2,
+        read_timeout=10,
+        retries={"mode": "standard", "total_max_attempts": 1},
+        user_agent_extra="kubesync",
+    )
+    key_id, secret, token = credentials or (None, None, None)
+    return session.client(
+        "route53",
+        endpoint_url=endpoint_url,
+        config=config,
+        aws_access_key_id=key_id,
+        aws_secret_access_key=secret,
+        aws_session_token=token,
+    )
+
+
+class Route53ZoneClient:
+    """Route 53 over boto3. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        client: Route53Client,
+        clock: Clock,
+        *,
+        requests: TokenBucket | None = None,
+        changes: TokenBucket | None = None,
+        policy: ReadPolicy | None = None,
+        fraction: Callable[[], float] = random.random,
+    ) -> None:
+        """Wrap a client made by ``build_route53_client``.
+
+        Args:
+            requests: our share of the account's requests, taken from before every request; None: unlimited.
+            changes: our share of the account's changes; ``change`` sleeps until they are there; None: unlimited.
+            fraction: random numbers from 0 to 1, for the jitter of pauses.
+        """
+        self._client = client
+        self._clock = clock
+        self._requests = requests
+        self._changes = changes
+        self._policy = policy or ReadPolicy()
+        self._fraction = fraction
+
+    def zone(self, zone_id: str) -> Zone:
+        """See ``ZoneClient.zone``; ZoneThrottledError where Route 53 was not to be reached in several tries."""
+        found = self._reading(lambda: self._client.get_hosted_zone(Id=zone_id))["HostedZone"]
+        private = found.get("Config", {}).get("PrivateZone", False)
+        return Zone(found["Id"].removeprefix("/hostedzone/"), from_route53(found["Name"]), private)
+
+    def change(self, zone_id: str, changes: Sequence[BatchChange], comment: str = "") -> None:
+        """See ``ZoneClient.change``. Waits for the token buckets first, where there are any."""
+        batch = [_change(change) for change in changes]
+        self._wait(self._changes, len(batch))
+        self._wait(self._requests, 1)
+        began = self._clock.monotonic()
+        failure = ""
+        try:
+            self._client.change_resource_record_sets(
+                HostedZoneId=zone_id,
+                ChangeBatch={"Changes": batch, "Comment": comment[:_MAX_COMMENT_CHARACTERS]},
+            )
+        except (botocore_errors.BotoCoreError, botocore_errors.ClientError) as error:
+            mapped = route53_errors.of_change(error)
+            failure = type(mapped).__name__
+            raise mapped from error
+        finally:
+            seconds = round(self._clock.monotonic() - began, 3)
+            logger.info("batch answered", zone=zone_id, elements=len(batch), seconds=seconds, failure=failure)
+
+    def read(self, zone_id: str, name: str) -> dict[RecordKey, RecordSet]:
+        """See ``ZoneClient.read``. Sets with a set identifier are told apart by it."""
+        found: dict[RecordKey, RecordSet] = {}
+        for key, record_set in self._sets(zone_id, to_route53(name)):
+            if key.name != from_route53(to_route53(name)):
+                break
+            found[key] = record_set
+        return found
+
+    def walk(self, zone_id: str) -> Iterator[tuple[RecordKey, RecordSet]]:
+        """See ``ZoneClient.walk``. Raises rather than end early: what was not listed is not absent (I5)."""
+        return self._sets(zone_id, None)
+
+    def _sets(self, zone_id: str, start: str | None) -> Iterator[tuple[RecordKey, RecordSet]]:
+        request: ListResourceRecordSetsRequestTypeDef = {"HostedZoneId": zone_id, "MaxItems": _PAGE_SIZE}
+        if start is not None:
+            request["StartRecordName"] = start
+        while True:
+            page = self._reading(partial(self._client.list_resource_record_sets, **request))
+            for item in page["ResourceRecordSets"]:
+                key = RecordKey(zone_id, from_route53(item["Name"]), item["Type"], item.get("SetIdentifier", ""))
+                yield key, _record_set(item)
+            if not page["IsTruncated"]:
+                return
+            following = _following(zone_id, page)
+            if following == request:
+                raise ZoneUnavailableError(f"the listing of hosted zone {zone_id} does not advance")
+            request = following
+
+    def _reading[T](self, call: Callable[[], T]) -> T:
+        """Repeat a read while it may help. Raises ZoneThrottledError or ZoneUnavailableError."""
+        pause = self._policy.first_pause
+        for attempt in range(1, self._policy.attempts + 1):
+            self._wait(self._requests, 1)
+            try:
+                return call()
+            except (botocore_errors.BotoCoreError, botocore_errors.ClientError) as error:
+                mapped: ZoneError = route53_errors.of_read(error)
+                if not isinstance(mapped, ZoneThrottledError) or attempt == self._policy.attempts:
+                    raise mapped from error
+            self._clock.sleep(pause * self._fraction())
+            pause = min(2 * pause, self._policy.longest_pause)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _wait(self, bucket: TokenBucket | None, tokens: int) -> None:
+        seconds = 0.0 if bucket is None else bucket.take(tokens)
+        if seconds > 0:
+            self._clock.sleep(seconds)
+
+
+def _following(zone_id: str, page: ListResourceRecordSetsResponseTypeDef) -> ListResourceRecordSetsRequestTypeDef:
+    # Name, type and identifier: with less, a page that ends among sets of one name is read again or skipped.
+    request: ListResourceRecordSetsRequestTypeDef = {
+        "HostedZoneId": zone_id,
+        "MaxItems": _PAGE_SIZE,
+        "StartRecordName": page["NextRecordName"],
+        "StartRecordType": page["NextRecordType"],
+    }
+    if page.get("NextRecordIdentifier"):
+        request["StartRecordIdentifier"] = page["NextRecordIdentifier"]
+    return request
+
+
+def _change(change: BatchChange) -> ChangeTypeDef:
+    wanted = change.record_set
+    if wanted.foreign_form:
+        raise ValueError(f"kubesync never writes a set of this form: {wanted.foreign_form}")
+    record_set: ResourceRecordSetTypeDef = {
+        "Name": to_route53(change.key.name),
+        "Type": change.key.type,  # type: ignore[typeddict-item]  # unknown types are Route 53's to refuse
+    }
+    if change.key.identifier:
+        if wanted.weight is None:
+            raise ValueError("a set with a set identifier needs a weight")
+        record_set["SetIdentifier"] = change.key.identifier
+        record_set["Weight"] = wanted.weight
+    if wanted.alias is not None:
+        record_set["AliasTarget"] = {
+            "HostedZoneId": wanted.alias.zone_id,
+            "DNSName": to_route53(wanted.alias.name),
+            "EvaluateTargetHealth": wanted.alias.evaluate_health,
+        }
+    else:
+        if wanted.ttl is None:
+            raise ValueError("a set that is no alias needs a TTL")
+        record_set["TTL"] = wanted.ttl
+        record_set["ResourceRecords"] = [{"Value": value} for value in wanted.values]
+    return {"Action": change.action, "ResourceRecordSet": record_set}
+
+
+def _record_set(item: ResourceRecordSetOutputTypeDef) -> RecordSet:
+    alias = item.get("AliasTarget")
+    return RecordSet(
+        ttl=item.get("TTL"),
+        values=canonical_values(item["Type"], (record["Value"] for record in item.get("ResourceRecords", ()))),
+        alias=None
+        if alias is None
+        else AliasTarget(alias["HostedZoneId"], from_route53(alias["DNSName"]), alias["EvaluateTargetHealth"]),
+        # Whatever is not part of a simple or weighted set, fields of tomorrow included: such a set can never equal ours (I3).
+        foreign_form=",".join(
+            f"{field}={value}" for field, value in sorted(item.items()) if field not in _fields_of_ours(item)
+        ),
+        weight=item.get("Weight"),
+    )
+
+
+def _fields_of_ours(item: ResourceRecordSetOutputTypeDef) -> frozenset[str]:
+    return _WEIGHTED_FIELDS if "Weight" in item else _SIMPLE_FIELDS

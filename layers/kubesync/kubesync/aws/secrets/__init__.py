@@ -1,0 +1,1 @@
+"""Secrets by reference: tokens and certificates."""

@@ -1,0 +1,99 @@
+"""Certificates by reference: the authorities of an API server, and the certificate and key that kubesync shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kubesync.aws.secrets.references import ClientFor, Secret, SecretReference, UnreadableError
+from kubesync.clock import Clock
+from kubesync.domain.errors import HandshakeError
+
+_CERTIFICATE: Final = "-----BEGIN CERTIFICATE-----"
+_KEY_ENDING: Final = "PRIVATE KEY-----"
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateReferences:
+    """``certificate`` may hold the key as well; then ``key`` is None."""
+
+    ca: SecretReference | None = None
+    certificate: SecretReference | None = None
+    key: SecretReference | None = None
+
+
+class SecretCertificates:
+    """Implements ``kubernetes.transport.CertificateSource``. Threads may share one.
+
+    Args:
+        references: where they lie.
+        client_for, clock, environ: see ``secrets.Secret``.
+    """
+
+    def __init__(
+        self,
+        references: CertificateReferences,
+        client_for: ClientFor,
+        clock: Clock,
+        *,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        def secret(reference: SecretReference | None, form: Callable[[str], str]) -> Secret[str] | None:
+            return None if reference is None else Secret(reference, client_for, clock, form, environ=environ)
+
+        self._references = references
+        self._ca = secret(references.ca, _as_authorities)
+        self._certificate = secret(references.certificate, _as_certificate if references.key else _as_both)
+        self._key = secret(references.key, _as_key)
+
+    def ca_pem(self, *, fresh: bool = False) -> str | None:
+        """The authorities, None where none are referred to. Raises HandshakeError."""
+        return _had(self._ca, self._references.ca, "CA certificate", fresh=fresh)
+
+    def client_pem(self, *, fresh: bool = False) -> str | None:
+        """Certificate and key in one text, None where none are referred to. Raises HandshakeError."""
+        certificate = _had(self._certificate, self._references.certificate, "client certificate", fresh=fresh)
+        key = _had(self._key, self._references.key, "client key", fresh=fresh)
+        return certificate if certificate is None or key is None else f"{certificate}\n{key}\n"
+
+
+def _had(secret: Secret[str] | None, reference: SecretReference | None, what: str, *, fresh: bool) -> str | None:
+    if secret is None:
+        return None
+    try:
+        return secret.value(fresh=fresh)
+    except UnreadableError as error:
+        raise HandshakeError(f"no {what} from {reference}: {error}") from None
+
+
+def _as_authorities(text: str) -> str:
+    if _KEY_ENDING in text:
+        raise UnreadableError("it holds a private key: give certificates only")
+    return _as_certificate(text)
+
+
+def _as_certificate(text: str) -> str:
+    if _CERTIFICATE not in text:
+        raise UnreadableError("it holds no certificate in PEM form")
+    return _ascii(text)
+
+
+def _as_key(text: str) -> str:
+    if _KEY_ENDING not in text:
+        raise UnreadableError("it holds no private key in PEM form")
+    if "ENCRYPTED" in text:
+        raise UnreadableError("its private key is encrypted: store it without a passphrase")
+    return _ascii(text)
+
+
+def _as_both(text: str) -> str:
+    if _KEY_ENDING not in text:
+        raise UnreadableError("it holds no private key: name the key's own place with --client-key")
+    return _as_key(_as_certificate(text))
+
+
+def _ascii(text: str) -> str:
+    if not text.isascii():
+        raise UnreadableError("it is not PEM: that is ASCII only")
+    return text

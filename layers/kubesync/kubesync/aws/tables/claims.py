@@ -1,0 +1,136 @@
+"""Claims: which key owns a name (and set identifier) in a zone, and which keys wait for it, oldest first.
+
+    partition                    sort                              holds
+    ---------                    ----                              -----
+    names#<zone id>#<bucket>     <name>                            owner, version, waiting (how many)
+                                 <name>#set#<identifier>           the same, of the sets with this set identifier
+                                 <either>#wait#<created>#<key>     key of a waiter
+
+The claim's version moves whenever a waiter comes or goes, so that an owner that lets go cannot overlook one.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, cast
+from urllib.parse import quote
+
+from kubesync.aws.dynamodb.store import STATE, Absent, Action, Delete, Equals, Key, Put, Store, Update
+from kubesync.aws.tables.state_codec import SCHEMA
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.state import Name
+
+_BUCKETS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim as read. ``version`` is the condition for any change of it; ``waiting`` counts those in the queue."""
+
+    name: Name
+    owner: ServiceKey
+    version: int
+    waiting: int
+
+
+def claim_key(name: Name) -> Key:
+    bucket = zlib.crc32(name.name.encode("utf-8", "surrogatepass")) % _BUCKETS
+    # Quoted, since an identifier may hold what parts of this key are told apart by.
+    of_set = f"#set#{quote(name.identifier, safe='')}" if name.identifier else ""
+    return Key(STATE, f"names#{name.zone_id}#{bucket:x}", name.name + of_set)
+
+
+def _waiter_key(name: Name, key: ServiceKey, created_at: str) -> Key:
+    place = claim_key(name)
+    return Key(STATE, place.partition, f"{place.sort}#wait#{created_at}#{key}")
+
+
+def parse_service_key(text: str) -> ServiceKey:
+    """The inverse of ``str(key)``."""
+    return ServiceKey(*text.split("/", 2))
+
+
+class ClaimTable:
+    """Reads claims and builds their writes; each write goes into the transaction of the key it is for."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def read(self, names: Iterable[Name]) -> dict[Name, Claim]:
+        """The claims that exist. They are read in a stable order, so that the same run makes the same calls."""
+        places = {claim_key(name): name for name in sorted(names)}
+        found = self._store.batch_get(list(places))
+        return {
+            places[place]: Claim(
+                places[place],
+                parse_service_key(cast(str, item["owner"])),
+                cast(int, item["version"]),
+                cast(int, item["waiting"]),
+            )
+            for place, item in found.items()
+        }
+
+    def waiters(self, name: Name) -> Iterator[tuple[ServiceKey, Key]]:
+        """Who waits for a name and where that is noted, the oldest first."""
+        place = claim_key(name)
+        for item in self._store.query(STATE, place.partition, prefix=f"{place.sort}#wait#"):
+            yield parse_service_key(cast(str, item["key"])), Key(STATE, place.partition, cast(str, item["sk"]))
+
+    @staticmethod
+    def waiter_place(name: Name, key: ServiceKey, created_at: str) -> Key:
+        """Where a key waits for a name: in the order of creation, then of keys."""
+        return _waiter_key(name, key, created_at)
+
+    @staticmethod
+    def gain(name: Name, key: ServiceKey) -> list[Action]:
+        """Take a name that nobody owns."""
+        return [Put(claim_key(name), {"v": SCHEMA, "owner": str(key), "version": 1, "waiting": 0}, (Absent(),))]
+
+    @staticmethod
+    def wait(claim: Claim, key: ServiceKey, created_at: str) -> list[Action]:
+        """Queue for a name that another key owns."""
+        return [
+            Put(_waiter_key(claim.name, key, created_at), {"v": SCHEMA, "key": str(key)}),
+            Update(
+                claim_key(claim.name),
+                add={"version": 1, "waiting": 1},
+                conditions=(Equals("version", claim.version),),
+            ),
+        ]
+
+    @staticmethod
+    def requeue(claim: Claim, key: ServiceKey, created_at: str, left: Iterable[Key]) -> list[Action]:
+        """Queue at another place. The claim's version moves, lest its owner gives it to the place that is left."""
+        return [
+            *(Delete(place) for place in left),
+            Put(_waiter_key(claim.name, key, created_at), {"v": SCHEMA, "key": str(key)}),
+            Update(claim_key(claim.name), add={"version": 1}, conditions=(Equals("version", claim.version),)),
+        ]
+
+    @staticmethod
+    def give_up(claim: Claim | None, places: Iterable[Key]) -> list[Action]:
+        """Queue no more."""
+        actions: list[Action] = [Delete(place) for place in places]
+        if claim is not None:
+            actions.append(
+                Update(
+                    claim_key(claim.name),
+                    add={"version": 1, "waiting": -1},
+                    conditions=(Equals("version", claim.version),),
+                )
+            )
+        return actions
+
+    @staticmethod
+    def let_go(claim: Claim, heir: tuple[ServiceKey, Key] | None) -> list[Action]:
+        """Release a name, to its first waiter where there is one: nobody can slip in between."""
+        guard = (Equals("version", claim.version),)
+        if heir is None:
+            return [Delete(claim_key(claim.name), guard)]
+        key, place = heir
+        return [
+            Update(claim_key(claim.name), set={"owner": str(key)}, add={"version": 1, "waiting": -1}, conditions=guard),
+            Delete(place),
+        ]

@@ -1,0 +1,1 @@
+"""Items of the control table: lease, fences, clusters, listeners, inflight items, requests."""

@@ -1,0 +1,337 @@
+"""The registry: which clusters there are, and how each is to be synchronised.
+
+control table
+partition    sort          holds
+---------    ----          -----
+clusters     <name>        document, revision (+1 at each change), deleting, shard
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated, Final, Self, cast
+from urllib.parse import SplitResult, urlsplit
+
+from aws_lambda_powertools import Logger
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+
+from kubesync.aws.dynamodb.store import CONTROL, Absent, Check, Delete, Equals, Item, Key, Put, Store
+from kubesync.aws.tables.schema_guard import readable
+from kubesync.aws.tables.state_codec import SCHEMA
+from kubesync.domain.dns.names import zones_of
+from kubesync.domain.dns.records import Zone
+from kubesync.domain.dns.templates import FIELDS, NameForm, shared_name, why_ambiguous
+from kubesync.domain.errors import ConditionFailedError, NewerSchemaError, TransactionRefusedError, UsageError
+from kubesync.domain.objects import Resource
+from kubesync.domain.plan import Policy
+from kubesync.domain.scope import Scope, why_no_scope
+
+logger = Logger(service="kubesync", child=True)
+
+_PARTITION: Final = "clusters"
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_LABELS = r"^[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?(\.[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?)*$"
+
+
+_PATTERNS_IN_WORDS: Final = {
+    "domain": "labels of lower-case letters, digits, hyphens and underscores, with single dots between them",
+    "name": "lower-case letters, digits and hyphens, at most 63",
+}
+
+
+class OnDelete(StrEnum):
+    """What happens to a cluster's records and upstreams when it is removed."""
+
+    REMOVE = "remove"
+    RETAIN = "retain"
+
+
+class ZoneReference(BaseModel):
+    """A hosted zone as registered. How it is reached is the zone's own affair: see ``zone_access``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    id: Annotated[str, StringConstraints(pattern=r"^Z[A-Z0-9]{1,31}$")]
+    name: Annotated[str, StringConstraints(pattern=_LABELS)]
+    private: bool = False
+
+    @property
+    def zone(self) -> Zone:
+        """The zone itself."""
+        return Zone(self.id, self.name, self.private)
+
+
+class ClusterConfig(BaseModel):
+    """One registered cluster. Holds references to secrets, never secrets (I8)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
+    server: str = ""
+    domain: Annotated[str, StringConstraints(pattern=_LABELS)]
+    zones: tuple[ZoneReference, ...] = Field(min_length=1)
+    token: str | None = None
+    ca_pem: str | None = None
+    ca: str | None = None
+    client_certificate: str | None = None
+    client_key: str | None = None
+    insecure_skip_tls_verify: bool = False
+    eks: str | None = None
+    role_arn: str | None = None
+    external_id: str | None = None
+    kubeconfig: str | None = None
+    context: str | None = None
+    namespaces: tuple[str, ...] = ()
+    exclude_namespaces: tuple[str, ...] = ()
+    selector: str = ""
+    select_endpoints: bool = False
+    opt_in: bool = False
+    endpoints_source: Resource = Resource.ENDPOINTSLICES
+    ttl: int = Field(default=30, ge=1, le=2147483647)
+    template: str = "{service}.{namespace}.svc.{domain}"
+    srv: bool = True
+    policy: Policy = Policy.SYNC
+    on_delete: OnDelete = OnDelete.REMOVE
+    load_balancer_cluster_ips: bool = False
+    load_balancer_alias: bool = False
+    write_events: bool = False
+    shard: str = "0"
+    disabled: bool = False
+    revision: int = 0
+    deleting: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_namespaces(cls, given: object) -> object:
+        """Earlier documents have at most one ``namespace``."""
+        if not isinstance(given, dict) or "namespace" not in given:
+            return given
+        only = given["namespace"]
+        rest = {name: value for name, value in given.items() if name != "namespace"}
+        return {"namespaces": (only,) if only is not None else (), **rest}
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.server and not self.kubeconfig:
+            raise ValueError("give the API server's address (--server) or a kubeconfig (--kubeconfig)")
+        if self.server:
+            parts = _split(self.server)
+            if parts.scheme not in ("http", "https") or not parts.hostname:
+                raise ValueError(f"server {self.server!r} is not a URL such as https://host:6443")
+            if parts.username or parts.password or parts.query or parts.fragment:
+                raise ValueError("the server's URL must hold no credentials, query or fragment")
+            if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
+                raise ValueError("http:// is allowed on loopback only: use https://")
+        if self.endpoints_source is Resource.SERVICES:
+            raise ValueError("endpoints_source is endpoints or endpointslices")
+        if wrong := _why_no_template(self.template):
+            raise ValueError(
+                f"the template may hold {{service}}, {{namespace}}, {{domain}} and {{cluster}} only: {wrong}"
+            )
+        return self
+
+    @property
+    def scope(self) -> Scope:
+        """What of the cluster its listeners see."""
+        return Scope(self.namespaces, self.exclude_namespaces, self.selector, self.select_endpoints)
+
+    @property
+    def paused(self) -> bool:
+        """Whether it is left as it is: nobody watches it, and nothing that it has led to is changed."""
+        return self.disabled and not self.deleting
+
+    @property
+    def state(self) -> str:
+        """In words, for people."""
+        return "being removed" if self.deleting else "disabled" if self.paused else "registered"
+
+
+def retains(config: ClusterConfig) -> bool:
+    """Whether its removal leaves record sets and upstreams as they are. A policy that forbids deletions forbids them then too."""
+    return config.on_delete is OnDelete.RETAIN or config.policy is not Policy.SYNC
+
+
+def _split(server: str) -> SplitResult:
+    try:
+        return urlsplit(server)
+    except ValueError:  # brackets that are not closed
+        return urlsplit("")
+
+
+def _why_no_template(template: str) -> str:
+    """What in it is no known field, and where; empty where all is. Formats (``{service:>999999999}``) are none."""
+    for found in re.finditer(r"\{([^{}]*)\}|[{}]", template):
+        field, place = found[1], f"at character {found.start() + 1} of {template!r}"
+        if field is None:
+            return f"'{{' {place} is not closed" if found[0] == "{" else f"'}}' {place} closes nothing"
+        if field not in FIELDS:
+            return f"{found[0]} {place} is none of them"
+    return ""
+
+
+class ClusterTable:
+    """Reads and changes the registry. Changes are conditional on the revision as read."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def all(self, shard: str | None = None) -> list[ClusterConfig]:
+        """Every registered cluster (of a shard), those that are being deleted included.
+
+        One that cannot be read, as after a newer release wrote it, is left out and logged: it stops no other (I4).
+        """
+        found = self.read(shard)
+        return [config for config in found.values() if config is not None]
+
+    def read(self, shard: str | None = None) -> dict[str, ClusterConfig | None]:
+        """Every registered cluster (of a shard) by name; None: it is registered, but cannot be read by this release."""
+        found: dict[str, ClusterConfig | None] = {}
+
+        def left_alone(newer: NewerSchemaError) -> None:
+            logger.error("configuration cannot be read", cluster=newer.sort, reason=str(newer))
+            found[newer.sort] = None
+
+        for item in readable(iter(self._store.query(CONTROL, _PARTITION)), left_alone):
+            name = cast(str, item["sk"])
+            try:
+                config = _parse(item)
+            except ValidationError as invalid:
+                logger.error("configuration cannot be read", cluster=name, reason=explain(invalid))
+                found[name] = None
+                continue
+            if shard is None or config.shard == shard:
+                found[name] = config
+        return found
+
+    def get(self, name: str) -> ClusterConfig | None:
+        item = self._store.get(Key(CONTROL, _PARTITION, name))
+        return None if item is None else _parse(item)
+
+    def put(self, config: ClusterConfig, only_if: Sequence[Check] = ()) -> ClusterConfig:
+        """Register a cluster or replace its configuration; returns it with its new revision.
+
+        A cluster stays in its shard: another shard's master does not know what this one has under way, nor its journals.
+
+        Args:
+            only_if: what else has to be so still.
+
+        Raises:
+            UsageError: somebody else changed it meanwhile, or it belongs to another shard.
+        """
+        if config.revision:
+            self._refuse_another_shard(config)
+        stored = config.model_copy(update={"revision": config.revision + 1})
+        item: Item = {
+            "v": SCHEMA,
+            "revision": stored.revision,
+            "document": stored.model_dump_json(exclude_defaults=True),
+        }
+        guard = (Absent(),) if config.revision == 0 else (Equals("revision", config.revision),)
+        try:
+            written = Put(Key(CONTROL, _PARTITION, config.name), item, guard)
+            if only_if:
+                self._store.transact([written, *only_if], secrets.token_hex(16))
+            else:
+                self._store.write(written)
+        except TransactionRefusedError as refused:
+            raise UsageError(
+                f"cluster {config.name}, or what refers to it, was changed meanwhile: try again"
+            ) from refused
+        except ConditionFailedError as refused:
+            hint = "is already registered" if config.revision == 0 else "was changed by somebody else: try again"
+            raise UsageError(f"cluster {config.name} {hint}") from refused
+        return stored
+
+    def _refuse_another_shard(self, config: ClusterConfig) -> None:
+        known = self.get(config.name)
+        if known is not None and known.shard != config.shard:
+            raise UsageError(
+                f"cluster {config.name} belongs to shard {known.shard}: set KUBESYNC_SHARD={known.shard}, or remove it there "
+                f"(`kubesync cluster remove {config.name}`) and add it to shard {config.shard} afterwards"
+            )
+
+    @staticmethod
+    def unchanged(config: ClusterConfig) -> Check:
+        """For a transaction that was decided on this configuration."""
+        return Check(Key(CONTROL, _PARTITION, config.name), (Equals("revision", config.revision),))
+
+    @staticmethod
+    def forget(config: ClusterConfig) -> Delete:
+        """The last step of a deletion."""
+        return Delete(Key(CONTROL, _PARTITION, config.name), (Equals("revision", config.revision),))
+
+
+def valid_cluster_name(name: str) -> bool:
+    """A DNS label: it becomes part of keys and messages."""
+    return _NAME.fullmatch(name) is not None
+
+
+def why_useless(config: ClusterConfig) -> str | None:
+    """Why no session could do anything right with it, or None.
+
+    Asked when a cluster is registered, not when its stored configuration is read: what an older release let through
+    must stay readable, so that it can be shown, replaced and removed.
+    """
+    if config.server:
+        try:
+            port = urlsplit(config.server).port
+        except ValueError:
+            port = 0
+        if port == 0:
+            return f"server {config.server!r}: a port is a number from 1 to 65535"
+    if reason := why_no_scope(config.scope):
+        return reason
+    form = name_form(config)
+    if reason := why_ambiguous(form):
+        return f"template {config.template!r} {reason}: Services would share one name"
+    made = form.example("s", "n")
+    if form.nameless:
+        return None
+    if re.fullmatch(_LABELS, made) is None or not made.endswith(f".{config.domain}"):
+        return f"template {config.template!r} makes {made!r}, which is no name below {config.domain}"
+    return None
+
+
+def why_outside(config: ClusterConfig) -> str | None:
+    """Why none of its zones could hold its Services' names, in one line, or None."""
+    form = name_form(config)
+    if zones_of(config.domain if form.nameless else form.example(), (zone.zone for zone in config.zones)):
+        return None
+    zones = ", ".join(f"{zone.id} is {zone.name}" for zone in config.zones)
+    return f"no zone given can hold names of {config.domain}: {zones}"
+
+
+def why_clashing(config: ClusterConfig, other: ClusterConfig) -> str | None:
+    """Why two clusters cannot both be registered, in one line, or None: Services of both could have one name in one zone.
+
+    A name that both are meant to have is given by annotations; the Services' own names must tell the clusters apart.
+    """
+    shared = shared_name(name_form(config), name_form(other))
+    if shared is None:
+        return None
+    ours, theirs = (zones_of(shared, (zone.zone for zone in each.zones)) for each in (config, other))
+    if not set(ours) & set(theirs):
+        return None
+    return f"Services of cluster {other.name} have such names too ({shared}): give another --domain or --template"
+
+
+def name_form(config: ClusterConfig) -> NameForm:
+    """What decides about the names of its Services."""
+    return NameForm(config.template, config.domain, config.name, config.scope.namespace)
+
+
+def explain(invalid: ValidationError) -> str:
+    """The first complaint of a validation as one line for a person."""
+    first = invalid.errors()[0]
+    place = ".".join(str(p) for p in first["loc"])
+    text = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "string_pattern_mismatch":
+        text = f"{first['input']!r} is not valid: {_PATTERNS_IN_WORDS.get(place, 'see docs/configuration.md')}"
+    return f"{place}: {text}" if place else text
+
+
+def _parse(item: Item) -> ClusterConfig:
+    config = ClusterConfig.model_validate_json(cast(str, item["document"]))
+    return config.model_copy(update={"revision": cast(int, item["revision"])})

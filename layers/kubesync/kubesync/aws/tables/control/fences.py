@@ -1,0 +1,89 @@
+"""Fences: per cluster, and per shard, the epoch of the master that may write (I2).
+
+control table
+partition            sort     holds
+---------            ----     -----
+cluster#<cluster>    fence    epoch: for whatever is written for the cluster
+lease#<shard>        fence    epoch: for what belongs to a zone and shard, whichever clusters publish there
+
+A take-over raises all of them before it reads any state. Which clusters a master knows changes; its shard does not: whoever
+follows it raises this one fence, so that one check of it tells as much as checks of all clusters would.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Final, cast
+
+from kubesync.aws.dynamodb.store import (
+    CONTROL,
+    MAX_TRANSACTION_ACTIONS,
+    AbsentOrBelow,
+    Check,
+    Equals,
+    Key,
+    Store,
+    Update,
+)
+from kubesync.domain.errors import NotMasterError, StoreError, TransactionRefusedError
+
+# Beside the check of the lease.
+MAX_FENCES_AT_A_TIME: Final = MAX_TRANSACTION_ACTIONS - 1
+
+
+def fence_key(cluster: str) -> Key:
+    return Key(CONTROL, f"cluster#{cluster}", "fence")
+
+
+def shard_fence_key(shard: str) -> Key:
+    return Key(CONTROL, f"lease#{shard}", "fence")
+
+
+def fence_check(cluster: str, epoch: int) -> Check:
+    """The first action of every transaction for a cluster."""
+    return Check(fence_key(cluster), (Equals("epoch", epoch),))
+
+
+def shard_fence_check(shard: str, epoch: int) -> Check:
+    """The first action of a transaction that is for no cluster."""
+    return Check(shard_fence_key(shard), (Equals("epoch", epoch),))
+
+
+def raise_fences(store: Store, fences: Sequence[Key], epoch: int, lease: Check) -> None:
+    """Shut out every master with a lower epoch, by all these fences or by none of them. Only upward;
+    raising one to what it already is, is fine.
+
+    Several in one transaction: each names the lease item, and such transactions collide with each other and with renewals.
+
+    Args:
+        fences: at most ``MAX_FENCES_AT_A_TIME``.
+        lease: that the lease is ours (``lease.held_check``). Otherwise a master that lost it unawares could still fence a
+            cluster that its successor does not know yet.
+
+    Raises:
+        NotMasterError: a later master has raised one further, or holds the lease.
+        StoreBusyError, StoreOutcomeUnknownError: try again.
+    """
+    left = list(fences)
+    while left:
+        updates = [_upward(place, epoch) for place in left]
+        try:
+            store.transact([*updates, lease], secrets.token_hex(16))
+        except TransactionRefusedError as refused:
+            if len(updates) in refused.failed:
+                raise NotMasterError("the lease was lost to another session") from refused
+            for index, stands in refused.failed.items():
+                _judge(left[index], epoch, stands, refused)
+            left = [place for index, place in enumerate(left) if index not in refused.failed]
+        else:
+            return
+
+
+def _upward(fence: Key, epoch: int) -> Update:
+    return Update(fence, set={"epoch": epoch}, conditions=(AbsentOrBelow("epoch", epoch),))
+
+
+def _judge(fence: Key, epoch: int, stands: Mapping[str, object] | None, refused: StoreError) -> None:
+    if stands is None or cast(int, stands["epoch"]) != epoch:
+        raise NotMasterError(f"a later master has raised the fence of {fence.partition}") from refused

@@ -1,0 +1,290 @@
+"""The lease: one master per shard, and the epoch that fences whoever was master before.
+
+    control table
+    partition        sort       holds
+    ---------        ----       -----
+    lease            epoch      value: the last epoch drawn, one counter for the deployment
+    lease            deployment name: whose tables these are, written once; schema: the highest version of any item that a
+                                session may have written (none: 1)
+    lease#<shard>    lease      holder, epoch, renewal (+1 at each), expires_at_ms, ends_at_ms, released, released_at_ms, clean, signal,
+                                unsettled (zones) and unsettled_of (an epoch), see ``Lease.to_settle``
+
+    free ──take──> held ──renew──> held ──release──> released (clean or not)
+                     └── expires ──take──> held by another, with a higher epoch
+
+``signal`` is a counter that whoever changes a configuration or asks for a resync moves; a renewal returns it. Clocks decide only
+when to try: a taker's write is conditional on the renewal it read, and fences keep a master that was taken for dead from writing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final, cast
+
+from kubesync.aws.dynamodb.store import (
+    CONTROL,
+    Absent,
+    AbsentOrBelow,
+    Check,
+    Condition,
+    Equals,
+    Item,
+    Key,
+    Store,
+    Update,
+    Value,
+)
+from kubesync.aws.tables.state_codec import SCHEMA
+from kubesync.domain.errors import (
+    ConditionFailedError,
+    NewerSchemaError,
+    NotMasterError,
+    StoreBusyError,
+    StoreOutcomeUnknownError,
+    UsageError,
+)
+
+_EPOCH: Final = Key(CONTROL, "lease", "epoch")
+_DEPLOYMENT: Final = Key(CONTROL, "lease", "deployment")
+# The item is read and written often; a master that left so many zones unsettled may as well have left all.
+_MAX_UNSETTLED: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The lease item as read; times are milliseconds since 1970 by the holder's clock."""
+
+    holder: str
+    epoch: int
+    renewal: int
+    expires_at_ms: int
+    ends_at_ms: int
+    released: bool
+    clean: bool
+    signal: int
+    released_at_ms: int = 0
+    unsettled: tuple[str, ...] | None = None
+
+    @property
+    def to_settle(self) -> tuple[str, ...] | None:
+        """Zones that whoever takes this lease next has to settle before it writes there; None: all of them."""
+        if not self.released:
+            return None
+        return () if self.clean else self.unsettled
+
+    def free(self, now_ms: int) -> bool:
+        """Released, never held, or not renewed in time."""
+        return self.released or not self.holder or self.expires_at_ms <= now_ms
+
+
+_NEVER: Final = Lease("", 0, 0, 0, 0, released=True, clean=True, signal=0)
+
+
+def lease_key(shard: str) -> Key:
+    """Where the lease of a shard lies."""
+    return Key(CONTROL, f"lease#{shard}", "lease")
+
+
+def held_check(shard: str, epoch: int) -> Check:
+    """For a transaction: the lease is held under this epoch."""
+    return Check(lease_key(shard), (Equals("epoch", epoch), Equals("released", value=False)))
+
+
+def _parse(item: Item | None) -> Lease:
+    if item is None:
+        return _NEVER
+    return Lease(
+        cast(str, item.get("holder", "")),
+        cast(int, item.get("epoch", 0)),
+        cast(int, item.get("renewal", 0)),
+        cast(int, item.get("expires_at_ms", 0)),
+        cast(int, item.get("ends_at_ms", 0)),
+        cast(bool, item.get("released", True)),
+        cast(bool, item.get("clean", True)),
+        cast(int, item.get("signal", 0)),
+        cast(int, item.get("released_at_ms", 0)),
+        _unsettled(item),
+    )
+
+
+def _unsettled(item: Item) -> tuple[str, ...] | None:
+    """The zones that its last holder left unsettled. A list of an earlier holder says nothing about this one."""
+    if "unsettled" not in item or item["unsettled_of"] != item.get("epoch"):
+        return None
+    return tuple(cast("list[str]", item["unsettled"]))
+
+
+class LeaseTable:
+    """Reads and moves the lease of one shard. Takes times, knows no clock.
+
+    Args:
+        schema: the highest schema version that this release understands, and may write.
+    """
+
+    def __init__(self, store: Store, shard: str, schema: int = SCHEMA) -> None:
+        self._store = store
+        self._key = lease_key(shard)
+        self._schema = schema
+
+    def read(self) -> Lease:
+        """The lease as it stands."""
+        return _parse(self._store.get(self._key))
+
+    def bind(self, deployment: str) -> None:
+        """Make sure that the tables are this deployment's; the first one that works with them writes it down.
+
+        Raises:
+            UsageError: they are another's.
+            NewerSchemaError: a session of a newer release was master.
+        """
+        item = self._store.get(_DEPLOYMENT)
+        if item is None:
+            try:
+                item = self._store.write(Update(_DEPLOYMENT, set={"name": deployment}, conditions=(Absent(),)))
+            except ConditionFailedError as refused:
+                item = self._store.get(_DEPLOYMENT)
+                if item is None:
+                    raise StoreBusyError("whose tables these are cannot be told: try again") from refused
+            except StoreOutcomeUnknownError as unknown:
+                raise StoreBusyError(str(unknown)) from unknown  # reading it again tells
+        _check_owner(item, deployment)
+        self._check_schema(item)
+
+    def check_owner(self, deployment: str) -> None:
+        """Make sure that the tables are not another deployment's; writes nothing. For commands that only look.
+
+        Raises:
+            UsageError: they are another's.
+        """
+        item = self._store.get(_DEPLOYMENT)
+        if item is not None:
+            _check_owner(item, deployment)
+
+    def enter(self) -> None:
+        """After the lease was taken: say which schema versions may be written from now on.
+
+        Asked again, since a newer release may have been master between ``bind`` and the lease. Only who holds a lease raises
+        it: a command of a newer release must not end the sessions of the one that is deployed.
+
+        Raises:
+            NewerSchemaError: a session of a newer release was master; nothing was written, the lease is to be given back.
+        """
+        item = self._store.get(_DEPLOYMENT)
+        self._check_schema(item)
+        if _schema_of(item) < self._schema:
+            raising = Update(
+                _DEPLOYMENT, set={"schema": self._schema}, conditions=(AbsentOrBelow("schema", self._schema),)
+            )
+            try:
+                self._store.write(raising)
+            except (ConditionFailedError, StoreOutcomeUnknownError) as unclear:
+                # Another shard's session was quicker, perhaps one of a release that is newer still; or nobody knows.
+                item = self._store.get(_DEPLOYMENT)
+                self._check_schema(item)
+                if _schema_of(item) < self._schema:
+                    raise StoreBusyError("which schema the tables have cannot be told: try again") from unclear
+
+    def _check_schema(self, item: Item | None) -> None:
+        found = _schema_of(item)
+        if found > self._schema:
+            raise NewerSchemaError("the tables", "", found, self._schema)
+
+    def draw_epoch(self) -> int:
+        """The next epoch. One that is never used does no harm."""
+        return cast(int, self._store.write(Update(_EPOCH, add={"value": 1}))["value"])
+
+    def last_epoch(self) -> int:
+        """The last epoch that was drawn; 0: none ever was."""
+        current = self._store.get(_EPOCH)
+        return cast(int, current["value"]) if current else 0
+
+    def raise_epoch(self, at_least: int) -> None:
+        """Lift the counter above what journals show, after tables were lost or restored."""
+        value = self.last_epoch()
+        if value < at_least:
+            self._store.write(Update(_EPOCH, add={"value": at_least - value}))
+
+    def take(self, seen: Lease, holder: str, epoch: int, expires_at_ms: int) -> Lease:
+        """Become the holder, if the lease is still as it was seen.
+
+        Raises:
+            NotMasterError: somebody else was quicker; ``read`` again.
+        """
+        fields: dict[str, str | int | bool] = {
+            "holder": holder,
+            "epoch": epoch,
+            "renewal": seen.renewal + 1,
+            "expires_at_ms": expires_at_ms,
+            "ends_at_ms": 0,
+            "released": False,
+            "clean": False,
+        }
+        # Never held: there is no item, or one that holds no more than a signal, and it must still be so.
+        known: Condition = Equals("renewal", seen.renewal) if seen.renewal else AbsentOrBelow("renewal", 1)
+        try:
+            return _parse(self._store.write(Update(self._key, set=fields, conditions=(known,))))
+        except ConditionFailedError as refused:
+            raise NotMasterError("another session took the lease first") from refused
+
+    def renew(self, mine: Lease, expires_at_ms: int, ends_at_ms: int) -> Lease:
+        """Stay the holder; the answer carries the newest signal.
+
+        Raises:
+            NotMasterError: the lease is another's by now.
+        """
+        try:
+            return _parse(
+                self._store.write(
+                    Update(
+                        self._key,
+                        set={"expires_at_ms": expires_at_ms, "ends_at_ms": ends_at_ms},
+                        add={"renewal": 1},
+                        conditions=_still(mine),
+                    )
+                )
+            )
+        except ConditionFailedError as refused:
+            raise NotMasterError("the lease was lost to another session") from refused
+
+    def release(self, mine: Lease, *, clean: bool, at_ms: int = 0, unsettled: Collection[str] = ()) -> None:
+        """Give the lease up. ``clean`` only when all writers have ended and no outcome is unknown.
+
+        Args:
+            at_ms: now, for the next holder to tell how long there was none.
+            unsettled: zones of which that is not so, though all writers have ended: the next holder settles those, and
+                only those. The lease then does not count as clean for a release of kubesync that knows no such list.
+        """
+        fields: dict[str, Value] = {"released": True, "clean": clean and not unsettled}
+        if clean and len(unsettled) <= _MAX_UNSETTLED:
+            fields |= {"unsettled": list[Value](sorted(unsettled)), "unsettled_of": mine.epoch}
+        if at_ms:
+            fields["released_at_ms"] = at_ms
+        try:
+            self._store.write(Update(self._key, set=fields, add={"renewal": 1}, conditions=_still(mine)))
+        except ConditionFailedError as refused:
+            now = refused.item or {}
+            landed = (now.get("holder"), now.get("epoch"), now.get("released")) == (mine.holder, mine.epoch, True)
+            if not landed:  # by an earlier try
+                raise NotMasterError("the lease was lost to another session") from refused
+
+    def signal(self) -> None:
+        """Tell the master that configurations changed or a resync was asked for."""
+        self._store.write(Update(self._key, add={"signal": 1}))
+
+
+def _check_owner(item: Item, deployment: str) -> None:
+    owner = cast(str, item["name"])
+    if owner != deployment:
+        raise UsageError(
+            f"these tables belong to deployment {owner!r}, not to {deployment!r}: "
+            "check KUBESYNC_DEPLOYMENT and KUBESYNC_TABLE_PREFIX"
+        )
+
+
+def _schema_of(item: Item | None) -> int:
+    return 1 if item is None else cast(int, item.get("schema", 1))
+
+
+def _still(mine: Lease) -> tuple[Condition, ...]:
+    return (Equals("holder", mine.holder), Equals("epoch", mine.epoch), Equals("released", value=False))

@@ -1,0 +1,180 @@
+"""Listener items: checkpoint, errors and how the last session of a listener ended.
+
+control table
+partition             sort                  holds
+---------             ----                  -----
+cluster#<cluster>     checkpoint#<res.>     resource_version, generation, revision, server, rules, version, works_since, selector, tx
+cluster#<cluster>     errors#<res.>         counts per code, the last error, how it ended
+cluster#<cluster>     identity              uid of Service default/kubernetes, as first seen
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from kubesync.aws.dynamodb.store import CONTROL, Absent, Action, Delete, Equals, Item, Key, Put, Store, Update
+from kubesync.aws.tables.state_codec import SCHEMA
+from kubesync.domain.errors import ErrorCode
+from kubesync.domain.objects import Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What a checkpoint was made under; it is valid only for the same again."""
+
+    revision: int
+    server: str
+    rules: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Everything of one listener up to ``resource_version`` is durable. ``version`` is that of its item.
+
+    ``works_since`` (epoch seconds, 0: not known) is told along with it, for people; it alone is no reason to write (I6).
+    ``selector``: of labels, by which the resource was listed: what another one leaves out is not missing.
+    """
+
+    resource_version: int
+    generation: int
+    basis: Basis
+    version: int = 0
+    works_since: float = field(default=0.0, compare=False)
+    selector: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerErrors:
+    """What went wrong with a listener so far. ``counts`` by error key; ``last`` and ``ended`` have code, key, message, at, session;
+    ``last`` an HTTP status, where there was one; ``ended`` a ``works_since``, where the listener worked when it ended.
+    """
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    last: Mapping[str, object] | None = None
+    ended: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """Checkpoints of a cluster's listeners, valid or not, and the uid of its Service default/kubernetes."""
+
+    checkpoints: Mapping[Resource, Checkpoint]
+    identity: str | None
+
+
+def _checkpoint(item: Item) -> Checkpoint:
+    return Checkpoint(
+        cast(int, item["resource_version"]),
+        cast(int, item["generation"]),
+        Basis(cast(int, item["revision"]), cast(str, item["server"]), cast(int, item["rules"])),
+        cast(int, item["version"]),
+        cast(int, item.get("works_since", 0)) / 1000,  # older items have none
+        cast(str, item.get("selector", "")),
+    )
+
+
+def _checkpoint_key(cluster: str, resource: Resource) -> Key:
+    return Key(CONTROL, f"cluster#{cluster}", f"checkpoint#{resource}")
+
+
+def _errors_key(cluster: str, resource: Resource) -> Key:
+    return Key(CONTROL, f"cluster#{cluster}", f"errors#{resource}")
+
+
+def _identity_key(cluster: str) -> Key:
+    return Key(CONTROL, f"cluster#{cluster}", "identity")
+
+
+class ListenerTable:
+    """Reads listener items and builds their writes."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def checkpoints(self, cluster: str) -> dict[Resource, Checkpoint]:
+        """All checkpoints of a cluster, valid or not."""
+        found = self._store.query(CONTROL, f"cluster#{cluster}", prefix="checkpoint#")
+        return {Resource(cast(str, item["sk"]).removeprefix("checkpoint#")): _checkpoint(item) for item in found}
+
+    def remembered(self, clusters: Iterable[str]) -> dict[str, Remembered]:
+        """What a take-over begins with, of every cluster: 25 of them with one request."""
+        names = list(clusters)
+        places = [_checkpoint_key(name, resource) for name in names for resource in Resource]
+        found = self._store.batch_get([*places, *map(_identity_key, names)])
+        made: dict[str, Remembered] = {}
+        for name in names:
+            items = {resource: found.get(_checkpoint_key(name, resource)) for resource in Resource}
+            identity = found.get(_identity_key(name))
+            made[name] = Remembered(
+                {resource: _checkpoint(item) for resource, item in items.items() if item is not None},
+                None if identity is None else cast(str, identity["uid"]),
+            )
+        return made
+
+    @staticmethod
+    def put_checkpoint(cluster: str, resource: Resource, checkpoint: Checkpoint, token: str) -> Action:
+        """Replace a checkpoint; ``checkpoint.version`` is the new one, the item has to be one below."""
+        basis = checkpoint.basis
+        guard = Absent() if checkpoint.version == 1 else Equals("version", checkpoint.version - 1)
+        return Put(
+            _checkpoint_key(cluster, resource),
+            {
+                "v": SCHEMA,
+                "tx": token,
+                "resource_version": checkpoint.resource_version,
+                "generation": checkpoint.generation,
+                "revision": basis.revision,
+                "server": basis.server,
+                "rules": basis.rules,
+                "version": checkpoint.version,
+                "works_since": round(checkpoint.works_since * 1000),
+                **({"selector": checkpoint.selector} if checkpoint.selector else {}),
+            },
+            (guard,),
+        )
+
+    @staticmethod
+    def put_identity(cluster: str, uid: str) -> Action:
+        return Put(_identity_key(cluster), {"v": SCHEMA, "uid": uid})
+
+    def errors(self, cluster: str) -> dict[Resource, ListenerErrors]:
+        """What went wrong with each listener, and how each ended."""
+        found: dict[Resource, ListenerErrors] = {}
+        for item in self._store.query(CONTROL, f"cluster#{cluster}", prefix="errors#"):
+            resource = Resource(cast(str, item["sk"]).removeprefix("errors#"))
+            counts = {
+                name.removeprefix("count_"): cast(int, value)
+                for name, value in item.items()
+                if name.startswith("count_")
+            }
+            found[resource] = ListenerErrors(
+                counts,
+                cast("dict[str, object] | None", item.get("last")),
+                cast("dict[str, object] | None", item.get("ended")),
+            )
+        return found
+
+    @staticmethod
+    def count_error(
+        cluster: str, resource: Resource, code: ErrorCode, fields: Mapping[str, object], at: str, session: str
+    ) -> Action:
+        """One more error of this code. 1 to 5 say how a listener ended, and never hide the last real error.
+
+        Args:
+            fields: code, key and message; status, where there was one.
+        """
+        entry = cast(Item, {**fields, "at": at, "session": session})
+        field_name = "ended" if code <= ErrorCode.MAX_RUNTIME else "last"
+        return Update(
+            _errors_key(cluster, resource), set={field_name: dict(entry), "v": SCHEMA}, add={f"count_{code.key}": 1}
+        )
+
+    def all_places(self, cluster: str) -> list[Action]:
+        """Deletes everything that is remembered of a cluster's listeners, the fence excepted."""
+        return [
+            Delete(Key(CONTROL, f"cluster#{cluster}", cast(str, item["sk"])))
+            for item in self._store.query(CONTROL, f"cluster#{cluster}")
+            if item["sk"] != "fence"
+        ]

@@ -1,0 +1,68 @@
+"""What is noted of a zone as a whole: what keeps it from being written, and when its conflicts were looked at last.
+
+control table
+partition        sort          holds
+---------        ----          -----
+zones#<shard>    <zone id>     problem ("": none any more), at, session
+looks#<shard>    <zone id>     looked_at (ms): since when every name that has long been in conflict was looked at
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from kubesync.aws.dynamodb.store import CONTROL, Key, Put, Store
+from kubesync.aws.tables.state_codec import SCHEMA
+from kubesync.aws.tables.upstreams import timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneProblem:
+    """The last thing that was wrong with a zone; ``problem`` is empty once it has been mended."""
+
+    zone_id: str
+    problem: str
+    at: str
+
+
+class ZoneProblemTable:
+    """Reads problems and builds their writes."""
+
+    def __init__(self, store: Store, shard: str, session: str) -> None:
+        self._store = store
+        self._partition = f"zones#{shard}"
+        self._looks = f"looks#{shard}"
+        self._session = session
+
+    def put(self, zone_id: str, problem: str, now_epoch: float, token: str) -> Put:
+        """Note a problem, or (empty) that there is none any more."""
+        fields = {"problem": problem[:1000], "at": timestamp(now_epoch), "session": self._session, "tx": token}
+        return Put(Key(CONTROL, self._partition, zone_id), {"v": SCHEMA, **fields})
+
+    def read(self, zone_id: str) -> str:
+        """What is noted of a zone; empty where there is nothing."""
+        item = self._store.get(Key(CONTROL, self._partition, zone_id))
+        return "" if item is None else cast(str, item["problem"])
+
+    def current(self) -> list[ZoneProblem]:
+        """Zones that have a problem now."""
+        return [
+            ZoneProblem(cast(str, item["sk"]), cast(str, item["problem"]), cast(str, item["at"]))
+            for item in self._store.query(CONTROL, self._partition)
+            if item["problem"]
+        ]
+
+    def put_look(self, zone_id: str, looked_at: float, token: str) -> Put:
+        """Note since when (epoch seconds) every name that has long been in conflict in a zone was looked at."""
+        return Put(Key(CONTROL, self._looks, zone_id), {"v": SCHEMA, "looked_at": round(looked_at * 1000), "tx": token})
+
+    def looked_at(self, zone_id: str) -> float:
+        """The same, read; 0 where nothing is noted."""
+        item = self._store.get(Key(CONTROL, self._looks, zone_id))
+        return 0.0 if item is None else cast(int, item["looked_at"]) / 1000
+
+    def looks(self) -> dict[str, float]:
+        """The same for every zone of which it is noted."""
+        items = self._store.query(CONTROL, self._looks)
+        return {cast(str, item["sk"]): cast(int, item["looked_at"]) / 1000 for item in items}

@@ -1,0 +1,132 @@
+"""Tables of a newer release: what this one does not understand it neither reads wrongly nor overwrites.
+
+Every item has a schema version ``v`` (none counts as 1). A release reads its own version and those before it:
+
+    item's v          read                                          written, deleted
+    --------          ----                                          ----------------
+    up to ours        as it is                                      as it is
+    above ours        NewerSchemaError, for that item; others are   NewerSchemaError; nothing is written, of the whole
+                      still read                                    transaction
+
+The second line is what is left where the tables as a whole do not say already that a newer release was master: then no session of
+this one becomes master (``LeaseTable.bind``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, Unpack, cast
+
+from kubesync.aws.dynamodb.store import (
+    KEY_ATTRIBUTES,
+    AbsentOrBelow,
+    Action,
+    Check,
+    Item,
+    Key,
+    QueryOptions,
+    Store,
+    Write,
+)
+from kubesync.aws.tables.state_codec import SCHEMA
+from kubesync.domain.errors import ConditionFailedError, NewerSchemaError, TransactionRefusedError
+
+_VERSION: Final = "v"
+
+
+class SchemaGuard:
+    """A Store over another one. Threads may share it where they may share that one.
+
+    Args:
+        knows: the highest schema version that this release understands.
+    """
+
+    def __init__(self, store: Store, knows: int = SCHEMA) -> None:
+        self._store = store
+        self._knows = knows
+        # Part of the write itself: an item may be replaced between reading and writing it, and some are never read.
+        self._known_form = AbsentOrBelow(_VERSION, knows + 1)
+
+    def get(self, key: Key) -> Item | None:
+        """See ``Store.get``."""
+        item = self._store.get(key)
+        if item is not None:
+            self._check(key.table, item)
+        return item
+
+    def batch_get(self, keys: Sequence[Key]) -> dict[Key, Item]:
+        """See ``Store.batch_get``. One item of a newer release refuses the whole."""
+        found = self._store.batch_get(keys)
+        for key, item in found.items():
+            self._check(key.table, item)
+        return found
+
+    def query(self, table: str, partition: str, **wanted: Unpack[QueryOptions]) -> Iterator[Item]:
+        """See ``Store.query``. After an error for one item the iterator goes on with the next: see ``readable``."""
+        return _Checked(self._store.query(table, partition, **wanted), table, self._check)
+
+    def scan(self, table: str) -> Iterator[Item]:
+        """See ``Store.scan``, and ``query``."""
+        return _Checked(self._store.scan(table), table, self._check)
+
+    def write(self, action: Write) -> Item:
+        """See ``Store.write``."""
+        try:
+            return self._store.write(replace(action, conditions=(*action.conditions, self._known_form)))
+        except ConditionFailedError as refused:
+            if refused.item is not None:
+                self._check(action.key.table, cast(Item, refused.item))
+            raise
+
+    def transact(self, actions: Sequence[Action], token: str) -> None:
+        """See ``Store.transact``."""
+        guarded = [
+            action if isinstance(action, Check) else replace(action, conditions=(*action.conditions, self._known_form))
+            for action in actions
+        ]
+        try:
+            self._store.transact(guarded, token)
+        except TransactionRefusedError as refused:
+            # Where something else was refused as well, a fence perhaps, that comes first.
+            if all(self._newer(item) for item in refused.failed.values()):
+                for index, item in refused.failed.items():
+                    self._check(actions[index].key.table, cast(Item, item))
+            raise
+
+    def _newer(self, item: Mapping[str, object] | None) -> bool:
+        return item is not None and cast(int, item.get(_VERSION, 1)) > self._knows
+
+    def _check(self, table: str, item: Item) -> None:
+        if self._newer(item):
+            partition, sort = (cast("str | int", item[name]) for name in KEY_ATTRIBUTES[table])
+            raise NewerSchemaError(
+                f"{table} item {partition}/{sort}", str(sort), cast(int, item[_VERSION]), self._knows
+            )
+
+
+class _Checked(Iterator[Item]):
+    """An iterator that can be asked for the next item after it has refused one, as a generator cannot."""
+
+    def __init__(self, items: Iterator[Item], table: str, check: Callable[[str, Item], None]) -> None:
+        self._items = items
+        self._table = table
+        self._check = check
+
+    def __next__(self) -> Item:
+        item = next(self._items)
+        self._check(self._table, item)
+        return item
+
+
+def readable(items: Iterator[Item], on_newer: Callable[[NewerSchemaError], None]) -> Iterator[Item]:
+    """The items of a query that this release understands; ``on_newer`` is told of the others, one by one (I4)."""
+    while True:
+        try:
+            item = next(items)
+        except StopIteration:
+            return
+        except NewerSchemaError as newer:
+            on_newer(newer)
+            continue
+        yield item

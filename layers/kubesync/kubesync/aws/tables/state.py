@@ -1,0 +1,295 @@
+"""The state table: service keys, the queue of open ones, and which Service an EndpointSlice was last seen with.
+
+partition                       sort                              holds
+---------                       ----                              -----
+<cluster>#<bucket 0..f>         key#<namespace>/<name>            head: version, tx, slices, body
+                                key#<namespace>/<name>#<001..>    further slices of a body over 100 KB, ``of`` a version
+                                slice#<namespace>/<object>        service: the label's last value (EndpointSlices only)
+<cluster>#open#<0..3>           <namespace>/<name>                open mark: attempts, retry_at, reason, code, cause
+                                <namespace>/<name>#heir#<name>    the key was given a name, and has to be planned
+                                <namespace>/<name>#gone           the key holds tombstones, to be swept
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, cast
+
+from kubesync.aws.dynamodb.store import STATE, Absent, Action, Delete, Equals, Item, Key, Put, Store
+from kubesync.aws.slices import pack_slices, slice_place, unpack_slices
+from kubesync.aws.tables.state_codec import SCHEMA, decode_state, encode_state
+from kubesync.domain.errors import StoreBusyError
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.state import KeyState, Name, OpenMark
+
+BUCKETS: Final = 16
+# Fewer than the buckets of keys: a take-over queries all of them, however little there is to do (I7). A divisor of their
+# number: the marks of a bucket's keys are all in one of these.
+OPEN_PARTITIONS: Final = 4
+_TORN_READS: Final = 5
+_GONE: Final = "gone"
+
+
+def _hash(text: str) -> int:
+    return zlib.crc32(text.encode("utf-8", "surrogatepass"))
+
+
+def _path(key: ServiceKey) -> str:
+    return f"{key.namespace}/{key.name}"
+
+
+def state_key(key: ServiceKey) -> Key:
+    """Where the head of a key lies."""
+    return Key(STATE, f"{key.cluster}#{_hash(_path(key)) % BUCKETS:x}", f"key#{_path(key)}")
+
+
+def open_key(key: ServiceKey) -> Key:
+    """Where the open mark of a key lies."""
+    return Key(STATE, f"{key.cluster}#open#{_hash(_path(key)) % OPEN_PARTITIONS}", _path(key))
+
+
+def _heir_key(key: ServiceKey, name: Name) -> Key:
+    place = open_key(key)
+    return Key(STATE, place.partition, f"{place.sort}#heir#{name.zone_id}/{name.name}")
+
+
+def slice_key(cluster: str, namespace: str, name: str) -> Key:
+    """Where the Service of an EndpointSlice is remembered."""
+    path = f"{namespace}/{name}"
+    return Key(STATE, f"{cluster}#{_hash(path) % BUCKETS:x}", f"slice#{path}")
+
+
+def _gone_key(key: ServiceKey) -> Key:
+    place = open_key(key)
+    return Key(STATE, place.partition, f"{place.sort}#{_GONE}")
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """Open keys; heirs of a name, to be planned; and keys whose tombstones nobody has swept yet."""
+
+    marks: dict[ServiceKey, OpenMark]
+    heirs: set[ServiceKey]
+    unswept: set[ServiceKey]
+
+
+class StateTable:
+    """Reads and builds writes; never writes itself, since every write belongs into a transaction with a fence (I2)."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def load(self, keys: Iterable[ServiceKey]) -> dict[ServiceKey, KeyState]:
+        """The states of these keys, ``KeyState(key)`` for those that have none."""
+        wanted = {state_key(key): key for key in keys}
+        places = list(wanted) + [open_key(key) for key in wanted.values()]
+        found = self._store.batch_get(places)
+        states: dict[ServiceKey, KeyState] = {}
+        for place, key in wanted.items():
+            head = found.get(place)
+            mark = _mark(found.get(open_key(key)))
+            states[key] = KeyState(key, opened=mark) if head is None else self._decode(key, head, mark)
+        return states
+
+    def load_all(self, cluster: str) -> Iterator[KeyState]:
+        """Every key of a cluster: for lists and resyncs only (I7)."""
+        marks = dict(self.open_keys(cluster))
+        for bucket in range(BUCKETS):
+            yield from self._bucket(cluster, bucket, marks)
+
+    def load_bucket(self, cluster: str, bucket: int) -> Iterator[KeyState]:
+        """The keys of one of the ``BUCKETS``: what ``load_all`` reads, in parts."""
+        queue = self._queue(cluster, [bucket % OPEN_PARTITIONS])
+        return self._bucket(cluster, bucket, {key: mark for key, _, mark in queue if mark is not None})
+
+    def _bucket(self, cluster: str, bucket: int, marks: Mapping[ServiceKey, OpenMark]) -> Iterator[KeyState]:
+        items: list[Item] = []  # a head, then its slices: "#" sorts before every character of a name
+        for item in self._store.query(STATE, f"{cluster}#{bucket:x}", prefix="key#"):
+            if "version" in item and items:
+                yield self._assemble(cluster, items, marks)
+                items = []
+            items.append(item)
+        if items:
+            yield self._assemble(cluster, items, marks)
+
+    def any_key(self, cluster: str) -> bool:
+        """Whether anything is stored of any key; as cheap with many keys as with few."""
+        return any(
+            next(iter(self._store.query(STATE, f"{cluster}#{bucket:x}", prefix="key#", limit=1)), None) is not None
+            for bucket in range(BUCKETS)
+        )
+
+    def open_keys(self, cluster: str) -> Iterator[tuple[ServiceKey, OpenMark]]:
+        """The durable work queue of a cluster."""
+        yield from ((key, mark) for key, _, mark in self._queue(cluster) if mark is not None)
+
+    def queued(self, cluster: str) -> Queued:
+        """What a take-over finds to do."""
+        found = Queued({}, set(), set())
+        for key, note, mark in self._queue(cluster):
+            if mark is not None:
+                found.marks[key] = mark
+            elif note == _GONE:
+                found.unswept.add(key)
+            else:
+                found.heirs.add(key)
+        return found
+
+    def _queue(
+        self, cluster: str, partitions: Iterable[int] = range(OPEN_PARTITIONS)
+    ) -> Iterator[tuple[ServiceKey, str, OpenMark | None]]:
+        for partition in partitions:
+            for item in self._store.query(STATE, f"{cluster}#open#{partition}"):
+                path, _, note = cast(str, item["sk"]).partition("#")
+                namespace, _, name = path.partition("/")
+                yield ServiceKey(cluster, namespace, name), note, None if note else _mark(item)
+
+    def services_of_slices(self, cluster: str, slices: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """Which Service each EndpointSlice (namespace, name) was last seen with; slices never seen are missing."""
+        places = {slice_key(cluster, namespace, name): (namespace, name) for namespace, name in slices}
+        return {places[k]: cast(str, item["service"]) for k, item in self._store.batch_get(list(places)).items()}
+
+    def all_slices(self, cluster: str) -> dict[tuple[str, str], str]:
+        """Every remembered EndpointSlice with its Service."""
+        return dict(self._slices(cluster))
+
+    def slices(self, cluster: str) -> Iterator[tuple[str, str]]:
+        """Namespace and name of every remembered EndpointSlice, read as they are asked for."""
+        return (place for place, _ in self._slices(cluster))
+
+    def _slices(self, cluster: str) -> Iterator[tuple[tuple[str, str], str]]:
+        for bucket in range(BUCKETS):
+            for item in self._store.query(STATE, f"{cluster}#{bucket:x}", prefix="slice#"):
+                namespace, _, name = cast(str, item["sk"]).removeprefix("slice#").partition("/")
+                yield (namespace, name), cast(str, item["service"])
+
+    def put(self, before: KeyState, after: KeyState, token: str) -> tuple[KeyState, list[Action]]:
+        """Replace a key: the state with its new version, and the actions that store it.
+
+        Args:
+            before: as loaded; its version is the condition.
+            token: the transaction's, stored so that a lost answer can be judged by reading.
+        """
+        place = state_key(before.key)
+        guard = (Absent(),) if before.version == 0 else (Equals("version", before.version),)
+        if after.bare and not after.parts and after.opened is None:
+            gone: list[Action] = [] if before.version == 0 else [Delete(place, guard)]
+            gone += [Delete(slice_place(place, n)) for n in range(1, before.slices)]
+            gone += self._mark_change(before, after)
+            return KeyState(before.key), gone
+        head, *rest = pack_slices(encode_state(after))
+        stored = replace(after, version=before.version + 1, slices=1 + len(rest))
+        item: dict[str, object] = {
+            "v": SCHEMA,
+            "version": stored.version,
+            "tx": token,
+            "slices": 1 + len(rest),
+            "body": head,
+        }
+        actions: list[Action] = [Put(place, cast(Item, item), guard)]
+        actions += [
+            Put(slice_place(place, n), {"v": SCHEMA, "of": stored.version, "body": body})
+            for n, body in enumerate(rest, 1)
+        ]
+        actions += [Delete(slice_place(place, n)) for n in range(1 + len(rest), before.slices)]
+        actions += self._mark_change(before, after)
+        return stored, actions
+
+    @staticmethod
+    def remember_slice(cluster: str, namespace: str, name: str, service: str | None) -> Action:
+        """Remember (or, with None, forget) which Service an EndpointSlice belongs to."""
+        place = slice_key(cluster, namespace, name)
+        return Delete(place) if service is None else Put(place, {"v": SCHEMA, "service": service})
+
+    @staticmethod
+    def mark_open(key: ServiceKey, mark: OpenMark) -> Action:
+        """Put a key into the durable work queue."""
+        fields = {"reason": mark.reason, "code": mark.code, "cause": mark.cause}
+        return Put(
+            open_key(key),
+            {"v": SCHEMA, "attempts": mark.attempts, "retry_at": round(mark.retry_at * 1000), **fields},
+        )
+
+    @staticmethod
+    def mark_heir(key: ServiceKey, name: Name) -> Action:
+        """Note durably that a key was given a name: whoever plans it next takes the note away."""
+        return Put(_heir_key(key, name), {"v": SCHEMA})
+
+    def unmark_heirs(self, cluster: str, keys: Iterable[ServiceKey]) -> dict[ServiceKey, list[Action]]:
+        """Take all such notes of keys of a cluster away: they are being planned. One query for each of few keys, else the
+        whole queue once: it is read at every take-over as well.
+        """
+        wanted = list(keys)
+        if len(wanted) <= OPEN_PARTITIONS:
+            places = [(open_key(key), key) for key in wanted]
+            notes = [(key, self._store.query(STATE, p.partition, prefix=f"{p.sort}#heir#")) for p, key in places]
+            return {key: [_delete(item) for item in items] for key, items in notes}
+        found: dict[ServiceKey, list[Action]] = {key: [] for key in wanted}
+        for partition in range(OPEN_PARTITIONS):
+            for item in self._store.query(STATE, f"{cluster}#open#{partition}"):
+                path, _, note = cast(str, item["sk"]).partition("#")
+                key = ServiceKey(cluster, *path.split("/", 1))
+                if note.startswith("heir#") and key in found:
+                    found[key].append(_delete(item))
+        return found
+
+    def left_notes(self, cluster: str) -> Iterator[Delete]:
+        """Take away what is noted for keys of a cluster that has none any more: nobody plans them and takes it along."""
+        for partition in range(OPEN_PARTITIONS):
+            yield from map(_delete, self._store.query(STATE, f"{cluster}#open#{partition}"))
+
+    def _mark_change(self, before: KeyState, after: KeyState) -> list[Action]:
+        actions: list[Action] = []
+        if before.opened != after.opened:
+            place, mark = open_key(after.key), after.opened
+            actions.append(Delete(place) if mark is None else self.mark_open(after.key, mark))
+        if before.tombstoned != after.tombstoned:
+            # Nothing but a list would ever look at such a key again (I7): whoever takes over has to find it.
+            place = _gone_key(after.key)
+            actions.append(Put(place, {"v": SCHEMA}) if after.tombstoned else Delete(place))
+        return actions
+
+    def _decode(self, key: ServiceKey, head: Item, mark: OpenMark | None) -> KeyState:
+        items = [head]
+        for _ in range(_TORN_READS):
+            places = [slice_place(state_key(key), n) for n in range(1, cast(int, items[0]["slices"]))]
+            found = self._store.batch_get([state_key(key), *places]) if places else {}
+            items = [found.get(state_key(key), items[0]), *(found[place] for place in places if place in found)]
+            if _whole(items):
+                return _decode_items(key, items, mark)
+        raise StoreBusyError(f"the state of {key} keeps changing while it is read")
+
+    def _assemble(self, cluster: str, items: list[Item], marks: Mapping[ServiceKey, OpenMark]) -> KeyState:
+        namespace, _, name = cast(str, items[0]["sk"]).removeprefix("key#").partition("/")
+        key = ServiceKey(cluster, namespace, name)
+        # A page of a query is no transaction: a key that was replaced meanwhile is read again by itself.
+        return _decode_items(key, items, marks.get(key)) if _whole(items) else self.load([key])[key]
+
+
+def _whole(items: list[Item]) -> bool:
+    """Whether a head and its slices are of one version."""
+    head, *rest = items
+    return len(items) == head["slices"] and all(item.get("of") == head["version"] for item in rest)
+
+
+def _decode_items(key: ServiceKey, items: list[Item], mark: OpenMark | None) -> KeyState:
+    document = unpack_slices([item["body"] for item in items])
+    return decode_state(key, cast(int, items[0]["version"]), document, mark, len(items))
+
+
+def _delete(item: Item) -> Delete:
+    return Delete(Key(STATE, cast(str, item["pk"]), cast(str, item["sk"])))
+
+
+def _mark(item: Item | None) -> OpenMark | None:
+    if item is None:
+        return None
+    return OpenMark(
+        cast(int, item["attempts"]),
+        cast(int, item["retry_at"]) / 1000,
+        cast(str, item["reason"]),
+        cast(str, item.get("code", "")),  # older marks have neither
+        cast(str, item.get("cause", "")),
+    )

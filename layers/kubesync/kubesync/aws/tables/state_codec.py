@@ -1,0 +1,216 @@
+"""A service key as a JSON document and back. Lists rather than objects: there is one of these for every service."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from kubesync.domain.dns.records import AliasTarget, Problem, RecordChange, RecordKey, RecordSet
+from kubesync.domain.objects import (
+    Endpoint,
+    EndpointGroup,
+    EndpointPort,
+    EndpointsObject,
+    Resource,
+    Service,
+    ServiceKey,
+    ServicePort,
+)
+from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState
+
+SCHEMA: Final = 1
+# Above this a document is stored deflated; below, as text, so that a person can read it in the console.
+_READABLE_BYTES: Final = 8_000
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+def pack(document: object) -> str | bytes:
+    """JSON as text while it is short and UTF-8 can carry it (JSON lets lone surrogates through), else deflated."""
+    text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+    encoded = text.encode("utf-8", "surrogatepass")
+    readable = len(encoded) <= _READABLE_BYTES and not _SURROGATE.search(text)
+    return text if readable else zlib.compress(encoded, 6)
+
+
+def unpack(body: str | bytes) -> Any:
+    """The inverse of ``pack``."""
+    if isinstance(body, str):
+        return json.loads(body)
+    return json.loads(zlib.decompress(body).decode("utf-8", "surrogatepass"))
+
+
+def encode_state(state: KeyState) -> dict[str, object]:
+    """The document of a key, less what the item holds as attributes (key and version) and the open mark."""
+    closed = state.applied == state.intended
+    return {
+        "parts": [_encode_part(part_id, part) for part_id, part in sorted(state.parts.items())],
+        "intended": encode_sets(state.intended),
+        "applied": None if closed else encode_sets(state.applied),
+        "upstreams": {key: [u.version, u.digest, u.slices] for key, u in sorted(state.upstreams.items())},
+        "problems": [[p.code, p.subject, p.message] for p in state.problems],
+        "claims": [_encode_name(n) for n in sorted(state.claims)],
+        "waits": [_encode_name(n) for n in sorted(state.waits)],
+        "conflicts": [[n.zone_id, n.name, why, *_encode_name(n)[2:]] for n, why in sorted(state.conflicts.items())],
+    }
+
+
+def decode_state(
+    key: ServiceKey, version: int, document: Mapping[str, Any], opened: OpenMark | None, slices: int
+) -> KeyState:
+    """The inverse of ``encode_state``."""
+    intended = decode_sets(document["intended"])
+    applied = intended if document["applied"] is None else decode_sets(document["applied"])
+    return KeyState(
+        key,
+        version,
+        dict(map(_decode_part, document["parts"])),
+        intended,
+        applied,
+        {name: UpstreamState(*fields) for name, fields in document["upstreams"].items()},
+        tuple(Problem(*fields) for fields in document["problems"]),
+        frozenset(Name(*fields) for fields in document["claims"]),
+        frozenset(Name(*fields) for fields in document["waits"]),
+        {Name(zone_id, name, *identifier): why for zone_id, name, why, *identifier in document["conflicts"]},
+        opened,
+        slices,
+    )
+
+
+def encode_sets(sets: Mapping[RecordKey, RecordSet]) -> list[list[object]]:
+    return [[*_encode_key(k), *_encode_set(s)] for k, s in sorted(sets.items(), key=lambda kv: kv[0])]
+
+
+def decode_sets(rows: Sequence[Sequence[Any]]) -> dict[RecordKey, RecordSet]:
+    return {_decode_key(row): _decode_set(row[3:]) for row in rows}
+
+
+def encode_change(change: RecordChange) -> list[object]:
+    sides = [None if s is None else _encode_set(s) for s in (change.before, change.after)]
+    return [*_encode_key(change.key), *sides]
+
+
+def decode_change(row: Sequence[Any]) -> RecordChange:
+    before, after = (None if side is None else _decode_set(side) for side in row[3:5])
+    return RecordChange(_decode_key(row), before, after)
+
+
+def _encode_name(name: Name) -> list[str]:
+    return [name.zone_id, name.name, *([name.identifier] if name.identifier else [])]
+
+
+def _encode_key(key: RecordKey) -> list[object]:
+    """Zone, name and type; in place of the type, type and identifier of a set that has one."""
+    return [key.zone_id, key.name, [key.type, key.identifier] if key.identifier else key.type]
+
+
+def _decode_key(row: Sequence[Any]) -> RecordKey:
+    record_type, identifier = (row[2], "") if isinstance(row[2], str) else row[2]
+    return RecordKey(row[0], row[1], record_type, identifier)
+
+
+def _encode_set(record_set: RecordSet) -> list[object]:
+    alias, weight = record_set.alias, record_set.weight
+    row: list[object] = [record_set.ttl, list(record_set.values)]
+    if alias is not None or weight is not None:
+        row.append(None if alias is None else [alias.zone_id, alias.name, alias.evaluate_health])
+    return row if weight is None else [*row, weight]
+
+
+def _decode_set(row: Sequence[Any]) -> RecordSet:
+    alias = AliasTarget(*row[2]) if len(row) > 2 and row[2] is not None else None
+    return RecordSet(row[0], tuple(row[1]), alias, weight=row[3] if len(row) > 3 else None)
+
+
+def _encode_part(part_id: PartId, part: Part) -> list[object]:
+    flags = ("D" if part.deleted else "") + ("H" if part.held else "")
+    return [
+        part_id.resource.value,
+        part_id.name,
+        part.uid,
+        part.resource_version,
+        part.generation,
+        flags,
+        part.problem,
+        _encode_value(part.value),
+    ]
+
+
+def _decode_part(row: Sequence[Any]) -> tuple[PartId, Part]:
+    resource, name, uid, version, generation, flags, problem, value = row
+    part_id = PartId(Resource(resource), name)
+    return part_id, Part(
+        uid, version, generation, _decode_value(part_id.resource, value), "D" in flags, problem, "H" in flags
+    )
+
+
+def _encode_value(value: Service | EndpointsObject | None) -> list[object] | None:
+    if value is None:
+        return None
+    if isinstance(value, Service):
+        return [
+            value.type,
+            list(value.cluster_ips),
+            value.external_name,
+            [[p.name, p.protocol, p.port] for p in value.ports],
+            value.publish_not_ready,
+            list(value.ingress_ips),
+            list(value.ingress_hostnames),
+            [list(a) for a in value.annotations],
+            value.created_at,
+        ]
+    groups = [
+        [[_encode_endpoint(e) for e in group.endpoints], [[p.name, p.protocol, p.port] for p in group.ports]]
+        for group in value.groups
+    ]
+    return [value.service, groups, value.truncated, *([True] if value.fqdn else [])]
+
+
+def _decode_value(resource: Resource, row: Sequence[Any] | None) -> Service | EndpointsObject | None:
+    if row is None:
+        return None
+    if resource is Resource.SERVICES:
+        kind, ips, external, ports, not_ready, ingress_ips, ingress_names, annotations, created = row
+        return Service(
+            kind,
+            tuple(ips),
+            external,
+            tuple(ServicePort(*p) for p in ports),
+            not_ready,
+            tuple(ingress_ips),
+            tuple(ingress_names),
+            tuple((cast(str, name), cast(str, text)) for name, text in annotations),
+            created,
+        )
+    service, groups, truncated, *fqdn = row
+    return EndpointsObject(
+        service,
+        tuple(
+            EndpointGroup(tuple(_decode_endpoint(e) for e in endpoints), tuple(EndpointPort(*p) for p in ports))
+            for endpoints, ports in groups
+        ),
+        truncated,
+        bool(fqdn),
+    )
+
+
+def _encode_endpoint(endpoint: Endpoint) -> list[object]:
+    row: list[object] = [
+        endpoint.ip,
+        endpoint.ready,
+        endpoint.serving,
+        endpoint.terminating,
+        endpoint.node,
+        endpoint.zone,
+        endpoint.hostname,
+        endpoint.pod,
+    ]
+    while row and row[-1] in ("", None):
+        row.pop()
+    return row
+
+
+def _decode_endpoint(row: Sequence[Any]) -> Endpoint:
+    return Endpoint(*row)

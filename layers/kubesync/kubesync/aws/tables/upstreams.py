@@ -1,0 +1,147 @@
+"""The upstreams table: what edge proxies read. Its shape is a public interface (docs/upstreams.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, cast
+
+from kubesync.aws.dynamodb.store import UPSTREAMS, Absent, Action, Condition, Delete, Equals, Item, Key, Put, Store
+from kubesync.domain.dns.records import Node
+from kubesync.domain.named_upstreams import is_named
+from kubesync.domain.state import UpstreamState
+from kubesync.domain.upstreams import digest, node_document, slice_nodes
+
+SCHEMA: Final = 1
+# A removed upstream stays readable as such for a week (DESIGN: upstream contract).
+TOMBSTONE_SECONDS: Final = 7 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class StoredUpstream:
+    """An upstream as it stands in the table, in so many items. ``whole``: no slice is missing, none is of another version."""
+
+    upstream: str
+    version: int
+    digest: str
+    updated_at: str
+    slices: int
+    nodes: tuple[dict[str, Any], ...]
+    deleted: bool
+    whole: bool
+    items: int = 1
+
+    def holds(self, nodes: Sequence[Node]) -> bool:
+        """Whether a proxy reads exactly these nodes from it."""
+        return self.whole and not self.deleted and list(self.nodes) == [node_document(node) for node in nodes]
+
+
+class UpstreamTable:
+    """Builds the writes of upstreams, and reads them for commands and full resyncs."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @staticmethod
+    def put(
+        upstream: str, stands: UpstreamState | None, nodes: Sequence[Node], now_epoch: float
+    ) -> tuple[UpstreamState, list[Action]]:
+        """Replace an upstream: all slices of the new version, and the removal of surplus ones.
+
+        Args:
+            stands: what stands in the table, a mark of removal included; its version is the condition. None: nothing.
+        """
+        documents = slice_nodes(nodes)
+        state = UpstreamState(1 if stands is None else stands.version + 1, digest(nodes), len(documents))
+        actions: list[Action] = []
+        for number, chunk in enumerate(documents):
+            item: dict[str, object] = {
+                "v": SCHEMA,
+                "version": state.version,
+                "nodes": [node_document(n) for n in chunk],
+            }
+            if number == 0:
+                item |= {
+                    "slices": len(documents),
+                    "node_count": len(nodes),
+                    "digest": state.digest,
+                    "updated_at": timestamp(now_epoch),
+                }
+            guard = _guard(stands) if number == 0 else ()
+            actions.append(Put(Key(UPSTREAMS, upstream, number), cast(Item, item), guard))
+        old_slices = stands.slices if stands is not None else 0
+        actions += [Delete(Key(UPSTREAMS, upstream, n)) for n in range(len(documents), old_slices)]
+        return state, actions
+
+    @staticmethod
+    def remove(upstream: str, stands: UpstreamState | None, now_epoch: float) -> list[Action]:
+        """Leave slice 0 marked as deleted, for a week."""
+        mark: Item = {
+            "v": SCHEMA,
+            "version": 1 if stands is None else stands.version + 1,
+            "slices": 1,
+            "node_count": 0,
+            "nodes": [],
+            "deleted": True,
+            "digest": digest(()),
+            "updated_at": timestamp(now_epoch),
+            "expires_at": int(now_epoch) + TOMBSTONE_SECONDS,
+        }
+        actions: list[Action] = [Put(Key(UPSTREAMS, upstream, 0), mark, _guard(stands))]
+        actions += [Delete(Key(UPSTREAMS, upstream, n)) for n in range(1, stands.slices if stands is not None else 0)]
+        return actions
+
+    def standing(self, upstreams: Sequence[str]) -> dict[str, UpstreamState]:
+        """What stands in the table, marks of removed upstreams included; the digest is empty: nodes are not looked at."""
+        found = self._store.batch_get([Key(UPSTREAMS, name, 0) for name in upstreams])
+        return {
+            key.partition: UpstreamState(cast(int, item["version"]), "", cast(int, item["slices"]))
+            for key, item in found.items()
+        }
+
+    def read(self, upstream: str) -> StoredUpstream | None:
+        """One upstream, as a proxy reads it."""
+        return _assemble(list(self._store.query(UPSTREAMS, upstream)))
+
+    def read_all(self, clusters: Sequence[str] | None = None) -> Iterator[StoredUpstream]:
+        """Every upstream (of some clusters: named ones are of none), removed ones included. Scans: for commands and full resyncs only."""
+        pages: dict[str, list[Item]] = {}
+        for item in self._store.scan(UPSTREAMS):
+            name = cast(str, item["upstream"])
+            if clusters is None or (not is_named(name) and name.partition("/")[0] in clusters):
+                pages.setdefault(name, []).append(item)
+        for name in sorted(pages):
+            stored = _assemble(pages[name])
+            if stored is not None:
+                yield stored
+
+
+def timestamp(epoch_seconds: float) -> str:
+    """RFC 3339 in UTC with milliseconds."""
+    return datetime.fromtimestamp(epoch_seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _guard(stands: UpstreamState | None) -> tuple[Condition, ...]:
+    return (Absent(),) if stands is None else (Equals("version", stands.version),)
+
+
+def _assemble(items: list[Item]) -> StoredUpstream | None:
+    items.sort(key=lambda item: cast(int, item["slice"]))
+    if not items or items[0]["slice"] != 0:
+        return None
+    head = items[0]
+    slices = cast(int, head["slices"])
+    nodes = [cast("dict[str, Any]", node) for item in items[:slices] for node in cast("list[object]", item["nodes"])]
+    whole = len(items) == slices and all(item["version"] == head["version"] for item in items)
+    return StoredUpstream(
+        cast(str, head["upstream"]),
+        cast(int, head["version"]),
+        cast(str, head["digest"]),
+        cast(str, head["updated_at"]),
+        slices,
+        tuple(nodes),
+        bool(head.get("deleted", False)),
+        whole,
+        len(items),
+    )

@@ -1,0 +1,123 @@
+"""Claims as they will stand after what one commit has planned so far: several keys may change one claim in it.
+
+    book ── gain ── wait ── give up ── let go ── actions, each conditional on what the one before it leaves behind
+
+Actions on one claim go into transactions one after the other (``key_writes``), since a transaction may name an item once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+
+from kubesync.aws.dynamodb.store import Action, Key
+from kubesync.aws.tables.claims import Claim, ClaimTable
+from kubesync.aws.tables.state import StateTable
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.state import Name
+
+
+class ClaimBook:
+    """For one commit; the caller holds the lock of the cluster that it is for.
+
+    Args:
+        fenced_here: clusters whose fence this master has raised: only their keys can be told that they were given a name.
+    """
+
+    def __init__(self, claims: ClaimTable, states: StateTable, fenced_here: AbstractSet[str]) -> None:
+        self._table = claims
+        self._states = states
+        self._fenced_here = fenced_here
+        self._claims: dict[Name, Claim | None] = {}
+        self._came: dict[Name, dict[Key, ServiceKey]] = defaultdict(dict)
+        self._left: dict[Name, set[Key]] = defaultdict(set)
+        self.heirs: list[ServiceKey] = []
+
+    def read(self, names: Iterable[Name]) -> None:
+        """Read claims that are about to be needed and are not known yet."""
+        missing = [name for name in names if name not in self._claims]
+        found = self._table.read(missing) if missing else {}
+        self._claims |= {name: found.get(name) for name in missing}
+
+    def owner(self, name: Name) -> ServiceKey | None:
+        """Who owns a name by now."""
+        claim = self._claims.get(name)
+        return None if claim is None else claim.owner
+
+    def gain(self, name: Name, key: ServiceKey) -> list[Action]:
+        """Take a name that nobody owns; nothing is to be done where the key was given it."""
+        if self.owner(name) == key:
+            return []
+        self._claims[name] = Claim(name, key, 1, 0)
+        return self._table.gain(name, key)
+
+    def wait(self, name: Name, key: ServiceKey, created_at: str) -> list[Action]:
+        """Queue for a name that another key owns."""
+        claim = self._known(name)
+        place = self._table.waiter_place(name, key, created_at)
+        self._came[name][place] = key
+        self._left[name].discard(place)
+        self._claims[name] = replace(claim, version=claim.version + 1, waiting=claim.waiting + 1)
+        return self._table.wait(claim, key, created_at)
+
+    def give_up(self, name: Name, key: ServiceKey) -> tuple[list[Action], frozenset[str]]:
+        """Queue no more; where the key was given the name meanwhile, let it go. Returns clusters besides the key's own."""
+        claim = self._claims.get(name)
+        if claim is not None and claim.owner == key:
+            return self._release(claim)
+        places = [place for place, waiter in self._waiters(name).items() if waiter == key]
+        actions = self._table.give_up(claim, places)
+        self._drop(name, places)
+        if claim is not None:
+            self._claims[name] = replace(claim, version=claim.version + 1, waiting=claim.waiting - 1)
+        return actions, frozenset()
+
+    def requeue(self, name: Name, key: ServiceKey, created_at: str) -> list[Action]:
+        """Queue at another place: the Service was made anew while it waited."""
+        claim = self._known(name)
+        place = self._table.waiter_place(name, key, created_at)
+        left = [p for p, waiter in self._waiters(name).items() if waiter == key and p != place]
+        if not left:
+            return []
+        self._drop(name, left)
+        self._came[name][place] = key
+        self._claims[name] = replace(claim, version=claim.version + 1)
+        return self._table.requeue(claim, key, created_at, left)
+
+    def let_go(self, name: Name, key: ServiceKey) -> tuple[list[Action], frozenset[str]]:
+        """Release a name, to the first that waits for it. Returns clusters besides the key's own."""
+        claim = self._claims.get(name)
+        return ([], frozenset()) if claim is None or claim.owner != key else self._release(claim)
+
+    def _release(self, claim: Claim) -> tuple[list[Action], frozenset[str]]:
+        name = claim.name
+        waiting = self._waiters(name) if claim.waiting else {}
+        place = min(waiting, key=lambda p: str(p.sort), default=None)
+        if place is None:
+            self._claims[name] = None
+            return self._table.let_go(claim, None), frozenset()
+        heir = waiting[place]
+        actions = self._table.let_go(claim, (heir, place))
+        self._drop(name, [place])
+        self._claims[name] = replace(claim, owner=heir, version=claim.version + 1, waiting=claim.waiting - 1)
+        if heir.cluster not in self._fenced_here:
+            return actions, frozenset()
+        self.heirs.append(heir)
+        return [*actions, self._states.mark_heir(heir, name)], frozenset({heir.cluster})
+
+    def _known(self, name: Name) -> Claim:
+        claim = self._claims[name]
+        assert claim is not None, "only for a name that somebody owns"
+        return claim
+
+    def _waiters(self, name: Name) -> dict[Key, ServiceKey]:
+        """Who waits by now: as stored, less who left and with who came in this commit."""
+        stored = {place: key for key, place in self._table.waiters(name)}
+        return {p: key for p, key in (stored | self._came[name]).items() if p not in self._left[name]}
+
+    def _drop(self, name: Name, places: Iterable[Key]) -> None:
+        for place in places:
+            self._left[name].add(place)
+            self._came[name].pop(place, None)

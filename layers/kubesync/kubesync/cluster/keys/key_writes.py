@@ -1,0 +1,198 @@
+"""Writes of service keys, cut into transactions: keys whole where they fit, in safe steps where they do not.
+
+A key whose actions exceed one transaction is written in steps: claims and upstreams first, and last of all its parts and
+intended record sets. A crash in between loses nothing: until the parts are stored, the events that led here are read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Final
+
+from kubesync.aws.dynamodb.store import Action, Key, Put
+from kubesync.aws.dynamodb.values import item_bytes
+from kubesync.aws.tables.audit import Entry
+from kubesync.aws.tables.state import StateTable
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.state import KeyState
+
+# Below the 4 MB of a transaction by what checks, an audit item and checkpoints take.
+_ROOM_BYTES: Final = 3_500_000
+# A transaction checks a fence for each cluster that it writes for: keys of others inherit names.
+MAX_CLUSTERS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """Actions besides a key's own: ``early`` not after its final state, ``late`` not before it."""
+
+    early: Mapping[ServiceKey, Sequence[Action]] = field(default_factory=dict)
+    late: Mapping[ServiceKey, Sequence[Action]] = field(default_factory=dict)
+
+
+NO_NOTES: Final = Notes()
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Actions that belong together, and what they make of the key's state. ``clusters``: others that they write for."""
+
+    actions: tuple[Action, ...]
+    apply: Callable[[KeyState], KeyState]
+    clusters: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class KeyWrite:
+    """A key from ``before`` to ``after``, by way of pieces that may be written ahead of it.
+
+    ``trailing`` actions are written with the final state or after it, never before.
+    """
+
+    before: KeyState
+    after: KeyState
+    pieces: tuple[Piece, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    trailing: tuple[Action, ...] = ()
+
+    def steps(self, own: Sequence[Action], room: int) -> list[list[Piece]]:
+        """Pieces in groups that fit one transaction each; the key's final state goes with the last.
+
+        Args:
+            own: the actions that store the key itself; the states on the way there take about as much.
+        """
+        own_actions, own_bytes = max(len(own), self.before.slices) + 2, _bytes(own)
+        groups: list[list[Piece]] = [[]]
+        count, size, clusters = own_actions, own_bytes, {self.before.key.cluster}
+        for piece in self.pieces:
+            weight = _bytes(piece.actions)
+            full = count + len(piece.actions) > room or size + weight > _ROOM_BYTES
+            if groups[-1] and (full or len(clusters | piece.clusters) > MAX_CLUSTERS):
+                groups.append([])
+                count, size, clusters = own_actions, own_bytes, {self.before.key.cluster}
+            count, size = count + len(piece.actions), size + weight
+            clusters |= piece.clusters
+            groups[-1].append(piece)
+        return groups
+
+
+@dataclass(slots=True)
+class Chunk:
+    """One transaction: states as they stand after it, its actions and audit entries.
+
+    ``whole``: no part of the key that it begins with is in an earlier one.
+    """
+
+    token: str
+    whole: bool = True
+    states: list[KeyState] = field(default_factory=list)
+    actions: list[Action] = field(default_factory=list)
+    entries: list[tuple[str, Entry]] = field(default_factory=list)
+    clusters: set[str] = field(default_factory=set)
+    committed: list[Callable[[], None]] = field(default_factory=list)
+    size: int = 0
+    places: set[Key] = field(default_factory=set)
+
+    def takes(self, actions: Sequence[Action], clusters: AbstractSet[str], room: int) -> bool:
+        """Whether these may join: they fit, and name no item that is named already (a transaction may name it once)."""
+        return not self.actions or (
+            len(self.actions) + len(actions) <= room
+            and self.size + _bytes(actions) <= _ROOM_BYTES
+            and len(self.clusters | clusters) <= MAX_CLUSTERS
+            and self.places.isdisjoint(action.key for action in actions)
+        )
+
+    def add(self, actions: Iterable[Action], clusters: Iterable[str]) -> None:
+        for action in actions:
+            self.actions.append(action)
+            self.places.add(action.key)
+            self.size += _bytes([action])
+        self.clusters.update(clusters)
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """What goes into the last transaction, and what to do once that has been written."""
+
+    actions: tuple[Action, ...] = ()
+    committed: Callable[[], None] = lambda: None
+
+
+def chunks_of(
+    writes: Iterable[KeyWrite],
+    table: StateTable,
+    token: Callable[[], str],
+    room: int,
+    closing: Callable[[str], Closing] = lambda _token: Closing(),
+) -> Iterator[Chunk]:
+    """Cut writes into transactions of at most ``room`` actions, for at most ``MAX_CLUSTERS`` clusters each.
+
+    Args:
+        closing: actions of the last transaction, given its token: checkpoints, inflight.
+    """
+    chunk = Chunk(token())
+    for write in writes:
+        state, cluster = write.before, write.before.key.cluster
+        stored, own = table.put(state, write.after, chunk.token)
+        groups = write.steps(own, room)
+        for number, group in enumerate(groups, 1):
+            final = number == len(groups)
+            after = write.after if final else _applied(state, group)
+            of_pieces = [action for piece in group for action in piece.actions]
+            clusters = {cluster}.union(*(piece.clusters for piece in group))
+            if len(groups) > 1:
+                stored, own = table.put(state, after, chunk.token)
+            if not chunk.takes([*of_pieces, *own], clusters, room):
+                yield chunk
+                chunk = Chunk(token(), whole=number == 1)
+                stored, own = table.put(state, after, chunk.token)
+            chunk.add([*of_pieces, *own], clusters)
+            chunk.states.append(stored)
+            if final:
+                chunk.entries += [(cluster, entry) for entry in write.entries]
+            else:
+                # The next step changes the same item: it cannot share a transaction with this one.
+                yield chunk
+                chunk = Chunk(token(), whole=False)
+            state = stored
+        for action in write.trailing:
+            if not chunk.takes([action], {cluster}, room):
+                yield chunk
+                chunk = Chunk(token(), whole=False)
+            chunk.add([action], {cluster})
+    last = closing(chunk.token)
+    if not chunk.takes(last.actions, frozenset(), room):
+        yield chunk
+        chunk = Chunk(token())
+        last = closing(chunk.token)
+    chunk.add(last.actions, ())
+    chunk.committed.append(last.committed)
+    if chunk.actions:
+        yield chunk
+
+
+def write_full(chunks: Iterable[Chunk], write: Callable[[Chunk], None]) -> list[ServiceKey]:
+    """Write all but the last where that has room left. Returns its keys: they go first the next time."""
+    last: Chunk | None = None
+    for chunk in chunks:
+        if last is not None:
+            write(last)
+        last = chunk
+    if last is None:
+        return []
+    if last.whole:
+        return [state.key for state in last.states]
+    write(last)  # a key is written to its end: what is planned anew does not know what was written of it, and why
+    return []
+
+
+def _bytes(actions: Iterable[Action]) -> int:
+    return sum(item_bytes(action.item) for action in actions if isinstance(action, Put))
+
+
+def _applied(state: KeyState, pieces: Iterable[Piece]) -> KeyState:
+    for piece in pieces:
+        state = piece.apply(state)
+    return state

@@ -1,0 +1,161 @@
+"""Takes complete lists against everything that is stored: what is missing from them, and whether that is believed (I5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from kubesync.aws.dynamodb.store import Action
+from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.aws.tables.state import BUCKETS, StateTable
+from kubesync.cluster.keys.key_states import Ledger
+from kubesync.cluster.keys.observations import LivePart, Sightings, absent_from, live_parts, moved_in
+from kubesync.domain.merge import (
+    judge_absences,
+    with_observations,
+    without_disproved,
+    without_parts,
+    without_tombstones,
+)
+from kubesync.domain.objects import Resource, ServiceKey, Snapshot
+from kubesync.domain.state import KeyState, PartId
+
+NOT_ANSWERED: Final = "not answered"
+"""The uid of no object: what is not known is not taken for the same cluster (I5)."""
+
+type PartsOfKeys = dict[ServiceKey, list[PartId]]
+
+
+@dataclass(slots=True)
+class Absences:
+    """Parts that a list lacks, by key: those that are gone, and those whose deletion is held back, with the reason."""
+
+    gone: dict[Resource, PartsOfKeys] = field(default_factory=dict)
+    held: dict[Resource, PartsOfKeys] = field(default_factory=dict)
+    reasons: dict[Resource, str] = field(default_factory=dict)
+
+
+class ListMerge:
+    """Merges snapshots with the stored keys of a cluster: ``take`` once, then ``seen`` key by key, under the ledger's lock.
+
+    What is read first (creation times, live parts) nobody but the cluster's worker changes, so that the lock is only needed bucket
+    by bucket, to keep the states that are remembered whole.
+
+    Args:
+        probed: the uid of Service default/kubernetes as the cluster was asked for it, where no list tells (None: cannot be
+            known; NOT_ANSWERED: could not be asked).
+        forced: a person lets held deletions through.
+    """
+
+    def __init__(self, ledger: Ledger, table: StateTable, probed: str | None, *, forced: bool) -> None:
+        self._ledger = ledger
+        self._table = table
+        self._probed = probed
+        self._forced = forced
+        self._sightings = Sightings()
+        self._snapshots: Mapping[Resource, Snapshot] = {}
+        self._found = Absences()
+        self.held: dict[Resource, str] = {}
+        self.identity_actions: tuple[Action, ...] = ()
+
+    def take(self, sightings: Sightings, snapshots: Mapping[Resource, Snapshot]) -> list[ServiceKey]:
+        """Compare lists with everything that is stored, read once (I7). Returns every key, oldest Service first."""
+        created: dict[ServiceKey, str] = {}
+        parts: list[LivePart] = []
+        slices_of_old: list[LivePart] = []
+        unused = {Resource.ENDPOINTSLICES} - self._ledger.listeners.keys()
+        for bucket in range(BUCKETS):
+            with self._ledger.lock:
+                for state in self._table.load_bucket(self._ledger.config.name, bucket):
+                    created[state.key] = state.service.created_at if state.service is not None else ""
+                    parts += live_parts(state, snapshots)
+                    slices_of_old += live_parts(state, unused)
+                    self._ledger.remember(state)
+        for key in sightings.by_key:
+            created[key] = sightings.created_at(key) or created.get(key, "")
+        self._sightings, self._snapshots = sightings, snapshots
+        self._found = self._absences(snapshots, parts)
+        self.held = self._found.reasons
+        self._forget_slices(self._found.gone.get(Resource.ENDPOINTSLICES, {}), sightings)
+        self._forget_slices(_by_key(slices_of_old), sightings)  # their parts are dropped
+        return sorted(created, key=lambda key: (created[key], key))
+
+    def seen(self, before: KeyState) -> KeyState:
+        """A key as stored, merged with the lists and with the events that followed them."""
+        generations = self._ledger.generations()
+        # Absences first: an object that came back after the list is in the events that follow it.
+        after, key = before, before.key
+        for resource, snapshot in self._snapshots.items():
+            generation = generations[resource]
+            gone, held = self._found.gone[resource].get(key, ()), self._found.held[resource].get(key, ())
+            # Not those that an earlier try has made tombstones of, or dropped.
+            live = {part_id for part_id, part in before.parts.items() if not part.deleted}
+            after = without_parts(after, live.intersection(gone), snapshot, generation, hold=False)
+            after = without_parts(after, live.intersection(held), snapshot, generation, hold=True)
+            after = without_disproved(after, self._sightings.by_key.get(key, ()), snapshot, generation)
+        after = with_observations(after, self._sightings.by_key.get(key, ()), generations)
+        return without_tombstones(self._of_one_source(after), self._ledger.floors())
+
+    def _absences(self, snapshots: Mapping[Resource, Snapshot], parts: list[LivePart]) -> Absences:
+        found = Absences()
+        uid = self._identify(snapshots.get(Resource.SERVICES))
+        scope = self._ledger.config.scope
+        for resource, snapshot in snapshots.items():
+            absent = absent_from(snapshot, parts, self._ledger.listeners[resource].generation)
+            in_scope = [part for part in absent if scope.holds(part.key.namespace)]
+            same = not in_scope or self._same_cluster(uid)
+            # Objects that a changed configuration put out of scope are not missing from the list: nobody listed them. Which
+            # those are by their labels only the API server can say, and that of another cluster is not asked.
+            believed = same and self._ledger.reselected(resource)
+            missing = [] if believed else in_scope
+            unlisted = absent if believed else [part for part in absent if not scope.holds(part.key.namespace)]
+            live = sum(1 for part in parts if part.part_id.resource is resource and scope.holds(part.key.namespace))
+            # Listed, at another Service: no absence that could be doubted.
+            moved = moved_in(snapshot, parts, self._ledger.listeners[resource].generation)
+            verdict = judge_absences(live, len(missing), same_cluster=same, forced=self._forced)
+            found.gone[resource] = _by_key([*moved, *unlisted, *(missing if verdict.believed else ())])
+            found.held[resource] = {} if verdict.believed else _by_key(missing)
+            if not verdict.believed:
+                release = f"kubesync resync --cluster {self._ledger.config.name} --force"
+                found.reasons[resource] = f"{verdict.reason}; `{release}` lets the deletions through"
+        return found
+
+    def _forget_slices(self, gone: PartsOfKeys, sightings: Sightings) -> None:
+        for key, part_ids in gone.items():
+            for part_id in part_ids:
+                if (key.namespace, part_id.name) in sightings.places:
+                    continue  # it came back, or is at another Service
+                forget = self._table.remember_slice(key.cluster, key.namespace, part_id.name, None)
+                sightings.late[key].append(forget)
+
+    def _of_one_source(self, state: KeyState) -> KeyState:
+        """Parts of an endpoints source that is not used any more are dropped once the new one has listed."""
+        views = self._ledger.listeners
+        parts = {part_id: part for part_id, part in state.parts.items() if part_id.resource in views}
+        return state if len(parts) == len(state.parts) else replace(state, parts=parts)
+
+    # --- whose cluster is this (I5) ---
+
+    def _identify(self, services: Snapshot | None) -> str | None:
+        """The uid of Service default/kubernetes, empty where a list that should hold it does not; None: not known."""
+        if services is None or not self._ledger.shows_identity:
+            uid = self._probed
+        else:
+            uid = next((i.uid for i in services.items if (i.namespace, i.name) == ("default", "kubernetes")), "")
+        known = uid if services is not None and uid != NOT_ANSWERED else None
+        if known and (self._ledger.identity is None or self._forced or known == self._ledger.identity):
+            self._ledger.identity = known
+            self.identity_actions = (ListenerTable.put_identity(self._ledger.config.name, known),)
+        return uid
+
+    def _same_cluster(self, uid: str | None) -> bool:
+        """Whether nothing says that this is another cluster than the one that is remembered."""
+        return self._ledger.identity is None or uid is None or uid == self._ledger.identity
+
+
+def _by_key(parts: Iterable[LivePart]) -> PartsOfKeys:
+    by_key: PartsOfKeys = {}
+    for part in parts:
+        by_key.setdefault(part.key, []).append(part.part_id)
+    return by_key

@@ -1,0 +1,350 @@
+"""Plans service keys: from parts to outputs, and from outputs to the writes that make them durable.
+
+parts ── desired state ── who may have which name ── upstreams that differ ── KeyWrite (or nothing: I6)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+
+from aws_lambda_powertools import Logger
+
+from kubesync.actors.parallel import Map, one_by_one
+from kubesync.aws.tables.audit import Entry, describe
+from kubesync.aws.tables.claims import ClaimTable
+from kubesync.aws.tables.control.named_referrals import NamedReferrals
+from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.cluster.keys.claim_book import ClaimBook
+from kubesync.cluster.keys.key_states import Ledger
+from kubesync.cluster.keys.key_writes import NO_NOTES, KeyWrite, Notes, Piece
+from kubesync.domain.dns.desired import Desired, desired
+from kubesync.domain.dns.records import Node, Problem
+from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.domain.plan import Assignment, assign_names, changes_of
+from kubesync.domain.state import KeyState, Name, OpenMark, PartId, UpstreamState, names_of
+from kubesync.domain.upstreams import digest
+
+logger = Logger(service="kubesync", child=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables that planning reads and builds writes for; ``reads``: where each read is a request."""
+
+    state: StateTable
+    claims: ClaimTable
+    upstreams: UpstreamTable
+    named: NamedReferrals = field(default_factory=NamedReferrals)
+    reads: Map = one_by_one
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What planning a set of keys came to. ``heirs`` were given a name and have to be planned next."""
+
+    writes: tuple[KeyWrite, ...]
+    heirs: tuple[ServiceKey, ...]
+
+
+class Planner:
+    """Plans keys of one cluster; the caller holds the ledger's lock.
+
+    Args:
+        fenced_here: clusters whose fence this master has raised.
+        clock_epoch: current time in seconds since 1970, for labels only.
+        removing: the cluster is being deleted: every key's outputs go.
+        distrust_upstreams: look at what really stands in the upstreams table (a full resync).
+        listed: resources whose complete lists are being recorded: for the keys given here their views are whole already.
+        doubted: upstreams that turned out not to stand in the table as they were written.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        tables: Tables,
+        clock_epoch: Callable[[], float],
+        fenced_here: AbstractSet[str],
+        *,
+        removing: bool = False,
+        distrust_upstreams: bool = False,
+        listed: AbstractSet[Resource] = frozenset(),
+        doubted: AbstractSet[str] = frozenset(),
+    ) -> None:
+        self._ledger = ledger
+        self._tables = tables
+        self._now = clock_epoch
+        self._removing = removing
+        self._distrust_upstreams = distrust_upstreams
+        self._listed = listed
+        self._doubted = doubted
+        self._book = ClaimBook(tables.claims, tables.state, fenced_here)
+
+    def plan(self, pairs: Iterable[tuple[KeyState, KeyState]], why: str, notes: Notes = NO_NOTES) -> Planned:
+        """Plan keys, given as stored and as merged with what was seen.
+
+        Order matters where several want one name: callers give the oldest first.
+
+        Args:
+            why: for the audit.
+            notes: actions that have to be written not after a key, or not before it.
+        """
+        wants = [(before, seen, self._wanted(seen)) for before, seen in pairs]
+        self._book.read(self._names_in_question(wants))
+        stands = self._stands(wants)
+        writes: list[KeyWrite] = []
+        for before, seen, want in wants:
+            write = self._write(before, seen, want, stands, why)
+            early, late = notes.early.get(before.key, ()), notes.late.get(before.key, ())
+            if early or late:
+                write = write or KeyWrite(before, seen)
+                written = {action.key for piece in write.pieces for action in piece.actions}
+                first = [Piece((action,), lambda state: state) for action in early]
+                # A note that this very plan makes anew stays.
+                trailing = tuple(action for action in late if action.key not in written)
+                write = replace(write, pieces=(*first, *write.pieces), trailing=trailing)
+            if write is not None:
+                writes.append(write)
+        heirs, self._book.heirs = tuple(self._book.heirs), []
+        return Planned(tuple(writes), heirs)
+
+    def _wanted(self, seen: KeyState) -> Desired:
+        views = self._ledger.listeners
+        if self._removing:
+            return Desired({}, {}, ())
+        whole = {resource for resource, view in views.items() if view.whole or resource in self._listed}
+        for resource, view in views.items():
+            if resource in whole:
+                view.unsure.discard(seen.key)
+            else:
+                view.unsure.add(seen.key)
+        if Resource.SERVICES not in whole:
+            return Desired(None, None, ())
+        source = self._ledger.config.endpoints_source
+        endpoints = seen.endpoints(source) if source in whole else None
+        try:
+            return desired(seen.key, seen.service, endpoints, self._ledger.rules)
+        except Exception as error:  # a fault of ours that one object brings out must not stop the others (I4)
+            logger.exception("key cannot be planned", service=str(seen.key))
+            message = f"kubesync cannot plan it, its outputs stay as they are: {type(error).__name__}"
+            return Desired(None, None, (Problem("Unplannable", str(seen.key), message),))
+
+    def _names_in_question(self, wants: Iterable[tuple[KeyState, KeyState, Desired]]) -> set[Name]:
+        unknown: set[Name] = set()
+        for _, seen, want in wants:
+            records = seen.intended if want.records is None else want.records
+            kept = (names_of(records) - seen.conflicts.keys()) | names_of(seen.applied)
+            unknown |= (names_of(records) - seen.claims) | seen.waits | (seen.claims - kept)
+        return unknown
+
+    def _stands(self, wants: Iterable[tuple[KeyState, KeyState, Desired]]) -> dict[str, UpstreamState]:
+        """What stands in the table of upstreams that the key's own state does not know, or does not know for sure.
+
+        The digest is empty where the nodes are not those that the key needs, so that they are written again.
+        """
+        if self._distrust_upstreams or self._doubted:
+            wanted: dict[str, tuple[Node, ...] | None] = {}
+            for _, seen, want in wants:
+                if want.upstreams is None:  # they stay as they are
+                    continue
+                names = want.upstreams.keys() | seen.upstreams.keys()
+                wanted |= {name: want.upstreams.get(name) for name in names if self._doubts(name, seen)}
+            return self._stored(wanted)
+        unknown = {
+            upstream for _, seen, want in wants for upstream in want.upstreams or {} if upstream not in seen.upstreams
+        }
+        return self._tables.upstreams.standing(sorted(unknown)) if unknown else {}
+
+    def _stored(self, wanted: Mapping[str, tuple[Node, ...] | None]) -> dict[str, UpstreamState]:
+        names = sorted(wanted)
+        found: dict[str, UpstreamState] = {}
+        # One after the other, under the ledger's lock, thousands would hold up the cluster's events for a minute.
+        for name, stored in zip(names, self._tables.reads(self._tables.upstreams.read, names), strict=True):
+            if stored is not None:
+                nodes = wanted[name]
+                same = digest(nodes) if nodes is not None and stored.holds(nodes) else ""
+                found[name] = UpstreamState(stored.version, same, stored.items)
+        return found
+
+    def _write(
+        self,
+        before: KeyState,
+        seen: KeyState,
+        want: Desired,
+        stands: Mapping[str, UpstreamState],
+        why: str,
+    ) -> KeyWrite | None:
+        pieces: list[Piece] = []
+        entries: list[Entry] = []
+        after = seen
+        of_records = _cause(why, before, seen, endpoints=seen.service is None or seen.service.headless)
+        of_nodes = _cause(why, before, seen, endpoints=True)
+        problems = [*want.problems, *_problems_of_parts(seen)]
+        if want.records is None:
+            problems += [p for p in seen.problems if p.code == "NameTaken"]
+            # Nobody can say now whose a name is that has become free: it stays in conflict, lest two keys make a set there.
+            after = replace(after, conflicts={**before.conflicts, **seen.conflicts})
+        else:
+            owners = {name: self._book.owner(name) for name in names_of(want.records)}
+            assignment = assign_names(seen, want.records, owners)
+            problems += assignment.problems
+            after, of_names = self._names(before, after, assignment)
+            pieces += of_names
+        if want.upstreams is not None:
+            after, of_upstreams, changed = self._upstreams(after, want.upstreams, stands, of_nodes)
+            pieces += of_upstreams
+            entries += changed
+        problems += conflict_problems(after.conflicts)
+        after = replace(after, problems=tuple(sorted(set(problems))))
+        after = self._opened(before, after, of_records)
+        entries += _record_entries(before, after, of_records)
+        if after == before and not pieces:
+            return None
+        return KeyWrite(before, after, tuple(pieces), tuple(entries))
+
+    def _names(self, before: KeyState, seen: KeyState, assignment: Assignment) -> tuple[KeyState, list[Piece]]:
+        pieces: list[Piece] = []
+        book, key = self._book, seen.key
+        wanted_names = names_of(assignment.intended)
+        conflicts = {name: reason for name, reason in seen.conflicts.items() if name in wanted_names}
+        pieces += [Piece(tuple(book.gain(name, key)), _claiming(name)) for name in sorted(assignment.gained)]
+        created_at = _created_at(seen)
+        # A Service that was made anew takes its new place in the queue.
+        requeued = seen.waits & assignment.waits if created_at != _created_at(before) else frozenset[Name]()
+        given_up = seen.waits - assignment.waits - assignment.gained
+        for name in sorted(given_up):
+            actions, clusters = book.give_up(name, key)
+            pieces.append(Piece(tuple(actions), _waiting(name, waits=False), clusters))
+        for name in sorted(assignment.waits):
+            if name not in seen.waits:
+                pieces.append(Piece(tuple(book.wait(name, key, created_at)), _waiting(name, waits=True)))
+            elif name in requeued:
+                pieces.append(Piece(tuple(book.requeue(name, key, created_at)), lambda state: state))
+        kept = (wanted_names - conflicts.keys()) | names_of(seen.applied)
+        for name in sorted(seen.claims - kept):
+            actions, clusters = book.let_go(name, key)
+            pieces.append(Piece(tuple(actions), unclaiming(name), clusters))
+        after = replace(
+            seen,
+            intended=dict(assignment.intended),
+            claims=(seen.claims | assignment.gained) & (kept | assignment.gained),
+            waits=assignment.waits,
+            conflicts=conflicts,
+        )
+        return after, pieces
+
+    def _upstreams(
+        self, seen: KeyState, wanted: Mapping[str, tuple[Node, ...]], stands: Mapping[str, UpstreamState], why: str
+    ) -> tuple[KeyState, list[Piece], list[Entry]]:
+        table = self._tables.upstreams
+        pieces: list[Piece] = []
+        entries: list[Entry] = []
+        upstreams = dict(seen.upstreams)
+        for upstream, nodes in sorted(wanted.items()):
+            known = seen.upstreams.get(upstream)
+            stored = stands.get(upstream) if self._doubts(upstream, seen) else known
+            if known is not None and stored == known and known.digest == digest(nodes):
+                continue
+            state, actions = table.put(upstream, stored, nodes, self._now())
+            upstreams[upstream] = state
+            notes = self._tables.named.notes(upstream, state.version)
+            pieces.append(Piece((*actions, *notes), _upstream(upstream, state)))
+            before_text = None if known is None else f"version {known.version}"
+            after_text = f"version {state.version}, {len(nodes)} nodes"
+            entries.append(Entry(f"upstream {upstream}", before_text, after_text, why, str(seen.key)))
+        for upstream in sorted(seen.upstreams.keys() - wanted.keys()):
+            known = upstreams.pop(upstream)
+            stored = stands.get(upstream) if self._doubts(upstream, seen) else known
+            actions = table.remove(upstream, stored, self._now())
+            notes = self._tables.named.notes(upstream, known.version + 1)
+            pieces.append(Piece((*actions, *notes), _upstream(upstream, None)))
+            entries.append(Entry(f"upstream {upstream}", f"version {known.version}", None, why, str(seen.key)))
+        return replace(seen, upstreams=upstreams), pieces, entries
+
+    def _doubts(self, upstream: str, seen: KeyState) -> bool:
+        """Whether the table has to be asked about an upstream, rather than the key's own state."""
+        return self._distrust_upstreams or upstream in self._doubted or upstream not in seen.upstreams
+
+    def _opened(self, before: KeyState, after: KeyState, why: str) -> KeyState:
+        if not changes_of(after, self._ledger.config.policy):
+            return replace(after, opened=None)
+        # What is applied changes here when a person has it compared with the zone: no reason to wait any longer.
+        news = after.intended != before.intended or after.applied != before.applied or before.opened is None
+        return replace(after, opened=OpenMark(cause=why) if news or before.opened is None else before.opened)
+
+
+def _cause(why: str, before: KeyState, seen: KeyState, *, endpoints: bool) -> str:
+    """Why a key is planned, with the newest object that led to it, else its Service: ``watch services/web@1234``.
+
+    Args:
+        endpoints: whether they matter: not to records of a Service that is not headless.
+    """
+    service = PartId(Resource.SERVICES, seen.key.name)
+    changed = [
+        part_id
+        for part_id, part in seen.parts.items()
+        if before.parts.get(part_id) is not part and (endpoints or part_id.resource is Resource.SERVICES)
+    ]
+    newest = max(changed, key=lambda part_id: seen.parts[part_id].resource_version, default=service)
+    part = seen.parts.get(newest)
+    return why if part is None else f"{why} {newest.resource}/{newest.name}@{part.resource_version}"
+
+
+def _claiming(name: Name) -> Callable[[KeyState], KeyState]:
+    return lambda state: replace(state, claims=state.claims | {name}, waits=state.waits - {name})
+
+
+def unclaiming(name: Name) -> Callable[[KeyState], KeyState]:
+    """What letting go of a claim makes of a key's state."""
+    return lambda state: replace(state, claims=state.claims - {name})
+
+
+def _waiting(name: Name, *, waits: bool) -> Callable[[KeyState], KeyState]:
+    return lambda state: replace(state, waits=state.waits | {name} if waits else state.waits - {name})
+
+
+def _created_at(state: KeyState) -> str:
+    return state.service.created_at if state.service is not None else ""
+
+
+def _upstream(upstream: str, written: UpstreamState | None) -> Callable[[KeyState], KeyState]:
+    def apply(state: KeyState) -> KeyState:
+        upstreams = {name: u for name, u in state.upstreams.items() if name != upstream}
+        if written is not None:
+            upstreams[upstream] = written
+        return replace(state, upstreams=upstreams)
+
+    return apply
+
+
+def conflict_problems(conflicts: Mapping[Name, str]) -> list[Problem]:
+    """What is reported of names where a foreign set stands (I3)."""
+    return [Problem("Conflict", name.label, reason) for name, reason in conflicts.items()]
+
+
+def _problems_of_parts(state: KeyState) -> list[Problem]:
+    found: list[Problem] = []
+    for part_id, part in state.parts.items():
+        subject = f"{part_id.resource}/{part_id.name}"
+        if part.problem:
+            found.append(Problem("Unreadable", subject, part.problem))
+        if part.held:
+            release = f"kubesync resync --cluster {state.key.cluster} --force"
+            found.append(Problem("DeletionHeld", subject, f"a list lacks it; `{release}` lets the deletion through"))
+    return found
+
+
+def _record_entries(before: KeyState, after: KeyState, why: str) -> list[Entry]:
+    return [
+        Entry(
+            f"intended {key.label} in {key.zone_id}",
+            describe(before.intended.get(key)),
+            describe(after.intended.get(key)),
+            why,
+            str(after.key),
+        )
+        for key in sorted(before.intended.keys() | after.intended.keys())
+        if before.intended.get(key) != after.intended.get(key)
+    ]

@@ -1,0 +1,363 @@
+"""Records a closed window: merge with the parts, plan, and one transaction or several; checkpoints in the last (I1).
+
+every key that changed, oldest first ── section ── section ── section + checkpoints (``commit``)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import batched, chain
+from typing import Final
+
+from aws_lambda_powertools import Logger
+
+from kubesync.aws.dynamodb.store import Action
+from kubesync.aws.fencing.writer import StaleStateError
+from kubesync.aws.tables.audit import Entry
+from kubesync.aws.tables.control.listeners import Checkpoint
+from kubesync.cluster.keys.committer import KEYS_AT_A_TIME, Committer, Ending, Tally, Work
+from kubesync.cluster.keys.key_states import RULES_VERSION, Ledger
+from kubesync.cluster.keys.key_writes import NO_NOTES, Closing, KeyWrite, Notes
+from kubesync.cluster.keys.list_diff import NOT_ANSWERED, ListMerge
+from kubesync.cluster.keys.means import Means as Means
+from kubesync.cluster.keys.means import Mode as Mode
+from kubesync.cluster.keys.observations import Sightings, sort_sightings
+from kubesync.cluster.keys.planner import Planner
+from kubesync.domain.errors import ListenerError
+from kubesync.domain.merge import with_observations, without_tombstones
+from kubesync.domain.objects import Observation, Resource, ServiceKey
+from kubesync.domain.state import KeyState, Name
+from kubesync.domain.window import WindowContent
+
+logger = Logger(service="kubesync", child=True)
+
+# Windows without effect move their checkpoint at most so often (I6).
+IDLE_CHECKPOINT_SECONDS: Final = 30.0
+_USUAL: Final = Mode()
+_ROUNDS: Final = 8
+_SWEPT_AT_A_TIME: Final = 200
+_PROBES: Final = 3
+_PROBE_PAUSE_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a window came to: keys that are open now, heirs to be planned, how many keys changed, what was held back."""
+
+    opened: tuple[ServiceKey, ...] = ()
+    heirs: tuple[ServiceKey, ...] = ()
+    changed: int = 0
+    held: Mapping[Resource, str] | None = None
+
+
+@dataclass(slots=True)
+class Preview:
+    """What recording would come to: states as they would be, changes, and deletions that would be held back."""
+
+    states: dict[ServiceKey, KeyState] = field(default_factory=dict)
+    entries: list[Entry] = field(default_factory=list)
+    held: dict[Resource, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """Complete lists, taken against what is stored."""
+
+    keys: list[ServiceKey]
+    merge: ListMerge
+    notes: Notes
+
+
+@dataclass(frozen=True, slots=True)
+class _Transformation:
+    """Given pairs of states; ``stale``: keys that a zone's writer has closed since they were given."""
+
+    given: Mapping[ServiceKey, tuple[KeyState, KeyState]]
+    stale: set[ServiceKey] = field(default_factory=set)
+
+    def see(self, state: KeyState) -> KeyState | None:
+        before, seen = self.given[state.key]
+        if state.version != before.version:
+            self.stale.add(state.key)
+            return None
+        return seen
+
+
+class Recorder:
+    """Records windows of one cluster, from the cluster's worker; the other methods may be called from any thread.
+
+    For the configuration that the ledger has now: once that is another, its methods raise SupersededError. A worker that is still
+    recording a list then must not take it for one of the new configuration.
+    """
+
+    def __init__(self, ledger: Ledger, means: Means) -> None:
+        self._ledger = ledger
+        self._configured = ledger.configured
+        self._means = means
+        self._committer = Committer(ledger, means)
+        # Written by tries that failed in the end: the next one does not see it as a change any more, and takes it along.
+        self._owed = Tally()
+
+    def record(self, content: WindowContent, mode: Mode = _USUAL, *, flush: bool = False) -> Recorded:
+        """Make a window durable.
+
+        Args:
+            flush: write checkpoints now, however recent the last ones are (the session ends).
+
+        Raises:
+            NotMasterError: another master writes by now.
+            StaleStateError: the table kept changing under us: try again later.
+        """
+        if content.snapshots:
+            return self._record_lists(content, mode)
+        with self._ledger.lock:
+            self._ledger.check(self._configured)
+            for resource, version in content.checkpoints.items():
+                self._ledger.listeners[resource].seen_version = version
+        observations = [self._means.observe(event) for event in content.events]
+        sightings = self._sort(observations, whole=False)
+        generations = self._ledger.generations()
+
+        def see(state: KeyState) -> KeyState:
+            return with_observations(state, sightings.by_key.get(state.key, ()), generations)
+
+        work = Work(
+            self._by_age(sightings.by_key, see),
+            see,
+            "watch",
+            partial(self._planner, mode),
+            notes=lambda _keys: sightings.notes,
+        )
+        return self._commit(work, Ending(self._closing, lambda: flush or self._idle_for_long(), lambda: None))
+
+    def replan(self, keys: Iterable[ServiceKey], why: str) -> Recorded:
+        """Plan keys anew without news about them: heirs of a name."""
+        # The oldest first: where a name has been let go meanwhile, it is theirs.
+        wanted = self._by_age(keys, _as_stored)
+        # Read before their claims: what is given to them from now on is noted anew.
+        late = self._means.tables.state.unmark_heirs(self._ledger.config.name, wanted)
+
+        def notes(_keys: Iterable[ServiceKey]) -> Notes:
+            # As long as nothing can be planned, the notes stay: they are what a successor would find.
+            return Notes(late=late) if self._ledger.listeners[Resource.SERVICES].whole else NO_NOTES
+
+        return self._commit(Work(wanted, _as_stored, why, partial(self._planner, _USUAL), notes))
+
+    def transform(self, pairs: Callable[[], Iterable[tuple[KeyState, KeyState]]], why: str) -> Recorded:
+        """Plan given pairs of states (as stored, as they are to be seen); asked for again where they turn out stale.
+
+        Raises:
+            StaleStateError: they kept changing meanwhile.
+        """
+        for _ in range(_ROUNDS):
+            with self._ledger.lock:
+                given = {before.key: (before, seen) for before, seen in pairs()}
+            attempt = _Transformation(given)
+            recorded = self._commit(Work(list(given), attempt.see, why, partial(self._planner, _USUAL)))
+            if not attempt.stale:
+                return recorded
+            self._owe(Tally(dict.fromkeys(recorded.opened), dict.fromkeys(recorded.heirs)))
+        raise StaleStateError(())
+
+    def without_conflicts(self, free: Mapping[ServiceKey, AbstractSet[Name]]) -> Recorded:
+        """Plan keys anew after the foreign sets at some of their names have gone. The caller passes on what it has come to: the
+        cluster may have no worker any more."""
+
+        def see(state: KeyState) -> KeyState:
+            left = {name: reason for name, reason in state.conflicts.items() if name not in free[state.key]}
+            return replace(state, conflicts=left)
+
+        work = Work(self._by_age(free, see), see, "the name is free again", partial(self._planner, _USUAL))
+        return self._commit(work)
+
+    def preview(self, content: WindowContent, mode: Mode, go_on: Callable[[], None] = lambda: None) -> Preview:
+        """What recording these lists would come to. Writes nothing; spoils the ledger. ``go_on`` raises to break it off."""
+        preview = Preview()
+        listed = self._listed(content, mode)
+        planner = self._planner(mode, listed=content.snapshots.keys())
+        for keys in batched(listed.keys, KEYS_AT_A_TIME):
+            go_on()
+            with self._ledger.lock:
+                pairs = [(state, listed.merge.seen(state)) for state in self._ledger.states(keys).values()]
+                preview.states |= {before.key: before for before, _ in pairs}
+                for write in planner.plan(pairs, "resync", listed.notes).writes:
+                    preview.states[write.after.key] = write.after
+                    preview.entries += write.entries
+        preview.held = dict(listed.merge.held)
+        return preview
+
+    def sweep(self) -> None:
+        """Drop tombstones that no event can contradict any more (everything before the checkpoints is durable)."""
+        with self._ledger.lock:
+            swept = tuple(self._ledger.tombstoned)[:_SWEPT_AT_A_TIME]
+        for keys in batched(swept, KEYS_AT_A_TIME):
+            self._committer.write(partial(self._without_tombstones, keys))
+
+    # --- one window ---
+
+    def _record_lists(self, content: WindowContent, mode: Mode) -> Recorded:
+        """Take complete lists, and the events after them, against everything that is stored."""
+        listed = self._listed(content, mode)
+        work = Work(
+            listed.keys,
+            listed.merge.seen,
+            "resync" if mode.distrust_upstreams else "list",
+            partial(self._planner, mode, listed=content.snapshots.keys()),
+            notes=lambda _keys: listed.notes,
+            listed=content.snapshots.keys(),
+        )
+        closing = partial(self._closing, listed=content.snapshots.keys(), extra=listed.merge.identity_actions)
+
+        def done() -> None:
+            # Not before every key is merged with the list: until then others must not take what is unknown for empty (I5).
+            for resource in content.snapshots:
+                view = self._ledger.listeners[resource]
+                view.whole = not view.broken
+
+        return self._commit(work, Ending(closing, lambda: True, done), listed.merge.held)
+
+    def _listed(self, content: WindowContent, mode: Mode) -> _Listed:
+        probed = self._probe(content)
+        with self._ledger.lock:
+            self._ledger.check(self._configured)
+            for resource, snapshot in content.snapshots.items():
+                view = self._ledger.listeners[resource]
+                stored = view.checkpoint
+                known = stored.generation if stored is not None else 0
+                elsewhere = stored is not None and stored.basis.server != self._ledger.config.server
+                # Nobody saw it go back where nothing was being watched. Not so when this very list was recorded already.
+                below = stored is not None and snapshot.resource_version < stored.resource_version
+                again = stored is not None and stored.resource_version == content.checkpoints.get(resource)
+                # What an earlier release did not keep of an object is only seen by reading it anew.
+                reread = stored is not None and stored.basis.rules != RULES_VERSION
+                anew = snapshot.store_went_back or elsewhere or reread or (below and not again)
+                view.generation = known + 1 if anew else max(known, 1)
+                view.broken = False
+            for resource, version in content.checkpoints.items():
+                self._ledger.listeners[resource].seen_version = version
+        observations = [self._means.observe(event) for event in content.events]
+        items = chain.from_iterable(snapshot.items for snapshot in content.snapshots.values())
+        sightings = self._sort([*items, *observations], whole=True)
+        merge = ListMerge(self._ledger, self._means.tables.state, probed, forced=mode.forced)
+        keys = merge.take(sightings, content.snapshots)
+        return _Listed(keys, merge, sightings.notes)
+
+    def _probe(self, content: WindowContent) -> str | None:
+        """Whose cluster it is, where no list tells; an API server that answers slowly holds up nobody else."""
+        listed = Resource.SERVICES in content.snapshots
+        # Without anything to compare with, only what is to be remembered with a list of services is asked for.
+        if not content.snapshots or (self._ledger.shows_identity if listed else self._ledger.identity is None):
+            return None
+        for left in reversed(range(_PROBES)):
+            try:
+                return self._means.probe_identity()
+            except ListenerError as error:
+                logger.info("the cluster's identity cannot be asked for", error=error.message)
+            if left:
+                self._means.clock.sleep(_PROBE_PAUSE_SECONDS)
+        return NOT_ANSWERED
+
+    def _sort(self, observations: Sequence[Observation], *, whole: bool) -> Sightings:
+        cluster, table = self._ledger.config.name, self._means.tables.state
+        slices = [(o.namespace, o.name) for o in observations if o.resource is Resource.ENDPOINTSLICES]
+        if not slices:
+            earlier: Mapping[tuple[str, str], str] = {}
+        else:
+            earlier = table.all_slices(cluster) if whole else table.services_of_slices(cluster, slices)
+        return sort_sightings(cluster, observations, earlier)
+
+    def _by_age(self, keys: Iterable[ServiceKey], see: Callable[[KeyState], KeyState]) -> list[ServiceKey]:
+        with self._ledger.lock:
+            states = self._ledger.states(keys)
+        return sorted(states, key=lambda key: _age(see(states[key])))
+
+    # --- transactions ---
+
+    def _commit(self, work: Work, ending: Ending | None = None, held: Mapping[Resource, str] | None = None) -> Recorded:
+        tally = self._take_owed()
+        try:
+            self._committer.run(work, tally, ending)
+        except BaseException:
+            self._owe(tally)
+            raise
+        return Recorded(tuple(tally.opened), tuple(tally.heirs), len(tally.changed), dict(held or {}))
+
+    def _take_owed(self) -> Tally:
+        with self._ledger.lock:
+            tally, self._owed = self._owed, Tally()
+        return tally
+
+    def _owe(self, tally: Tally) -> None:
+        with self._ledger.lock:
+            self._owed.add(tally)
+
+    def _planner(
+        self,
+        mode: Mode,
+        doubted: AbstractSet[str] = frozenset(),
+        *,
+        listed: AbstractSet[Resource] = frozenset(),
+    ) -> Planner:
+        return Planner(
+            self._ledger,
+            self._means.tables,
+            self._means.clock.epoch,
+            self._means.fenced_here,
+            removing=self._ledger.config.deleting,
+            distrust_upstreams=mode.distrust_upstreams,
+            listed=listed,
+            doubted=doubted,
+        )
+
+    def _idle_for_long(self) -> bool:
+        now = self._means.clock.monotonic()
+        return any(
+            view.whole and now - view.written_at >= IDLE_CHECKPOINT_SECONDS for view in self._ledger.listeners.values()
+        )
+
+    def _closing(
+        self, token: str, listed: AbstractSet[Resource] = frozenset(), extra: Iterable[Action] = ()
+    ) -> Closing:
+        """Checkpoints of all listeners, where they have moved; those that are not to be believed are taken back (I5)."""
+        moved: dict[Resource, Checkpoint] = {}
+        for resource, view in self._ledger.listeners.items():
+            stored = view.checkpoint
+            version = 1 if stored is None else stored.version + 1
+            whole = view.whole or (resource in listed and not view.broken)
+            if whole and view.seen_version and not view.unsure:
+                basis = self._ledger.basis
+                selector = self._ledger.config.scope.labels_of(resource)
+                new = Checkpoint(view.seen_version, max(1, view.generation), basis, version, view.works_since, selector)
+            elif stored is not None and (view.broken or view.unsure):
+                new = replace(stored, basis=replace(stored.basis, revision=0), version=version, works_since=0.0)
+            else:
+                continue
+            if stored is None or replace(new, version=stored.version) != stored:
+                moved[resource] = new
+        name, table = self._ledger.config.name, self._means.listeners
+        actions = [table.put_checkpoint(name, resource, new, token) for resource, new in moved.items()]
+
+        def committed() -> None:
+            for resource, new in moved.items():
+                self._ledger.listeners[resource].checkpoint = new
+            # Of all listeners: one that stands still must not make every window of the other write (I6).
+            for view in self._ledger.listeners.values():
+                view.written_at = self._means.clock.monotonic()
+
+        return Closing((*extra, *actions), committed)
+
+    def _without_tombstones(self, keys: Iterable[ServiceKey]) -> list[KeyWrite]:
+        floors = self._ledger.floors()
+        swept = [(state, without_tombstones(state, floors)) for state in self._ledger.states(keys).values()]
+        return [KeyWrite(before, after) for before, after in swept if before is not after]
+
+
+def _as_stored(state: KeyState) -> KeyState:
+    return state
+
+
+def _age(state: KeyState) -> tuple[str, ServiceKey]:
+    return state.service.created_at if state.service is not None else "", state.key

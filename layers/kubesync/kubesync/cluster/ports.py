@@ -1,0 +1,68 @@
+"""What a session asks of the Kubernetes side, so that tests can hand in clusters of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.domain.dns.records import Problem
+from kubesync.domain.objects import Observation, RawEvent, Resource
+from kubesync.domain.report import NotesReport
+from kubesync.domain.state import KeyState
+from kubesync.kubernetes.ports import Lister, Reflector
+from kubesync.kubernetes.service_events import EventPoster
+
+
+class Connector(Protocol):
+    """Reaches clusters."""
+
+    def reflector(self, config: ClusterConfig, resource: Resource) -> Reflector:
+        """A reflector with a connection of its own.
+
+        Raises:
+            ListenerError: the configuration leads nowhere (no credentials, no valid address).
+        """
+
+    def lister(self, config: ClusterConfig, resource: Resource) -> Lister:
+        """For one complete list outside of any watch, with a connection of its own.
+
+        Raises:
+            ListenerError: the configuration leads nowhere.
+        """
+
+    def identity(self, config: ClusterConfig) -> str | None:
+        """The uid of Service default/kubernetes, None where it cannot be known.
+
+        Raises:
+            ListenerError: the cluster cannot be asked now.
+        """
+
+    def event_poster(self, config: ClusterConfig) -> EventPoster:
+        """For Kubernetes Events on Services, with a connection of its own.
+
+        Raises:
+            ListenerError: the configuration leads nowhere.
+        """
+
+    def observe(self, event: RawEvent) -> Observation:
+        """Parse an event; never raises for a bad object."""
+
+
+class EventWriter(Protocol):
+    """Writes new reasons of one cluster's Services as Kubernetes Events, in the background."""
+
+    report: NotesReport
+
+    def tell(self, state: KeyState, fresh: Iterable[Problem]) -> None:
+        """Take reasons that are new on a key. Returns at once; any thread."""
+
+    def close(self) -> None:
+        """Take no more; what is queued is dropped."""
+
+    def stop(self) -> None:
+        """End the background work."""
+
+
+type Progress = Callable[[str, dict[str, object]], None]
+"""Told what happens while it happens: a short constant word and details, for a person who watches."""

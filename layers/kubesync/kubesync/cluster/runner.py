@@ -1,0 +1,393 @@
+"""One cluster of a session: its two listeners, its window, and the worker that records windows one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from aws_lambda_powertools import Logger
+
+from kubesync.actors.scheduler import Scheduler
+from kubesync.aws.fencing.writer import StaleStateError
+from kubesync.cluster.keys.key_states import Ledger, SupersededError
+from kubesync.cluster.keys.reconciler import IDLE_CHECKPOINT_SECONDS, Mode, Recorded, Recorder
+from kubesync.cluster.listener import Listener, ListenerEvents, ListRound, SharedWindow, round_of
+from kubesync.cluster.ports import Connector, EventWriter
+from kubesync.cluster.runner_events import RunnerEvents
+from kubesync.domain.errors import ErrorCode, ListenerError, NotMasterError, StoreError
+from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.domain.report import ClusterReport
+from kubesync.domain.state import KeyState
+from kubesync.domain.window import WindowContent
+
+logger = Logger(service="kubesync", child=True)
+
+_CUT_SECONDS: Final = 10.0
+_REST_SECONDS: Final = 60.0
+_SWEEP_MARGIN_SECONDS: Final = 5.0
+_RETRY_INITIAL_SECONDS: Final = 0.5
+_RETRY_CAP_SECONDS: Final = 10.0
+
+
+class ClusterRunner:
+    """Runs one cluster until told to stop. ``start``; then ``stop`` and ``join`` in this order."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        recorder: Recorder,
+        connector: Connector,
+        events: RunnerEvents,
+        scheduler: Scheduler,
+        window_seconds: float,
+        event_writer: EventWriter | None = None,
+    ) -> None:
+        self.ledger = ledger
+        self.recorder = recorder
+        self.report = ClusterReport(ledger.config.name)
+        self.window = SharedWindow(window_seconds, scheduler)
+        self._connector = connector
+        self._events = events
+        self._scheduler = scheduler
+        self._listeners: list[Listener] = []
+        self._heirs: set[ServiceKey] = set()
+        self._early_heirs: set[ServiceKey] = set()  # could not be planned before the list: their notes stay until then
+        self._round: ListRound | None = None
+        self._unseen: set[Resource] = set()
+        # Of each only its own listener's thread takes note.
+        self._in_trouble: set[Resource] = set()
+        # Not the ledger's lock: a runner is started by the session's own thread, which waits for no writer.
+        self._seeing = scheduler.lock()
+        self._past: list[Listener] = []
+        self._unreachable: dict[str, ListenerError] = {}
+        self._life = scheduler.lock()
+        self._ended = False
+        self._stopping = False
+        self._recording = False
+        self._swept_at = 0.0
+        self._deadline = 0.0
+        self._drain_until = 0.0
+        self._failed = False
+        self._thread = scheduler.thread(f"{ledger.config.name}/worker", self._work)
+        ledger.reasons = self.report.reasons
+        self._notes = event_writer
+        if event_writer is not None:
+            self.report.events_on_services = event_writer.report
+            ledger.on_problems = event_writer.tell
+
+    # --- life ---
+
+    def start(self, deadline_monotonic: float, relist: Mode | None = None) -> None:
+        """Start the worker, and listeners from their checkpoints, or by listing where there is no valid one.
+
+        Args:
+            relist: list in any case, and take the lists this way (a full resync).
+        """
+        self._deadline = deadline_monotonic
+        self._thread.start()
+        self._begin(relist)
+
+    def _begin(self, relist: Mode | None) -> None:
+        made_for = None if relist is None else ListRound(relist, set(self.ledger.sources), self._scheduler.event())
+        self._round = made_for or self._round
+        # A window that the first one fills may take back the checkpoint of the next, whose view is not whole yet (I5): where
+        # each one goes on from is settled before any of them starts.
+        made = [self._listener(resource, made_for) for resource in self.ledger.sources]
+        with self._life:
+            if self._ended:
+                return
+            self._past += self._listeners
+            self._listeners = [listener for listener, _ in filter(None, made)]
+            for listener, resume in filter(None, made):
+                listener.start(resume, self._deadline)
+
+    def relist(self, mode: Mode) -> None:
+        """Break off the watches and list anew; what was read so far is applied first, in order.
+
+        May be called from another thread than ``stop``: a runner that was told to stop lists no more.
+        """
+        for listener in self._listeners:
+            listener.cut()
+        for listener in self._listeners:
+            listener.join(_CUT_SECONDS)
+        # A list that is still pending, or just being recorded, is none of those that are asked for now.
+        with self.window.changed:
+            self.window.changed.wait_for(self._at_rest, timeout=_REST_SECONDS)
+        self._begin(mode)
+
+    def _at_rest(self) -> bool:
+        at_rest = self.window.closes_at() is None and not self._recording
+        return self._failed or self._stopping or self._ended or at_rest
+
+    def withdraw_relist(self) -> None:
+        """Take lists that are not being recorded yet like any other: nobody waits for them any more."""
+        if self._round is not None:
+            self._round.withdrawn = True
+
+    def wait_relisted(self, seconds: float) -> bool:
+        """Whether the lists that were asked for are recorded by then."""
+        return self._round is not None and self._round.done.wait(seconds)
+
+    def _listener(self, resource: Resource, made_for: ListRound | None) -> tuple[Listener, int | None] | None:
+        """A listener and the version that it resumes from (None: it lists); None: the cluster cannot be reached."""
+        try:
+            reflector = self._connector.reflector(self.ledger.config, resource)
+        except ListenerError as error:
+            self._events.error(self.ledger.config.name, resource, error)
+            self.report.problem = error.message
+            self._unreachable[resource.value] = error
+            return None
+        self._unreachable.pop(resource.value, None)
+        told = ListenerEvents(self._resumed, self._stale, self._error)
+        listener = Listener(self.ledger.config.name, resource, reflector, self.window, told, self._scheduler, made_for)
+        view = self.ledger.listeners[resource]
+        valid = view.checkpoint is not None and view.checkpoint.basis == self.ledger.basis
+        resumes = view.checkpoint is not None and valid and made_for is None
+        resume = view.checkpoint.resource_version if view.checkpoint is not None and resumes else None
+        if resume is None:
+            # Not whole before its watch is accepted: a list or a watch that is refused leaves it unknown (I5).
+            with self._seeing:
+                self._unseen.add(resource)
+        return listener, resume
+
+    def stop(self, code: ErrorCode) -> None:
+        """Cut the listeners off at once; what they have read is still applied."""
+        with self._life:
+            self._ended = True
+            for listener in self._listeners:
+                listener.stop(code)
+        with self.window.changed:
+            self.window.changed.notify_all()
+
+    def join(self, deadline_monotonic: float, *, abandon: bool = False) -> bool:
+        """Wait for listeners, record the last window and checkpoints. True: everything ended in time.
+
+        Args:
+            abandon: write nothing more (the lease is another's).
+        """
+        if not self._stopping:
+            self.wind_up(deadline_monotonic, deadline_monotonic, abandon=abandon)
+        self._thread.join(max(0.0, deadline_monotonic - self._scheduler.monotonic()) if not abandon else 5.0)
+        if self._notes is not None:
+            self.ledger.on_problems = None
+            self._notes.stop()
+        return not self._thread.is_alive()
+
+    def gone(self, deadline_monotonic: float) -> bool:
+        """Whether the worker of a runner that was stopped before has ended by then."""
+        if self._thread.is_alive():
+            self._thread.join(max(0.0, deadline_monotonic - self._scheduler.monotonic()))
+        return not self._thread.is_alive()
+
+    def wind_up(self, listen_until: float, drain_until: float, *, abandon: bool) -> None:
+        """Wait for listeners no longer than until ``listen_until``, then tell the worker to record what is left and end.
+
+        A listener that hangs after that does no harm: what it still sees goes into a window that nobody closes.
+        """
+        if self._notes is not None:
+            self._notes.close()
+        for listener in self._listeners:
+            listener.join(max(0.0, listen_until - self._scheduler.monotonic()))
+        with self.window.changed:
+            self._stopping = True
+            self._drain_until = drain_until
+            self._failed = self._failed or abandon
+            self.window.changed.notify_all()
+
+    @property
+    def listeners(self) -> list[Listener]:
+        """Those that are running, or ran last."""
+        return list(self._listeners)
+
+    @property
+    def all_listeners(self) -> list[Listener]:
+        """Those that a resync broke off as well."""
+        return [*self._past, *self._listeners]
+
+    @property
+    def last_errors(self) -> dict[str, ListenerError]:
+        """The newest error of each listener, for who waits for its list."""
+        seen = {listener.resource.value: listener.last_error for listener in self._listeners if listener.last_error}
+        return self._unreachable | seen
+
+    @property
+    def refused(self) -> dict[str, ListenerError]:
+        """Errors of listeners whose list will not come, however long one waits."""
+        seen = {listener.resource.value: listener.refused for listener in self._listeners if listener.refused}
+        return self._unreachable | seen
+
+    @property
+    def failing(self) -> dict[str, ListenerError]:
+        """Errors of listeners that have not listed yet, and fail again and again."""
+        return {
+            listener.resource.value: listener.failing
+            for listener in self._listeners
+            if listener.failing and not listener.report.lists
+        }
+
+    def replan(self, keys: Iterable[ServiceKey]) -> None:
+        """Plan keys anew soon: they were given a name."""
+        with self.window.changed:
+            self._heirs |= set(keys)
+            self.window.changed.notify_all()
+
+    # --- told by listeners' threads ---
+
+    def _resumed(self, resource: Resource) -> None:
+        if resource in self._in_trouble:
+            self._in_trouble.discard(resource)
+            self._events.progress("listening", {"cluster": self.ledger.config.name, "resource": resource.value})
+        # A watch that follows a list says nothing before that list is recorded: unknown is not empty (I5).
+        with self.ledger.lock:
+            view = self.ledger.listeners[resource]
+            view.works_since = view.works_since or self._scheduler.epoch()
+            with self._seeing:
+                if resource in self._unseen:
+                    return
+            view.whole = True
+            owed = set(view.unsure)
+        if owed:
+            self.replan(owed)
+
+    def _stale(self, resource: Resource) -> None:
+        with self.ledger.lock:
+            with self._seeing:
+                self._unseen.add(resource)
+            view = self.ledger.listeners[resource]
+            view.whole, view.broken = False, True
+
+    def _error(self, resource: Resource, error: ListenerError) -> None:
+        self.ledger.listeners[resource].works_since = 0.0
+        self._in_trouble.add(resource)
+        self._events.error(self.ledger.config.name, resource, error)
+
+    # --- the worker ---
+
+    def _work(self) -> None:
+        try:
+            while self._turn():
+                pass
+        except NotMasterError as error:
+            self._failed = True
+            self._events.not_master(error)
+        except SupersededError as error:
+            # Nothing is lost: no checkpoint has moved past it, and under the new configuration everything is listed.
+            logger.info("what was read is left to the new configuration", reason=str(error))
+        except Exception as error:  # a fault of ours must not look like a quiet cluster
+            self._failed = True
+            self.report.problem = f"{type(error).__name__}: {error}"
+            logger.exception("worker failed", cluster=self.ledger.config.name)
+            self.stop(ErrorCode.WORKER_EXITING)
+
+    @property
+    def failed(self) -> bool:
+        """Something that was seen could not be made durable: the session must not end as clean."""
+        return self._failed
+
+    def _turn(self) -> bool:
+        """Wait until there is something to do, and do it. False: the end."""
+        with self.window.changed:
+            while not self._stopping and not self._heirs:
+                closes_at = self.window.closes_at()
+                wait = IDLE_CHECKPOINT_SECONDS if closes_at is None else closes_at - self._scheduler.monotonic()
+                if wait <= 0 or (not self.window.changed.wait(wait) and closes_at is None):
+                    break
+            stopping, heirs = self._stopping, self._heirs
+            self._heirs = set()
+            self._recording = True
+        try:
+            if self._failed:
+                return False
+            if heirs:
+                if not self.ledger.listeners[Resource.SERVICES].whole:
+                    self._early_heirs |= heirs
+                self._told(self._persist(lambda: self.recorder.replan(heirs, "a name was let go")), None)
+            # Else it stays open: it may hold a bookmark.
+            if stopping or not heirs or self.window.closes_at() is not None:
+                self._record(*self.window.close(), flush=stopping)
+            return not stopping
+        finally:
+            with self.window.changed:
+                self._recording = False
+                self.window.changed.notify_all()
+
+    def _record(self, content: WindowContent, rounds: Mapping[Resource, ListRound | None], *, flush: bool) -> None:
+        began = self._scheduler.monotonic()
+        # Once for all its tries: another round may be asked for, or this one withdrawn, while they fail.
+        asked = round_of(rounds.values())
+        mode = asked.mode if asked else Mode()
+        recorded = self._persist(lambda: self.recorder.record(content, mode, flush=flush))
+        if recorded is None:
+            return
+        if not content.empty:
+            self._count(content, recorded, self._scheduler.monotonic() - began)
+        if content.snapshots:
+            with self.ledger.lock:
+                # One that went stale while its list was recorded lists again: it has not been seen yet.
+                seen = {r for r in content.snapshots if not self.ledger.listeners[r].broken}
+                with self._seeing:
+                    self._unseen -= seen
+            early, self._early_heirs = self._early_heirs, set()
+            self.replan(early)
+            self.report.held = {resource.value: reason for resource, reason in (recorded.held or {}).items()}
+            self.report.holding |= {r.value: r.value in self.report.held for r in content.snapshots}
+            if asked is not None:
+                asked.recorded(content.snapshots)
+        self._told(recorded, content.opened_at)
+        self._sweep_some(flush=flush, quiet=content.empty)
+
+    def _count(self, content: WindowContent, recorded: Recorded, seconds: float) -> None:
+        """A window is durable."""
+        self.report.windows += 1
+        self.report.events += content.received
+        self.report.merged += content.merged
+        self.report.changed_keys += recorded.changed
+        self.report.recording_seconds += seconds
+        window: dict[str, object] = {"cluster": self.ledger.config.name, "changed": recorded.changed}
+        window |= {"events": content.received, "merged": content.merged, "listed": content.listed}
+        self._events.progress("window", window)
+        if recorded.changed or content.snapshots:
+            logger.info("window recorded", extra={**window, "seconds": round(seconds, 3)})
+
+    def _sweep_some(self, *, flush: bool, quiet: bool) -> None:
+        """Tombstones go in quiet moments, at the end, and now and then: a busy cluster is never quiet."""
+        now = self._scheduler.monotonic()
+        if not (flush or quiet or now - self._swept_at >= IDLE_CHECKPOINT_SECONDS):
+            return
+        self._swept_at = now
+        while self.ledger.tombstoned:
+            left = len(self.ledger.tombstoned)
+            self._persist(self.recorder.sweep)
+            at_the_end = flush and self._scheduler.monotonic() + _SWEEP_MARGIN_SECONDS < self._drain_until
+            if not at_the_end or len(self.ledger.tombstoned) >= left:
+                return
+
+    def _told(self, recorded: Recorded | None, since: float | None) -> None:
+        if recorded is None:
+            return
+        if recorded.opened:
+            # Without an answer now, the keys stay durably open for the next session.
+            states = self._persist(lambda: self._states(recorded.opened))
+            self._events.opened(states or [], since)
+        if recorded.heirs:
+            self._events.heirs(recorded.heirs)
+
+    def _states(self, keys: Iterable[ServiceKey]) -> list[KeyState]:
+        with self.ledger.lock:
+            return list(self.ledger.states(keys).values())
+
+    def _persist[T](self, write: Callable[[], T]) -> T | None:
+        """Repeat until it is durable: nothing later may be recorded before it (I1). None: the session ends first."""
+        delay = _RETRY_INITIAL_SECONDS
+        while not self._failed:
+            try:
+                return write()
+            except (StoreError, StaleStateError) as error:
+                self.report.problem = str(error)
+                logger.warning("recording failed, trying again", cluster=self.ledger.config.name, error=str(error))
+                if self._stopping and self._scheduler.monotonic() + delay > self._drain_until:
+                    break
+                self._scheduler.sleep(delay)
+                delay = min(delay * 2, _RETRY_CAP_SECONDS)
+        self._failed = True
+        return None

@@ -1,0 +1,1 @@
+"""DNS: names, annotations, and the record sets that a Service leads to."""

@@ -1,0 +1,293 @@
+"""What should exist because of one Service: record sets and upstreams. Pure: the same input gives the same output.
+
+Which addresses and host names stand at which name (DESIGN section 7):
+
+    Service                            service's name, and          internal-hostname    SRV at named ports
+                                       names in ``hostname``
+    -------                            ---------------------        -----------------    ------------------
+    none, or kubesync.io/exclude       -                            -                    -
+    opt-in, no kubesync.io/include     -                            -                    -
+    an unusable set identifier         -                            -                    -
+    any, with ``target``               the targets                  the targets          -
+    headless, endpoints unknown        not known yet                not known yet        not known yet
+    headless                           addresses of endpoints       nothing: reported    hosts of endpoints
+    ExternalName, a name               the name (CNAME)             nothing: reported    -
+    ExternalName, an address           nothing: reported            nothing: reported    -
+    LoadBalancer, cluster IPs wanted   cluster IPs                  cluster IPs          the service's name
+    LoadBalancer, addresses in status  those addresses              cluster IPs          the service's name
+    LoadBalancer, only host names      the host names               cluster IPs          where the name has addresses
+    LoadBalancer, pending              nothing                      cluster IPs          where the name has addresses
+    ClusterIP, NodePort                cluster IPs                  cluster IPs          the service's name
+
+Headless services besides: ``<hostname>.<name>`` for endpoints with a host name. What one name is wanted for twice is united first;
+``dns_records`` then says what becomes of each name.
+
+Upstreams exist for every port of every Service but ExternalName; they are not known while the endpoints are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Final
+
+from kubesync.domain.dns.addresses import Address, parse_address
+from kubesync.domain.dns.annotations import DnsAnnotations, read_annotations
+from kubesync.domain.dns.elb_zones import elb_zone_id
+from kubesync.domain.dns.endpoints import AddressedGroup, addressed_groups
+from kubesync.domain.dns.headless import (
+    addresses_of,
+    endpoint_host_names,
+    publish_headless_srv,
+    published_groups,
+    srv_owner,
+)
+from kubesync.domain.dns.names import canonical_name, service_name, why_illegal
+from kubesync.domain.dns.provenance import (
+    OF_ENDPOINTS,
+    OF_PORTS,
+    Origin,
+    by_annotation,
+    by_template,
+    endpoints_source,
+    internal_source,
+    public_source,
+)
+from kubesync.domain.dns.publishing import RecordPlan, Targets
+from kubesync.domain.dns.records import Node, Problem, RecordKey, RecordSet, Zone
+from kubesync.domain.dns.templates import NO_NAMES
+from kubesync.domain.objects import EndpointsObject, Service, ServiceKey
+from kubesync.domain.upstreams import fitting, upstreams_of
+
+# Problems are stored with the key and shown to people; ten thousand bad endpoints must not make ten thousand.
+MAX_PROBLEMS_OF_A_KIND: Final = 10
+# An annotation of 256 KiB can be one "name".
+MAX_SUBJECT_CHARACTERS: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class DnsRules:
+    """DNS settings of a cluster.
+
+    Args:
+        cluster: its name, the first part of upstream keys.
+        domain: stands in place of ``cluster.local``, such as ``prod.example.com``.
+        zones: its hosted zones.
+        template: of a service's name; knows ``{service}``, ``{namespace}``, ``{domain}`` and ``{cluster}``; ``none``: it has no name of
+            its own, and so no SRV and no host-name records.
+        default_ttl: seconds, where no annotation says otherwise.
+        srv: whether SRV records are published.
+        load_balancer_cluster_ips: publish the cluster IPs of LoadBalancers instead of their status.
+        load_balancer_alias: alias instead of CNAME where the host name is an AWS load balancer and no annotation decides.
+        opt_in: only Services with kubesync.io/include are published, upstreams included.
+    """
+
+    cluster: str
+    domain: str
+    zones: tuple[Zone, ...]
+    template: str = "{service}.{namespace}.svc.{domain}"
+    default_ttl: int = 30
+    srv: bool = True
+    load_balancer_cluster_ips: bool = False
+    load_balancer_alias: bool = False
+    opt_in: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """What should exist.
+
+    ``records`` is None while it cannot be known (headless, and endpoints unknown). ``upstreams``, by upstream key
+    ``<cluster>/<namespace>/<service>/<port>/<PROTOCOL>``, is None while the endpoints are unknown. ``problems`` are sorted,
+    without duplicates; of each code at most ten and a line that counts the rest. ``origins`` say by which rules each name is
+    wanted.
+    """
+
+    records: Mapping[RecordKey, RecordSet] | None
+    upstreams: Mapping[str, tuple[Node, ...]] | None
+    problems: tuple[Problem, ...]
+    origins: Mapping[str, tuple[Origin, ...]] = field(default_factory=dict)
+
+
+def desired(
+    key: ServiceKey, service: Service | None, endpoints: Sequence[EndpointsObject] | None, rules: DnsRules
+) -> Desired:
+    """Plan one service key.
+
+    Args:
+        key: the service.
+        service: as last seen; None where it is deleted or was never seen.
+        endpoints: every endpoints object of the key, in any order; None where not every listener has listed (I5).
+        rules: the cluster's settings.
+    """
+    if service is None:
+        return Desired({}, {}, ())
+    asked = read_annotations(service.annotations)
+    if asked.exclude:
+        return Desired({}, {}, ())
+    if rules.opt_in and not asked.include:
+        # Only what is mistyped is said: that others are left out is what the cluster asks for.
+        return Desired({}, {}, tuple(problem for problem in asked.problems if problem.code == "InvalidInclude"))
+    ttl = rules.default_ttl if asked.ttl_seconds is None else asked.ttl_seconds
+    plan = RecordPlan(rules.zones, ttl, asked.identifier, asked.weight)
+    plan.problems.update(asked.problems)
+    groups = None
+    if endpoints is not None:
+        used = endpoints if service.type != "ExternalName" else ()
+        groups = addressed_groups(used, plan.problems)
+
+    records: dict[RecordKey, RecordSet] | None = None
+    if asked.unpublishable:
+        records = {}
+    elif groups is not None or not service.headless:
+        records = _records(key, service, asked, groups or (), rules, plan)
+    upstreams = None
+    if groups is not None:
+        upstreams = {} if service.type == "ExternalName" else upstreams_of(key, service, groups)
+        for name, nodes in upstreams.items():
+            upstreams[name] = fitting(nodes)
+            if left_out := len(nodes) - len(upstreams[name]):
+                plan.problems.add(
+                    Problem("TooManyNodes", name, f"{left_out} of {len(nodes)} nodes are left out: an upstream is full")
+                )
+    origins = {name: tuple(sorted(found)) for name, found in plan.origins.items()}
+    return Desired(records, upstreams, _bounded(plan.problems), origins)
+
+
+def _records(
+    key: ServiceKey,
+    service: Service,
+    asked: DnsAnnotations,
+    groups: Sequence[AddressedGroup],
+    rules: DnsRules,
+    plan: RecordPlan,
+) -> dict[RecordKey, RecordSet]:
+    own = () if rules.template == NO_NAMES else (_own_name(key, rules),)
+    shown = published_groups(service, groups)
+    if asked.targets is not None:
+        alias = rules.load_balancer_alias if asked.alias is None else asked.alias
+        public = internal = _classified(asked.targets, "InvalidTarget", plan, alias=alias)
+    else:
+        public = _public_targets(service, asked, shown, rules, plan)
+        internal = Targets(_cluster_addresses(service, plan)) if asked.internal_hostnames else Targets()
+        if not internal.addresses:
+            for asked_name in asked.internal_hostnames:
+                plan.problems.add(Problem("NoClusterIp", asked_name, "the service has no cluster IP to publish"))
+
+    if asked.alias and (host := min(public.hosts, default="")) and not public.addresses and elb_zone_id(host) is None:
+        plan.problems.add(
+            Problem("NoAliasTarget", host, "is no AWS load balancer whose hosted zone is known; a CNAME is published")
+        )
+
+    wanted: dict[str, Targets] = {}
+    _want(wanted, (*own, *asked.hostnames), public)
+    _want(wanted, asked.internal_hostnames, internal)
+    _say_why(own, service, asked, rules, plan)
+    host_names: dict[str, str] = {}
+    for name in own:
+        if service.headless and asked.targets is None and plan.place(name):
+            by_name, host_names = endpoint_host_names(name, shown, plan)
+            for host_name, targets in by_name.items():
+                _want(wanted, (host_name,), targets)
+                plan.because(host_name, Origin(OF_ENDPOINTS, endpoints_source(service)))
+    have_addresses = {wanted_name for wanted_name in wanted if plan.publish(wanted_name, wanted[wanted_name])}
+
+    for name in own if rules.srv and asked.targets is None else ():
+        if service.headless:
+            publish_headless_srv(name, service, shown, host_names, plan)
+        elif name in have_addresses:
+            _publish_srv(name, service, plan)
+    return plan.finish()
+
+
+def _own_name(key: ServiceKey, rules: DnsRules) -> str:
+    return service_name(
+        rules.template, service=key.name, namespace=key.namespace, domain=rules.domain, cluster=rules.cluster
+    )
+
+
+def _want(wanted: dict[str, Targets], names: Iterable[str], targets: Targets) -> None:
+    for name in names:
+        wanted[name] = wanted[name].union(targets) if name in wanted else targets
+
+
+def _say_why(own: Iterable[str], service: Service, asked: DnsAnnotations, rules: DnsRules, plan: RecordPlan) -> None:
+    source = public_source(service, asked, cluster_ips=rules.load_balancer_cluster_ips)
+    for name in own:
+        plan.because(name, Origin(by_template(rules.template), source))
+    for asked_name in asked.hostnames:
+        plan.because(asked_name, Origin(by_annotation(service, "hostname"), source))
+    for asked_name in asked.internal_hostnames:
+        plan.because(asked_name, Origin(by_annotation(service, "internal-hostname"), internal_source(service, asked)))
+
+
+def _public_targets(
+    service: Service, asked: DnsAnnotations, shown: Sequence[AddressedGroup], rules: DnsRules, plan: RecordPlan
+) -> Targets:
+    if service.headless:
+        return Targets(addresses_of(shown))
+    if service.type == "ExternalName":
+        host = canonical_name(service.external_name)
+        if parse_address(host) is not None:
+            plan.problems.add(
+                Problem("ExternalNameIsAddress", service.external_name, "an external name must be a DNS name")
+            )
+            return Targets()
+        # The cluster's setting is about load balancers; an annotation is about this Service.
+        return _classified((host,), "InvalidExternalName", plan, alias=asked.alias is True)
+    if service.type == "LoadBalancer" and not rules.load_balancer_cluster_ips:
+        status = (*service.ingress_ips, *service.ingress_hostnames)
+        alias = rules.load_balancer_alias if asked.alias is None else asked.alias
+        return _classified(status, "InvalidStatus", plan, alias=alias)
+    return Targets(_cluster_addresses(service, plan))
+
+
+def _cluster_addresses(service: Service, plan: RecordPlan) -> frozenset[Address]:
+    if service.headless or service.type == "ExternalName":
+        return frozenset()
+    found = _classified(filter(None, service.cluster_ips), "InvalidClusterIp", plan)
+    for host in found.hosts:
+        plan.problems.add(Problem("InvalidClusterIp", host, "not an IP address"))
+    return found.addresses
+
+
+def _classified(texts: Iterable[str], code: str, plan: RecordPlan, *, alias: bool = False) -> Targets:
+    """Tell addresses from host names; what is neither is reported under ``code``."""
+    addresses, hosts = set(), set()
+    for text in texts:
+        host = canonical_name(text)
+        if (address := parse_address(host)) is not None:
+            addresses.add(address)
+        elif reason := why_illegal(host) or _why_no_host(host):
+            plan.problems.add(Problem(code, text, f"neither an IP address nor a DNS name: {reason}"))
+        else:
+            hosts.add(host)
+    return Targets(frozenset(addresses), frozenset(hosts), alias)
+
+
+def _why_no_host(host: str) -> str:
+    """A mistyped address such as ``192.0.2.256`` is a legal name of digits: no top-level domain is one (RFC 3696, section 2)."""
+    return "it ends in a number" if host.rpartition(".")[2].isdecimal() else ""
+
+
+def _publish_srv(name: str, service: Service, plan: RecordPlan) -> None:
+    values: dict[str, list[str]] = {}
+    for port in service.ports:
+        if port.name:
+            owner = srv_owner(port.name, port.protocol, name)
+            values.setdefault(owner, []).append(f"0 100 {port.port} {name}.")
+    for owner, found in values.items():
+        plan.because(owner, Origin(OF_PORTS, "spec.ports"))
+        plan.publish_srv(owner, found)
+
+
+def _bounded(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    bounded: list[Problem] = []
+    short = {replace(p, subject=p.subject[:MAX_SUBJECT_CHARACTERS]) for p in problems}
+    for _, same in groupby(sorted(short), key=lambda problem: problem.code):
+        found = list(same)
+        bounded += found[:MAX_PROBLEMS_OF_A_KIND]
+        if (more := len(found) - MAX_PROBLEMS_OF_A_KIND) > 0:
+            bounded.append(replace(found[0], subject="", message=f"and {more} more"))
+    return tuple(sorted(bounded))

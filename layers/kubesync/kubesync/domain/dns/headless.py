@@ -1,0 +1,90 @@
+"""Records of headless services beyond the addresses: host names of endpoints, and SRV (Kubernetes DNS 1.1, 2.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubesync.domain.dns.addresses import Address
+from kubesync.domain.dns.endpoints import AddressedGroup
+from kubesync.domain.dns.names import canonical_name, why_illegal
+from kubesync.domain.dns.provenance import OF_PORTS, Origin, endpoints_source
+from kubesync.domain.dns.publishing import RecordPlan, Targets
+from kubesync.domain.dns.records import Problem
+from kubesync.domain.objects import Endpoint, Service
+
+
+def published_groups(service: Service, groups: Sequence[AddressedGroup]) -> tuple[AddressedGroup, ...]:
+    """The endpoints that DNS shows: ready ones, or all where the Service publishes addresses that are not ready."""
+    if service.publish_not_ready:
+        return tuple(groups)
+    return tuple(group._replace(members=tuple(m for m in group.members if m[0].ready)) for group in groups)
+
+
+def addresses_of(groups: Sequence[AddressedGroup]) -> frozenset[Address]:
+    """Their addresses, whatever their ports."""
+    return frozenset(address for group in groups for _, address in group.members)
+
+
+def endpoint_host_names(
+    name: str, groups: Sequence[AddressedGroup], plan: RecordPlan
+) -> tuple[dict[str, Targets], dict[str, str]]:
+    """The names ``<hostname>.<name>`` of endpoints that have a host name, and what they lead to.
+
+    Returns:
+        the targets by name, and the name by an endpoint's host name as written. A host name that is not one label is
+        reported and in neither.
+    """
+    addresses: dict[str, set[Address]] = {}
+    names: dict[str, str] = {}
+    for group in groups:
+        for endpoint, address in group.members:
+            if endpoint.hostname and (full := _full_name(endpoint, name, names, plan)):
+                addresses.setdefault(full, set()).add(address)
+    usable = {host: full for host, full in names.items() if full}
+    return {full: Targets(frozenset(found)) for full, found in addresses.items()}, usable
+
+
+def publish_headless_srv(
+    name: str, service: Service, groups: Sequence[AddressedGroup], names: dict[str, str], plan: RecordPlan
+) -> None:
+    """Plan SRV for each named port: one value for each distinct pair of host name and endpoint port.
+
+    Args:
+        names: as ``endpoint_host_names`` returns it.
+    """
+    for service_port in service.ports:
+        if not service_port.name:
+            continue
+        pairs = {
+            (names[endpoint.hostname], port.port)
+            for group in groups
+            for port in group.ports
+            if (port.name, port.protocol) == (service_port.name, service_port.protocol)
+            for endpoint, _ in group.members
+            if endpoint.hostname in names
+        }
+        if pairs:
+            weight = max(1, 100 // len(pairs))
+            owner = srv_owner(service_port.name, service_port.protocol, name)
+            plan.because(owner, Origin(OF_PORTS, endpoints_source(service)))
+            plan.publish_srv(owner, (f"0 {weight} {port} {host}." for host, port in pairs))
+
+
+def srv_owner(port_name: str, protocol: str, name: str) -> str:
+    """``_<port name>._<protocol>.<name>`` (RFC 2782), lower case."""
+    return f"_{port_name}._{protocol}.{name}".lower()
+
+
+def _full_name(endpoint: Endpoint, name: str, known: dict[str, str], plan: RecordPlan) -> str:
+    """``<hostname>.<name>``, empty where it is not legal or fits no zone; asked once for each host name."""
+    full = known.get(endpoint.hostname)
+    if full is None:
+        label = canonical_name(endpoint.hostname)
+        full = f"{label}.{name}"
+        if "." in label or why_illegal(label):
+            plan.problems.add(Problem("InvalidName", full, "an endpoint's host name is not one DNS label"))
+            full = ""
+        elif not plan.place(full):
+            full = ""
+        known[endpoint.hostname] = full
+    return full

@@ -1,0 +1,71 @@
+"""DNS names: one canonical form, what makes a name illegal, which zones it belongs to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from kubesync.domain.dns.records import Zone
+
+# RFC 1035 2.3.4; 253 is what remains of 255 octets in presentation form without the trailing dot.
+MAX_LABEL_CHARACTERS: Final = 63
+MAX_NAME_CHARACTERS: Final = 253
+
+# RFC 1123 host names, and underscores anywhere (SRV owner names, and names that people do use).
+_LABEL: Final = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?")
+_PLACEHOLDER: Final = re.compile(r"\{(service|namespace|domain|cluster)\}")
+
+
+def canonical_name(text: str) -> str:
+    """Lower case, no surrounding space, no trailing dot. Says nothing about legality.
+
+    Only ASCII is folded: some other characters have an ASCII lower case (the Kelvin sign), and must stay illegal.
+    """
+    text = text.strip()
+    if text.isascii():
+        text = text.lower()
+    return text.removesuffix(".")
+
+
+def why_illegal(name: str, *, wildcard: bool = False) -> str:
+    """Why a canonical name cannot be published, in one line; empty where it can.
+
+    Args:
+        name: as ``canonical_name`` gives it.
+        wildcard: whether ``*`` may stand as the whole first label (Route 53 knows no other wildcard).
+    """
+    if not name:
+        return "the name is empty"
+    if len(name) > MAX_NAME_CHARACTERS:
+        return f"the name has {len(name)} characters, the limit is {MAX_NAME_CHARACTERS}"
+    labels = name.split(".")
+    if wildcard and labels[0] == "*" and len(labels) > 1:
+        labels = labels[1:]
+    for label in labels:
+        if not label:
+            return "a label is empty"
+        if len(label) > MAX_LABEL_CHARACTERS:
+            return f"a label has {len(label)} characters, the limit is {MAX_LABEL_CHARACTERS}"
+        if _LABEL.fullmatch(label) is None:
+            return f"label {label!r} is not made of letters, digits, '_' and inner '-'"
+    return ""
+
+
+def zones_of(name: str, zones: Iterable[Zone]) -> tuple[Zone, ...]:
+    """Every zone with the longest matching suffix of ``name``, by id; none where it fits none.
+
+    More than one is found where zones have the same name: a public and a private one.
+    """
+    fitting = [zone for zone in zones if name == zone.name or name.endswith("." + zone.name)]
+    longest = max((len(zone.name) for zone in fitting), default=0)
+    return tuple(sorted({zone for zone in fitting if len(zone.name) == longest}))
+
+
+def service_name(template: str, *, service: str, namespace: str, domain: str, cluster: str) -> str:
+    """The name of a service, canonical: ``{service}``, ``{namespace}``, ``{domain}`` and ``{cluster}`` are filled in.
+
+    Anything else in braces stays, which makes the name illegal, so that it is reported and not published.
+    """
+    values = {"service": service, "namespace": namespace, "domain": canonical_name(domain), "cluster": cluster}
+    return canonical_name(_PLACEHOLDER.sub(lambda match: values[match[1]], template))

@@ -1,0 +1,59 @@
+"""Provenance: by which rule or annotation a name is wanted, and where the values at it come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from kubesync.domain.dns.annotations import DnsAnnotations, annotation_used
+from kubesync.domain.objects import Service
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Origin:
+    """``rule`` makes the name, ``source`` its values: phrases for people, made of stable words."""
+
+    rule: str
+    source: str
+
+
+def by_template(template: str) -> str:
+    """The Service's own name."""
+    return f"template {template}"
+
+
+def by_annotation(service: Service, name: str) -> str:
+    """A name out of an annotation, by the prefix under which it was found."""
+    return f"annotation {annotation_used(service.annotations, name)}"
+
+
+OF_ENDPOINTS: Final = "host names of endpoints"
+OF_PORTS: Final = "named ports"
+CLUSTER_IPS: Final = "spec.clusterIPs"
+
+
+def public_source(service: Service, asked: DnsAnnotations, *, cluster_ips: bool) -> str:
+    """Where the values at a Service's own name come from.
+
+    Args:
+        cluster_ips: the cluster's setting to publish cluster IPs of LoadBalancers.
+    """
+    if asked.targets is not None:
+        return by_annotation(service, "target")
+    if service.headless:
+        return endpoints_source(service)
+    if service.type == "ExternalName":
+        return "spec.externalName"
+    if service.type == "LoadBalancer":
+        return f"{CLUSTER_IPS}, by --load-balancer-cluster-ips" if cluster_ips else "status.loadBalancer"
+    return CLUSTER_IPS
+
+
+def internal_source(service: Service, asked: DnsAnnotations) -> str:
+    """Where the values at names of ``internal-hostname`` come from."""
+    return CLUSTER_IPS if asked.targets is None else by_annotation(service, "target")
+
+
+def endpoints_source(service: Service) -> str:
+    """Where those of a headless Service come from."""
+    return "endpoints, ready or not" if service.publish_not_ready else "ready endpoints"

@@ -1,0 +1,153 @@
+"""From names and what they lead to, to record sets in zones, within the limits of DNS and Route 53.
+
+What becomes of one name, in each of its zones:
+
+    leads to                        aliases wanted, and first    becomes
+                                    host is an AWS load balancer
+    --------                        ----------------------------  -------
+    nothing                         -                             nothing
+    addresses (hosts: ignored)      -                             A, AAAA
+    hosts only                      yes                           A and AAAA alias, also at the apex
+    hosts only                      no                            CNAME of the first; at a zone's apex: reported
+    the name itself as first host   -                             reported
+
+A CNAME stands alone at its name (RFC 1034 3.6.2): where SRV sets share the name, the CNAME is left out and reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from kubesync.domain.dns.addresses import Address
+from kubesync.domain.dns.elb_zones import elb_zone_id
+from kubesync.domain.dns.names import why_illegal, zones_of
+from kubesync.domain.dns.provenance import Origin
+from kubesync.domain.dns.records import AliasTarget, Problem, RecordKey, RecordSet, Zone
+
+# https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/DNSLimitations.html: 400 values a record set.
+MAX_VALUES: Final = 400
+# A change is DELETE plus CREATE in one batch of 32,000 characters of Value, beside the journal swap.
+MAX_CHARACTERS: Final = 15_500
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """What a name leads to: addresses and canonical host names. ``alias``: an alias may stand for a CNAME."""
+
+    addresses: frozenset[Address] = frozenset()
+    hosts: frozenset[str] = frozenset()
+    alias: bool = False
+
+    def union(self, other: Targets) -> Targets:
+        """Both together."""
+        return Targets(self.addresses | other.addresses, self.hosts | other.hosts, self.alias or other.alias)
+
+
+@dataclass(slots=True)
+class RecordPlan:
+    """Collects the record sets of one service, and what could not be published.
+
+    Args:
+        identifier: set identifier of all of them; empty: simple sets.
+        weight: goes with an identifier.
+    """
+
+    zones: tuple[Zone, ...]
+    ttl_seconds: int
+    identifier: str = ""
+    weight: int | None = None
+    sets: dict[RecordKey, RecordSet] = field(default_factory=dict)
+    problems: set[Problem] = field(default_factory=set)
+    origins: dict[str, set[Origin]] = field(default_factory=dict)
+
+    def because(self, name: str, origin: Origin) -> None:
+        """Note why a name is wanted; a name can be wanted for several reasons."""
+        self.origins.setdefault(name, set()).add(origin)
+
+    def place(self, name: str) -> tuple[Zone, ...]:
+        """The zones of a name; none, and a report, where it is illegal or fits no zone."""
+        if reason := why_illegal(name, wildcard=True):
+            self.problems.add(Problem("InvalidName", name, reason))
+            return ()
+        zones = zones_of(name, self.zones)
+        if not zones:
+            self.problems.add(Problem("NoZone", name, "the name fits none of the cluster's hosted zones"))
+        return zones
+
+    def publish(self, name: str, targets: Targets) -> bool:
+        """Plan what the table above says; whether the name then has addresses (an alias answers with addresses too)."""
+        zones = self.place(name)
+        if not zones:
+            return False
+        if targets.addresses:
+            for record_type in ("A", "AAAA"):
+                texts = [address.text for address in sorted(targets.addresses) if address.record_type == record_type]
+                self._put(zones, name, record_type, texts)
+            return True
+        if not targets.hosts:
+            return False
+        host = min(targets.hosts)
+        if host == name:
+            self.problems.add(Problem("CnameLoop", name, "the name would lead to itself"))
+            return False
+        elb = elb_zone_id(host) if targets.alias else None
+        if elb is not None:
+            self._put_alias(zones, name, AliasTarget(elb, host, evaluate_health=True))
+            return True
+        self._put_cname(zones, name, host)
+        return False
+
+    def publish_srv(self, name: str, values: Iterable[str]) -> None:
+        """Plan an SRV set at an owner name such as ``_http._tcp.web.shop.svc.example.com``."""
+        self._put(self.place(name), name, "SRV", sorted(set(values)))
+
+    def finish(self) -> dict[RecordKey, RecordSet]:
+        """The record sets, in the order of their keys."""
+        others = {(key.zone_id, key.name) for key in self.sets if key.type != "CNAME"}
+        for key in [key for key in self.sets if key.type == "CNAME" and (key.zone_id, key.name) in others]:
+            del self.sets[key]
+            self.problems.add(Problem("CnameConflict", key.name, "a CNAME cannot stand beside other records"))
+        return {key: self.sets[key] for key in sorted(self.sets)}
+
+    def _put(self, zones: Iterable[Zone], name: str, record_type: str, values: Sequence[str]) -> None:
+        fitting = _first_that_fit(values)
+        if len(fitting) < len(values):
+            self.problems.add(
+                Problem(
+                    "TooManyValues",
+                    f"{name} {record_type}",
+                    f"{len(values)} values, published are the first {len(fitting)}: "
+                    f"at most {MAX_VALUES} values and {MAX_CHARACTERS} characters fit",
+                )
+            )
+        if fitting:
+            for zone in zones:
+                self._plan(zone, name, record_type, RecordSet(self.ttl_seconds, fitting, weight=self.weight))
+
+    def _put_cname(self, zones: Iterable[Zone], name: str, host: str) -> None:
+        for zone in zones:
+            if name == zone.name:
+                self.problems.add(Problem("CnameAtApex", name, "a CNAME cannot stand at the apex of a zone"))
+            else:
+                self._plan(zone, name, "CNAME", RecordSet(self.ttl_seconds, (f"{host}.",), weight=self.weight))
+
+    def _put_alias(self, zones: Iterable[Zone], name: str, target: AliasTarget) -> None:
+        # Whether the load balancer has IPv6 cannot be told from its name. Where it has none, an AAAA alias answers with
+        # no data, which is right; external-dns makes both for the same reason, and evaluates health too.
+        for zone in zones:
+            for record_type in ("A", "AAAA"):
+                self._plan(zone, name, record_type, RecordSet(None, (), alias=target, weight=self.weight))
+
+    def _plan(self, zone: Zone, name: str, record_type: str, record_set: RecordSet) -> None:
+        self.sets[RecordKey(zone.id, name, record_type, self.identifier)] = record_set
+
+
+def _first_that_fit(values: Sequence[str]) -> tuple[str, ...]:
+    characters = 0
+    for index, value in enumerate(values[:MAX_VALUES]):
+        characters += len(value)
+        if characters > MAX_CHARACTERS:
+            return tuple(values[:index])
+    return tuple(values[:MAX_VALUES])

@@ -1,0 +1,337 @@
+"""A client for one API server: requests with a bearer token, bounded in time and size, ended at once when told to."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import requests
+import urllib3
+from aws_lambda_powertools import Logger
+
+from kubesync.clock import Clock, SystemClock
+from kubesync.domain.errors import BodyError, DeniedError, HandshakeError, KubesyncError, ListenerError, StatusError
+from kubesync.kubernetes.ports import ReflectorPolicy
+from kubesync.kubernetes.transport.connections import (
+    SHORTEST_TIMEOUT_SECONDS,
+    ApiServerAdapter,
+    ClientCertificate,
+    Interrupter,
+    Phase,
+    build_tls_context,
+)
+from kubesync.kubernetes.transport.failures import FOREIGN_ERRORS, TooOldError, classify
+from kubesync.kubernetes.transport.streams import LineStream
+from kubesync.kubernetes.transport.urls import ApiRequest, Server, parse_server
+from kubesync.kubernetes.wire.lines import one_line
+
+VERSION: Final = "0.1.0"
+_BLOCK_BYTES: Final = 256 * 1024  # one read of a body
+_STATUS_BYTES: Final = 64 * 1024  # of a refusal's body, the part that is read
+_TELLING_CHARACTERS: Final = 12  # of a secret's beginning: fewer are none
+_NEVER: Final = math.inf
+
+logger = Logger(service="kubesync", child=True)
+
+
+class TokenSource(Protocol):
+    """Where a bearer token comes from."""
+
+    def token(self, *, fresh: bool = False) -> str:
+        """The token to send now; ``fresh``: the last one was refused, do not answer from a cache.
+
+        Raises:
+            DeniedError: there is none. The message says what to do, and holds no secret.
+        """
+
+
+class CertificateSource(Protocol):
+    """Where certificates come from that are not part of a cluster's configuration, but referred to by it.
+
+    Both raise HandshakeError where there is one that cannot be had; the message says what to do, and holds no secret.
+    ``fresh``: the server or its certificate was not accepted last time, do not answer from a cache.
+    """
+
+    def ca_pem(self, *, fresh: bool = False) -> str | None:
+        """Authorities to trust; None: none is referred to."""
+
+    def client_pem(self, *, fresh: bool = False) -> str | None:
+        """Certificate and key of the client in one text; None: none is referred to."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAccess:
+    """How to reach one API server, and how long to wait for it.
+
+    Args:
+        server: its address, ``https://host[:port][/prefix]``; plain ``http://`` on loopback only.
+        ca_pem: certificates of the authorities to trust, instead of the public ones.
+        insecure_skip_tls_verify: trust anyone who answers; logged as a warning.
+        token_source: the bearer token; None: anonymous, or a client certificate.
+        client_certificate: of a kubeconfig's user.
+        certificates: authorities and a client's certificate by reference; they come before the others.
+        policy: timeouts in seconds and sizes in bytes.
+    """
+
+    server: str
+    ca_pem: str | None = None
+    insecure_skip_tls_verify: bool = False
+    token_source: TokenSource | None = field(default=None, repr=False)
+    client_certificate: ClientCertificate | None = None
+    certificates: CertificateSource | None = field(default=None, repr=False)
+    policy: ReflectorPolicy = field(default_factory=ReflectorPolicy)
+
+
+class ApiClient:
+    """Requests to one API server. Each listener has its own; only ``shutdown`` may be called from another thread.
+
+    Nothing is read from the environment (proxies, ``.netrc``, CA bundles), no redirect is followed: the token goes to the
+    configured server or nowhere (I8). ``date``: the Date header of the last answer, empty where there was none.
+    """
+
+    def __init__(self, access: ClusterAccess, clock: Clock | None = None) -> None:
+        self._access = access
+        self._clock = clock or SystemClock()
+        self._interrupter = Interrupter()
+        self._ready: tuple[Server, requests.Session] | None = None
+        self._token = ""
+        self._renew_certificates = False
+        self.date = ""
+
+    @property
+    def policy(self) -> ReflectorPolicy:
+        return self._access.policy
+
+    def fetch(self, request: ApiRequest, *, deadline_monotonic: float = _NEVER) -> bytes:
+        """The whole body of a 200 answer (to a POST also 201), decompressed.
+
+        Raises:
+            TooOldError: 410.
+            ListenerError: anything else but 200, or no complete body within the timeouts and the deadline.
+            StoppedError: ``shutdown`` was called.
+        """
+        with self._exchange(request, "gzip", deadline_monotonic) as (server, response):
+            return self._read_all(server, response, deadline_monotonic)
+
+    @contextmanager
+    def stream(self, request: ApiRequest, *, deadline_monotonic: float = _NEVER) -> Iterator[LineStream]:
+        """The body of a 200 answer as lines while they come; errors as of ``fetch``."""
+        with self._exchange(request, "identity", deadline_monotonic) as (server, response):
+            yield LineStream(response, self._interrupter, server.authority, self.policy.max_line_bytes)
+
+    def shutdown(self) -> None:
+        """End what blocks now, within a millisecond, and refuse every request to come. Any thread, any number of times."""
+        self._interrupter.interrupt()
+
+    def close(self) -> None:
+        """Give back the sockets. By the thread that uses the client."""
+        if self._ready is not None:
+            self._ready[1].close()
+        self._interrupter.release()
+
+    @contextmanager
+    def _exchange(
+        self, request: ApiRequest, encoding: str, deadline: float
+    ) -> Iterator[tuple[Server, requests.Response]]:
+        server, session = self._connect()
+        response = self._send(session, server.url(request.path), request, encoding, deadline, fresh=False)
+        try:
+            if response.status_code == 401 and self._renewable:
+                response.close()
+                if self._access.certificates is not None:
+                    self._forget_certificates()
+                    server, session = self._connect()
+                response = self._send(session, server.url(request.path), request, encoding, deadline, fresh=True)
+            if response.status_code != 200 and (response.status_code != 201 or request.body is None):
+                raise self._refusal(server, response)
+            yield server, response
+        except ListenerError as error:
+            # What a server says, in a refusal as well as in a stream, may repeat what it was sent (I8).
+            error.message = without_secret(error.message, self._token)
+            error.args = (error.message,)
+            raise
+        finally:
+            response.close()
+            if _ends_with_its_connection(response):
+                self._interrupter.release()
+
+    @property
+    def _renewable(self) -> bool:
+        return self._access.token_source is not None or self._access.certificates is not None
+
+    def _forget_certificates(self) -> None:
+        """Set up TLS anew with the next request: certificates may have been rotated."""
+        self._renew_certificates = True
+        if self._ready is not None:
+            self._ready[1].close()
+            self._ready = None
+
+    def _referred(self) -> tuple[str | None, str | None]:
+        source = self._access.certificates
+        if source is None:
+            return None, None
+        fresh = self._renew_certificates
+        found = source.ca_pem(fresh=fresh), source.client_pem(fresh=fresh)
+        self._renew_certificates = False
+        return found
+
+    def _connect(self) -> tuple[Server, requests.Session]:
+        self._interrupter.check()
+        if self._ready is None:
+            server = parse_server(self._access.server)
+            insecure = self._access.insecure_skip_tls_verify
+            ca_pem, client_pem = (None, None) if server.scheme == "http" else self._referred()
+            try:
+                # Reading the public authorities takes 20 ms: not for plain HTTP.
+                context = (
+                    None
+                    if server.scheme == "http"
+                    else build_tls_context(
+                        ca_pem=ca_pem or self._access.ca_pem,
+                        insecure_skip_tls_verify=insecure,
+                        client_certificate=client_pem or self._access.client_certificate,
+                    )
+                )
+            except (OSError, ValueError):
+                raise HandshakeError(
+                    f"{server.authority}: the CA certificate or the client certificate cannot be read as PEM"
+                ) from None
+            if insecure and server.scheme == "https":
+                urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # ours is louder, and said once
+                logger.warning("TLS verification is switched off for a cluster", extra={"server": server.authority})
+            session = requests.Session()
+            session.trust_env = False
+            session.verify = not insecure
+            session.headers.clear()
+            session.headers.update({"User-Agent": f"kubesync/{VERSION}", "Accept": "application/json"})
+            session.mount(f"{server.scheme}://", ApiServerAdapter(self._interrupter, context))
+            self._ready = server, session
+        return self._ready
+
+    def _send(
+        self, session: requests.Session, url: str, request: ApiRequest, encoding: str, deadline: float, *, fresh: bool
+    ) -> requests.Response:
+        headers = {"Accept-Encoding": encoding, **self._authorization(fresh=fresh)}
+        self._interrupter.check()
+        self._interrupter.phase = Phase.CONNECT
+        left = max(deadline - self._clock.monotonic(), SHORTEST_TIMEOUT_SECONDS)
+        timeout = (min(self.policy.connect_timeout, left), min(self.policy.read_timeout, left))
+        try:
+            response = session.request(
+                "GET" if request.body is None else "POST",
+                url,
+                params=list(request.params),
+                data=request.body,
+                headers=headers if request.body is None else {**headers, "Content-Type": "application/json"},
+                timeout=timeout,
+                allow_redirects=False,
+                stream=True,
+            )
+        except FOREIGN_ERRORS as error:
+            self._interrupter.check()
+            failure = classify(error, self._interrupter.phase, parse_server(self._access.server).authority)
+            if isinstance(failure, HandshakeError) and self._access.certificates is not None:
+                self._forget_certificates()
+            raise failure from None
+        self.date = response.headers.get("Date", "")
+        return response
+
+    def _authorization(self, *, fresh: bool) -> dict[str, str]:
+        if self._access.token_source is None:
+            return {}
+        try:
+            token = self._access.token_source.token(fresh=fresh).strip()
+        except ListenerError:
+            raise
+        except KubesyncError as error:
+            raise DeniedError(one_line(f"no token: {error}")) from None
+        except Exception as error:  # noqa: BLE001 - whatever a foreign store says may hold the secret, its kind does not
+            raise DeniedError(f"no token: {type(error).__name__}") from None
+        if not token.isascii() or not token.isprintable() or " " in token or not token:
+            # requests would refuse it too, and print it.
+            raise DeniedError("the token is empty or holds characters that no HTTP header can carry")
+        self._token = token
+        return {"Authorization": f"Bearer {token}"}
+
+    def _read_all(self, server: Server, response: requests.Response, deadline: float) -> bytes:
+        blocks: list[bytes] = []
+        size = 0
+        while True:
+            left = deadline - self._clock.monotonic()
+            if left <= 0:
+                raise BodyError(f"{server.authority}: the body did not end before the deadline")
+            self._interrupter.set_read_timeout(min(self.policy.read_timeout, left))
+            try:
+                block = response.raw.read1(_BLOCK_BYTES, decode_content=True)
+            except FOREIGN_ERRORS as error:
+                self._interrupter.check()
+                raise classify(error, Phase.BODY, server.authority) from None
+            self._interrupter.check()
+            if not block:
+                return b"".join(blocks)
+            size += len(block)
+            if size > self.policy.max_list_page_bytes:
+                raise BodyError(f"{server.authority}: a body is longer than {self.policy.max_list_page_bytes} bytes")
+            blocks.append(block)
+
+    def _refusal(self, server: Server, response: requests.Response) -> ListenerError | TooOldError:
+        """What a status other than 200 means.
+
+        401, 403  denied (10)             410  too old: list again
+        429       status (11), Retry-After    others  status (11), Retry-After where it is given
+        """
+        status = response.status_code
+        message, retry_after = self._read_status(response)
+        # Before it is cut off: a part of a token is one too.
+        said = without_secret(message, self._token)
+        text = one_line(f"{server.authority}: HTTP {status}{': ' if said else ''}{said}")
+        if status == 410:
+            return TooOldError(text)
+        if status in (401, 403):
+            return DeniedError(text, status=status)
+        return StatusError(text, status=status, retry_after_seconds=retry_after)
+
+    def _read_status(self, response: requests.Response) -> tuple[str, float | None]:
+        body = b""
+        with suppress(*FOREIGN_ERRORS):  # a refusal without a readable body is still a refusal
+            self._interrupter.set_read_timeout(min(self.policy.read_timeout, 5.0))
+            body = response.raw.read(_STATUS_BYTES, decode_content=True)
+        retry_after = _seconds(response.headers.get("Retry-After"))
+        try:
+            status = json.loads(body)
+            message = status["message"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return response.reason or "", retry_after
+        details = status.get("details")
+        if retry_after is None and isinstance(details, dict):
+            retry_after = _seconds(details.get("retryAfterSeconds"))
+        return str(message), retry_after
+
+
+def without_secret(text: str, secret: str) -> str:
+    """The text with every occurrence of a secret hidden, also where only its beginning is left of it."""
+    start = secret[:_TELLING_CHARACTERS]
+    while secret and (at := text.find(start)) >= 0:
+        end = at + len(start)
+        while end < len(text) and end - at < len(secret) and text[end] == secret[end - at]:
+            end += 1
+        text = f"{text[:at]}***{text[end:]}"
+    return text
+
+
+def _seconds(value: object) -> float | None:
+    """A Retry-After in seconds. As a date it is not used by Kubernetes, and would tie us to clocks."""
+    try:
+        seconds = float(str(value))
+    except ValueError:
+        return None
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None
+
+
+def _ends_with_its_connection(response: requests.Response) -> bool:
+    original = getattr(response.raw, "_original_response", None)
+    return original is None or bool(original.will_close)

@@ -1,0 +1,141 @@
+"""Every foreign error, mapped once to an error of ours with its code.
+
+requests wraps what urllib3 wraps what http.client, ssl and socket raise, and tells little itself: it is the innermost
+error that says what happened, and the phase of the exchange that says which code it is.
+"""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import requests.exceptions
+import urllib3.exceptions
+
+from kubesync.domain.errors import (
+    BodyError,
+    ConnectError,
+    DomainNameError,
+    HandshakeError,
+    ListenerError,
+    RequestError,
+)
+from kubesync.kubernetes.transport.connections import Phase
+from kubesync.kubernetes.wire.lines import MalformedBodyError, one_line
+
+FOREIGN_ERRORS: Final = (
+    requests.exceptions.RequestException,
+    urllib3.exceptions.HTTPError,
+    http.client.HTTPException,
+    OSError,  # socket and ssl
+    UnicodeError,  # host names that are none
+    zlib.error,
+)
+"""What an exchange may raise because of the world, not because of a fault of ours."""
+
+
+class TooOldError(Exception):
+    """410: the version, or the continue token, has expired. List again; never reported as an error by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    phases: frozenset[Phase]
+    cause: type[BaseException] | tuple[type[BaseException], ...]
+    becomes: type[ListenerError]
+    says: str
+
+
+_CONNECT: Final = frozenset({Phase.CONNECT})
+_HANDSHAKE: Final = frozenset({Phase.HANDSHAKE})
+_REQUEST: Final = frozenset({Phase.REQUEST})
+_BODY: Final = frozenset({Phase.BODY})
+_BEFORE_BODY: Final = _CONNECT | _HANDSHAKE | _REQUEST
+
+# Not urllib3's TimeoutError: a refused connection (NewConnectionError) is one of those.
+_TIMEOUTS: Final = (TimeoutError, requests.exceptions.Timeout, urllib3.exceptions.ReadTimeoutError)
+_NOT_AN_ADDRESS: Final = (
+    UnicodeError,
+    requests.exceptions.InvalidSchema,
+    requests.exceptions.InvalidURL,
+    requests.exceptions.MissingSchema,
+    requests.exceptions.URLRequired,
+    urllib3.exceptions.LocationValueError,
+    http.client.InvalidURL,
+)
+_TLS: Final = (ssl.SSLError, requests.exceptions.SSLError, urllib3.exceptions.SSLError)
+_END_OF_TLS: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
+
+# Tried from top to bottom against every error of the chain; the first that fits decides.
+RULES: Final = (
+    _Rule(_BEFORE_BODY, (socket.gaierror, socket.herror, urllib3.exceptions.NameResolutionError),
+          DomainNameError, "the name does not resolve"),
+    _Rule(_BEFORE_BODY, _NOT_AN_ADDRESS, DomainNameError, "the address is not valid"),
+    _Rule(_BEFORE_BODY, ssl.SSLCertVerificationError, HandshakeError, "the certificate is not accepted"),
+    _Rule(_CONNECT | _HANDSHAKE, _TIMEOUTS, ConnectError, "no connection in time"),
+    _Rule(_CONNECT, ConnectionRefusedError, ConnectError, "connection refused"),
+    _Rule(_CONNECT, _TLS, HandshakeError, "TLS cannot be set up"),
+    _Rule(_CONNECT, FOREIGN_ERRORS, ConnectError, "the server cannot be reached"),
+    _Rule(_HANDSHAKE, _END_OF_TLS, HandshakeError, "the server closed the connection during the TLS handshake"),
+    _Rule(_HANDSHAKE, _TLS, HandshakeError, "the TLS handshake failed"),
+    _Rule(_HANDSHAKE, FOREIGN_ERRORS, HandshakeError, "the connection was lost during the TLS handshake"),
+    _Rule(_REQUEST, _TIMEOUTS, RequestError, "no status line in time"),
+    _Rule(_REQUEST, _END_OF_TLS, RequestError, "the connection was closed before a status line came"),
+    # With TLS 1.3 a server refuses a client's certificate after the client has finished its handshake.
+    _Rule(_REQUEST, ssl.SSLError, HandshakeError, "the server ended TLS"),
+    _Rule(_REQUEST, http.client.RemoteDisconnected, RequestError, "the connection was closed before a status line came"),
+    _Rule(_REQUEST, http.client.BadStatusLine, RequestError, "the answer does not begin with an HTTP status line"),
+    _Rule(_REQUEST, FOREIGN_ERRORS, RequestError, "the connection was lost before a status line came"),
+    _Rule(_BODY, _TIMEOUTS, BodyError, "the body went silent"),
+    _Rule(_BODY, MalformedBodyError, BodyError, "the body could not be decoded"),
+    _Rule(_BODY, (urllib3.exceptions.DecodeError, requests.exceptions.ContentDecodingError, zlib.error),
+          BodyError, "the body could not be decoded"),
+    _Rule(_BODY, FOREIGN_ERRORS, BodyError, "the body broke off"),
+)  # fmt: skip
+
+
+def classify(error: BaseException, phase: Phase, authority: str) -> ListenerError:
+    """The error of ours that a foreign one stands for; its message names the server and holds no secret."""
+    chain = tuple(_chain(error))
+    for rule in RULES:
+        if phase in rule.phases:
+            for cause in chain:
+                if isinstance(cause, rule.cause):
+                    detail = _detail(chain)
+                    known = f": {detail}" if detail and detail not in rule.says else ""
+                    return rule.becomes(one_line(f"{authority}: {rule.says}{known}"))
+    # Reached only by errors that are none of FOREIGN_ERRORS, which no caller hands in.
+    return BodyError(f"{authority}: {type(error).__name__}")
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An error and those that it wraps, outermost first: in ``__cause__``, ``__context__``, ``reason`` or ``args``."""
+    seen: set[int] = set()
+    queue: list[object] = [error]
+    while queue:
+        current = queue.pop(0)
+        if not isinstance(current, BaseException) or id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield current
+        queue += [current.__cause__, current.__context__, getattr(current, "reason", None), *current.args]
+
+
+def _detail(chain: tuple[BaseException, ...]) -> str:
+    """What the innermost error knows and the rule does not say, out of words of the library, never of ours or a peer's."""
+    for cause in chain:
+        if isinstance(cause, MalformedBodyError):
+            return str(cause)
+        if isinstance(cause, ssl.SSLError):  # attributes that OpenSSL gave it, where it came from there
+            said = getattr(cause, "verify_message", None) or getattr(cause, "reason", None)
+            if isinstance(said, str):
+                return said.lower().replace("_", " ") if said.isupper() else said
+    for cause in chain:
+        if isinstance(cause, OSError) and isinstance(cause.errno, int) and cause.strerror:
+            return cause.strerror.lower()
+    return ""

@@ -1,0 +1,89 @@
+"""The body of a watch as lines, each handed on as soon as its last byte is there."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import requests
+
+from kubesync.domain.objects import RawEvent
+from kubesync.kubernetes.transport.connections import Interrupter, Phase
+from kubesync.kubernetes.transport.failures import FOREIGN_ERRORS, classify
+from kubesync.kubernetes.wire.event_scan import Scan
+from kubesync.kubernetes.wire.lines import ChunkDecoder, LineSplitter, MalformedBodyError
+
+_BLOCK_BYTES: Final = 256 * 1024  # one read of the socket
+
+
+class Block(NamedTuple):
+    r"""What a block of the stream completes, in this order: lines, events that a scan could read at once, lines again.
+
+    Lines have their ``\n``.
+    """
+
+    before: list[bytes]
+    events: list[RawEvent]
+    after: list[bytes]
+
+
+class LineStream:
+    """The body of a watch, as lines. Read it from one thread; close it in any case."""
+
+    def __init__(self, response: requests.Response, interrupter: Interrupter, authority: str, max_bytes: int) -> None:
+        self._response = response
+        self._interrupter = interrupter
+        self._authority = authority
+        self._max_bytes = max_bytes
+        self._splitter = LineSplitter(max_bytes)
+        plain = response.headers.get("Content-Encoding", "identity") == "identity"
+        # The file object below http.client takes what the socket has, urllib3's own readers wait for whole chunks.
+        self._file = _socket_file(response) if plain else None
+        self._decoder = ChunkDecoder()
+
+    def read(self, timeout_seconds: float, scan: Scan | None = None) -> Block | None:
+        """What the next block completes; maybe nothing. None: the body ended as it should.
+
+        Bytes of an unterminated last line are dropped: they are no event.
+
+        Args:
+            scan: reads what it can at once; the rest comes as lines.
+
+        Raises:
+            BodyError: nothing came in time, the body broke off, or it could not be decoded.
+            StoppedError: the client was shut down.
+        """
+        self._interrupter.set_read_timeout(timeout_seconds)
+        try:
+            block = self._next(scan)
+        except FOREIGN_ERRORS as error:
+            self._interrupter.check()
+            raise classify(error, Phase.BODY, self._authority) from None
+        self._interrupter.check()
+        return block
+
+    def close(self) -> None:
+        self._response.close()
+
+    def _next(self, scan: Scan | None) -> Block | None:
+        splitter, decoder = self._splitter, self._decoder
+        if self._file is None:
+            piece = self._response.raw.read1(_BLOCK_BYTES, decode_content=True)
+            return Block(splitter.feed([piece]), [], []) if piece else None
+        if decoder.ended:
+            return None
+        block = self._file.read1(_BLOCK_BYTES)
+        if not block:
+            raise MalformedBodyError("the connection was closed inside a chunk or before the last one")
+        block, at = decoder.resume(block)
+        before = splitter.feed(decoder.feed(block[:at])) if at else []
+        events: list[RawEvent] = []
+        if scan is not None and at < len(block) and not splitter.unfinished:
+            events, at = scan(block, at, self._max_bytes)
+        after = splitter.feed(decoder.feed(block[at:])) if at < len(block) else []
+        return Block(before, events, after)
+
+
+def _socket_file(response: requests.Response) -> Any:
+    raw: Any = response.raw
+    original = getattr(raw, "_original_response", None)
+    return original.fp if raw.chunked and original is not None else None

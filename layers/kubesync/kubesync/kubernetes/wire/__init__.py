@@ -1,0 +1,1 @@
+"""Bytes of an API server to values: lines, events, lists."""

@@ -1,0 +1,299 @@
+"""From the bytes of the API to domain values: event lines and list pages.
+
+An event is read in two steps. Its metadata when it arrives, by a regular expression on the exact prefix that API servers
+write, because most events are replaced by a newer one before anybody looks at them; the whole when its window closes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aws_lambda_powertools import Logger
+from pydantic import TypeAdapter, ValidationError
+
+from kubesync.domain.errors import BodyError
+from kubesync.domain.objects import EndpointsObject, Observation, RawEvent, Resource, Service
+from kubesync.kubernetes.wire import lenient, models, projections
+from kubesync.kubernetes.wire.event_scan import head_of
+from kubesync.kubernetes.wire.lines import one_line
+
+logger = Logger(service="kubesync", child=True)
+
+_EVENT_TYPES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
+_EVENT_TYPE_NAMES: Final = {b"ADDED": "ADDED", b"MODIFIED": "MODIFIED", b"DELETED": "DELETED"}
+_VERSION: Final = re.compile(r"[0-9]{1,20}")
+_NAME: Final = re.compile(models.NAME_PATTERN)
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """Everything up to this version has been sent."""
+
+    resource_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamError:
+    """An ERROR event: the Status that it carries. Code 410 means too old, although the response's status is 200."""
+
+    code: int
+    reason: str
+    message: str
+    retry_after_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableEvent:
+    """An event of an object that cannot be told from others: its metadata is not as the API promises."""
+
+    reason: str
+
+
+type EventHeader = RawEvent | Bookmark | StreamError | UnreadableEvent
+"""What a line of a watch can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """One page of a list.
+
+    ``remaining`` is the server's estimate of objects on later pages. ``unreadable`` has one line per item without a
+    readable name: with any, the list proves nobody's absence (I5).
+    """
+
+    resource_version: int
+    continue_token: str
+    remaining: int | None
+    items: tuple[Observation, ...]
+    unreadable: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """How one resource is written on the wire."""
+
+    kind: str
+    prefix: re.Pattern[bytes]
+    event: TypeAdapter[Any]
+    page: TypeAdapter[Any]
+    item: TypeAdapter[Any]
+    project: Callable[[Any], Service | EndpointsObject]
+
+
+def _prefix(resource: Resource) -> re.Pattern[bytes]:
+    return re.compile(head_of(resource).encode())
+
+
+_READERS: Final = {
+    Resource.SERVICES: _Reader(
+        "Service",
+        _prefix(Resource.SERVICES),
+        TypeAdapter(models.ServiceEvent),
+        TypeAdapter(models.ServiceList),
+        TypeAdapter(models.ServiceModel),
+        projections.project_service,
+    ),
+    Resource.ENDPOINTS: _Reader(
+        "Endpoints",
+        _prefix(Resource.ENDPOINTS),
+        TypeAdapter(models.EndpointsEvent),
+        TypeAdapter(models.EndpointsList),
+        TypeAdapter(models.EndpointsModel),
+        projections.project_endpoints,
+    ),
+    Resource.ENDPOINTSLICES: _Reader(
+        "EndpointSlice",
+        _prefix(Resource.ENDPOINTSLICES),
+        TypeAdapter(models.EndpointSliceEvent),
+        TypeAdapter(models.EndpointSliceList),
+        TypeAdapter(models.EndpointSliceModel),
+        projections.project_endpoint_slice,
+    ),
+}
+_HEADER: Final = TypeAdapter(models.Header)
+_ANY_LIST: Final = TypeAdapter(models.AnyList)
+
+
+def read_event_headers(lines: Iterable[bytes], resource: Resource) -> Iterator[EventHeader]:
+    """Read lines of a watch as far as their metadata, one after the other.
+
+    What follows the metadata is not looked at where a line begins as API servers write it: ``observe`` does.
+
+    Raises:
+        BodyError: the line is no JSON object, or no watch event. Those before it have been handed on.
+    """
+    match, new, types = _READERS[resource].prefix.match, tuple.__new__, _EVENT_TYPE_NAMES
+    for line in lines:
+        found = match(line)
+        if found is None:
+            yield read_event_header_as_json(line, resource)
+            continue
+        event_type, name, namespace, uid, version = found.groups()
+        # Past the named tuple's own __new__, a Python function.
+        fields = (types[event_type], resource, namespace.decode(), name.decode(), uid.decode(), int(version), line)
+        yield new(RawEvent, fields)
+
+
+def read_event_header_as_json(line: bytes, resource: Resource) -> EventHeader:
+    """The same by parsing the whole line: for bookmarks, errors, and servers that order their fields otherwise."""
+    try:
+        header = _HEADER.validate_json(line)
+    except ValidationError as error:
+        if not _is_not_json(error):
+            return UnreadableEvent(_problem(error))
+        try:
+            header = _HEADER.validate_python(lenient.loads(line))
+        except ValidationError as other:
+            return UnreadableEvent(_problem(other))
+        except ValueError:
+            raise BodyError("a line of the watch could not be decoded as JSON") from None
+    target = header["object"]
+    if header["type"] == "ERROR":
+        retry_after = (target.get("details") or {}).get("retryAfterSeconds")
+        return StreamError(
+            code=target.get("code") or 0,
+            reason=one_line(target.get("reason") or ""),
+            message=one_line(target.get("message") or ""),
+            retry_after_seconds=None if retry_after is None else float(retry_after),
+        )
+    metadata = target.get("metadata") or {}
+    version = metadata.get("resourceVersion") or ""
+    if not _VERSION.fullmatch(version):
+        return UnreadableEvent(f"a {one_line(header['type'], 40)} event without a resourceVersion")
+    if header["type"] == "BOOKMARK":
+        return Bookmark(int(version))
+    name, namespace, uid = metadata.get("name"), metadata.get("namespace"), metadata.get("uid")
+    if header["type"] not in _EVENT_TYPES or target.get("kind") != _READERS[resource].kind:
+        return UnreadableEvent(f"an event of type {one_line(header['type'], 40)!r} that is not about {resource.value}")
+    if not name or not namespace or not uid:
+        return UnreadableEvent("an event of an object without name, namespace or uid")
+    if not all(map(_may_name_a_key, (namespace, name, uid))):
+        return UnreadableEvent(f"an event of an object that cannot be called {one_line(repr(name), 80)}")
+    return RawEvent(header["type"], resource, namespace, name, uid, int(version), line)
+
+
+def observe(event: RawEvent) -> Observation:
+    """Read the whole of an event. An object that cannot be understood becomes an Observation with a problem (I4)."""
+    reader = _READERS[event.resource]
+    deleted = event.type == "DELETED"
+    value: Service | EndpointsObject | None = None
+    problem: str | None = None
+    try:
+        value = reader.project(reader.event.validate_json(event.line)["object"])
+    except ValidationError as error:
+        # That an object is gone is understood, whatever its last state looked like.
+        problem = None if deleted else _problem(error)
+    return Observation(
+        resource=event.resource,
+        namespace=event.namespace,
+        name=event.name,
+        uid=event.uid,
+        resource_version=event.resource_version,
+        deleted=deleted,
+        value=value,
+        problem=problem,
+    )
+
+
+def read_list_page(resource: Resource, body: bytes) -> ListPage:
+    """Read one page of a list. Items are read on their own where one of them is not as it should be (I4).
+
+    Raises:
+        BodyError: this is no list of that resource; an answer like that must never pass for an empty list (I5).
+    """
+    reader = _READERS[resource]
+    try:
+        page = reader.page.validate_json(body)
+    except ValidationError:
+        return _read_list_item_by_item(resource, body)
+    items = tuple(_listed(resource, item, reader.project(item)) for item in page["items"] or ())
+    return _page(page["metadata"], items, ())
+
+
+def _read_list_item_by_item(resource: Resource, body: bytes) -> ListPage:
+    reader = _READERS[resource]
+    try:
+        page = _ANY_LIST.validate_python(lenient.loads(body))
+    except ValidationError as error:
+        raise BodyError(f"the list of {resource.value} is not as it should be: {_problem(error)}") from None
+    except ValueError:
+        raise BodyError(f"the list of {resource.value} could not be decoded as JSON") from None
+    if page["kind"] != f"{reader.kind}List":
+        raise BodyError(f"the answer is a {one_line(page['kind'], 40)!r}, not a list of {resource.value}")
+    items: list[Observation] = []
+    unreadable: list[str] = []
+    for item in page["items"] or ():
+        try:
+            # Through JSON again, so that it is read by the same rules as an event; also those of UTF-8.
+            model = reader.item.validate_json(json.dumps(item))
+            items.append(_listed(resource, model, reader.project(model)))
+        except ValidationError as error:
+            known = _known_metadata(item)
+            problem = _problem(error)
+            if known is None:
+                unreadable.append(problem)
+            elif not (_may_name_a_key(known[0]) and _may_name_a_key(known[1])):
+                # Whatever it is, it is none of those that are remembered: it can be skipped, as in a watch.
+                logger.warning("object skipped", extra={"resource": resource.value, "reason": problem})
+            else:
+                namespace, name, uid, version = known
+                items.append(Observation(resource, namespace, name, uid, version, value=None, problem=problem))
+    return _page(page["metadata"], tuple(items), tuple(unreadable))
+
+
+def _page(metadata: Any, items: tuple[Observation, ...], unreadable: tuple[str, ...]) -> ListPage:
+    return ListPage(
+        resource_version=int(metadata["resourceVersion"]),
+        continue_token=metadata.get("continue") or "",
+        remaining=metadata.get("remainingItemCount"),
+        items=items,
+        unreadable=unreadable,
+    )
+
+
+def _listed(resource: Resource, model: Any, value: Service | EndpointsObject) -> Observation:
+    metadata = model["metadata"]
+    return Observation(
+        resource=resource,
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        uid=metadata["uid"],
+        resource_version=int(metadata["resourceVersion"]),
+        value=value,
+    )
+
+
+def _known_metadata(item: Any) -> tuple[str, str, str, int] | None:
+    """Namespace, name, uid and version of a broken item; uid empty and version 0 where they cannot be read."""
+    metadata = item.get("metadata") if isinstance(item, dict) else None
+    if not isinstance(metadata, dict):
+        return None
+    name, namespace, uid, version = (
+        value if isinstance(value := metadata.get(key), str) else ""
+        for key in ("name", "namespace", "uid", "resourceVersion")
+    )
+    if not name or not namespace:
+        return None
+    uid = uid if _may_name_a_key(uid) else ""
+    return namespace, name, uid, int(version) if _VERSION.fullmatch(version) else 0
+
+
+def _may_name_a_key(name: str) -> bool:
+    """Every legal name can, and of the others those that can be reported on a key of their own."""
+    return _NAME.match(name) is not None
+
+
+def _is_not_json(error: ValidationError) -> bool:
+    return any(detail["type"] == "json_invalid" for detail in error.errors(include_url=False, include_input=False))
+
+
+def _problem(error: ValidationError) -> str:
+    """The first complaint as one line: where, and what is wrong. Never the value itself."""
+    details = error.errors(include_url=False, include_input=False, include_context=False)
+    first = details[0]
+    where = ".".join(str(part) for part in first["loc"] if part != "object")
+    return one_line(f"{where}: {first['msg']}" if where else first["msg"], 300)

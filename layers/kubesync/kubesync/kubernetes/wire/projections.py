@@ -1,0 +1,114 @@
+"""From the API's objects to the values that kubesync keeps. Input was checked against ``models``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from kubesync.domain.dns.annotations import KNOWN
+from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointPort, EndpointsObject, Service, ServicePort
+from kubesync.kubernetes.wire.models import (
+    Address,
+    Annotations,
+    EndpointSliceModel,
+    EndpointsModel,
+    ServiceModel,
+    SliceEndpoint,
+    TargetRef,
+)
+
+# Set by the endpoints controller at more than 1,000 addresses (Kubernetes, "Over-capacity Endpoints").
+_OVER_CAPACITY: Final = "endpoints.kubernetes.io/over-capacity"
+_SERVICE_NAME: Final = "kubernetes.io/service-name"
+_ADDRESS_TYPES: Final = frozenset({"IPv4", "IPv6"})
+
+
+def project_service(model: ServiceModel) -> Service:
+    """Defaults are those of the API server: type ClusterIP, protocol TCP."""
+    spec = model["spec"]
+    metadata = model["metadata"]
+    cluster_ip = spec.get("clusterIP")
+    cluster_ips = spec.get("clusterIPs") or ([cluster_ip] if cluster_ip else [])
+    load_balancer = (model.get("status") or {}).get("loadBalancer") or {}
+    ingress = load_balancer.get("ingress") or []
+    return Service(
+        type=spec.get("type") or "ClusterIP",
+        cluster_ips=tuple(cluster_ips),
+        external_name=spec.get("externalName") or "",
+        ports=tuple(
+            ServicePort(port.get("name") or "", port.get("protocol") or "TCP", port["port"])
+            for port in spec.get("ports") or ()
+        ),
+        publish_not_ready=bool(spec.get("publishNotReadyAddresses")),
+        ingress_ips=tuple(entry["ip"] for entry in ingress if entry.get("ip")),  # type: ignore[misc]
+        ingress_hostnames=tuple(entry["hostname"] for entry in ingress if entry.get("hostname")),  # type: ignore[misc]
+        annotations=_kept(metadata.get("annotations")),
+        created_at=metadata.get("creationTimestamp") or "",
+    )
+
+
+def project_endpoints(model: EndpointsModel) -> EndpointsObject:
+    """One group per subset; an address is ready or not by the list that it stands in."""
+    metadata = model["metadata"]
+    groups = []
+    for subset in model.get("subsets") or ():
+        endpoints = [_from_address(address, ready=True) for address in subset.get("addresses") or ()]
+        endpoints += [_from_address(address, ready=False) for address in subset.get("notReadyAddresses") or ()]
+        ports = tuple(
+            EndpointPort(port.get("name") or "", port.get("protocol") or "TCP", port["port"])
+            for port in subset.get("ports") or ()
+        )
+        groups.append(EndpointGroup(tuple(endpoints), ports))
+    truncated = (metadata.get("annotations") or {}).get(_OVER_CAPACITY) == "truncated"
+    return EndpointsObject(service=metadata["name"], groups=tuple(groups), truncated=truncated)
+
+
+def project_endpoint_slice(model: EndpointSliceModel) -> EndpointsObject:
+    """One group for the slice; none where its addresses are host names (address type FQDN): they are no nodes."""
+    service = (model["metadata"].get("labels") or {}).get(_SERVICE_NAME, "")
+    if model["addressType"] not in _ADDRESS_TYPES:
+        return EndpointsObject(service=service, fqdn=True)
+    endpoints = tuple(_from_slice(model.get("endpoints") or ()))
+    ports = tuple(
+        EndpointPort(port.get("name") or "", port.get("protocol") or "TCP", number)
+        for port in model.get("ports") or ()
+        if (number := port.get("port")) is not None
+    )
+    groups = (EndpointGroup(endpoints, ports),) if endpoints or ports else ()
+    return EndpointsObject(service=service, groups=groups)
+
+
+def _from_address(address: Address, *, ready: bool) -> Endpoint:
+    return Endpoint(
+        ip=address["ip"],
+        ready=ready,
+        node=address.get("nodeName") or "",
+        hostname=address.get("hostname") or "",
+        pod=_pod(address.get("targetRef")),
+    )
+
+
+def _from_slice(endpoints: Iterable[SliceEndpoint]) -> Iterable[Endpoint]:
+    for endpoint in endpoints:
+        addresses = endpoint.get("addresses")
+        if not addresses:
+            continue
+        conditions = endpoint.get("conditions") or {}
+        yield Endpoint(
+            ip=addresses[0],  # consumers use the first only (discovery.k8s.io/v1, Endpoint.addresses)
+            ready=conditions.get("ready") is not False,  # absent means ready
+            serving=conditions.get("serving"),
+            terminating=conditions.get("terminating"),
+            node=endpoint.get("nodeName") or "",
+            zone=endpoint.get("zone") or "",
+            hostname=endpoint.get("hostname") or "",
+            pod=_pod(endpoint.get("targetRef")),
+        )
+
+
+def _pod(target: TargetRef | None) -> str:
+    return (target.get("name") or "") if target and target.get("kind") == "Pod" else ""
+
+
+def _kept(annotations: Annotations) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((key, value) for key, value in (annotations or {}).items() if key in KNOWN))

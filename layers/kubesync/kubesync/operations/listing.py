@@ -1,0 +1,145 @@
+"""Complete lists of a cluster outside of any watch: they end with the session, whatever the API server does.
+
+a list fails                                 ResyncError at once: the error, and what to do about it
+SIGTERM, lease lost, the session's deadline  ResyncError within a fraction of a second; connections are cut
+a name look-up hangs (nothing can cut it)    left behind in its thread
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from kubesync.actors.answer import Answer
+from kubesync.actors.scheduler import Scheduler
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.cluster.keys.key_states import Ledger
+from kubesync.cluster.keys.reconciler import Mode, Preview, Recorder
+from kubesync.cluster.listener import log_list
+from kubesync.cluster.ports import Connector
+from kubesync.domain.errors import ErrorCode, KubesyncError, ListenerError
+from kubesync.domain.objects import Resource, Snapshot
+from kubesync.domain.window import WindowContent
+from kubesync.kubernetes.ports import Lister
+from kubesync.kubernetes.transport.connections import StoppedError
+from kubesync.operations.ports import Master
+
+LIST_SECONDS: Final = 300.0
+"""A list that takes longer is given up; the session may end before."""
+LOOK_SECONDS: Final = 0.2
+"""How often whoever waits looks whether the session has to end."""
+_CUT_SECONDS: Final = 1.0  # for a list that was cut off to close its sockets
+
+_ADVICE: Final[Mapping[ErrorCode, str]] = {
+    ErrorCode.PARSE_DOMAIN: "check the server's address (`kubesync cluster show`)",
+    ErrorCode.CONNECT_FAILED: "check that the API server runs, its address, and the network in between",
+    ErrorCode.SSL_HANDSHAKE: "check the CA that the cluster was added with (--ca-file), and the server's certificate",
+    ErrorCode.REQUEST_URI: "check what stands between here and the API server",
+    ErrorCode.REQUEST_DENIED: "check the cluster's token and its rights (docs/cluster-access.yaml)",
+    ErrorCode.REQUEST_STATUS: "look at the API server and at the address that the cluster was added with",
+    ErrorCode.READ_BODY: "check what stands between here and the API server",
+}
+
+
+class ResyncError(KubesyncError):
+    """A resync could not be done; the message says why in one line."""
+
+
+def check_time(master: Master, what: str = "the resync") -> None:
+    """Raise ResyncError once the session has to end, or its time is up."""
+    if master.ending() or master.parts.clock.monotonic() >= master.deadline:
+        raise ResyncError(f"the session ended before {what} was done: ask again")
+
+
+def advice(errors: Mapping[str, ListenerError]) -> str:
+    """What a person can do about errors of a cluster's listeners, in one line."""
+    return "; ".join(dict.fromkeys(_ADVICE[error.code] for _, error in sorted(errors.items())))
+
+
+def list_now(master: Master, cluster: str, go_on: Callable[[], None] | None = None) -> WindowContent:
+    """Complete lists of both listeners' resources.
+
+    Args:
+        go_on: raises ResyncError where it makes no sense to wait any longer; None: a recovery, which ends with the session.
+
+    Raises:
+        ResyncError: the cluster could not be listed.
+    """
+    ledger, clock = master.ledgers[cluster], master.parts.clock
+    check = go_on or (lambda: check_time(master, "the recovery"))
+    until = min(clock.monotonic() + LIST_SECONDS, master.deadline)
+    lists = _Lists(master.parts.connector, ledger.config, ledger.sources, until, master.parts.scheduler)
+    thread = master.beside(f"{cluster}/lists", lists.run)
+    try:
+        while not lists.done.wait(LOOK_SECONDS):
+            check()
+            if clock.monotonic() >= until:
+                raise ResyncError(f"cluster {cluster} could not be listed in time: no answer")
+        snapshots = lists.done.result()
+    except ListenerError as error:
+        check()  # what fails because the time is up is no error of the cluster
+        said = f"{error.code.key}: {error.message}; {_ADVICE[error.code]}"
+        raise ResyncError(f"cluster {cluster} could not be listed: {said}") from error
+    finally:
+        lists.stop()
+        thread.join(_CUT_SECONDS)
+    versions: dict[Resource, int] = {resource: snapshot.resource_version for resource, snapshot in snapshots.items()}
+    return WindowContent((), snapshots, versions, clock.monotonic(), 0)
+
+
+def preview_lists(master: Master, cluster: str, mode: Mode, go_on: Callable[[], None] | None = None) -> Preview:
+    """What taking complete lists now would come to, on a ledger of its own; nothing is written. As ``list_now``."""
+    known = master.ledgers[cluster]
+    ledger = Ledger(known.config, master.tables.state, master.parts.scheduler)
+    ledger.configure(known.config, master.listeners.checkpoints(cluster))
+    ledger.identity = known.identity
+    content = list_now(master, cluster, go_on)
+    recorder = Recorder(ledger, master.means(known.config))
+    return recorder.preview(content, mode, go_on or (lambda: check_time(master, "the recovery")))
+
+
+class _Lists:
+    """Lists one resource after the other; ``run`` in a thread that may be left behind."""
+
+    def __init__(
+        self,
+        connector: Connector,
+        config: ClusterConfig,
+        resources: tuple[Resource, ...],
+        deadline_monotonic: float,
+        scheduler: Scheduler,
+    ) -> None:
+        self.done: Answer[dict[Resource, Snapshot]] = Answer(scheduler)
+        self._connector = connector
+        self._config = config
+        self._resources = resources
+        self._deadline = deadline_monotonic
+        self._lock = scheduler.lock()
+        self._lister: Lister | None = None
+        self._stopped = False
+
+    def run(self) -> None:
+        try:
+            self.done.set_result({resource: self._list(resource) for resource in self._resources})
+        except BaseException as error:  # noqa: BLE001 - it is raised where the lists are waited for
+            self.done.set_exception(error)
+
+    def stop(self) -> None:
+        """Cut off what is being read."""
+        with self._lock:
+            self._stopped = True
+            if self._lister is not None:
+                self._lister.stop()
+
+    def _list(self, resource: Resource) -> Snapshot:
+        snapshot = self._next(resource).run(self._deadline)
+        log_list(self._config.name, snapshot)
+        return snapshot
+
+    def _next(self, resource: Resource) -> Lister:
+        lister = self._connector.lister(self._config, resource)
+        with self._lock:
+            if self._stopped:
+                raise StoppedError
+            self._lister = lister
+        return lister

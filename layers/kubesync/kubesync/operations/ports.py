@@ -1,0 +1,73 @@
+"""What a session is joined from, and what operations need of the master that runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kubesync.actors.answer import Answer
+from kubesync.actors.scheduler import Scheduler, Thread
+from kubesync.aws.dynamodb.store import Store
+from kubesync.aws.dynamodb.store_calls import StoreCalls
+from kubesync.aws.fencing.writer import Transactor
+from kubesync.aws.route53.zones import ZoneClient
+from kubesync.aws.tables.audit import AuditTable
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.inflight import InflightTable
+from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.clock import Clock
+from kubesync.cluster.keys.key_states import Ledger
+from kubesync.cluster.keys.means import Means, Mode
+from kubesync.cluster.keys.planner import Tables
+from kubesync.cluster.keys.reconciler import Recorded, Recorder
+from kubesync.cluster.ports import Connector, Progress
+from kubesync.cluster.runner import ClusterRunner
+from kubesync.domain.errors import NotMasterError
+from kubesync.settings import Settings
+from kubesync.upstreams.composer import Composer
+from kubesync.zone.pool import ZonePool
+
+
+@dataclass(frozen=True, slots=True)
+class MasterParts:
+    """The outside world of a session: what ``bootstrap`` joins."""
+
+    store: Store
+    zones: ZoneClient
+    connector: Connector
+    settings: Settings
+    scheduler: Scheduler
+    counted: StoreCalls = field(default_factory=StoreCalls)
+
+    @property
+    def clock(self) -> Clock:
+        return self.scheduler
+
+
+class Master(Protocol):
+    """The running master, as operations see it. ``session.master`` implements it."""
+
+    parts: MasterParts
+    clusters: ClusterTable
+    listeners: ListenerTable
+    tables: Tables
+    inflight: InflightTable
+    audit: AuditTable
+    transactor: Transactor
+    composer: Composer
+    ledgers: dict[str, Ledger]
+    recorders: dict[str, Recorder]
+    runners: dict[str, ClusterRunner]
+    pool: ZonePool | None
+    progress: Progress
+    ending: Callable[[], bool]
+    deadline: float
+    """Monotonic seconds: the session reads nothing after it."""
+
+    def means(self, config: ClusterConfig) -> Means: ...
+    def start_cluster(self, name: str, relist: Mode | None = None) -> ClusterRunner: ...
+    def follow_up(self, cluster: str, recorded: Recorded) -> None: ...
+    def without(self, cluster: str) -> list[Answer[None]]: ...
+    def not_master(self, error: NotMasterError) -> None: ...
+    def beside(self, name: str, run: Callable[[], None]) -> Thread: ...

@@ -1,0 +1,244 @@
+"""Recovery after tables were lost or restored from a backup: a person's decision, a dry run first (section "Commit").
+
+    journals of ours show epochs above the counter's     the counter is raised above them, so that a new master may write at all
+    a wanted set stands in the zone in exactly that form  it is claimed as ours: nothing in the zone changes
+    the same, in a zone without a journal of ours         listed: it is taken once we have written to the zone
+    a wanted set stands there in another form,            listed: a person decides (make it the same, remove it, or let it be)
+      or one that is in its way
+    a set below a cluster's domain that nobody wants      listed: it may be what a vanished service left behind
+
+Only sets that the clusters want in exactly the form in which they stand are taken, and only in zones whose journal says that this
+deployment has written there. Of several Services that want one, its owner gets it, else the oldest. Everything else stays foreign
+(I3).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from kubesync.aws.route53.journal import Journal, is_journal, journal_record_key, read_journal
+from kubesync.aws.tables.audit import describe
+from kubesync.aws.tables.control.clusters import ClusterTable
+from kubesync.aws.tables.control.inflight import Inflight
+from kubesync.cluster.keys.key_states import rules_of, unpaused
+from kubesync.cluster.keys.reconciler import Mode
+from kubesync.domain.dns.records import RecordKey, RecordSet, Zone, in_the_way
+from kubesync.domain.errors import KubesyncError, NotMasterError
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.state import KeyState, Name
+from kubesync.operations.listing import list_now, preview_lists
+from kubesync.operations.ports import Master, MasterParts
+
+KINDS: Final = ("claimed", "unproven", "differing", "unwanted")
+"""What a record set of a zone can be to a cluster that is recovered; the lists of its report."""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalFound:
+    """The journal of a zone, as a person sees it before anything is decided."""
+
+    zone: Zone
+    journal: Journal | None
+
+    def document(self) -> dict[str, Any]:
+        if self.journal is None:
+            return {"zone": self.zone.id, "name": self.zone.name, "journal": None}
+        return {
+            "zone": self.zone.id,
+            "name": self.zone.name,
+            "journal": {"owner": self.journal.owner, "epoch": self.journal.epoch, "batch": self.journal.batch},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryRequest:
+    """What a person asked for: one cluster (empty: all), whether only to say what would be done, and which names (``*`` as in shells)."""
+
+    cluster: str = ""
+    dry_run: bool = True
+    names: str = "*"
+
+    def about(self, key: RecordKey) -> bool:
+        """Whether a record set is among those that were asked for."""
+        return fnmatchcase(key.name, self.names)
+
+
+def find_journals(parts: MasterParts) -> list[JournalFound]:
+    """Read the journals of all clusters' zones. Writes nothing."""
+    settings = parts.settings
+    zones = {z.id: z for c in ClusterTable(parts.store).all(settings.shard) for z in rules_of(c).zones}
+    return [
+        JournalFound(zone, read_journal(parts.zones, journal_record_key(zone, settings.deployment, settings.shard)))
+        for _, zone in sorted(zones.items())
+    ]
+
+
+def recover(master: Master, journals: list[JournalFound], request: RecoveryRequest) -> dict[str, Any]:
+    """Recover one cluster or all; what is wrong with one does not stop the others."""
+    names = [request.cluster] if request.cluster else unpaused(master.ledgers)
+    clusters: list[dict[str, Any]] = []
+    for name in names:
+        if name not in master.ledgers:
+            clusters.append({"cluster": name, "error": "no such cluster"})
+            continue
+        try:
+            clusters.append(Recovery(master, name, journals, request).run())
+        except NotMasterError:
+            raise
+        except KubesyncError as error:
+            clusters.append({"cluster": name, "error": str(error)})
+    return {
+        "dry_run": request.dry_run,
+        "epoch": newest_epoch(journals, master.parts.settings.deployment),
+        "journals": [found.document() for found in journals],
+        "clusters": clusters,
+    }
+
+
+def newest_epoch(journals: list[JournalFound], deployment: str) -> int:
+    """The highest epoch that a journal of this deployment shows; 0: there is none."""
+    ours = [f.journal.epoch for f in journals if f.journal is not None and f.journal.owner == deployment]
+    return max(ours, default=0)
+
+
+class Recovery:
+    """Recovers one cluster, run by a master of the new epoch from the session's own thread."""
+
+    def __init__(self, master: Master, cluster: str, journals: list[JournalFound], request: RecoveryRequest) -> None:
+        self._master = master
+        self._cluster = cluster
+        self._request = request
+        self._ledger = master.ledgers[cluster]
+        deployment = master.parts.settings.deployment
+        ours = [(f.zone.id, f.journal) for f in journals if f.journal is not None and f.journal.owner == deployment]
+        self._ours = {zone_id: journal.epoch for zone_id, journal in ours}
+
+    def run(self) -> dict[str, Any]:
+        """Re-claim what is wanted in exactly the form in which it stands; list the rest.
+
+        Raises:
+            ResyncError: the cluster could not be listed.
+        """
+        mode = Mode(distrust_upstreams=True)
+        if self._request.dry_run:
+            preview = preview_lists(self._master, self._cluster, mode)
+            states, held = list(preview.states.values()), preview.held
+        else:
+            content = list_now(self._master, self._cluster)
+            held = dict(self._master.recorders[self._cluster].record(content, mode, flush=True).held or {})
+            states = list(self._master.tables.state.load_all(self._cluster))
+        report: dict[str, Any] = {"cluster": self._cluster} | {kind: [] for kind in KINDS}
+        # Tables from before many deletions know what is gone: to the guard of absences that looks like an emptied cluster (I5).
+        report["held"] = {resource.value: reason for resource, reason in held.items()}
+        for zone in self._ledger.rules.zones:
+            self._zone(zone, states, report)
+        return report
+
+    def _zone(self, zone: Zone, states: list[KeyState], report: dict[str, Any]) -> None:
+        standing = dict(self._master.parts.zones.walk(zone.id))
+        at_name: dict[str, list[RecordKey]] = defaultdict(list)
+        for key in standing:
+            at_name[key.name].append(key)
+        claims = self._master.tables.claims.read({Name.of(key) for state in states for key in state.intended})
+        claimed: dict[RecordKey, _Claimed] = {}
+        wanted: set[RecordKey] = set()
+        for state, key, record_set in _wants(states, zone):
+            wanted.add(key)
+            claim = claims.get(Name.of(key))
+            if not self._request.about(key):
+                continue
+            if key in state.applied or key in claimed or (claim is not None and claim.owner != state.key):
+                continue
+            service = str(state.key)
+            if standing.get(key) != record_set:
+                report["differing"] += [
+                    _row(other, standing[other], service) | {"wanted": describe(record_set), "wanted_type": key.type}
+                    for other in at_name[key.name]
+                    if other not in state.applied and in_the_way(other, standing[other], key)
+                ]
+            elif zone.id in self._ours:
+                claimed[key] = _Claimed(state.key, record_set)
+                report["claimed"].append(_row(key, record_set, service))
+            else:
+                report["unproven"].append(_row(key, record_set, service))
+        for key, record_set in standing.items():
+            below = key.name == self._ledger.rules.domain or key.name.endswith("." + self._ledger.rules.domain)
+            left_out = key.type in ("SOA", "NS") or is_journal(key, record_set)
+            if below and key not in wanted and not left_out and self._request.about(key):
+                report["unwanted"].append(_row(key, record_set, ""))
+        if not self._request.dry_run:
+            if claimed:
+                self._claim(claimed)
+            self._know(zone)
+
+    def _know(self, zone: Zone) -> None:
+        """Note that this deployment has written to the zone: its journal is known again (see ZoneGround)."""
+        master = self._master
+        if zone.id not in self._ours:
+            return
+        before, epoch = master.inflight.read(zone.id), master.transactor.epoch
+        if before is not None and before.knows(self._ours[zone.id]):
+            return
+        token = master.transactor.token()
+        after = Inflight("", epoch, ()) if before is None else replace(before, epoch=epoch)
+        _, actions = master.inflight.put(zone.id, before, after, token)
+        with self._ledger.lock:
+            master.transactor.run([self._cluster], actions, token)
+
+    def _claim(self, claimed: Mapping[RecordKey, _Claimed]) -> None:
+        def pairs() -> Iterator[tuple[KeyState, KeyState]]:
+            for state in list(self._master.tables.state.load_all(self._cluster)):
+                mine = {
+                    key: taken.record_set
+                    for key, taken in claimed.items()
+                    if taken.by == state.key and state.intended.get(key) == taken.record_set
+                }
+                if mine:
+                    yield state, _with_taken(state, mine)
+
+        self._master.recorders[self._cluster].transform(pairs, "recover")
+
+
+@dataclass(frozen=True, slots=True)
+class _Claimed:
+    """A record set that stands as wanted, and whose it becomes."""
+
+    by: ServiceKey
+    record_set: RecordSet
+
+
+def _wants(states: Iterable[KeyState], zone: Zone) -> Iterator[tuple[KeyState, RecordKey, RecordSet]]:
+    """What is wanted in a zone, that of the oldest Services first: the order in which they queue for names."""
+
+    def age(state: KeyState) -> tuple[str, str]:
+        return state.service.created_at if state.service is not None else "", str(state.key)
+
+    for state in sorted(states, key=age):
+        for key, record_set in state.intended.items():
+            if key.zone_id == zone.id:
+                yield state, key, record_set
+
+
+def _with_taken(state: KeyState, mine: Mapping[RecordKey, RecordSet]) -> KeyState:
+    """The state with these record sets as its own. A name where nothing else is missing is in conflict no more."""
+    applied = {**state.applied, **mine}
+    missing = {Name.of(key) for key in state.intended if key not in applied}
+    over = {Name.of(key) for key in mine} - missing
+    return replace(
+        state, applied=applied, conflicts={name: why for name, why in state.conflicts.items() if name not in over}
+    )
+
+
+def _row(key: RecordKey, record_set: RecordSet, service: str) -> dict[str, Any]:
+    return {
+        "zone": key.zone_id,
+        "name": key.name,
+        "type": key.type,
+        **({"identifier": key.identifier} if key.identifier else {}),
+        "service": service,
+        "stands": describe(record_set),
+    }

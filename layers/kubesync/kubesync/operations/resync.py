@@ -1,0 +1,172 @@
+"""Full resync: compares clusters, state, zones and upstream table, and mends every difference.
+
+cluster against state     both listeners list anew; the lists are taken like any other, guard included (I5)
+state against upstreams   what really stands in the table is read, key by key
+state against zone        what really stands in each zone is walked once for all clusters, while batches go on; what differs is
+                          looked at between two batches, a few keys at a time. A set of ours that was changed or deleted by
+                          hand becomes the known value, from which the ordinary commit leads back (I3)
+
+It may be run beside the session's own thread (``resync_desk``): a cluster whose configuration is changed meanwhile drops out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from kubesync.actors.answer import Answer
+from kubesync.aws.tables.control.resync_requests import ResyncRequest
+from kubesync.cluster.keys.key_states import unpaused
+from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.errors import KubesyncError, NotMasterError
+from kubesync.operations.cluster_resync import ClusterResync
+from kubesync.operations.listing import LIST_SECONDS, LOOK_SECONDS, ResyncError, check_time
+from kubesync.operations.ports import Master
+from kubesync.operations.resync_report import with_counts, within_limits
+
+_WALKS: Final = 2
+
+
+class Resync:
+    """One request, over all its clusters. ``run`` once.
+
+    Args:
+        own_session: the session was started for this: no cluster is being watched yet.
+    """
+
+    def __init__(self, master: Master, request: ResyncRequest, *, own_session: bool) -> None:
+        self._master = master
+        self._request = request
+        self._own_session = own_session
+        self._errors: dict[str, str] = {}
+        self._over = False
+
+    def run(self) -> dict[str, Any]:
+        """Do it, or only say what would be done; what is wrong with one cluster stands in the report.
+
+        Raises:
+            NotMasterError: stop everything.
+        """
+        names = [self._request.cluster] if self._request.cluster else unpaused(self._master.ledgers)
+        clusters: list[ClusterResync] = []
+        try:
+            for name in names:
+                with self._reported(name):
+                    cluster = ClusterResync(self._master, name, self._request, own_session=self._own_session)
+                    cluster.compare_with_lists()
+                    clusters.append(cluster)
+            for zone_id in sorted({zone_id for cluster in clusters for zone_id in cluster.zones}):
+                self._compare_with_zone(zone_id, [c for c in clusters if zone_id in c.zones])
+            named = self._compare_named()
+        finally:
+            self._over = True
+        documents: dict[str, dict[str, Any]] = {}
+        for cluster in clusters:
+            with self._reported(cluster.name):
+                documents[cluster.name] = with_counts(cluster.document())
+        reports = [
+            {"cluster": name, "error": self._errors[name]} if name in self._errors else documents[name]
+            for name in names
+        ]
+        head = {"dry_run": self._request.dry_run, "forced": self._request.force, "named_upstreams": named}
+        return within_limits({**head, "clusters": reports})
+
+    def _compare_named(self) -> list[dict[str, Any]]:
+        """Named upstreams that did not stand as they should; those of a cluster come after its lists."""
+        try:
+            return self._master.composer.compare(self._request, lambda: check_time(self._master))
+        except NotMasterError:
+            raise
+        except KubesyncError as error:
+            return [{"upstream": "named/*", "drift": "unknown", "error": str(error)}]
+
+    @contextmanager
+    def _reported(self, name: str) -> Iterator[None]:
+        """What goes wrong with one cluster must not stop the others."""
+        try:
+            yield
+        except NotMasterError:
+            raise
+        except KubesyncError as error:
+            self._errors.setdefault(name, str(error))
+
+    def _compare_with_zone(self, zone_id: str, clusters: Sequence[ClusterResync]) -> None:
+        going_on = [cluster for cluster in clusters if cluster.name not in self._errors]
+        if not going_on:
+            return
+        try:
+            check_time(self._master)
+            self._compare(zone_id, going_on)
+        except NotMasterError:
+            raise
+        except ResyncError as error:
+            self._errors |= {c.name: str(error) for c in going_on if c.name not in self._errors}
+        except KubesyncError as error:
+            said = f"zone {zone_id} could not be compared: {error}"
+            self._errors |= {c.name: said for c in going_on if c.name not in self._errors}
+
+    def _compare(self, zone_id: str, clusters: Sequence[ClusterResync]) -> None:
+        """Read and walk here, while batches go on; only what looks wrong is looked at between two of them.
+
+        Once more for keys that were written meanwhile: each time they are fewer.
+        """
+        self._between_batches(zone_id, self._go_on)  # it is settled, and may be written
+        for cluster in clusters:
+            with self._reported(cluster.name):
+                cluster.know(zone_id)
+        walks = _WALKS
+        while going_on := [cluster for cluster in clusters if cluster.name not in self._errors]:
+            standing = self._walk(zone_id)
+            for cluster in going_on:
+                self._look(zone_id, cluster, cluster.looks(zone_id, standing))
+            walks -= 1
+            clusters = [cluster for cluster in going_on if cluster.moved]
+            if not walks:
+                break
+            for cluster in clusters:
+                with self._reported(cluster.name):
+                    cluster.know_moved(zone_id)
+        for cluster in clusters:
+            self._look(zone_id, cluster, cluster.last_looks(zone_id))
+
+    def _look(self, zone_id: str, cluster: ClusterResync, jobs: Iterator[Callable[[], None]]) -> None:
+        for job in jobs:
+            with self._reported(cluster.name):
+                self._between_batches(zone_id, job)
+            if cluster.name in self._errors:
+                return
+
+    def _between_batches(self, zone_id: str, job: Callable[[], None]) -> None:
+        def unless_over() -> None:
+            self._go_on()
+            job()
+
+        assert self._master.pool is not None
+        self._wait(zone_id, self._master.pool.between_batches(zone_id, unless_over))
+
+    def _wait(self, zone_id: str, compared: Answer[None]) -> None:
+        clock = self._master.parts.clock
+        assert self._master.pool is not None
+        until = clock.monotonic() + LIST_SECONDS
+        while not compared.wait(LOOK_SECONDS):
+            check_time(self._master)
+            writer = self._master.pool.writers[zone_id]
+            if writer.blocked:
+                said = f"{writer.report.problem}; ask again once that is mended"
+                raise ResyncError(f"zone {zone_id} could not be compared: {said}")
+            if clock.monotonic() >= until:
+                raise ResyncError(f"zone {zone_id} could not be compared in time")
+        compared.result()
+
+    def _walk(self, zone_id: str) -> dict[RecordKey, RecordSet]:
+        standing: dict[RecordKey, RecordSet] = {}
+        for key, record_set in self._master.parts.zones.walk(zone_id):
+            self._go_on()
+            standing[key] = record_set
+        return standing
+
+    def _go_on(self) -> None:
+        check_time(self._master)
+        if self._over:
+            raise ResyncError("nobody waits for it any more")

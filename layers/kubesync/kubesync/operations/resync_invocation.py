@@ -1,0 +1,168 @@
+"""A full resync asked for by a person: by the running master where there is one, else by a session of its own.
+
+the lease is               what happens
+------------               ------------
+free                       a session of its own takes it and does the resync
+held                       a request is left and the lease signalled; the master answers with the report
+free, and stays free       the request is withdrawn, and a session of its own does it
+taken by another first     asked again of that one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from pydantic import BaseModel, ConfigDict, StrictBool, StrictStr, ValidationError
+
+from kubesync.actors.scheduler import Scheduler
+from kubesync.aws.tables.control.clusters import explain, valid_cluster_name
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
+from kubesync.domain.errors import ErrorCode, UsageError
+from kubesync.domain.report import SessionReport
+from kubesync.operations.listing import ResyncError
+
+POLL_SECONDS: Final = 0.5
+# A stand-by takes over within a poll of 250 ms; a lease that stays free for longer has nobody who waits for it.
+TAKE_OVER_SECONDS: Final = 2.0
+
+
+class ResyncEvent(BaseModel):
+    """What a person asks for: the event of the resync function, and the options of ``kubesync resync``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cluster: StrictStr = ""
+    dry_run: StrictBool = False
+    force: StrictBool = False
+
+    @classmethod
+    def parse(cls, event: object) -> Self:
+        """Validate an event.
+
+        Raises:
+            UsageError: it holds something else; one line that says what.
+        """
+        if not isinstance(event, dict):
+            raise UsageError('the event is not an object such as {"cluster": "prod", "dry_run": true}')
+        try:
+            found = cls.model_validate(event)
+        except ValidationError as invalid:
+            raise UsageError(f"the event is not valid: {explain(invalid)}; known are cluster, dry_run, force") from None
+        if found.cluster and not valid_cluster_name(found.cluster):
+            raise UsageError("the event is not valid: cluster is not the name of a cluster")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class InvocationParts:
+    """What an invocation works with.
+
+    Args:
+        run_session: runs a session of its own for a request, standing by for the lease where that is worth it.
+        remaining_seconds: how long there is left to wait for a master.
+        deployment: whose tables these have to be; empty: not asked.
+    """
+
+    lease: LeaseTable
+    requests: RequestTable
+    run_session: Callable[[ResyncRequest], SessionReport]
+    scheduler: Scheduler
+    remaining_seconds: Callable[[], float]
+    told: Callable[[str], None] = lambda _text: None
+    deployment: str = ""
+
+
+class ResyncInvocation:
+    """One manual resync. ``run`` blocks until there is a report."""
+
+    def __init__(self, parts: InvocationParts, wanted: ResyncEvent) -> None:
+        self._parts = parts
+        self._wanted = wanted
+
+    def run(self) -> dict[str, Any]:
+        """Have it done.
+
+        Returns:
+            ``{"dry_run", "forced", "clusters": [...]}`` and ``by``: the session that did it.
+
+        Raises:
+            ResyncError: no report in time, or the session of its own ended without one.
+            UsageError: the tables are another deployment's.
+        """
+        if self._parts.deployment:
+            self._parts.lease.bind(self._parts.deployment)
+        while True:
+            lease = self._parts.lease.read()
+            report = self._by_own_session() if lease.free(self._now_ms()) else self._by_master(lease.holder)
+            if report is not None:
+                return report
+            if self._parts.remaining_seconds() <= 0:
+                raise ResyncError("no session could do the resync in time: try again")
+
+    def _by_own_session(self) -> dict[str, Any] | None:
+        self._parts.told("no master is running: this process does the resync")
+        wanted = self._wanted
+        now_ms = self._now_ms()
+        request = ResyncRequest("", wanted.cluster, wanted.dry_run, wanted.force, now_ms)
+        session = self._parts.run_session(request)
+        if session.resyncs:
+            return {**session.resyncs[0], "by": session.session}
+        if session.code == ErrorCode.NOT_MASTER and not session.epoch:
+            return None  # somebody was quicker: ask that one
+        raise ResyncError(f"the session ended without a report: {session.ended} {session.message}".rstrip())
+
+    def _by_master(self, holder: str) -> dict[str, Any] | None:
+        """The master's report; None where there is no master any more."""
+        parts, wanted = self._parts, self._wanted
+        request = new_request(
+            parts.scheduler.token_hex(4),
+            wanted.cluster,
+            parts.scheduler.epoch(),
+            dry_run=wanted.dry_run,
+            force=wanted.force,
+        )
+        answered = False
+        try:
+            # Within: whoever is interrupted here may have left it already.
+            parts.requests.leave(request)
+            parts.lease.signal()
+            parts.told(f"session {holder} is the master: it was asked")
+            report = self._answer(request)
+            answered = report is not None
+            return report
+        finally:
+            if not answered:
+                parts.requests.withdraw(request)
+
+    def _answer(self, request: ResyncRequest) -> dict[str, Any] | None:
+        scheduler = self._parts.scheduler
+        free_since: float | None = None
+        while True:
+            lease = self._parts.lease.read()
+            report = self._parts.requests.collect(request)
+            if report is not None:
+                return {**report, "by": lease.holder}
+            now = scheduler.monotonic()
+            if not lease.free(self._now_ms()):
+                free_since = None
+            elif free_since is None:
+                free_since = now
+            elif now - free_since >= TAKE_OVER_SECONDS:
+                self._parts.told(f"session {lease.holder} is gone")
+                return None
+            if self._parts.remaining_seconds() <= POLL_SECONDS:
+                raise ResyncError(
+                    f"session {lease.holder} did not answer in time; the request was withdrawn: try again"
+                )
+            scheduler.sleep(POLL_SECONDS)
+
+    def _now_ms(self) -> int:
+        return int(self._parts.scheduler.epoch() * 1000)
+
+
+def has_errors(report: dict[str, Any]) -> bool:
+    """Whether some cluster could not be resynchronised."""
+    return any("error" in cluster for cluster in report["clusters"])

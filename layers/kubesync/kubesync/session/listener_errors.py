@@ -1,0 +1,113 @@
+"""Notes of what went wrong with a listener and how it ended, persisted by its master (DESIGN section 6)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from aws_lambda_powertools import Logger
+
+from kubesync.aws.fencing.writer import StaleStateError, Transactor
+from kubesync.aws.tables.audit import AuditTable
+from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.aws.tables.upstreams import timestamp
+from kubesync.clock import Clock
+from kubesync.cluster.keys.key_states import Ledger
+from kubesync.cluster.ports import Progress
+from kubesync.cluster.runner import ClusterRunner
+from kubesync.domain.errors import ErrorCode, ListenerError, NotMasterError, StoreError
+from kubesync.domain.objects import Resource
+
+logger = Logger(service="kubesync", child=True)
+
+_NOTES_SECONDS: Final = 2.0
+_ENDED: Final = {
+    ErrorCode.WORKER_EXITING: "the process was told to end",
+    ErrorCode.CONFIG_DELETE: "the cluster's configuration was deleted",
+    ErrorCode.CONFIG_UPDATE: "the cluster's configuration was changed",
+    ErrorCode.NOT_MASTER: "the lease was lost",
+    ErrorCode.MAX_RUNTIME: "the session's time was up",
+}
+
+
+class ListenerNotes:
+    """Writes notes for the listeners of all clusters. Any thread.
+
+    Args:
+        not_master: told that another master writes by now.
+    """
+
+    def __init__(
+        self,
+        session: str,
+        ledgers: Mapping[str, Ledger],
+        listeners: ListenerTable,
+        audit: AuditTable,
+        transactor: Transactor,
+        clock: Clock,
+        progress: Progress,
+        not_master: Callable[[NotMasterError], None],
+    ) -> None:
+        self._session = session
+        self._ledgers = ledgers
+        self._listeners = listeners
+        self._audit = audit
+        self._transactor = transactor
+        self._clock = clock
+        self._progress = progress
+        self._not_master = not_master
+
+    def listener_error(self, cluster: str, resource: Resource, error: ListenerError) -> None:
+        """A listener failed, and goes on or not."""
+        details: dict[str, object] = {"cluster": cluster, "resource": resource.value, "message": error.message}
+        if error.status is not None:
+            details["status"] = error.status
+        self._progress("error", {"key": error.code.key, **details})
+        self._note(cluster, resource, error.code, error.message, error.status)
+
+    def _note(
+        self,
+        cluster: str,
+        resource: Resource,
+        code: ErrorCode,
+        message: str,
+        status: int | None = None,
+        *,
+        until_monotonic: float = math.inf,
+    ) -> None:
+        now = self._clock.epoch()
+        fields: dict[str, object] = {"code": int(code), "key": code.key, "message": message}
+        if status is not None:
+            fields["status"] = status
+        ledger = self._ledgers.get(cluster)
+        view = ledger.listeners.get(resource) if ledger is not None else None
+        if view is not None and view.works_since:
+            fields["works_since"] = timestamp(view.works_since)
+        token, session = self._transactor.token(), self._session
+        count = self._listeners.count_error(cluster, resource, code, fields, timestamp(now), session)
+        history = self._audit.error(cluster, {"resource": resource.value, **fields}, now)
+        ledger = self._ledgers.get(cluster)
+        if ledger is None:
+            return
+        patience = min(_NOTES_SECONDS, until_monotonic - self._clock.monotonic())
+        if patience < 0 or not ledger.lock.acquire(timeout=patience):
+            logger.warning("an error could not be persisted in time", cluster=cluster, code=code.key)
+            return
+        try:
+            if code is ErrorCode.NOT_MASTER:
+                self._transactor.last_word(cluster, [count, history], token)
+            else:
+                self._transactor.run([cluster], [count, history], token, until_monotonic=until_monotonic)
+        except NotMasterError as lost:
+            self._not_master(lost)
+        except (StoreError, StaleStateError) as failed:
+            logger.warning("an error could not be persisted", cluster=cluster, code=code.key, error=str(failed))
+        finally:
+            ledger.lock.release()
+
+    def ended(self, runner: ClusterRunner, code: ErrorCode, until_monotonic: float) -> None:
+        """The listeners of a cluster have ended. What cannot be noted by then is only logged: the caller has a deadline."""
+        for listener in runner.listeners:
+            name, text = runner.ledger.config.name, _ENDED[code]
+            self._note(name, listener.resource, code, text, until_monotonic=until_monotonic)

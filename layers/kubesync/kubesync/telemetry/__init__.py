@@ -1,0 +1,1 @@
+"""What kubesync says about itself while it runs: metrics, Events on Services."""

@@ -1,0 +1,155 @@
+"""What a session measures, as CloudWatch metrics in the embedded metric format: lines of the log, no calls.
+
+Namespace ``kubesync``. ``service`` is ``kubesync-<deployment>``, so that two deployments of one account are told apart.
+
+metric                       dimensions                       unit     written
+------                       ----------                       ----     -------
+MasterHeartbeat              service                          Count    1 a minute by whoever is master
+Windows, Events,             service                          Count    each minute, what came since
+  EventsMerged, KeysChanged
+RecordingTime                service                          Seconds  how long recording windows took, of all clusters
+                                                                       together; minutes in which there were any
+Relists                      service                          Count    complete lists that were read
+TablesThrottled              service                          Count    requests that DynamoDB refused for now, of all kinds
+Batches, Changes,            service                          Count    of all hosted zones together
+  BatchesRefused, Throttles
+LagMedian, LagP99            service                          Seconds  from a window's first event to the accepted batch;
+                                                                       minutes in which batches landed
+Conflicts                    service                          Count    names that somebody else holds, as far as is known
+ZonesBlocked                 service                          Count    zones that may not be written at this moment
+HeldDeletions                service                          Count    listeners whose deletions are held back; only where a list
+                                                                       in this session says so, or all say that there are none
+NamedUpstreamsWritten        service                          Count    each minute, where there are named upstreams
+NamedUpstreamsStuck          service                          Count    1 while something keeps them from being composed, else 0
+HandOverGap                  service                          Seconds  once a session: how long nobody watched before it
+ListenerErrors               service, code, key               Count    codes 6 to 12, each minute
+  and                        service, code, key, cluster
+ListenersEnded               the same                         Count    codes 1 to 5: how each listener ended
+Sessions                     service, ended                   Count    one per session; ``ended`` is the key of its code
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.metrics.provider.cloudwatch_emf.cloudwatch import AmazonCloudWatchEMFProvider
+
+from kubesync.aws.dynamodb.store_calls import KINDS
+from kubesync.domain.errors import ErrorCode
+from kubesync.domain.report import SessionReport
+
+NAMESPACE: Final = "kubesync"
+_CODES: Final = {code.key: code for code in ErrorCode}
+
+type _ByListener = Counter[tuple[str, str]]
+"""Counts by key of a code and cluster."""
+
+
+class MetricsPublisher:
+    """Writes one session's metrics to standard output; called from the session's own thread."""
+
+    def __init__(self, deployment: str) -> None:
+        self._service = f"kubesync-{deployment}"
+        self._counted: Counter[str] = Counter()
+        self._failed: _ByListener = Counter()
+        self._recording_seconds = 0.0
+        self._named_written = 0
+        self._gap_told = False
+
+    def beat(self, so_far: SessionReport) -> None:
+        """What came since the last beat. ``so_far`` counts from the session's beginning, its lags from the last beat."""
+        counted = _counts(so_far)
+        self._write({"MasterHeartbeat": 1} | {name: counted[name] - self._counted[name] for name in counted}, {})
+        self._counted = counted
+        failed = _failures(so_far)
+        self._by_code("ListenerErrors", failed - self._failed)
+        self._failed = failed
+        recording_seconds = sum(each.recording_seconds for each in so_far.clusters)
+        if recording_seconds > self._recording_seconds:
+            self._write({}, {"RecordingTime": recording_seconds - self._recording_seconds})
+            self._recording_seconds = recording_seconds
+        self._write(_states(so_far), {})
+        self._tell_named(so_far.named_upstreams)
+        if so_far.hand_over_seconds is not None and not self._gap_told:
+            self._gap_told = True
+            self._write({}, {"HandOverGap": so_far.hand_over_seconds})
+        if so_far.lag:
+            self._write({}, {"LagMedian": so_far.lag["p50"], "LagP99": so_far.lag["p99"]})
+
+    def ended(self, report: SessionReport) -> None:
+        """How the session ended, and each of its listeners."""
+        self._write({"Sessions": 1}, {}, {"ended": report.ended})
+        ends = Counter((each.ended, each.cluster) for each in report.listeners if each.ended in _CODES)
+        self._by_code("ListenersEnded", ends)
+
+    def _tell_named(self, named: Mapping[str, Any]) -> None:
+        written, stuck = int(named.get("written", 0)), bool(named.get("problem"))
+        if named.get("registered") or written > self._named_written or stuck:
+            counts = {"NamedUpstreamsWritten": written - self._named_written, "NamedUpstreamsStuck": int(stuck)}
+            self._write(counts, {})
+        self._named_written = written
+
+    def _by_code(self, name: str, counts: _ByListener) -> None:
+        for (key, cluster), count in sorted(counts.items()):
+            dimensions = {"code": str(int(_CODES[key])), "key": key}
+            self._write({name: count}, {}, dimensions, {**dimensions, "cluster": cluster})
+
+    def _write(
+        self, counts: Mapping[str, int], seconds: Mapping[str, float], *dimension_sets: Mapping[str, str]
+    ) -> None:
+        """One line; the metrics appear under each set of dimensions."""
+        # A provider of its own for each line: Powertools' Metrics keeps what it writes in the class.
+        line = AmazonCloudWatchEMFProvider(namespace=NAMESPACE, default_dimensions={"service": self._service})
+        for at, dimensions in enumerate(dimension_sets):
+            if at:
+                line.add_dimensions(**dimensions)
+                continue
+            for name, value in dimensions.items():
+                line.add_dimension(name, value)
+        for name, count in counts.items():
+            line.add_metric(name, MetricUnit.Count, count)
+        for name, duration in seconds.items():
+            line.add_metric(name, MetricUnit.Seconds, duration)
+        line.flush_metrics()
+
+
+def _counts(report: SessionReport) -> Counter[str]:
+    clusters, zones = report.clusters, report.zones
+    return Counter(
+        {
+            "Windows": sum(each.windows for each in clusters),
+            "Events": sum(each.events for each in clusters),
+            "EventsMerged": sum(each.merged for each in clusters),
+            "KeysChanged": sum(each.changed_keys for each in clusters),
+            "Relists": sum(each.lists for each in report.listeners),
+            "Batches": sum(int(zone["batches"]) for zone in zones),
+            "Changes": sum(int(zone["changes"]) for zone in zones),
+            "BatchesRefused": sum(int(zone["refused"]) for zone in zones),
+            "Throttles": sum(int(zone["throttled"]) for zone in zones),
+            "TablesThrottled": sum(report.dynamodb.get(f"refused_{kind}", 0) for kind in KINDS),
+        }
+    )
+
+
+def _states(report: SessionReport) -> dict[str, int]:
+    """What is so at this moment. Of held deletions a session that only resumed knows nothing: then nothing is said."""
+    found = {
+        "Conflicts": sum(each.conflicts for each in report.clusters),
+        "ZonesBlocked": sum(bool(zone["blocked"]) for zone in report.zones),
+    }
+    holding = {(each.cluster, resource): held for each in report.clusters for resource, held in each.holding.items()}
+    listeners = {(each.cluster, each.resource) for each in report.listeners if not each.ended}
+    if any(holding.values()) or (listeners and listeners <= holding.keys()):
+        found["HeldDeletions"] = sum(holding.values())
+    return found
+
+
+def _failures(report: SessionReport) -> _ByListener:
+    found: _ByListener = Counter()
+    for listener in report.listeners:
+        for key, count in listener.errors.items():
+            found[key, listener.cluster] += count
+    return found

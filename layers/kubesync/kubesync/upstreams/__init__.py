@@ -1,0 +1,1 @@
+"""Named upstreams: composed of Services, other named upstreams and static nodes."""

@@ -1,0 +1,327 @@
+"""Keeps named upstreams up to date: reads notes of what changed, composes, writes, and takes the notes away.
+
+notes ── registry, where it has moved ── upstreams of Services ── compose ── transactions, the notes' removal in the last
+
+It runs beside clusters and zones and holds up neither. All of it is for the shard, so its transactions check the shard's fence (I2).
+Whatever comes between reading a note and taking it away makes a new one: all is read again, twice at most. Then what was read is
+written, and the new note stays: Services that never stand still must not keep it from ever being written. Whoever dies in
+between leaves the note to the next master (I1). An upstream that stands as it should is not written (I6).
+
+When a named upstream is new, its Services may just be being planned by a recorder that does not know it yet, and would leave no
+note: their clusters' locks are taken once before anything is read for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aws_lambda_powertools import Logger
+
+from kubesync.actors.parallel import Map
+from kubesync.actors.scheduler import Scheduler, Thread
+from kubesync.aws.dynamodb.store import Action, Put
+from kubesync.aws.fencing.writer import StaleStateError, Transactor
+from kubesync.aws.tables.audit import NAMED, AuditTable, Entry
+from kubesync.aws.tables.control.named_referrals import NamedReferrals
+from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registry, is_mark
+from kubesync.aws.tables.control.resync_requests import ResyncRequest
+from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.cluster.keys.key_states import Ledger
+from kubesync.domain.errors import KubesyncError, NotMasterError, StoreBusyError
+from kubesync.domain.named_upstreams import PREFIX, index_of, is_named, named_key
+from kubesync.upstreams.recomposition import Recomposed, Rewrite, recompose
+
+logger = Logger(service="kubesync", child=True)
+
+# Of a transaction, beside the fence check and the audit; puts are slices of some 100 KB of its 4 MB.
+_MAX_ACTIONS: Final = 90
+_MAX_PUTS: Final = 30
+_ATTEMPTS: Final = 8
+_STRICT_ATTEMPTS: Final = 3
+_COLLECT_SECONDS: Final = 0.2
+_BACKOFF_INITIAL_SECONDS: Final = 0.5
+_BACKOFF_CAP_SECONDS: Final = 30.0
+_LOCK_SECONDS: Final = 5.0
+_JOIN_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ComposerMeans:
+    """What composing needs. ``ledgers``: of the clusters that are served. ``reads``: reads many upstreams at a time."""
+
+    shard: str
+    table: NamedUpstreamTable
+    upstreams: UpstreamTable
+    referrals: NamedReferrals
+    transactor: Transactor
+    audit: AuditTable
+    scheduler: Scheduler
+    ledgers: Mapping[str, Ledger]
+    not_master: Callable[[NotMasterError], None]
+    reads: Map
+
+
+@dataclass(slots=True)
+class ComposerReport:
+    """Of a session: how many named upstreams the shard has, how many were written, and what keeps the composer from its work now."""
+
+    registered: int = 0
+    written: int = 0
+    problem: str = ""
+
+
+class Composer:
+    """The composer of one session. ``load`` before anything is recorded; then ``start``; ``stop`` and ``join`` at the end."""
+
+    def __init__(self, means: ComposerMeans) -> None:
+        self.report = ComposerReport()
+        self._means = means
+        self._registry = Registry()
+        self._unsure: frozenset[str] = frozenset()
+        self._one_at_a_time = means.scheduler.lock()
+        self._changed = means.scheduler.condition()
+        self._noted = False
+        self._stopping = False
+        self._abandoned = False
+        self._until = 0.0
+        self._delay = _BACKOFF_INITIAL_SECONDS
+        self._thread: Thread | None = None
+        means.referrals.on_note = self.wake
+
+    # --- life ---
+
+    def load(self) -> None:
+        """Read what is registered: from now on recorders leave notes. Raises StoreError."""
+        self._follow(self._means.table.read())
+        self._unsure = frozenset()  # nothing is being recorded yet
+
+    def start(self) -> None:
+        """Compose what was left to be done, and then whatever is noted. Once: later calls do nothing."""
+        if self._thread is None:
+            self.wake()
+            self._thread = self._means.scheduler.thread("composer", self._work)
+            self._thread.start()
+
+    def wake(self) -> None:
+        """There may be notes. Any thread."""
+        with self._changed:
+            self._noted = True
+            self._changed.notify_all()
+
+    def stop(self, until_monotonic: float, *, abandon: bool = False) -> None:
+        """Compose what is noted by now, as long as there is time, and end.
+
+        Args:
+            abandon: write nothing more.
+        """
+        with self._changed:
+            self._stopping, self._abandoned, self._until = True, self._abandoned or abandon, until_monotonic
+            self._changed.notify_all()
+
+    def join(self) -> bool:
+        """Whether it has ended, in the time that ``stop`` has set and a moment longer."""
+        if self._thread is None:
+            return True
+        left = self._until - self._means.scheduler.monotonic()
+        self._thread.join(_JOIN_SECONDS if self._abandoned else max(_JOIN_SECONDS, left))
+        return not self._thread.is_alive()
+
+    def _work(self) -> None:
+        pause: float | None = None
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._noted or self._stopping, pause)
+                # A list is recorded in many transactions, each with notes: one round for some of them, not one for each.
+                self._changed.wait_for(lambda: self._stopping, _COLLECT_SECONDS)
+                stopping, due = self._stopping, self._noted or pause is not None
+            if self._abandoned or (stopping and not due):
+                return
+            pause = self.turn()
+            if stopping and pause is not None:
+                # Whatever is not composed by then is noted, and the next master's.
+                if self._means.scheduler.monotonic() + pause >= self._until:
+                    return
+                self._means.scheduler.sleep(pause)
+
+    @property
+    def noted(self) -> bool:
+        """Whether there may be notes that nobody has looked at yet."""
+        return self._noted
+
+    def turn(self) -> float | None:
+        """Do what is to be done now. Returns after how many seconds to try again; None: when woken."""
+        with self._changed:
+            self._noted = False
+        try:
+            with self._one_at_a_time:
+                self._rounds()
+        except NotMasterError as error:
+            self._abandoned = self._stopping = True
+            self._means.not_master(error)
+            return None
+        except Exception as error:  # noqa: BLE001 - a fault of ours must stop neither clusters nor zones (I4)
+            known = isinstance(error, KubesyncError)
+            self.report.problem = str(error) if known else f"{type(error).__name__}: {error}"
+            (logger.warning if known else logger.exception)("composing goes on later", error=self.report.problem)
+            pause, self._delay = self._delay, min(self._delay * 2, _BACKOFF_CAP_SECONDS)
+            return pause
+        self.report.problem, self._delay = "", _BACKOFF_INITIAL_SECONDS
+        return None
+
+    # --- notes ---
+
+    def _rounds(self) -> None:
+        for attempt in range(1, _ATTEMPTS + 1):
+            marks = self._means.table.marks(self._means.shard)
+            if not marks:
+                return
+            try:
+                self._round(marks, all_or_nothing=attempt <= _STRICT_ATTEMPTS)
+            except StaleStateError:
+                if attempt == _ATTEMPTS:
+                    raise
+            else:
+                return
+
+    def _round(self, marks: Mapping[str, int], *, all_or_nothing: bool) -> None:
+        registry = self._current()
+        whys: dict[str, str] = {}
+        for upstream, version in sorted(marks.items()):
+            why = "configuration" if is_named(upstream) else f"upstream {upstream} version {version}"
+            whys |= dict.fromkeys(self._names_of(upstream), why)
+        found = self._recomposed(registry, whys)
+        kept = {upstream for upstream in marks if not found.stuck.keys().isdisjoint(self._names_of(upstream))}
+        # What a newer release registered, that one will compose: the note is for it.
+        kept |= {named_key(name) for name in registry.unreadable}
+        table, shard = self._means.table, self._means.shard
+        done = [table.unmark(shard, up, version) for up, version in sorted(marks.items()) if up not in kept]
+        self._write(found.rewrites, done, all_or_nothing=all_or_nothing)
+        if found.stuck:
+            said = ", ".join(sorted(set(found.stuck.values())))
+            raise StoreBusyError(f"cannot be read whole: {said}; `kubesync resync` mends what was changed by hand")
+
+    def _recomposed(self, registry: Registry, whys: Mapping[str, str]) -> Recomposed:
+        means = self._means
+        return recompose(means.upstreams, registry, means.shard, whys, means.scheduler.epoch(), means.reads)
+
+    def _names_of(self, upstream: str) -> Iterable[str]:
+        """What is made of an upstream; of a named one that is not registered any more, itself."""
+        names = self._means.referrals.index.get(upstream, frozenset())
+        own = {upstream.removeprefix(PREFIX)} if is_named(upstream) else set[str]()
+        return sorted((names | own) - self._registry.unreadable)
+
+    def _current(self) -> Registry:
+        if self._means.table.version() != self._registry.version:
+            self._follow(self._means.table.read())
+        while self._unsure:
+            # Whoever planned one of these before it was referred to has written it once it lets go of the lock.
+            cluster = min(upstream.partition("/")[0] for upstream in self._unsure)
+            ledger = self._means.ledgers.get(cluster)
+            if ledger is not None:
+                if not ledger.lock.acquire(timeout=_LOCK_SECONDS):
+                    raise StoreBusyError(f"cluster {cluster} is busy recording")
+                ledger.lock.release()
+            self._unsure = frozenset(u for u in self._unsure if u.partition("/")[0] != cluster)
+        return self._registry
+
+    def _follow(self, registry: Registry) -> None:
+        shard = self._means.shard
+        ours = {name: entry.upstream for name, entry in registry.entries.items() if entry.shard == shard}
+        self._registry = registry
+        self.report.registered = len(ours)
+        self._unsure |= self._means.referrals.follow(index_of(ours))
+
+    # --- writing ---
+
+    def _write(self, rewrites: Sequence[Rewrite], last: Sequence[Action] = (), *, all_or_nothing: bool = True) -> None:
+        """A named upstream whole in one transaction, several where they fit; what comes ``last``, not before any of them.
+
+        Args:
+            last: notes to be taken away; not ``all_or_nothing``: those that were made anew since they were read stay.
+        """
+        actions: list[Action] = []
+        entries: list[Entry] = []
+        for rewrite in rewrites:
+            if len(actions) + len(rewrite.actions) > _MAX_ACTIONS or _puts([*actions, *rewrite.actions]) > _MAX_PUTS:
+                self._run(actions, entries)
+                actions, entries = [], []
+            actions += rewrite.actions
+            entries.append(rewrite.entry)
+        for action in last:
+            if len(actions) >= _MAX_ACTIONS:
+                self._run(actions, entries, all_or_nothing=all_or_nothing)
+                actions, entries = [], []
+            actions.append(action)
+        self._run(actions, entries, all_or_nothing=all_or_nothing)
+
+    def _run(self, actions: Sequence[Action], entries: Sequence[Entry], *, all_or_nothing: bool = True) -> None:
+        transactor, now = self._means.transactor, self._means.scheduler.epoch()
+        while actions:
+            token = transactor.token()
+            audit = [self._means.audit.changes(NAMED, entries, transactor.epoch, now, token)] if entries else []
+            try:
+                transactor.run([], [*actions, *audit], token)
+            except StaleStateError as stale:
+                renewed = {action.key for action in actions if is_mark(action)}.intersection(stale.places)
+                if all_or_nothing or not renewed or not renewed.issuperset(stale.places):
+                    raise
+                actions = [action for action in actions if action.key not in renewed]
+                self.wake()
+            else:
+                self.report.written += len(entries)
+                return
+
+    # --- full resync ---
+
+    def compare(self, request: ResyncRequest, check: Callable[[], None]) -> list[dict[str, Any]]:
+        """Compare every named upstream (with a part of a cluster) with what it should be, and mend it; one row for each
+        that differed though nothing was noted.
+
+        Where all are compared, those too that nobody registered (scans the table). They are removed by a forced resync only: a
+        registry that was lost, or restored from a backup, does not prove that they are not wanted (I5).
+
+        Args:
+            check: raises where it makes no sense to go on.
+
+        Raises:
+            StoreError, StaleStateError: not all of them could be compared.
+        """
+        with self._one_at_a_time:
+            if not request.dry_run:
+                self._rounds()
+            noted = self._means.table.marks(self._means.shard).keys()
+            for left in reversed(range(_ATTEMPTS)):
+                check()
+                registry = self._current()
+                found = self._recomposed(registry, dict.fromkeys(self._to_compare(request.cluster, registry), "resync"))
+                sure = [each for each in found.rewrites if each.drift != "stray" or request.force]
+                try:
+                    if not request.dry_run:
+                        self._write(sure)
+                    break
+                except StaleStateError:
+                    if not left:
+                        raise
+        # What is noted is on its way.
+        coming = {name for upstream in noted for name in self._names_of(upstream)}
+        drifts = {each.name: each.drift for each in found.rewrites if each.name not in coming}
+        drifts |= dict.fromkeys(found.stuck, "unknown")
+        return [{"upstream": named_key(name), "drift": drift} for name, drift in sorted(drifts.items())]
+
+    def _to_compare(self, cluster: str, registry: Registry) -> Collection[str]:
+        index = self._means.referrals.index
+        if cluster:
+            return sorted({name for up, names in index.items() if up.partition("/")[0] == cluster for name in names})
+        standing = {
+            stored.upstream.removeprefix(PREFIX)
+            for stored in self._means.upstreams.read_all()
+            if is_named(stored.upstream) and not stored.deleted
+        }
+        ours = {name for name, entry in registry.entries.items() if entry.shard == self._means.shard}
+        return sorted(ours | (standing - registry.entries.keys() - registry.unreadable))
+
+
+def _puts(actions: Iterable[Action]) -> int:
+    return sum(isinstance(action, Put) for action in actions)

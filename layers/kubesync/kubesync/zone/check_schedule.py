@@ -1,0 +1,148 @@
+"""When the names of one zone that are in conflict are looked at: often at first, then once an hour, and many together.
+
+    a key in conflict was                  its names are looked at
+    ---------------------                  -----------------------
+    opened anew, or a resync asks          at once
+    refused up to 10 times                 when its mark says so: 5 s after the first refusal, doubling
+    refused 11 times (it has "settled")    every hour; marks are not written any more
+
+What a look has found costs a write only where it moves the count of attempts, or finds something else than the last one. So of keys
+that have settled a successor is told by one item of the zone: since when all of them have been looked at. Thousands that nobody
+mends cost some requests an hour and one write, however often sessions hand over (I6); each is looked at once in two hours at worst.
+
+A look is worth no delay of what is to be sent: where Route 53 does not let the zone be read, looks are made up for later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+from aws_lambda_powertools import Logger
+
+from kubesync.domain.errors import ZoneThrottledError
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.state import CONFLICT_LOOK_SECONDS, KeyState
+from kubesync.zone.journal import ZoneMeans
+
+logger = Logger(service="kubesync", child=True)
+
+# A few transactions where attempts are counted: what is to be sent does not wait for all of them.
+_KEYS_WITH_A_STEP: Final = 200
+# What is noted may be so much behind: keys that settled one by one would write it one by one.
+_NOTE_SECONDS: Final = 300.0
+_THROTTLED_SECONDS: Final = 30.0
+
+
+class ZoneLooks:
+    """For the zone's own thread. Times are epoch seconds, but for what is said to be monotonic."""
+
+    def __init__(self, zone_id: str, means: ZoneMeans) -> None:
+        self._zone_id = zone_id
+        self._means = means
+        self._due_at: dict[ServiceKey, float] = {}
+        self._settled: set[ServiceKey] = set()
+        self._noted: float | None = None
+        self._looked = False
+        self._asked_monotonic = 0.0
+        self._not_before = 0.0
+        self.throttled = 0  # looks that Route 53 put off, in all
+        self._left = _KEYS_WITH_A_STEP
+        self._backlog = False
+
+    def begin_step(self) -> None:
+        """So many keys may be looked at again."""
+        self._left, self._backlog = _KEYS_WITH_A_STEP, False
+
+    def few_of(self, awake: Iterable[ServiceKey], rested: Collection[ServiceKey]) -> list[ServiceKey]:
+        """Leave out those of which nothing is to be had with this step but a look: their state is not even read (I7)."""
+        first: list[ServiceKey] = []
+        looks: list[ServiceKey] = []
+        for key in awake:
+            (looks if key in rested and key in self._due_at else first).append(key)
+        return first + looks[:_KEYS_WITH_A_STEP]
+
+    def see(self, state: KeyState) -> None:
+        """A key as it stands now: note whether and when it is to be looked at."""
+        key, mark = state.key, state.opened
+        if not any(name.zone_id == self._zone_id for name in state.conflicts):
+            self.drop(key)
+        elif mark is None or not mark.attempts:
+            self._settled.discard(key)
+            self._due_at[key] = 0.0
+        elif not state.settled:
+            self._settled.discard(key)
+            self._due_at.setdefault(key, 0.0)  # the mark's time does not say: another zone may have set it
+        elif key not in self._settled:
+            self._settled.add(key)
+            self._due_at.setdefault(key, self._noted_at() + CONFLICT_LOOK_SECONDS)
+
+    def due_at(self, key: ServiceKey) -> float | None:
+        """When a key is looked at next; None: it has no name in conflict here."""
+        at = self._due_at.get(key)
+        return None if at is None else max(at, self._not_before)
+
+    def at(self, key: ServiceKey, epoch: float) -> None:
+        """A name of a key was found in conflict: when it is to be looked at."""
+        self._due_at[key] = epoch
+
+    def news(self, key: ServiceKey) -> None:
+        """There is news of a key: its names are looked at now, also where another zone has refused it again meanwhile."""
+        if key in self._due_at:
+            self._due_at[key] = 0.0
+
+    def ask(self, key: ServiceKey, monotonic: float) -> None:
+        """Somebody wanted it, at this time, to be looked at: what was read before does not count."""
+        self._due_at[key] = 0.0
+        self._asked_monotonic = max(self._asked_monotonic, monotonic)
+
+    @property
+    def backlog(self) -> bool:
+        """More are due perhaps than this step has looked at."""
+        return self._backlog
+
+    def drop(self, key: ServiceKey) -> None:
+        """It has no name in conflict here any more."""
+        self._due_at.pop(key, None)
+        self._settled.discard(key)
+
+    def look(self, states: Sequence[KeyState], now: float) -> Mapping[ServiceKey, KeyState]:
+        """Look at those of these keys that are due, as far as this step may. Returns their new states."""
+        due = [state for state in states if (at := self.due_at(state.key)) is not None and at <= now]
+        due, self._left = due[: self._left], self._left - min(len(due), self._left)
+        if not due:
+            return {}
+        try:
+            after = self._means.reclaim(self._zone_id, due, self._asked_monotonic)
+        except ZoneThrottledError as error:
+            logger.warning("names in conflict are looked at later", zone=self._zone_id, reason=str(error))
+            self.throttled += 1
+            self._not_before = now + _THROTTLED_SECONDS
+            return {}
+        self._backlog = self._left == 0 and len(after) == len(due)
+        for state in after.values():
+            self.see(state)
+            if state.key in self._settled:
+                self._due_at[state.key] = now + CONFLICT_LOOK_SECONDS
+                self._looked = True
+            elif state.key in self._due_at and state.opened is not None:
+                self._due_at[state.key] = state.opened.retry_at
+        return after
+
+    def to_be_noted(self) -> float | None:
+        """Since when every key that has settled was looked at, where that has moved on; None: it has not."""
+        if not self._looked:
+            return None
+        self._looked = False
+        since = min((self._due_at[key] for key in self._settled), default=0.0) - CONFLICT_LOOK_SECONDS
+        if since < self._noted_at() + _NOTE_SECONDS:
+            return None
+        self._noted = since
+        return since
+
+    def _noted_at(self) -> float:
+        if self._noted is None:
+            noted = self._means.problems.looked_at(self._zone_id)
+            # What a clock that ran ahead has noted would put looks off until then.
+            self._noted = noted if noted <= self._means.clock.epoch() else 0.0
+        return self._noted

@@ -1,0 +1,280 @@
+"""What one hosted zone stands on: its journal, its inflight item, and settling both after an unclean end (I2).
+
+What the journal in the zone means for a master:
+
+    journal                              meaning
+    -------                              -------
+    none                                 somebody deleted it: it is made anew by the next batch, reported
+    of another owner, or unreadable      nothing is written to this zone; reported
+    ours, newer epoch, or one that our   not master any more; or, with the lease truly ours, tables were lost or
+    tables cannot know                   restored: nothing is written, reported
+    ours, else                           what the next batch swaps
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Final
+
+from aws_lambda_powertools import Logger
+
+from kubesync.actors.scheduler import Scheduler
+from kubesync.aws.fencing.writer import StaleStateError, Transactor
+from kubesync.aws.route53.journal import Journal, journal_record_key, journal_swap, make_journal, read_journal
+from kubesync.aws.route53.zones import ZoneClient
+from kubesync.aws.tables.control.inflight import Inflight, InflightTable
+from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync.clock import Clock
+from kubesync.cluster.keys.key_states import Ledger
+from kubesync.cluster.keys.key_writes import Closing
+from kubesync.cluster.keys.outcomes import Closer
+from kubesync.cluster.ports import Progress
+from kubesync.domain.batches import BatchLimits, Unit
+from kubesync.domain.dns.records import RecordKey, Zone
+from kubesync.domain.errors import BatchRefusedError, ZoneError
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.state import KeyState
+
+logger = Logger(service="kubesync", child=True)
+
+# Of one batch: a transaction holds a fence check for each, and the inflight item with all its slices.
+_MAX_CLUSTERS: Final = 80
+
+
+class ZoneBlockedError(ZoneError):
+    """Nothing may be written to this zone; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneMeans:
+    """What every zone's writer shares.
+
+    Args:
+        reclaim: looks again at names (of a zone, of several keys) where a foreign set stood, and believes nothing that was read
+            before a time (monotonic); returns the keys' new states.
+        truly_master: asks the lease itself; raises NotMasterError.
+        progress: told of each batch that has landed.
+    """
+
+    client: ZoneClient
+    inflight: InflightTable
+    transactor: Transactor
+    closer: Closer
+    reclaim: Callable[[str, Sequence[KeyState], float], Mapping[ServiceKey, KeyState]]
+    ledgers: Mapping[str, Ledger]
+    scheduler: Scheduler
+    deployment: str
+    shard: str
+    limits: BatchLimits
+    problems: ZoneProblemTable
+    truly_master: Callable[[], None]
+    progress: Progress = lambda _what, _details: None
+
+    @property
+    def clock(self) -> Clock:
+        return self.scheduler
+
+
+class ZoneGround:
+    """Journal and inflight item of one zone, as this master last read or wrote them. Used by the zone's own thread."""
+
+    def __init__(self, zone_id: str, means: ZoneMeans, zone: Zone | None) -> None:
+        self.zone_id = zone_id
+        self.remark = ""
+        self._means = means
+        self._zone = zone
+        self._journal: Journal | None = None
+        self._journal_read = False
+        self._inflight: Inflight | None = None
+        self._inflight_read = False
+        self._written = False
+
+    # --- journal ---
+
+    def journal_key(self) -> RecordKey:
+        if self._zone is None:
+            self._zone = self._means.client.zone(self.zone_id)
+        return journal_record_key(self._zone, self._means.deployment, self._means.shard)
+
+    def following(self, batch: str) -> Journal:
+        """The journal that a batch of ours leaves behind."""
+        return make_journal(self._means.deployment, self._means.transactor.epoch, batch)
+
+    def known_journal(self) -> Journal | None:
+        """The journal as read or written last."""
+        return self._journal if self._journal_read else self.read_journal()
+
+    def left_behind(self, journal: Journal) -> None:
+        """A batch has landed: this is what it left."""
+        self._journal, self._journal_read, self._written = journal, True, True
+
+    def read_journal(self) -> Journal | None:
+        """The journal as it stands, if this master may go on from it (see the table above).
+
+        Raises:
+            ZoneBlockedError: it may not.
+            NotMasterError: a later master wrote it.
+            StaleStateError: another master wrote to the zone since this one looked: settle it.
+        """
+        journal = read_journal(self._means.client, self.journal_key())
+        if journal is not None:
+            if journal.owner != self._means.deployment:
+                raise ZoneBlockedError(
+                    f"the journal {self.journal_key().name} of zone {self.zone_id} belongs to "
+                    f"{journal.owner or 'nobody we know'}: give this deployment another KUBESYNC_DEPLOYMENT"
+                )
+            if self._beyond_us(journal):
+                self._means.truly_master()
+                raise ZoneBlockedError(
+                    f"the journal of zone {self.zone_id} (epoch {journal.epoch}) is not one that our tables "
+                    f"(epoch {self._means.transactor.epoch}) can know: were they lost or restored? see `kubesync recover`"
+                )
+        elif self._journal is not None or self._landed_once():
+            self.remark = f"the journal of zone {self.zone_id} was missing and is made anew"
+            logger.warning("the journal of a zone was missing and is made anew", zone=self.zone_id)
+        self._journal, self._journal_read = journal, True
+        return journal
+
+    def _landed_once(self) -> bool:
+        """Whether a batch of ours is known to have landed here: only what has landed, or was settled, is cleared."""
+        inflight = self.known_inflight()
+        return inflight is not None and not inflight.batch
+
+    def _beyond_us(self, journal: Journal) -> bool:
+        """Whether a journal of ours tells of writes that our tables do not: a later epoch, or one that no inflight item announced.
+
+        Our own epoch counts as later until this master itself has written: an epoch is drawn once, unless the counter went back.
+        """
+        epoch = self._means.transactor.epoch
+        if journal.epoch > epoch or (journal.epoch == epoch and not self._written):
+            return True
+        if self._announced(journal):
+            return False
+        self.doubt()
+        if self._announced(journal):
+            # A master that was paused has written it since: what it sent has to be settled first.
+            raise StaleStateError(())
+        return True
+
+    def _announced(self, journal: Journal) -> bool:
+        inflight = self.known_inflight()
+        return inflight is not None and inflight.knows(journal.epoch)
+
+    def room(self) -> BatchLimits:
+        """What a batch may hold besides the journal swap."""
+        limits = self._means.limits
+        journals = [self.known_journal(), self.following("0" * 32)]
+        characters = sum(j.record_set.characters for j in journals if j is not None)
+        return BatchLimits(limits.elements - 2, limits.characters - characters)
+
+    @staticmethod
+    def of_few_clusters(units: Sequence[Unit]) -> tuple[Unit, ...]:
+        """As many of these units as one inflight item can be written for; the others go with the next batch."""
+        first = set(islice(dict.fromkeys(unit.key.cluster for unit in units), _MAX_CLUSTERS))
+        return tuple(unit for unit in units if unit.key.cluster in first)
+
+    # --- inflight item ---
+
+    def known_inflight(self) -> Inflight | None:
+        """What the table says is under way; None where this deployment never wrote to the zone."""
+        if not self._inflight_read:
+            self._inflight = self._means.inflight.read(self.zone_id)
+            self._inflight_read = True
+        return self._inflight
+
+    def doubt(self) -> None:
+        """A condition failed: read the inflight item again before the next write."""
+        self._inflight_read = False
+
+    def announce(self, batch: str, units: tuple[Unit, ...]) -> None:
+        """Say durably what is about to be sent, before it is (section "Commit", step 2)."""
+        self._write(Inflight(batch, self._means.transactor.epoch, units))
+
+    def clearing(self, token: str) -> Closing:
+        """Nothing is under way any more: goes into the last transaction that closes a batch."""
+        empty = Inflight("", self._means.transactor.epoch, ())
+        after, actions = self._means.inflight.put(self.zone_id, self.known_inflight(), empty, token)
+
+        def committed() -> None:
+            self._inflight = after
+
+        return Closing(tuple(actions), committed)
+
+    def nothing_under_way(self) -> None:
+        """What was announced has not landed and never will."""
+        inflight = self.known_inflight()
+        if inflight is not None and inflight.batch:
+            self._write(replace(inflight, batch="", units=()))
+
+    def _write(self, inflight: Inflight) -> None:
+        transactor = self._means.transactor
+        token = transactor.token()
+        after, actions = self._means.inflight.put(self.zone_id, self.known_inflight(), inflight, token)
+        self._written = True
+        # Those of the keys that it carries; where it carries none, it is for no cluster.
+        transactor.run([name for name in inflight.clusters if name in self._means.ledgers], actions, token)
+        self._inflight = after
+
+    # --- after an unclean end ---
+
+    def settle(self, landed: Callable[[Inflight], None]) -> bool:
+        """Shut late batches out, and find out what became of the one that was under way.
+
+        What the journal proves to have landed is closed *before* the swap: afterwards the proof is gone.
+
+        Args:
+            landed: closes the units of a batch that has landed, and clears the inflight item.
+
+        Returns:
+            False: somebody's late batch came first; settle again from what stands now.
+        """
+        inflight = self.known_inflight()
+        if inflight is None:
+            return True  # nothing was ever sent: the inflight item is written first
+        if inflight.epoch > self._means.transactor.epoch:
+            # A successor that found no item need not swap the journal: it would not shut this master out of the zone (I2).
+            self._means.truly_master()
+            raise ZoneBlockedError(
+                f"what is in flight in zone {self.zone_id} has epoch {inflight.epoch}, above ours "
+                f"({self._means.transactor.epoch}): were tables lost or restored? see `kubesync recover`"
+            )
+        journal = self.read_journal()
+        if inflight.batch and journal is not None and journal.batch == inflight.batch:
+            landed(inflight)
+        self._announce_swap()
+        fresh = self.following(self._means.scheduler.token_hex(16))
+        self._means.transactor.check()
+        swap = journal_swap(self.journal_key(), self._journal, fresh)
+        self._written = True
+        try:
+            self._means.client.change(self.zone_id, swap, "kubesync takes over")
+        except BatchRefusedError:
+            seen = self.read_journal()
+            if seen is None or seen.batch != fresh.batch:
+                return False
+        self.left_behind(fresh)
+        self.nothing_under_way()
+        return True
+
+    def _announce_swap(self) -> None:
+        """Like every change of the journal: so that tables that come back from a backup are told from the newer journal."""
+        inflight, epoch = self.known_inflight(), self._means.transactor.epoch
+        if inflight is not None and inflight.journal_epoch != epoch:
+            self._write(replace(inflight, epoch=epoch))
+
+    # --- what a person has to know ---
+
+    def note_problem(self, problem: str) -> None:
+        """Keep what is wrong with the zone (empty: nothing any more) where ``kubesync status`` finds it."""
+        transactor = self._means.transactor
+        token = transactor.token()
+        note = self._means.problems.put(self.zone_id, problem, self._means.clock.epoch(), token)
+        transactor.run((), [note], token)
+
+    def note_look(self, looked_at: float) -> None:
+        """Keep since when (epoch seconds) every name that has long been in conflict was looked at: a successor goes on from there."""
+        transactor = self._means.transactor
+        token = transactor.token()
+        transactor.run((), [self._means.problems.put_look(self.zone_id, looked_at, token)], token)

@@ -1,0 +1,89 @@
+"""The ``kubesync`` command: what can be said on the command line. Each command lives in a module of ``commands``.
+
+Only what a command needs is imported, when it runs: ``kubesync --help`` must not wait for boto3.
+"""
+
+from __future__ import annotations
+
+import sys
+
+try:  # Ctrl-C while Python still imports is an interruption as any other
+    import argparse
+    import importlib
+    from collections.abc import Sequence
+    from typing import Final
+
+    from kubesync.domain.errors import UsageError
+    from kubesync_local.cli.cluster_options import add_cluster_commands
+    from kubesync_local.cli.guard import guarded
+    from kubesync_local.cli.local_options import add_local_commands
+    from kubesync_local.cli.parser import OneLineParser, ShowVersion, refuse_empty
+    from kubesync_local.cli.run_options import add_run_commands
+    from kubesync_local.cli.show_options import add_show_commands
+    from kubesync_local.cli.upstream_options import add_upstream_commands
+except KeyboardInterrupt:
+    sys.stderr.write("kubesync: interrupted\n")
+    raise SystemExit(130) from None
+
+_MODULES: Final = {
+    "demo": "local.demo",
+    "setup": "local.setup",
+    "session": "run.session",
+    "resync": "run.resync",
+    "recover": "run.recover",
+    "status": "show.status",
+    "explain": "show.explain",
+    "records": "show.records",
+    "upstreams": "show.upstreams",
+    "upstream": "upstream.actions",
+    "errors": "show.errors",
+    "audit": "show.audit",
+    "add": "cluster.add",
+    "list": "cluster.show",
+    "show": "cluster.show",
+    "remove": "cluster.remove",
+    "disable": "cluster.disable",
+    "enable": "cluster.disable",
+    "check": "cluster.check",
+    "up": "local.up",
+}
+"""Command to its module in ``kubesync_local.commands``; each has ``run(arguments) -> int``."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. Returns the exit status: 0 done, 1 failed, 2 wrong use."""
+    return guarded(lambda: _run(argv))
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    given = list(sys.argv[1:] if argv is None else argv)
+    refuse_empty(given)
+    arguments, unknown = build_parser().parse_known_args(given)
+    if unknown:
+        group = (
+            "cluster " if arguments.command in ("add", "list", "show", "check", "remove", "disable", "enable") else ""
+        )
+        group = "local " if arguments.command == "up" else group
+        raise UsageError(
+            f"unrecognized arguments: {' '.join(unknown)}; see `kubesync {group}{arguments.command} --help`"
+        )
+    module = importlib.import_module(f"kubesync_local.commands.{_MODULES[arguments.command]}")
+    status: int = module.run(arguments)
+    return status
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    parser = OneLineParser(
+        prog="kubesync",
+        description="Keeps Route 53 and a table of upstreams in step with Kubernetes.",
+        epilog="Settings come from KUBESYNC_* and from the AWS SDK's own variables; see docs/configuration.md.",
+    )
+    parser.add_argument("--version", action=ShowVersion, nargs=0, help="show the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    add_local_commands(commands)
+    add_cluster_commands(commands)
+    add_upstream_commands(commands)
+    add_run_commands(commands)
+    add_show_commands(commands)
+    return parser

@@ -1,0 +1,142 @@
+"""An argparse parser whose complaints are one line, and the types of its arguments."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Final, NoReturn
+
+from kubesync.domain.errors import UsageError
+
+_CHOICE: Final = re.compile(
+    r"argument (?P<argument>\S+): invalid choice: '(?P<given>.*?)' \(choose from (?P<known>.*)\)", re.DOTALL
+)
+_DURATION: Final = re.compile(r"(?:\d{1,6}[smhdw])+")
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_MAX_TTL: Final = 2147483647  # RFC 2181 section 8
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """Raises UsageError with one line where argparse would print the usage and exit."""
+
+    def __init__(self, **settings: object) -> None:
+        super().__init__(**{"allow_abbrev": False, **settings})  # type: ignore[arg-type]
+
+    def error(self, message: str) -> NoReturn:
+        """Called by argparse for everything that is wrong."""
+        said = _readable(message)
+        raise UsageError(
+            f"{said} See `{self.prog} --help`" if said.endswith("?") else f"{said}; see `{self.prog} --help`"
+        )
+
+
+type Commands = argparse._SubParsersAction[OneLineParser]  # noqa: SLF001 - argparse has no public name for it
+"""Where a command is added."""
+
+
+def _readable(message: str) -> str:
+    choice = _CHOICE.fullmatch(message)
+    if choice is None:
+        return " ".join(message.split())
+    known = [name.strip(" '") for name in choice["known"].split(",")]
+    close = difflib.get_close_matches(choice["given"], known, n=1)
+    meant = f", did you mean {close[0]}?" if close else ""
+    what = {"COMMAND": "command", "ACTION": "action"}.get(choice["argument"], choice["argument"])
+    return f"{what} {choice['given']!r} is none of {', '.join(known)}{meant}"
+
+
+class ShowVersion(argparse.Action):
+    """Reads the version only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        try:
+            version = metadata.version("kubesync")
+        except metadata.PackageNotFoundError:
+            version = "of a checkout that was not installed"
+        sys.stdout.write(f"kubesync {version}\n")
+        parser.exit()
+
+
+def refuse_empty(arguments: Sequence[str]) -> None:
+    """Nothing that a command takes may be empty: a variable that was not set in a script must not mean all clusters.
+
+    Raises:
+        UsageError: one is; it is named by its option where it has one.
+    """
+    for before, argument in zip(("", *arguments), arguments, strict=False):
+        option = before if not argument and before.startswith("--") else argument.removesuffix("=")
+        if argument and not (argument.startswith("--") and argument.endswith("=") and argument.count("=") == 1):
+            continue
+        if option.startswith("--"):
+            raise UsageError(f"{option} is empty: give it a value, or leave it out")
+        raise UsageError("an argument is empty: give it a value")
+
+
+def positive(text: str) -> float:
+    """Seconds above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 86_400:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds more than 0, up to 86400")
+    return value
+
+
+def whole(text: str, most: int) -> int:
+    """A whole number from 1."""
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 to {most}")
+    return int(text)
+
+
+def count(text: str) -> int:
+    """A TTL or another count: 1 to 2147483647."""
+    return whole(text, _MAX_TTL)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A moment as given: so many seconds before now, or at an epoch time."""
+
+    seconds_ago: float | None = None
+    at: float = 0.0
+
+    def epoch(self, now: float) -> float:
+        """In seconds since 1970."""
+        return self.at if self.seconds_ago is None else max(0.0, now - self.seconds_ago)
+
+
+def moment(text: str) -> Moment:
+    """A duration that lies back (``2h``, ``1d12h``), or a time in ISO form; UTC where it does not say otherwise."""
+    if _DURATION.fullmatch(text):
+        ago = sum(int(number) * _SECONDS[unit] for number, unit in re.findall(r"(\d+)([smhdw])", text))
+        return Moment(seconds_ago=float(ago))
+    try:
+        given = datetime.fromisoformat(text)
+        at = (given if given.tzinfo is not None else given.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        at = -1.0
+    if at < 0:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a duration such as 90m, 2h or 1d12h nor a time such as 2026-01-31T08:00:00Z"
+        )
+    return Moment(at=at)
+
+
+def days(text: str) -> Moment:
+    """Days to look back."""
+    return Moment(seconds_ago=86_400.0 * whole(text, 3_660))
+
+
+def add_output(command: argparse.ArgumentParser, default: str = "table") -> None:
+    """``--output table|json``."""
+    command.add_argument(
+        "--output", choices=("table", "json"), default=default, help=f"form of the answer (default: {default})"
+    )

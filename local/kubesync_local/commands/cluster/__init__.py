@@ -1,0 +1,1 @@
+"""``kubesync cluster``: add, list, show, check, disable, enable and remove clusters."""

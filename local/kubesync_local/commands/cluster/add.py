@@ -1,0 +1,65 @@
+"""``kubesync cluster add``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from kubesync.aws.tables.control.clusters import ClusterConfig, why_clashing
+from kubesync.aws.tables.control.zone_access import ZoneAccessTable
+from kubesync.domain.errors import UsageError
+from kubesync_local.commands.cluster.form import read_form
+from kubesync_local.terminal.output import remark
+from kubesync_local.workplace.workplace import Workplace
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check, write, and tell the running master."""
+    work = Workplace()
+    work.lease.bind(work.settings.deployment)
+    form = read_form(arguments, work)
+    config = form.config
+    known = work.clusters.get(config.name)
+    if known is not None and known.deleting:
+        raise UsageError(f"cluster {config.name} is being removed: add it again once `kubesync cluster list` lacks it")
+    if known is not None and not arguments.replace:
+        raise UsageError(f"cluster {config.name} is already registered: --replace changes it (give all its options)")
+    if known is None and arguments.replace:
+        raise UsageError(f"there is no cluster {config.name} to replace: leave out --replace")
+    for other in work.clusters.all():
+        clash = why_clashing(config, other) if other.name != config.name and not other.deleting else None
+        if clash is not None:
+            raise UsageError(clash)
+    ways = ZoneAccessTable(work.store)
+    for zone_id, access in form.access.items():
+        ways.put(zone_id, access)
+    revision = known.revision if known is not None else 0
+    disabled = known is not None and known.disabled
+    stored = work.clusters.put(config.model_copy(update={"revision": revision, "disabled": disabled}))
+    work.lease.signal()
+    zones = ", ".join(f"{zone.name} ({'private, ' if zone.private else ''}{zone.id})" for zone in stored.zones)
+    done = "changed" if known is not None else "registered"
+    remark(f"cluster {stored.name} {done}: {stored.domain} in {zones}, pods from {stored.endpoints_source}")
+    if known is not None:
+        remark(_difference(known, stored))
+    if stored.disabled:
+        remark(f"note: it stays disabled: `kubesync cluster enable {stored.name}` lets it go on")
+    if stored.insecure_skip_tls_verify:
+        remark("warning: TLS is not verified for this cluster: whoever answers at its address gets the token")
+    return 0
+
+
+def _difference(before: ClusterConfig, after: ClusterConfig) -> str:
+    """Every setting that changed: an option that was forgotten went back to its default."""
+    old, new = (config.model_dump(mode="json", exclude={"revision"}) for config in (before, after))
+    changed = [
+        f"{name} {_shown(name, old[name])} -> {_shown(name, new[name])}" for name in new if old[name] != new[name]
+    ]
+    return f"what changed: {', '.join(changed) or 'nothing'}"
+
+
+def _shown(name: str, value: object) -> str:
+    """A value as it is written in JSON; of certificates only whether there are any."""
+    if name == "ca_pem":
+        return "given" if value else "none"
+    return json.dumps(value)

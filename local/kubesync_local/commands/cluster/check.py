@@ -1,0 +1,68 @@
+"""``kubesync cluster check``: whether everything that a cluster needs is there, from where this command runs."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator
+from typing import Final
+
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.kubernetes.ports import ReflectorPolicy
+from kubesync_local.check.server import ServerCheck
+from kubesync_local.check.step import Result, Step
+from kubesync_local.check.zones import ZoneCheck
+from kubesync_local.terminal.output import counted, print_json, remark
+from kubesync_local.workplace.workplace import Workplace
+
+_POLICY: Final = ReflectorPolicy(connect_timeout=3, read_timeout=5)
+_RESULT_WIDTH: Final = 9
+_STEP_WIDTH: Final = 22
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Say it step by step. 1 where one failed."""
+    work = Workplace()
+    [config] = work.chosen(arguments.name)
+    if config.deleting:
+        remark(f"note: cluster {config.name} is being removed")
+    done: list[Step] = []
+    for step in _steps(config, work):
+        done.append(step)
+        if arguments.output == "table":
+            _say(step)
+    bad = [step for step in done if step.result is Result.FAILED]
+    if arguments.output == "json":
+        print_json({"cluster": config.name, "ok": not bad, "steps": [step.document() for step in done]})
+    elif bad:
+        remark(f"cluster {config.name}: {counted(len(bad), 'step')} failed")
+    else:
+        remark(f"cluster {config.name}: everything that was tested from here is right")
+    return 1 if bad else 0
+
+
+def _steps(config: ClusterConfig, work: Workplace) -> Iterator[Step]:
+    application = work.application
+    access = application.access()
+    yield from ServerCheck(config, lambda: access(config, _POLICY), application.clock).run()
+    yield from ZoneCheck(config, work.store, application.zone_accounts(), work.settings).run()
+
+
+def _say(step: Step) -> None:
+    """One line for a program; for a person broken to the terminal's width, under its column."""
+    code = f"{step.code.key} ({int(step.code)}): " if step.code is not None else ""
+    text = f"{code}{step.details}{f'; {step.advice}' if step.advice else ''}"
+    head = f"{step.result.value:<{_RESULT_WIDTH}}{step.name:<{_STEP_WIDTH}}"
+    if len(head) > _RESULT_WIDTH + _STEP_WIDTH:
+        head += " "
+    lines = [head + text]
+    if sys.stdout.isatty():
+        width = max(60, shutil.get_terminal_size().columns)
+        indent = " " * (_RESULT_WIDTH + _STEP_WIDTH)
+        lines = textwrap.wrap(
+            head + text, width, subsequent_indent=indent, drop_whitespace=True, break_on_hyphens=False
+        )
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()

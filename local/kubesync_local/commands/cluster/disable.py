@@ -1,0 +1,31 @@
+"""``kubesync cluster disable`` and ``kubesync cluster enable``."""
+
+from __future__ import annotations
+
+import argparse
+
+from kubesync.domain.errors import UsageError
+from kubesync_local.terminal.output import remark
+from kubesync_local.workplace.workplace import Workplace
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Change the mark, and tell the running master. Done already: nothing is written."""
+    work = Workplace()
+    config = work.chosen(arguments.name)[0]
+    work.lease.bind(work.settings.deployment)
+    disabled = arguments.command == "disable"
+    if config.deleting:
+        raise UsageError(f"cluster {config.name} is being removed: it can be neither disabled nor enabled")
+    if config.disabled == disabled:
+        remark(f"cluster {config.name} is {'disabled' if disabled else 'enabled'} already")
+        return 0
+    work.clusters.put(config.model_copy(update={"disabled": disabled}))
+    work.lease.signal()
+    if disabled:
+        remark(f"cluster {config.name} is disabled: its record sets and upstreams stay as they are")
+        return 0
+    held = not work.lease.read().free(int(work.now() * 1000))
+    who = "the running session lists it now" if held else "the next session lists it"
+    remark(f"cluster {config.name} is enabled; {who}")
+    return 0

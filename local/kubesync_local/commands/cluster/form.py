@@ -1,0 +1,250 @@
+"""From the options of ``kubesync cluster add`` to a configuration that was checked as far as it can be from here."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from kubesync.aws.secrets.references import parse_secret_reference
+from kubesync.aws.tables.control.clusters import (
+    ClusterConfig,
+    ZoneReference,
+    explain,
+    valid_cluster_name,
+    why_outside,
+    why_useless,
+)
+from kubesync.aws.tables.control.zone_access import ZoneAccess, parse_role
+from kubesync.clock import SystemClock
+from kubesync.domain.errors import ListenerError, UsageError
+from kubesync.domain.objects import Resource
+from kubesync.domain.plan import Policy
+from kubesync.kubernetes.eks_role import AssumedRole
+from kubesync.kubernetes.ports import ReflectorPolicy
+from kubesync.kubernetes.probe import choose_endpoints_source
+from kubesync.kubernetes.transport.client import ApiClient
+from kubesync_local.commands.cluster.eks import eks_region, look_up_eks
+from kubesync_local.commands.cluster.zones import look_up_zones, remark_on_zones, zones_given
+from kubesync_local.terminal.output import remark
+from kubesync_local.workplace.kubeconfig import load_kubeconfig
+from kubesync_local.workplace.workplace import Workplace
+
+_SWITCHES: Final = (
+    "insecure_skip_tls_verify",
+    "load_balancer_cluster_ips",
+    "load_balancer_alias",
+    "write_events",
+    "select_endpoints",
+    "opt_in",
+)
+_PROBE_POLICY: Final = ReflectorPolicy(connect_timeout=3, read_timeout=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What the options describe: a configuration, and the role with which each of its zones is reached."""
+
+    config: ClusterConfig
+    access: Mapping[str, ZoneAccess | None]
+
+
+def read_form(arguments: argparse.Namespace, work: Workplace) -> Form:
+    """The configuration that the options describe; its zones exist, may be read, and fit the domain.
+
+    Raises:
+        UsageError: an option is wrong, or does not go with another.
+        KubesyncError: Route 53 or EKS could not be asked.
+    """
+    _check_name(arguments.name)
+    _check_combination(arguments)
+    fields: dict[str, Any] = {"name": arguments.name, "domain": arguments.domain.rstrip(".").lower()}
+    fields |= _place(arguments, work)
+    if arguments.token:
+        fields["token"] = _absolute(str(parse_secret_reference(arguments.token, local=True)))
+    fields |= _references(arguments)
+    if arguments.ca_file:
+        fields["ca_pem"] = _certificates(arguments.ca_file)
+    for name in _SWITCHES:
+        fields[name] = getattr(arguments, name)
+    fields["namespaces"] = _listed("--namespace", arguments.namespaces)
+    fields["exclude_namespaces"] = _listed("--exclude-namespaces", arguments.exclude_namespaces)
+    if arguments.selector is not None:
+        fields["selector"] = arguments.selector.strip()
+        if not fields["selector"]:
+            raise UsageError("--selector is empty: give labels such as app=web, or leave it out")
+    for name in ("ttl", "template", "policy", "on_delete"):
+        if getattr(arguments, name) is not None:
+            fields[name] = getattr(arguments, name)
+    fields["srv"] = not arguments.no_srv
+    fields["shard"] = work.settings.shard
+    access = zones_given(arguments.zone)
+    # Checked before Route 53 is asked, so that wrong use needs no AWS account to be told.
+    draft = _validated({**fields, "zones": [ZoneReference(id=zone_id, name="unknown") for zone_id in access]})
+    zones = look_up_zones(work.application.zone_accounts(), access)
+    outside = why_outside(draft.model_copy(update={"zones": tuple(zones)}))
+    if outside is not None:
+        raise UsageError(outside)
+    remark_on_zones(zones, draft.domain)
+    fields["endpoints_source"] = _endpoints_source(arguments.endpoints_source, draft, work)
+    return Form(_validated({**fields, "zones": zones}), access)
+
+
+def _validated(fields: dict[str, Any]) -> ClusterConfig:
+    try:
+        config = ClusterConfig.model_validate(fields)
+    except ValidationError as invalid:
+        raise UsageError(explain(invalid)) from None
+    useless = why_useless(config)
+    if useless is not None:
+        raise UsageError(useless)
+    if config.load_balancer_alias and config.load_balancer_cluster_ips:
+        raise UsageError("--load-balancer-alias and --load-balancer-cluster-ips exclude each other")
+    if config.on_delete == "remove" and config.policy is not Policy.SYNC:
+        remark(f"note: with --policy {config.policy} nothing is deleted, not even when the cluster is removed")
+    return config
+
+
+def _listed(option: str, given: Sequence[str] | None) -> tuple[str, ...]:
+    """Names of ``NS,NS`` and of an option that is repeated, each of them once. Raises UsageError."""
+    found = [part.strip() for text in given or () for part in text.split(",") if part.strip()]
+    if given and not found:
+        raise UsageError(f"{option} is empty: give namespaces, such as shop,billing")
+    for name in found:
+        if found.count(name) > 1:
+            raise UsageError(f"{option} {name} is given twice: give each namespace once")
+    return tuple(found)
+
+
+def _check_name(name: str) -> None:
+    if not valid_cluster_name(name):
+        raise UsageError(f"{name!r} is no name for a cluster: lower-case letters, digits and hyphens, at most 63")
+
+
+def _check_combination(arguments: argparse.Namespace) -> None:
+    given = [option for option in ("server", "eks", "kubeconfig") if getattr(arguments, option)]
+    if not given:
+        raise UsageError("say how the cluster is reached: --server URL, --eks NAME or --kubeconfig FILE")
+    if arguments.kubeconfig and len(given) > 1:
+        raise UsageError(f"--kubeconfig says it all: leave out --{given[0]}")
+    if arguments.context and not arguments.kubeconfig:
+        raise UsageError("--context goes with --kubeconfig")
+    if arguments.token and arguments.eks:
+        raise UsageError("--eks signs in by itself: leave out --token")
+    for option in (
+        "token",
+        "ca_file",
+        "ca",
+        "client_certificate",
+        "client_key",
+        "role_arn",
+        "insecure_skip_tls_verify",
+    ):
+        if arguments.kubeconfig and getattr(arguments, option):
+            raise UsageError(f"--kubeconfig says it all: leave out --{option.replace('_', '-')}")
+    if arguments.server.lower().startswith("http://"):
+        for option in ("ca_file", "ca", "insecure_skip_tls_verify", "client_certificate", "client_key"):
+            if getattr(arguments, option):
+                raise UsageError(
+                    f"--{option.replace('_', '-')} is about TLS, which an http:// server lacks: leave it out"
+                )
+    if arguments.ca_file and arguments.insecure_skip_tls_verify:
+        raise UsageError("--ca-file and --insecure-skip-tls-verify exclude each other")
+    if arguments.ca and (arguments.ca_file or arguments.insecure_skip_tls_verify):
+        other = "--ca-file" if arguments.ca_file else "--insecure-skip-tls-verify"
+        raise UsageError(f"--ca and {other} exclude each other")
+    if arguments.client_certificate and (arguments.token or arguments.eks):
+        other = "--token" if arguments.token else "--eks"
+        raise UsageError(f"--client-certificate signs in by itself: leave out {other}")
+    if arguments.client_key and not arguments.client_certificate:
+        raise UsageError("--client-key goes with --client-certificate")
+    if arguments.role_arn and not arguments.eks:
+        raise UsageError("--role-arn goes with --eks: a hosted zone's role is given with --zone ID@ROLE_ARN")
+    if arguments.external_id and not arguments.role_arn:
+        raise UsageError("--external-id goes with --role-arn")
+
+
+def _references(arguments: argparse.Namespace) -> dict[str, str]:
+    """What is not stored, but read where it lies: certificates, and the role to sign in with."""
+    found: dict[str, str] = {}
+    for option, what in (
+        ("ca", "a certificate"),
+        ("client_certificate", "a certificate"),
+        ("client_key", "a key"),
+    ):
+        given = getattr(arguments, option)
+        if given:
+            found[option] = _absolute(str(parse_secret_reference(given, local=True, what=what)))
+    if arguments.role_arn:
+        access = parse_role(arguments.role_arn, arguments.external_id or "", "--role-arn")
+        found["role_arn"] = access.role
+        if access.external_id:
+            found["external_id"] = access.external_id
+    return found
+
+
+def _place(arguments: argparse.Namespace, work: Workplace) -> dict[str, Any]:
+    if arguments.kubeconfig:
+        path = Path(arguments.kubeconfig).expanduser().resolve()
+        access = load_kubeconfig(path, arguments.context, SystemClock())  # says now what would fail later
+        return {"kubeconfig": str(path), "context": arguments.context, "server": access.server}
+    if arguments.eks:
+        role = None
+        if arguments.role_arn:
+            region = eks_region(arguments.eks)
+            role = AssumedRole(
+                work.boto, arguments.role_arn, arguments.external_id or "", work.application.clock, region
+            )
+        known = arguments.server and (arguments.ca_file or arguments.ca)
+        found = None if known else look_up_eks(work.boto, arguments.eks, role)
+        server = arguments.server or (found.server if found else "")
+        return {"eks": arguments.eks, "server": server, "ca_pem": found.ca_pem if found else None}
+    return {"server": arguments.server}
+
+
+def _absolute(reference: str) -> str:
+    """A reference to a file means the same wherever sessions are started."""
+    kind, _, path = reference.partition(":")
+    return f"file:{Path(path).expanduser().resolve()}" if kind == "file" else reference
+
+
+def _certificates(path: str) -> str:
+    try:
+        text = Path(path).expanduser().read_text("ascii")
+    except OSError as error:
+        raise UsageError(f"--ca-file {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        text = ""
+    body = "".join(text.partition("-----BEGIN CERTIFICATE-----")[2].partition("-----END CERTIFICATE-----")[0].split())
+    try:
+        if not body or not base64.b64decode(body, validate=True):
+            raise ValueError
+    except ValueError:
+        raise UsageError(f"--ca-file {path}: holds no certificate in PEM form") from None
+    if "PRIVATE KEY" in text:
+        raise UsageError(f"--ca-file {path}: holds a private key; give a file with certificates only")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
+    except ssl.SSLError:
+        raise UsageError(f"--ca-file {path}: holds no certificate that can be read") from None
+    return text
+
+
+def _endpoints_source(given: str, config: ClusterConfig, work: Workplace) -> Resource:
+    if given != "auto":
+        return Resource(given)
+    try:
+        api = ApiClient(work.application.access()(config, _PROBE_POLICY), work.application.clock)
+        try:
+            return choose_endpoints_source(api)
+        finally:
+            api.close()
+    except ListenerError as error:
+        remark(f"note: {config.name} cannot be asked now ({error.code.key}: {error.message}); taking endpointslices")
+        return Resource.ENDPOINTSLICES

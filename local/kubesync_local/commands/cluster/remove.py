@@ -1,0 +1,50 @@
+"""``kubesync cluster remove``."""
+
+from __future__ import annotations
+
+import argparse
+
+from kubesync.aws.dynamodb.store import Check
+from kubesync.aws.tables.control.clusters import ClusterConfig, OnDelete, retains
+from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
+from kubesync.aws.tables.state import StateTable
+from kubesync.domain.errors import UsageError
+from kubesync_local.terminal.output import counted, remark
+from kubesync_local.workplace.workplace import Workplace
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Mark the cluster as being deleted, and tell the running master, which does the rest."""
+    work = Workplace()
+    config = work.chosen(arguments.name)[0]
+    work.lease.bind(work.settings.deployment)
+    wanted = {"deleting": True, **({"on_delete": OnDelete.RETAIN} if arguments.retain else {})}
+    if config != config.model_copy(update=wanted):
+        only_if = [] if config.deleting else _unless_referred_to(config.name, NamedUpstreamTable(work.store))
+        config = work.clusters.put(config.model_copy(update=wanted), only_if)
+    work.lease.signal()
+    held = not work.lease.read().free(int(work.now() * 1000))
+    who = "the running session does it now" if held else "the next session does it"
+    remark(f"cluster {config.name} is being removed, {_outputs(work, config)}; {who}")
+    return 0
+
+
+def _outputs(work: Workplace, config: ClusterConfig) -> str:
+    """How much goes, or stays: the last chance to see that it was the wrong cluster."""
+    states = list(StateTable(work.store).load_all(config.name))
+    records, upstreams = sum(len(state.applied) for state in states), sum(len(state.upstreams) for state in states)
+    what = f"its {records} record set{'' if records == 1 else 's'} and {counted(upstreams, 'upstream')}"
+    if retains(config):
+        return f"{what} stay"
+    return f"{what} go" + (" (`--retain` now leaves what is still there)" if records or upstreams else "")
+
+
+def _unless_referred_to(cluster: str, named: NamedUpstreamTable) -> list[Check]:
+    """That no named upstream refers to a Service of the cluster, now and when it is marked. Raises UsageError."""
+    registry = named.read()
+    if names := registry.of_cluster(cluster):
+        raise UsageError(
+            f"cluster {cluster} is behind named upstream{'s' if len(names) > 1 else ''} {', '.join(names)}: take its Services "
+            "out (`kubesync upstream add NAME ... --replace`) or remove the named upstream (`kubesync upstream remove NAME`) first"
+        )
+    return [named.unchanged(registry)]

@@ -1,0 +1,63 @@
+"""``kubesync cluster list`` and ``kubesync cluster show``."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.control.zone_access import ZoneAccessTable
+from kubesync_local.terminal.output import print_json, print_rows, print_table
+from kubesync_local.workplace.workplace import Workplace
+
+_COLUMNS = ("name", "server", "domain", "zones", "endpoints_source", "revision", "state")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show one cluster or all."""
+    work = Workplace()
+    ways = ZoneAccessTable(work.store)
+    if arguments.command == "show":
+        return _show(document(work.chosen(arguments.name)[0], ways), arguments.output)
+    rows = [document(config, ways) for config in work.clusters.all()]
+    if arguments.output == "table":
+        rows = [{**row, "zones": [f"{zone['name']} {zone['id']}" for zone in row["zones"]]} for row in rows]
+    print_rows(rows, _COLUMNS, arguments.output, "no cluster is registered: see `kubesync cluster add --help`")
+    return 0
+
+
+def document(config: ClusterConfig, ways: ZoneAccessTable) -> dict[str, Any]:
+    """A configuration as JSON. It holds references to secrets only; of the CA, that there is one.
+
+    Zones in other accounts have a ``role``; an external id is not shown.
+    """
+    fields = config.model_dump(mode="json", exclude={"ca_pem", "deleting", "disabled", "external_id"})
+    for zone in fields["zones"]:
+        access = ways.read(zone["id"])
+        if access is not None:
+            zone["role"] = access.role
+    return {
+        **fields,
+        "own_ca": config.ca_pem is not None or config.ca is not None,
+        "state": config.state,
+    }
+
+
+def _show(shown: dict[str, Any], output: str) -> int:
+    if output == "json":
+        print_json(shown)
+        return 0
+    rows = [{"setting": name.replace("_", " "), "value": _value(value)} for name, value in shown.items()]
+    print_table([row for row in rows if row["value"] not in (None, "")], ("setting", "value"))
+    return 0
+
+
+def _value(value: object) -> object:
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return ", ".join(value)
+    if isinstance(value, list):
+        return [
+            f"{z['name']} {z['id']}{' (private)' if z['private'] else ''}{' by ' + z['role'] if 'role' in z else ''}"
+            for z in value
+        ]
+    return value

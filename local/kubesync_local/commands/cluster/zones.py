@@ -1,0 +1,72 @@
+"""Hosted zones as ``cluster add`` takes them: parsed, looked up in Route 53, and compared with the domain."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kubesync.aws.route53.accounts import ZoneAccounts
+from kubesync.aws.route53.zones import ZoneClient
+from kubesync.aws.tables.control.clusters import ZoneReference
+from kubesync.aws.tables.control.zone_access import ZoneAccess, parse_zone_access
+from kubesync.domain.dns.records import Zone
+from kubesync.domain.errors import UsageError, ZoneUnavailableError
+from kubesync_local.terminal.output import remark
+
+_ZONE_ID: Final = re.compile(r"Z[A-Z0-9]{1,31}")
+
+
+def zones_given(given: Sequence[str]) -> dict[str, ZoneAccess | None]:
+    """Zone ids, each with its role, of ``ID``, ``ID,ID`` and ``ID@ROLE-ARN[#EXTERNAL-ID]``.
+
+    Raises:
+        UsageError: there is none, one is not of this form, or one zone has two roles.
+    """
+    # What has a role is not split: the name of a role may hold commas.
+    parts = [part.strip() for text in given for part in ([text] if "@" in text else text.split(",")) if part.strip()]
+    if not parts:
+        raise UsageError("--zone is empty: give the id of a hosted zone, such as Z0123456789ABCDEFGHIJ")
+    found: dict[str, ZoneAccess | None] = {}
+    for part in parts:
+        written, at_sign, role = part.partition("@")
+        zone_id = written.removeprefix("/hostedzone/")
+        if _ZONE_ID.fullmatch(zone_id) is None:
+            raise UsageError(f"--zone {zone_id!r} is no id of a hosted zone, such as Z0123456789ABCDEFGHIJ")
+        access = parse_zone_access(role) if at_sign else None
+        if zone_id in found and found[zone_id] != access:
+            raise UsageError(f"--zone {zone_id} is given twice, with different roles")
+        if zone_id in found:
+            raise UsageError(f"--zone {zone_id} is given twice: give each hosted zone once")
+        found[zone_id] = access
+    return found
+
+
+def look_up_zones(accounts: ZoneAccounts, access: Mapping[str, ZoneAccess | None]) -> list[ZoneReference]:
+    """The zones' names from Route 53, each asked for with its role; a zone with a role is listed too.
+
+    Raises:
+        UsageError: a zone does not exist.
+        ZoneError: a role may not be assumed, a zone not be read, or Route 53 not be reached.
+    """
+    zones = [_look_up(accounts.client(role), zone_id, role) for zone_id, role in access.items()]
+    return [ZoneReference(id=zone.id, name=zone.name, private=zone.private) for zone in zones]
+
+
+def _look_up(client: ZoneClient, zone_id: str, access: ZoneAccess | None) -> Zone:
+    try:
+        zone = client.zone(zone_id)
+        if access is not None:
+            client.read(zone_id, zone.name)  # another permission, which a role for other programs may lack
+    except ZoneUnavailableError as error:
+        if str(error).startswith("NoSuchHostedZone"):
+            where = "this AWS account" if access is None else f"AWS account {access.account}"
+            raise UsageError(f"there is no hosted zone {zone_id} in {where}: check --zone") from error
+        raise
+    return zone
+
+
+def remark_on_zones(zones: Sequence[ZoneReference], domain: str) -> None:
+    for zone in zones:
+        if not domain.endswith(f".{zone.name}") and domain != zone.name and not zone.name.endswith(f".{domain}"):
+            remark(f"note: {zone.id} ({zone.name}) holds no names of {domain}, only host names from annotations")

@@ -1,0 +1,1 @@
+"""Commands that need no AWS account and no cluster: ``demo``, ``local up`` and ``setup``."""

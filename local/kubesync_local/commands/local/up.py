@@ -1,0 +1,144 @@
+"""``kubesync local up``: the embedded stack in the foreground, for sessions in other processes and for ``sam local invoke``."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import signal
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from kubesync_local.demo.stack import CLUSTER, DOMAIN, REGION, ZONE, DemoStack, Place, demo_stack
+from kubesync_local.standins.apiserver.workloads.story import story
+from kubesync_local.terminal.logs import set_up_logs
+from kubesync_local.terminal.output import print_line, remark
+
+DEPLOYMENT: Final = "local"
+SECRET: Final = "kubesync/demo"  # noqa: S105 - its name
+# Long enough to see it work, short enough to wait for.
+_SAM_RUNTIME_SECONDS: Final = 60
+_ANYWHERE: Final = "0.0.0.0"  # noqa: S104 - only where it is asked for
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until a signal comes; that is a good end.
+
+    Raises:
+        UsageError, PortError: an address cannot be had.
+        OSError: the file cannot be written.
+    """
+    set_up_logs()
+    host = arguments.host
+    place = Place(
+        host=host,
+        dynamodb_port=arguments.dynamodb_port,
+        route53_port=arguments.route53_port,
+        api_port=arguments.api_port,
+        reached_as=_own_address() if host == _ANYWHERE else host,
+        secret=SECRET,
+        deployment=DEPLOYMENT,
+        tls=arguments.kubeconfig is not None,
+    )
+    with _until_signalled() as end, demo_stack(place) as stack:
+        endpoints = endpoints_of(place, stack.dynamodb.port, stack.route53.port)
+        if arguments.env_file is not None:
+            write_env_file(arguments.env_file, endpoints)
+        if arguments.kubeconfig is not None:
+            write_kubeconfig(arguments.kubeconfig, stack)
+        _say_what_there_is(stack, endpoints)
+        for step in story(stack.api.cluster) if arguments.story is not None else ():
+            if end.wait(arguments.story):
+                break
+            step.play()
+            remark(step.title)
+        end.wait()
+    remark("ended; nothing is kept")
+    return 0
+
+
+def endpoints_of(place: Place, dynamodb_port: int, route53_port: int) -> dict[str, str]:
+    """The variables that lead the AWS SDK to the stand-ins, from wherever ``reached_as`` leads to this machine."""
+    dynamodb = f"http://{place.reached_as}:{dynamodb_port}"
+    return {
+        "AWS_ENDPOINT_URL_DYNAMODB": dynamodb,
+        "AWS_ENDPOINT_URL_ROUTE_53": f"http://{place.reached_as}:{route53_port}",
+        "AWS_ENDPOINT_URL_SECRETS_MANAGER": dynamodb,
+        "AWS_ENDPOINT_URL_SSM": dynamodb,
+    }
+
+
+def write_env_file(path: Path, endpoints: Mapping[str, str]) -> None:
+    """What ``sam local invoke --env-vars`` reads; it sets only variables that the template declares."""
+    parameters = {
+        "KUBESYNC_DEPLOYMENT": DEPLOYMENT,
+        "KUBESYNC_TABLE_PREFIX": f"kubesync-{DEPLOYMENT}",
+        "KUBESYNC_MAX_RUNTIME_SECONDS": str(_SAM_RUNTIME_SECONDS),
+        **endpoints,
+    }
+    path.write_text(json.dumps({"Parameters": parameters}, indent=2) + "\n", encoding="utf-8")
+
+
+def write_kubeconfig(path: Path, stack: DemoStack) -> None:
+    """Access for kubectl. The file is for its owner only, though the token is of no use once this process has ended."""
+    tls = stack.api.options.tls
+    assert tls is not None, "kubectl sends no token without TLS"
+    ca = base64.b64encode(tls.ca_pem).decode()
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": CLUSTER, "cluster": {"server": stack.api_url, "certificate-authority-data": ca}}],
+        "users": [{"name": CLUSTER, "user": {"token": stack.token}}],
+        "contexts": [{"name": CLUSTER, "context": {"cluster": CLUSTER, "user": CLUSTER, "namespace": "default"}}],
+        "current-context": CLUSTER,
+    }
+    path.touch(mode=0o600)
+    path.chmod(0o600)
+    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")  # JSON is YAML
+
+
+def _say_what_there_is(stack: DemoStack, endpoints: Mapping[str, str]) -> None:
+    remark(f"cluster {CLUSTER}: {stack.api_url}, domain {DOMAIN}, hosted zone {stack.zone_id} ({ZONE})")
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "local",
+        "AWS_SECRET_ACCESS_KEY": "local",
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,  # the AWS CLI's version 1 knows only this one
+        "KUBESYNC_DEPLOYMENT": DEPLOYMENT,
+        **endpoints,
+    }.items():
+        print_line(f"export {name}={value}")
+    remark(
+        "with these exported in another terminal: kubesync session --max-runtime 10; kubesync records. Ctrl-C ends it"
+    )
+
+
+def _own_address() -> str:
+    """This machine's address on the network, which containers reach as well; 127.0.0.1 where there is no network."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # RFC 5737: looks the route up, sends nothing
+        except OSError:
+            return "127.0.0.1"
+        return str(probe.getsockname()[0])
+
+
+@contextmanager
+def _until_signalled() -> Iterator[threading.Event]:
+    """An event that SIGINT and SIGTERM set, however often they come."""
+    end = threading.Event()
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        end.set()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield end
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,1 @@
+"""Commands that run a session: ``session``, ``resync`` and ``recover``."""

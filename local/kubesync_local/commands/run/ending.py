@@ -1,0 +1,32 @@
+"""Signals: SIGINT and SIGTERM end a session in an orderly way, however often they come."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from kubesync.domain.errors import ErrorCode
+from kubesync.session.session import Session
+from kubesync_local.terminal.output import remark
+
+
+@contextmanager
+def ended_by_signals(session: Callable[[], Session | None]) -> Iterator[None]:
+    """While the block runs, a signal ends the session there is; where there is none, it is a KeyboardInterrupt."""
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        running = session()
+        if running is None:
+            raise KeyboardInterrupt
+        name = signal.Signals(number).name
+        remark(f"{name}: ending the session: what was read is applied, the lease is released")
+        running.stop(ErrorCode.WORKER_EXITING, name)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

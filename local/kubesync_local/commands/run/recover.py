@@ -1,0 +1,80 @@
+"""``kubesync recover``: after tables were lost or restored from a backup; a dry run unless --apply is given."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from kubesync.domain.errors import ErrorCode, KubesyncError, UsageError
+from kubesync.operations.recovery import RecoveryRequest
+from kubesync_local.commands.run.ending import ended_by_signals
+from kubesync_local.commands.run.progress import ProgressLines
+from kubesync_local.terminal.output import print_json, print_table, remark, side_in_words
+from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
+
+_WHAT = {
+    "claimed": "stands as wanted: taken as ours",
+    "unproven": "stands as wanted, in a zone that kubesync has not written yet: not taken",
+    "differing": "stands in another form: yours to decide",
+    "unwanted": "nobody wants it: yours to decide",
+}
+
+
+_CHECK = "check first, by `--dry-run`"
+
+
+class RecoverError(KubesyncError):
+    """Nothing was recovered; one line that says why."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do it, or say what would be done. 1 where some cluster could not be recovered."""
+    work = Workplace()
+    if not work.chosen(arguments.cluster):
+        raise UsageError(NO_CLUSTERS)
+    names = arguments.name.lower().rstrip(".")
+    request = RecoveryRequest(arguments.cluster, dry_run=not arguments.apply, names=names)
+    session = work.application.new_session(ProgressLines())
+    with ended_by_signals(lambda: session):
+        report = session.run(recovery=request)
+    if not report.recoveries:
+        hint = "; pause the schedule and try again" if report.code == ErrorCode.NOT_MASTER else ""
+        raise RecoverError(f"nothing was recovered: {report.ended} {report.message}".rstrip() + hint)
+    found: dict[str, Any] = report.recoveries[0]
+    for cluster in found["clusters"]:
+        remark(_summary(cluster))
+        for resource, reason in cluster.get("held", {}).items():
+            remark(f"{cluster['cluster']}: deletions of {resource} are held back: {reason}; {_CHECK}")
+    if found["dry_run"]:
+        remark("nothing was changed; --apply does it")
+    if arguments.output == "json":
+        print_json(found)
+    elif rows := _rows(found):
+        print_table(rows, ("name", "type", "what", "stands", "wanted", "service", "cluster"), names=2)
+    return 1 if any("error" in cluster for cluster in found["clusters"]) else 0
+
+
+def _summary(cluster: dict[str, Any]) -> str:
+    if "error" in cluster:
+        return f"{cluster['cluster']}: failed: {cluster['error']}"
+    # Zones that were never written are the rare case: said where there is one.
+    counted = ", ".join(f"{len(cluster[kind])} {kind}" for kind in _WHAT if cluster[kind] or kind != "unproven")
+    return f"{cluster['cluster']}: record sets: {counted}"
+
+
+def _sides(row: dict[str, Any]) -> dict[str, str]:
+    wanted_type = row.get("wanted_type", row["type"])
+    named = f"{wanted_type} " if wanted_type != row["type"] else ""
+    return {
+        "stands": side_in_words(row["stands"]),
+        **({"wanted": f"{named}{side_in_words(row['wanted'])}"} if "wanted" in row else {}),
+    }
+
+
+def _rows(found: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {"cluster": cluster["cluster"], "what": text, **row, **_sides(row)}
+        for cluster in found["clusters"]
+        for kind, text in _WHAT.items()
+        for row in cluster.get(kind, [])
+    ]

@@ -1,0 +1,112 @@
+"""``kubesync resync``: a full resync or a dry run of it, by the running master or by this process."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, Final
+
+from kubesync.domain.errors import UsageError
+from kubesync.operations.resync_invocation import ResyncEvent, has_errors
+from kubesync.session.session import Session
+from kubesync_local.commands.run.ending import ended_by_signals
+from kubesync_local.commands.run.progress import ProgressLines
+from kubesync_local.terminal.output import counted, print_json, print_table, remark
+from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
+
+_PLURALS: Final = {
+    "changes": "changes",
+    "drift": "drifted record sets",
+    "conflicts": "conflicts",
+    "held_deletions": "deletions held back",
+}
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Have it done, say what came of it. 1 where some cluster could not be resynchronised."""
+    work = Workplace()
+    if not work.chosen(arguments.cluster):
+        raise UsageError(NO_CLUSTERS)
+    own: list[Session] = []
+    clock = work.application.clock
+    until = clock.monotonic() + arguments.timeout
+    invocation = work.application.resync_invocation(
+        ResyncEvent(cluster=arguments.cluster, dry_run=arguments.dry_run, force=arguments.force),
+        lambda: until - clock.monotonic(),
+        ProgressLines(),
+        own.append,
+    )
+    # A session of its own that came too late has ended: what a signal ends then is the wait for the master.
+    with ended_by_signals(lambda: own[-1] if own and not own[-1].report.ended else None):
+        report = invocation.run()
+    for cluster in report["clusters"]:
+        remark(_summary(cluster, dry_run=report["dry_run"]))
+    for each in report.get("named_upstreams", []):
+        remark(f"{each['upstream']}: {_of_named(each, report)}")
+    if arguments.output == "json":
+        print_json(report)
+    elif rows := _rows(report):
+        print_table(rows, ("cluster", "what", "from", "to"), names=2)
+    return 1 if has_errors(report) else 0
+
+
+def _of_named(row: dict[str, Any], report: dict[str, Any]) -> str:
+    if "error" in row:
+        return f"failed: {row['error']}"
+    if row["drift"] == "stray" and not report["forced"]:
+        return "nobody registered it: `kubesync resync --force` removes it"
+    if row["drift"] == "unknown":
+        return "cannot be composed: something that it is made of cannot be read"
+    done = "would be written anew" if report["dry_run"] else "written anew"
+    return f"{row['drift']}: {done}" if row["drift"] != "stray" else "nobody registered it: removed"
+
+
+def _summary(cluster: dict[str, Any], *, dry_run: bool) -> str:
+    name = cluster["cluster"]
+    if "error" in cluster:
+        return f"{name}: failed: {cluster['error']}"
+    counts = cluster["counts"]
+    changed = counted(counts["changes"], "change") if dry_run else counted(cluster["changed_keys"], "key changed")
+    parts = [
+        changed,
+        f"{counts['drift']} record set{'' if counts['drift'] == 1 else 's'} drifted",
+        counted(counts["conflicts"], "conflict"),
+    ]
+    for resource, reason in cluster["held"].items():
+        parts.append(
+            f"{counted(cluster['held_counts'].get(resource, 0), 'deletion')} of {resource} held back ({reason})"
+        )
+    return f"{name}: {'would be: ' if dry_run else ''}{', '.join(parts)}"
+
+
+def _rows(report: dict[str, Any]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for cluster in report["clusters"]:
+        name = cluster["cluster"]
+        if "error" in cluster:
+            rows.append({"cluster": name, "what": f"failed: {cluster['error']}"})
+            continue
+        rows += [{"cluster": name, **change} for change in cluster.get("changes", [])]
+        rows += [
+            {
+                "cluster": name,
+                "what": f"{drift['drift']} {drift['name']} {drift['type']}",
+                "from": drift["stands"],
+                "to": drift["known"],
+            }
+            for drift in cluster["drift"]
+        ]
+        rows += [
+            {"cluster": name, "what": f"conflict {each['name']}: {each['reason']}"} for each in cluster["conflicts"]
+        ]
+        rows += [
+            {
+                "cluster": name,
+                "what": f"held back: the deletion of {each['listener']}/{each['object']} ({each['service']})",
+            }
+            for each in cluster["held_deletions"]
+        ]
+        left_out = cluster.get("left_out", {})
+        rows += [
+            {"cluster": name, "what": f"... and {count} more {_PLURALS[kind]}"} for kind, count in left_out.items()
+        ]
+    return rows

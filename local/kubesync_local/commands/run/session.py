@@ -1,0 +1,28 @@
+"""``kubesync session``: one session in this process."""
+
+from __future__ import annotations
+
+import argparse
+
+from kubesync.domain.errors import ErrorCode
+from kubesync_local.commands.run.ending import ended_by_signals
+from kubesync_local.commands.run.progress import ProgressLines
+from kubesync_local.terminal.output import print_json, remark
+from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run it; the report is the answer. Codes 4 and 5 are good ends, a signal is not."""
+    settings = {} if arguments.max_runtime is None else {"max_runtime_seconds": arguments.max_runtime}
+    work = Workplace(**settings)
+    if not work.clusters.all():
+        remark(NO_CLUSTERS)  # and goes on: one may be registered while it runs
+    session = work.application.new_session(ProgressLines())
+    with ended_by_signals(lambda: session):
+        report = session.run()
+    print_json(report.document())
+    if report.code == ErrorCode.MAX_RUNTIME:
+        remark(f"the session ended as it should: its time was up ({report.ended})")
+    else:
+        remark(f"the session ended: {report.ended} {report.message}".rstrip())
+    return 0 if report.code in (ErrorCode.NOT_MASTER, ErrorCode.MAX_RUNTIME) else 1

@@ -1,0 +1,1 @@
+"""Commands that only read: ``status``, ``records``, ``upstreams``, ``errors``, ``audit`` and ``explain``."""

@@ -1,0 +1,73 @@
+"""``kubesync audit``: every change, newest first. What the words in it mean is said in ``docs/audit.md``."""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from itertools import islice
+from typing import Any
+
+from kubesync.aws.tables.audit import NAMED, AuditTable, Span
+from kubesync.aws.tables.upstreams import timestamp
+from kubesync.domain.dns.names import canonical_name
+from kubesync.domain.errors import UsageError
+from kubesync_local.commands.show.audit_lines import show_changes
+from kubesync_local.commands.show.service_keys import parse_service_key
+from kubesync_local.terminal.output import print_json, remark
+from kubesync_local.workplace.workplace import Workplace
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show the changes that are asked for, of all clusters together."""
+    cluster = _cluster(arguments)
+    work = Workplace()
+    table, now = AuditTable(work.store, ""), work.now()
+    # A day is a query: no further back than --days goes.
+    since = max(arguments.since.epoch(now), now - 3_660 * 86_400.0)
+    span = Span(since, now if arguments.until is None else arguments.until.epoch(now))
+    if span.since > span.until:
+        raise UsageError(f"--since ({timestamp(span.since)}) lies after --until ({timestamp(span.until)})")
+    names = work.names(cluster, lambda name: any(True for _ in table.read_changes(name, now, span)))
+    if not cluster:
+        names = [*names, NAMED]
+    # Each stream is read only as far as rows are taken from it.
+    merged = heapq.merge(
+        *(table.read_changes(name, now, span) for name in names), key=lambda row: str(row["at"]), reverse=True
+    )
+    found = filter(_wanted(arguments), merged)
+    rows = list(islice(found, arguments.limit))
+    if arguments.output == "json":
+        print_json(rows)
+    elif rows:
+        show_changes(rows)
+        if len(rows) == arguments.limit and next(found, None) is not None:
+            remark(f"there are older ones: these are the newest {arguments.limit}; --limit or --until shows more")
+    else:
+        remark(f"no such changes from {timestamp(span.since)} to {timestamp(span.until)}")
+    return 0
+
+
+def _cluster(arguments: argparse.Namespace) -> str:
+    """The one cluster that has to be read; empty: all. The table is partitioned by cluster and day."""
+    given = str(arguments.cluster)
+    if not arguments.service:
+        return given
+    key = parse_service_key(arguments.service)
+    if given not in ("", key.cluster):
+        raise UsageError(f"--service {key} is none of cluster {given}")
+    return key.cluster
+
+
+def _wanted(arguments: argparse.Namespace) -> Callable[[dict[str, Any]], bool]:
+    service = str(parse_service_key(arguments.service)) if arguments.service else ""
+    # The upstream's PROTOCOL is upper case, a DNS name is not: both are compared in lower case.
+    name = canonical_name(arguments.name).lower() if arguments.name else ""
+
+    def wanted(row: dict[str, Any]) -> bool:
+        if service and row["service"] != service:
+            return False
+        return not name or fnmatchcase(str(row["name"] or row["upstream"] or "").lower(), name)
+
+    return wanted

@@ -1,0 +1,45 @@
+"""The form of ``kubesync audit`` for people: two lines for each change, readable at any width."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from rich.text import Text
+
+from kubesync_local.terminal.output import new_console, print_folded, side_in_words
+
+_STYLES: Final = {"record": "green", "refused": "bold red", "upstream": "cyan"}
+_BATCH_SHOWN: Final = 8
+
+
+def show_changes(rows: Sequence[dict[str, Any]]) -> None:
+    """Print them in the order given."""
+    console = new_console()
+    for row in rows:
+        print_folded(console, _headline(row), 4)
+        for line in _details(row):
+            print_folded(console, Text.assemble("    ", line), 8)
+
+
+def _headline(row: dict[str, Any]) -> Text:
+    kind = row["kind"] or ""
+    what = row["what"].removeprefix(f"{kind} ")
+    if row["zone"]:
+        what = what.removesuffix(f" in {row['zone']}")
+    service = "" if row["upstream"] else f"  {row['service']}"
+    return Text.assemble(
+        (f"{row['at'][:19]}Z  ", "dim"), (f"{kind:8}  ", _STYLES.get(kind, "")), (what, "bold"), service
+    )
+
+
+def _details(row: dict[str, Any]) -> list[Text]:
+    cause = f" {row['object']}@{row['resource_version']}" if row["object"] else ""
+    why = [f"{row['why']}{cause}"] if row["why"] else []
+    why += [f"batch {row['batch'][:_BATCH_SHOWN]}"] if row["batch"] else []
+    change = Text.assemble(side_in_words(row["from"]), (" → ", "dim"), side_in_words(row["to"]))
+    change.append(f"  ({', '.join(why)})" if why else "", style="dim")
+    lines = [change]
+    if row["reason"] or row["message"]:
+        lines.append(Text.assemble((row["reason"] or "", "red"), ": " if row["reason"] else "", row["message"] or ""))
+    return lines

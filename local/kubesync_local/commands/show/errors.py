@@ -1,0 +1,66 @@
+"""``kubesync errors``: the last error of each listener, how it ended, the history, and sessions that never held the lease."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kubesync.aws.tables.audit import AuditTable
+from kubesync.aws.tables.control.listeners import ListenerErrors, ListenerTable
+from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync.domain.errors import ErrorCode
+from kubesync.domain.objects import Resource
+from kubesync_local.terminal.output import print_json, print_table, remark
+from kubesync_local.workplace.workplace import Workplace
+
+_LISTENERS = ("cluster", "listener", "kind", "key", "message", "at", "count")
+_GOOD_ENDS = (ErrorCode.MAX_RUNTIME.key, ErrorCode.NOT_MASTER.key)
+_HISTORY = ("at", "kind", "cluster", "listener", "key", "message", "session")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show them: one row per last error, end, count, entry of the history and session."""
+    work = Workplace()
+    listeners, audit = ListenerTable(work.store), AuditTable(work.store, "")
+    now: list[dict[str, Any]] = []
+    past: list[dict[str, Any]] = []
+    names = work.names(arguments.cluster, lambda name: any(True for _ in audit.read_errors(name, work.now(), 1)))
+    for name in names:
+        for resource, errors in sorted(listeners.errors(name).items()):
+            now += _of_listener(name, resource, errors)
+        history = audit.read_errors(name, work.now(), arguments.limit)
+        past += [_row("history", name, str(item["resource"]), item) for item in history]
+    if not arguments.cluster:
+        past += [_row("session", None, None, item) for item in audit.read_sessions(work.now(), arguments.limit)]
+    past.sort(key=lambda row: str(row["at"]), reverse=True)
+    past = past[: arguments.limit]
+    if arguments.output == "json":
+        print_json([*now, *past])
+        return 0
+    if not now and not past:
+        remark("no errors of listeners yet; sessions are listed only where they never held the lease")
+        return 0
+    for zone in ZoneProblemTable(work.store, work.settings.shard, "").current():
+        remark(f"zone {zone.zone_id}: {zone.problem}; `kubesync status` shows zones")
+    if not any(row["key"] not in _GOOD_ENDS for row in (*now, *past)):
+        remark("no errors of listeners: this is how they and sessions ended")
+    if now:
+        print_table(now, _LISTENERS, "listeners", names=3)
+    if past:
+        print_table(past, _HISTORY, "history, newest first", names=4)
+    return 0
+
+
+def _of_listener(cluster: str, resource: Resource, errors: ListenerErrors) -> Iterator[dict[str, Any]]:
+    counts = dict(errors.counts)
+    for kind, entry in (("last", errors.last), ("ended", errors.ended)):
+        if entry is not None:
+            yield {**_row(kind, cluster, resource.value, entry), "count": counts.pop(str(entry["key"]), None)}
+    for key, count in sorted(counts.items()):
+        yield {**_row("count", cluster, resource.value, {"key": key}), "count": count}
+
+
+def _row(kind: str, cluster: str | None, listener: str | None, entry: Mapping[str, Any]) -> dict[str, Any]:
+    row = {name: entry.get(name) for name in ("code", "key", "message", "at", "session")}
+    return {"kind": kind, "cluster": cluster, "listener": listener, **row, "status": entry.get("status"), "count": None}

@@ -1,0 +1,139 @@
+"""``kubesync explain``: of one Service, what is wanted and why, what is claimed, what stands, what is wrong, and what comes next."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from collections.abc import Iterable
+from typing import Final
+
+from kubesync.aws.route53.zones import ZoneClient
+from kubesync.aws.tables.claims import Claim, ClaimTable
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.cluster.keys.key_states import rules_of
+from kubesync.domain.dns.desired import Desired, desired
+from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.errors import KubesyncError, UsageError, ZoneError
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.state import KeyState, Name, names_of
+from kubesync_local.commands.show.explain_table import show_explanation
+from kubesync_local.commands.show.service_keys import parse_service_key
+from kubesync_local.documents.explanation import Evidence, document
+from kubesync_local.documents.outlook import Surroundings
+from kubesync_local.terminal.output import print_json
+from kubesync_local.workplace.workplace import Workplace
+
+# Reading names one by one is for few of them: a walk of a full zone of 10,000 sets takes 34 requests.
+_NAMES_READ: Final = 30
+
+
+class NothingSeenError(KubesyncError):
+    """No session has listed the cluster: there is nothing to explain. One line that says what to do."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Gather and show it."""
+    key = parse_service_key(arguments.service)
+    work = Workplace()
+    (config,) = work.chosen(key.cluster)
+    states = StateTable(work.store)
+    state = states.load([key])[key]
+    if state == KeyState(key):
+        if not ListenerTable(work.store).checkpoints(config.name):
+            raise NothingSeenError(
+                f"nothing has been seen of cluster {config.name} yet: no session has listed it. `kubesync session` runs one, "
+                f"`kubesync cluster check {config.name}` tests what it needs"
+            )
+        raise UsageError(_unknown(key, config, states))
+    found = document(gather(state, config, work))
+    if arguments.output == "json":
+        print_json(found)
+    else:
+        show_explanation(found)
+    return 0
+
+
+def gather(state: KeyState, config: ClusterConfig, work: Workplace) -> Evidence:
+    """Everything that is known of a key, the zones as they stand now included."""
+    now, lease = work.now(), work.lease.read()
+    listed = set(ListenerTable(work.store).checkpoints(config.name))
+    want = _wanted(state, config, endpoints_listed=config.endpoints_source in listed)
+    names = {*names_of(want.records or {}), *names_of(state.intended), *names_of(state.applied), *state.conflicts}
+    names |= state.waits
+    claims = ClaimTable(work.store)
+    owned = claims.read(names) if names else {}
+    queues = {name: [waiter for waiter, _ in claims.waiters(name)] for name, claim in owned.items() if claim.waiting}
+    standing, unread = standing_at(work.application.zones(), names)
+    upstreams, named = UpstreamTable(work.store), sorted({*(want.upstreams or {}), *state.upstreams})
+    of_zones = ZoneProblemTable(work.store, config.shard, "")
+    problems = {each.zone_id: each.problem for each in of_zones.current()}
+    return Evidence(
+        config=config,
+        state=state,
+        want=want,
+        owners={name: claim.owner for name, claim in owned.items()},
+        queues=queues,
+        standing=standing,
+        unread=unread,
+        upstreams={name: found for name in named if (found := upstreams.read(name)) is not None},
+        around=Surroundings(
+            policy=config.policy,
+            zone_problems=problems,
+            turns=_turns(state, owned, queues),
+            running=bool(lease.holder) and not lease.free(int(now * 1000)),
+            paused=config.paused,
+            looked_at=of_zones.looks(),
+        ),
+    )
+
+
+def standing_at(client: ZoneClient, names: Iterable[Name]) -> tuple[dict[RecordKey, RecordSet], dict[str, str]]:
+    """What stands at these names now, in Route 53; and why a zone could not be read, by its id."""
+    by_zone: dict[str, set[str]] = {}
+    for name in names:
+        by_zone.setdefault(name.zone_id, set()).add(name.name)
+    standing: dict[RecordKey, RecordSet] = {}
+    unread: dict[str, str] = {}
+    for zone_id, wanted in sorted(by_zone.items()):
+        try:
+            if len(wanted) <= _NAMES_READ:
+                for each in sorted(wanted):
+                    standing |= client.read(zone_id, each)
+            else:
+                standing |= {key: found for key, found in client.walk(zone_id) if key.name in wanted}
+        except ZoneError as error:
+            unread[zone_id] = str(error)
+    return standing, unread
+
+
+def _wanted(state: KeyState, config: ClusterConfig, *, endpoints_listed: bool) -> Desired:
+    if config.deleting:
+        return Desired({}, {}, ())
+    endpoints = state.endpoints(config.endpoints_source) if endpoints_listed else None
+    return desired(state.key, state.service, endpoints, rules_of(config))
+
+
+def _turns(
+    state: KeyState, claims: dict[Name, Claim], queues: dict[Name, list[ServiceKey]]
+) -> dict[Name, tuple[str, int]]:
+    turns: dict[Name, tuple[str, int]] = {}
+    for name in state.waits:
+        if name in claims:
+            queue = queues.get(name, [])
+            turns[name] = str(claims[name].owner), queue.index(state.key) + 1 if state.key in queue else len(queue) + 1
+    return turns
+
+
+def _unknown(key: ServiceKey, config: ClusterConfig, states: StateTable) -> str:
+    if not config.scope.holds(key.namespace):
+        which = f"--namespace {','.join(config.namespaces)}" if config.namespaces else "--exclude-namespaces"
+        return f"namespace {key.namespace} is not watched: cluster {config.name} was registered with {which}"
+    known = {str(state.key) for state in states.load_all(key.cluster)}
+    close = difflib.get_close_matches(str(key), known, n=1)
+    return f"kubesync knows no Service {key}" + (
+        f", did you mean {close[0]}?" if close else ": it was never seen there"
+    )

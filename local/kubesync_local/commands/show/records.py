@@ -1,0 +1,120 @@
+"""``kubesync records``: what is in the zones for which Service, and what is on its way there."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from kubesync.aws.tables.claims import ClaimTable
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.state import StateTable
+from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.plan import changes_of
+from kubesync.domain.state import KeyState, Name
+from kubesync_local.terminal.output import print_rows
+from kubesync_local.workplace.workplace import Workplace
+
+_COLUMNS = ("name", "type", "identifier", "weight", "ttl", "values", "alias", "zone", "service", "state", "reason")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show them, sorted by zone and name."""
+    work = Workplace()
+    state, claims = StateTable(work.store), ClaimTable(work.store)
+    rows: list[dict[str, Any]] = []
+    for config in work.chosen(arguments.cluster):
+        for key_state in state.load_all(config.name):
+            rows += rows_of(key_state, config)
+            rows += _waiting(key_state, claims)
+    rows.sort(
+        key=lambda row: (
+            row["zone"],
+            row["name"].split(".")[::-1],
+            row["type"] or "",
+            row.get("identifier", ""),
+            row["service"],
+        )
+    )
+    print_rows(rows, _COLUMNS, arguments.output, "no records yet: is a session running? See `kubesync status`", names=2)
+    return 0
+
+
+# | in conflict | applied and intended | policy lets it change | a part is held | state    |
+# | ----------- | -------------------- | --------------------- | -------------- | -------- |
+# | yes         |                      |                       |                | conflict |  nothing of ours stands there
+# | no          | equal                |                       | no             | applied  |
+# | no          | equal                |                       | yes            | held     |  would go, waits for a person
+# | no          | different            | yes                   |                | open     |  values are what stands, if anything
+# | no          | different            | no                    |                | kept     |
+def rows_of(state: KeyState, config: ClusterConfig) -> Iterator[dict[str, Any]]:
+    """The record sets of one Service."""
+    pending = {change.key for change in changes_of(state, config.policy)}
+    held = any(part.held for part in state.parts.values())
+    for key in sorted(state.intended.keys() | state.applied.keys()):
+        intended, applied = state.intended.get(key), state.applied.get(key)
+        conflict = state.conflicts.get(Name.of(key))
+        reason = ""
+        if conflict is not None:
+            word, reason = "conflict", conflict
+        elif intended == applied:
+            release = f"a list lacks its object: `kubesync resync --cluster {config.name} --force` lets it go"
+            word, reason = ("held", release) if held else ("applied", "")
+        elif key in pending:
+            word, reason = "open", _why(state, intended)
+        else:
+            word, reason = "kept", f"policy {config.policy}"
+        yield _row(state, key, applied or intended, intended if intended != applied else applied, word, reason)
+
+
+def _row(
+    state: KeyState, key: RecordKey, stands: RecordSet | None, intended: RecordSet | None, word: str, reason: str
+) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "zone": key.zone_id,
+        "name": key.name,
+        "type": key.type,
+        **({"identifier": key.identifier} if key.identifier else {}),
+        **_value(stands),
+        "service": str(state.key),
+        "state": word,
+        "reason": reason,
+    }
+    if intended != stands:
+        row["intended"] = None if intended is None else _value(intended)
+    return row
+
+
+def _value(record_set: RecordSet | None) -> dict[str, Any]:
+    if record_set is None:
+        return {"ttl": None, "values": []}
+    value: dict[str, Any] = {"ttl": record_set.ttl, "values": list(record_set.values)}
+    if record_set.alias is not None:
+        value["alias"] = record_set.alias.name
+    if record_set.weight is not None:
+        value["weight"] = record_set.weight
+    return value
+
+
+def _why(state: KeyState, intended: RecordSet | None) -> str:
+    tried = ""
+    if state.opened is not None and state.opened.attempts:
+        tried = f"tried {state.opened.attempts} times: {state.opened.reason}"
+    return tried or ("is to be deleted" if intended is None else "on its way")
+
+
+def _waiting(state: KeyState, claims: ClaimTable) -> Iterator[dict[str, Any]]:
+    owners = claims.read(state.waits) if state.waits else {}
+    for name in sorted(state.waits):
+        owner = f"the name is {owners[name].owner}'s" if name in owners else "the name is another's"
+        yield {
+            "zone": name.zone_id,
+            "name": name.name,
+            "type": None,
+            **({"identifier": name.identifier} if name.identifier else {}),
+            "ttl": None,
+            "values": [],
+            "service": str(state.key),
+            "state": "waiting",
+            "reason": owner,
+        }

@@ -1,0 +1,92 @@
+"""The table form of ``kubesync status``."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from rich.text import Text
+
+from kubesync.domain.reasons import advice_for
+from kubesync_local.documents.listener_rows import for_people
+from kubesync_local.documents.outlook import zone_code
+from kubesync_local.terminal.output import counted, new_console, print_folded, print_table, remark
+
+_PROBLEMS_SHOWN: Final = 50
+_LEASE: Final = {"never held": "was never held", "expired": "has expired"}
+
+
+def show_status(status: dict[str, Any]) -> None:
+    """Print what a person looks for, in the order in which it matters."""
+    console = new_console()
+    lease = status["lease"]
+    style = "green" if lease["state"] == "held" else "yellow"
+    who = f" by session {lease['holder']}, epoch {lease['epoch']}" if lease["holder"] else ""
+    until = f", until {lease['session_ends_at']}" if lease["state"] == "held" and lease["session_ends_at"] else ""
+    state = _LEASE.get(lease["state"], f"is {lease['state']}")
+    place = f"deployment {status['deployment']}, shard {status['shard']}"
+    print_folded(console, Text.assemble(f"{place}: the lease ", (state, style), who, until), 2)
+    if not status["clusters"]:
+        remark("no cluster is registered: see `kubesync cluster add --help`")
+    elif all(cluster["shard"] != status["shard"] for cluster in status["clusters"]):
+        others = ", ".join(sorted({cluster["shard"] for cluster in status["clusters"]}))
+        remark(
+            f"none of these clusters is of shard {status['shard']}, but of {others}: "
+            f"KUBESYNC_SHARD={status['clusters'][0]['shard']} shows the lease under which they are kept"
+        )
+    # First: what keeps a whole zone from being written is the reason for most of what the clusters' tables show.
+    for zone in status["zones"]:
+        if zone["problem"]:
+            print_folded(console, Text(f"zone {zone['name']} ({zone['zone']}): {zone['problem']}", style="red"), 2)
+            print_folded(console, Text(f"  → {_zone_advice(zone['problem'])}"), 4)
+    for cluster in status["clusters"]:
+        _show_cluster(cluster, status["shard"])
+    if waiting := status["named_upstreams_waiting"]:
+        text = f"named upstreams: {counted(waiting, 'change')} not composed yet; a master does it within seconds"
+        print_folded(console, Text(text, style="yellow"), 2)
+    if status["named_upstreams"]:
+        shown = status["named_upstreams"][:_PROBLEMS_SHOWN]
+        print_table(shown, ("name", "code", "subject", "message"), "problems of named upstreams")
+
+
+def _zone_advice(problem: str) -> str:
+    # The advice on a blocked zone is to read its problem, which is what stands here.
+    code = zone_code(problem)
+    return "docs/runbook.md#zoneblocked says what to do" if code == "ZoneBlocked" else advice_for(code)
+
+
+def _show_cluster(cluster: dict[str, Any], own_shard: str) -> None:
+    console = new_console()
+    sizes = ", ".join(
+        (
+            counted(cluster["services"], "service"),
+            f"{cluster['record_sets']} record set{'' if cluster['record_sets'] == 1 else 's'}",
+            counted(cluster["upstreams"], "upstream"),
+        )
+    )
+    console.print()
+    head = Text.assemble(
+        (cluster["cluster"], "bold"), f"  {cluster['domain']}  {cluster['server']}  {cluster['state']}"
+    )
+    if cluster["shard"] != own_shard:
+        head.append(f", shard {cluster['shard']}")
+    print_folded(console, head, 2)
+    console.print(f"  {sizes}; {len(cluster['open'])} open, {counted(len(cluster['problems']), 'problem')}")
+    for held in cluster["held"]:
+        text = f"  {held['deletions']} deletions of {held['listener']} are held back; {held['release']}"
+        print_folded(console, Text(f"{text} lets them through", style="yellow"), 4)
+    if cluster["listeners"]:
+        rows = [for_people(each) for each in cluster["listeners"]]
+        print_table(rows, ("listener", "state", "checkpoint", "last_error", "ended"))
+        if any(each["state"] == "failing" for each in cluster["listeners"]):
+            text = f"  `kubesync cluster check {cluster['cluster']}` says what is wrong, and what to do"
+            print_folded(console, Text(text, style="yellow"), 4)
+    else:
+        console.print("  not listened to yet")
+    if cluster["open"]:
+        columns = ("service", "attempts", "retry_at", "code", "reason")
+        print_table(cluster["open"][:_PROBLEMS_SHOWN], columns, "open")
+    if cluster["problems"]:
+        shown = cluster["problems"][:_PROBLEMS_SHOWN]
+        print_table(shown, ("service", "code", "subject", "message"), "problems")
+    if cluster["open"] or cluster["problems"]:
+        console.print("  `kubesync explain SERVICE` says more of one; docs/reasons.md lists the codes", style="dim")

@@ -1,0 +1,46 @@
+"""``kubesync upstreams``: what the proxies see."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from kubesync.aws.tables.upstreams import StoredUpstream, UpstreamTable
+from kubesync_local.terminal.output import print_rows
+from kubesync_local.workplace.workplace import Workplace
+
+_COLUMNS = ("upstream", "version", "updated_at", "nodes")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show the upstreams table as it stands; removed ones are left out."""
+    work = Workplace()
+    # Upstreams of a cluster that was removed with --on-delete retain are still there for the proxies.
+    chosen = [arguments.cluster] if arguments.cluster else None
+    rows = [document(each) for each in UpstreamTable(work.store).read_all(chosen) if not each.deleted]
+    if not rows and arguments.cluster:
+        work.chosen(arguments.cluster)
+    if arguments.output == "table":
+        rows = [{**row, "nodes": [_node(node) for node in row["nodes"]] or "none"} for row in rows]
+    print_rows(rows, _COLUMNS, arguments.output, "no upstreams yet: is a session running? See `kubesync status`")
+    return 0
+
+
+def document(stored: StoredUpstream) -> dict[str, Any]:
+    """An upstream as JSON: its fields in the table, all slices joined."""
+    return {
+        "upstream": stored.upstream,
+        "version": stored.version,
+        "nodes": list(stored.nodes),
+        "node_count": len(stored.nodes),
+        "slices": stored.slices,
+        "digest": stored.digest,
+        "updated_at": stored.updated_at,
+    }
+
+
+def _node(node: dict[str, Any]) -> str:
+    address = f"[{node['ip']}]" if ":" in node["ip"] else node["ip"]
+    weight = f" weight {node['weight']}" if "weight" in node else ""
+    backup = " backup" if node.get("backup") else ""
+    return f"{address}:{node['port']}{weight}{backup}{'' if node['ready'] else ' (not ready)'}"

@@ -1,0 +1,1 @@
+"""``kubesync upstream``: named upstreams."""

@@ -1,0 +1,146 @@
+"""``kubesync upstream``: named upstreams are registered, shown, held and removed. The master composes them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registration, Registry
+from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.domain.errors import UsageError
+from kubesync.domain.named_upstreams import NamedUpstream, named_key
+from kubesync_local.commands.upstream.form import read_holder, read_members
+from kubesync_local.documents.named_upstream import NamedDocument
+from kubesync_local.terminal.output import counted, print_json, print_rows, print_table, remark
+from kubesync_local.workplace.workplace import Workplace
+
+_LIST: Final = ("name", "upstream", "members", "version", "nodes", "held_by", "included_in", "state")
+_MEMBERS: Final = ("member", "weight", "backup", "nodes", "ready", "reason")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what is asked for."""
+    work = Workplace()
+    _ACTIONS[arguments.action](arguments, work, NamedUpstreamTable(work.store))
+    return 0
+
+
+def _add(arguments: argparse.Namespace, work: Workplace, named: NamedUpstreamTable) -> None:
+    work.lease.bind(work.settings.deployment)
+    name = arguments.name
+    wanted = NamedUpstream(name, read_members(arguments))
+    registry = named.read()
+    known = registry.entries.get(name)
+    if known is not None and not arguments.replace:
+        raise UsageError(f"named upstream {name} is already registered: --replace changes it (give all its members)")
+    if known is None and arguments.replace and name not in registry.unreadable:
+        raise UsageError(f"there is no named upstream {name} to replace: leave out --replace")
+    clusters = _clusters(wanted, {config.name: config for config in work.clusters.all()})
+    shard = _shard(wanted, clusters, registry, work.settings.shard)
+    named.put(Registration(wanted, shard), registry, [work.clusters.unchanged(c) for c in clusters.values()])
+    LeaseTable(work.store, shard).signal()
+    done = "changed" if known is not None else "registered"
+    remark(f"named upstream {name} {done}: {counted(len(wanted.members), 'member')}, for proxies as {named_key(name)}")
+    standing = UpstreamTable(work.store).standing([source.upstream for source in wanted.services])
+    for source in wanted.services:
+        if source.upstream not in standing:
+            remark(f"there is no upstream {source} yet: it contributes nothing until its Service is there")
+
+
+def _clusters(wanted: NamedUpstream, configs: Mapping[str, ClusterConfig]) -> dict[str, ClusterConfig]:
+    """The clusters of its Services, which must be there and stay there."""
+    found: dict[str, ClusterConfig] = {}
+    for source in wanted.services:
+        config = configs.get(source.key.cluster)
+        if config is None:
+            known = ", ".join(sorted(configs)) or "none yet, see `kubesync cluster add --help`"
+            raise UsageError(f"{source}: there is no cluster {source.key.cluster!r}; registered: {known}")
+        if config.deleting:
+            raise UsageError(f"{source}: cluster {config.name} is being removed")
+        found[config.name] = config
+    return found
+
+
+def _shard(wanted: NamedUpstream, clusters: Mapping[str, ClusterConfig], registry: Registry, own: str) -> str:
+    """The shard whose master composes it: the one of everything that is behind it."""
+    places = {f"cluster {name}": config.shard for name, config in sorted(clusters.items())}
+    included = [name for name in wanted.includes if name in registry.entries]
+    places |= {f"named upstream {name}": registry.entries[name].shard for name in included}
+    shards = sorted(set(places.values()))
+    if len(shards) > 1:
+        said = "; ".join(f"{place} to {shard}" for place, shard in places.items())
+        raise UsageError(f"all that is behind a named upstream must belong to one shard: {said}")
+    known = registry.entries.get(wanted.name)
+    return shards[0] if shards else known.shard if known is not None else own
+
+
+def _list(arguments: argparse.Namespace, work: Workplace, named: NamedUpstreamTable) -> None:
+    registry = named.read()
+    rows = [NamedDocument(name, registry, UpstreamTable(work.store)).row() for name in sorted(registry.entries)]
+    rows += [{"name": name, "state": "written by a newer release"} for name in sorted(registry.unreadable)]
+    if arguments.output == "table":
+        rows = [{**row, "members": [_in_words(member) for member in row.get("members", [])]} for row in rows]
+    print_rows(rows, _LIST, arguments.output, "no named upstream is registered: see `kubesync upstream add --help`")
+
+
+def _show(arguments: argparse.Namespace, work: Workplace, named: NamedUpstreamTable) -> None:
+    registry = named.read()
+    named.known(arguments.name, registry)
+    found = NamedDocument(arguments.name, registry, UpstreamTable(work.store))
+    document = found.document()
+    if arguments.output == "json":
+        print_json(document)
+        return
+    rows = [{**member, "member": member.get("service") or member.get("upstream") or member["static"]}
+            for member in document["members"]]  # fmt: skip
+    title = f"{document['upstream']}, {document['state']}"
+    print_table(rows, _MEMBERS, title)
+    for problem in document["problems"]:
+        remark(f"{problem['reason']} {problem['subject']}: {problem['message']}")
+    for text, who in (("held by", document["held_by"]), ("included in", document["included_in"])):
+        if who:
+            remark(f"{text} {', '.join(who)}")
+
+
+def _in_words(member: Mapping[str, object]) -> str:
+    source = member.get("service") or member.get("upstream") or member["static"]
+    weight = f" weight {member['weight']}" if "weight" in member else ""
+    return f"{source}{weight}{' backup' if 'backup' in member else ''}"
+
+
+def _remove(arguments: argparse.Namespace, work: Workplace, named: NamedUpstreamTable) -> None:
+    work.lease.bind(work.settings.deployment)
+    registry = named.read()
+    named.remove(arguments.name, registry)
+    shard = registry.entries[arguments.name].shard
+    LeaseTable(work.store, shard).signal()
+    held = not LeaseTable(work.store, shard).read().free(int(work.now() * 1000))
+    who = "the running session takes it out of the table now" if held else "the next session takes it out of the table"
+    remark(f"named upstream {arguments.name} is removed; {who}")
+
+
+def _hold(arguments: argparse.Namespace, _work: Workplace, named: NamedUpstreamTable) -> None:
+    who = read_holder(arguments.by)
+    fresh = named.hold(arguments.name, who, named.read())
+    remark(f"named upstream {arguments.name} is {'' if fresh else 'already '}held by {who}")
+
+
+def _release(arguments: argparse.Namespace, _work: Workplace, named: NamedUpstreamTable) -> None:
+    who = read_holder(arguments.by)
+    named.release(arguments.name, who, named.read())
+    remark(f"named upstream {arguments.name} is not held by {who} any more")
+
+
+type _Action = Callable[[argparse.Namespace, Workplace, NamedUpstreamTable], None]
+
+_ACTIONS: Final[Mapping[str, _Action]] = {
+    "add": _add,
+    "list": _list,
+    "show": _show,
+    "remove": _remove,
+    "hold": _hold,
+    "release": _release,
+}

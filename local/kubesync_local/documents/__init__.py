@@ -1,0 +1,1 @@
+"""The JSON documents that commands answer with, made from tables and zones. Nothing here prints."""

@@ -1,0 +1,224 @@
+"""One Service explained, as JSON: the shape is described in ``docs/explain.md``. Pure: evidence in, a document out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.upstreams import StoredUpstream, timestamp
+from kubesync.domain.dns.annotations import annotation_used, read_annotations
+from kubesync.domain.dns.desired import Desired
+from kubesync.domain.dns.provenance import Origin
+from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
+from kubesync.domain.dns.templates import NO_NAMES
+from kubesync.domain.objects import Service, ServiceKey
+from kubesync.domain.reasons import advice_for
+from kubesync.domain.state import KeyState, Name, Part, PartId
+from kubesync.domain.upstreams import upstream_key
+from kubesync_local.documents.outlook import Finding, Sides, Surroundings, of_record_set, of_upstream, zone_code
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was found out about a key.
+
+    ``want`` is planned from what is stored, by the configuration as it is now. ``standing`` is what the zones hold at the
+    names of the key, ours or not; ``unread`` says why a zone could not be read.
+    """
+
+    config: ClusterConfig
+    state: KeyState
+    want: Desired
+    owners: Mapping[Name, ServiceKey]
+    queues: Mapping[Name, list[ServiceKey]]
+    standing: Mapping[RecordKey, RecordSet]
+    unread: Mapping[str, str]
+    upstreams: Mapping[str, StoredUpstream]
+    around: Surroundings
+
+
+def document(found: Evidence) -> dict[str, Any]:
+    """Everything about the key."""
+    state, service = found.state, found.state.service
+    mark = state.opened
+    retry_at = state.tried_next(found.around.looked_at)
+    return {
+        "service": str(state.key),
+        "type": service.type if service is not None else None,
+        "state": "open" if mark is not None else "closed",
+        "attempts": mark.attempts if mark is not None else 0,
+        "retry_at": timestamp(retry_at) if retry_at else None,
+        "cause": mark.cause or None if mark is not None else None,
+        "objects": [_object(part_id, part) for part_id, part in sorted(state.parts.items())],
+        "ttl": _ttl(service, found.config) if service is not None else None,
+        "remarks": list(_remarks(found)),
+        "records": [_record(key, found) for key in _keys(found)],
+        "upstreams": [_upstream(name, found) for name in sorted({*(found.want.upstreams or {}), *state.upstreams})],
+        "problems": [
+            {"code": p.code, "subject": p.subject, "message": p.message, "advice": advice_for(p.code)}
+            for p in state.problems
+        ],
+        "zones": [
+            {
+                "zone": zone_id,
+                "problem": found.around.zone_problems.get(zone_id),
+                "code": zone_code(found.around.zone_problems[zone_id])
+                if zone_id in found.around.zone_problems
+                else None,
+                "unread": found.unread.get(zone_id),
+            }
+            for zone_id in sorted({zone.id for zone in found.config.zones} | {key.zone_id for key in _keys(found)})
+        ],
+    }
+
+
+def _object(part_id: PartId, part: Part) -> dict[str, Any]:
+    word = "held" if part.held else "deleted" if part.deleted else "unreadable" if part.problem else "seen"
+    return {"object": f"{part_id.resource}/{part_id.name}", "resource_version": part.resource_version, "state": word}
+
+
+def _ttl(service: Service, config: ClusterConfig) -> dict[str, Any]:
+    asked = read_annotations(service.annotations).ttl_seconds
+    if asked is None:
+        return {"seconds": config.ttl, "rule": "the cluster's default"}
+    return {"seconds": asked, "rule": f"annotation {annotation_used(service.annotations, 'ttl')}"}
+
+
+def _remarks(found: Evidence) -> Iterator[str]:
+    """Why nothing is wanted where that is as it should be, and what holds for everything."""
+    service, config = found.state.service, found.config
+    if config.paused:
+        yield f"the cluster is disabled: everything stays as it is until `kubesync cluster enable {config.name}`"
+    if config.deleting:
+        yield "the cluster is being removed: nothing is wanted any more"
+    elif service is None:
+        what = "deleted, out of the cluster's scope, or was never understood"
+        yield f"the Service is {what}: nothing is wanted"
+    elif read_annotations(service.annotations).exclude:
+        yield "annotation kubesync.io/exclude: the Service is left out"
+    elif config.opt_in and not read_annotations(service.annotations).include:
+        yield 'the cluster is opt-in, and the Service lacks annotation kubesync.io/include: "true": it is left out'
+    elif found.want.records is None or found.want.upstreams is None:
+        yield f"{config.endpoints_source} were not listed yet: what depends on them is unknown"
+    elif config.template == NO_NAMES and not found.want.origins and not found.state.problems:
+        yield "the cluster gives no names of its own (--template none), and no annotation of the Service asks for one"
+    elif not found.want.records and service.type == "LoadBalancer" and not found.state.problems:
+        yield "the load balancer is pending: it has no address to publish yet"
+    elif not found.want.records and service.headless and not found.state.problems:
+        yield "no endpoint is ready: there is no address to publish"
+    if not found.around.running:
+        yield "no session is running: whatever is to be done waits for the next one"
+
+
+# --- record sets ---
+
+
+def _keys(found: Evidence) -> list[RecordKey]:
+    """Record sets in question, by zone and place in its tree."""
+    keys = {*(found.want.records or {}), *found.state.intended, *found.state.applied}
+    return sorted(keys, key=lambda key: (key.zone_id, key.name.split(".")[::-1], key.type, key.identifier))
+
+
+def _record(key: RecordKey, found: Evidence) -> dict[str, Any]:
+    state, name = found.state, Name.of(key)
+    listed = found.want.records is not None
+    sides = Sides(
+        wanted=found.want.records.get(key) if found.want.records is not None else state.intended.get(key),
+        intended=state.intended.get(key),
+        applied=state.applied.get(key),
+        stands=found.standing.get(key),
+        listed=listed,
+        read=key.zone_id not in found.unread,
+    )
+    finding = of_record_set(key, sides, state, found.around)
+    owner = found.owners.get(name)
+    in_the_way = [
+        {"type": other.type, "identifier": other.identifier or None, **_value(there)}
+        for other, there in sorted(found.standing.items())
+        if (other.zone_id, other.name) == (key.zone_id, key.name)
+        and other not in state.applied
+        and (other == key or exclude_each_other(other, key))
+    ]
+    return {
+        "zone": key.zone_id,
+        "zone_name": next((zone.name for zone in found.config.zones if zone.id == key.zone_id), None),
+        "name": key.name,
+        "type": key.type,
+        **({"identifier": key.identifier} if key.identifier else {}),
+        "origins": [_origin(origin) for origin in found.want.origins.get(key.name, ())] if sides.wanted else [],
+        "wanted": _value(sides.wanted) if sides.wanted is not None else None,
+        "known": _value(sides.applied) if sides.applied is not None else None,
+        "stands": _value(sides.stands) if sides.stands is not None else None,
+        "read": sides.read,
+        "in_the_way": in_the_way if finding.state == "conflict" else [],
+        "claim": {
+            "owner": str(owner) if owner is not None else None,
+            "own": name in state.claims,
+            "waiting": [str(waiter) for waiter in found.queues.get(name, [])],
+        },
+        **_found(finding),
+    }
+
+
+def _origin(origin: Origin) -> dict[str, str]:
+    return {"rule": origin.rule, "source": origin.source}
+
+
+def _value(record_set: RecordSet) -> dict[str, Any]:
+    value: dict[str, Any] = {"ttl": record_set.ttl, "values": list(record_set.values)}
+    if record_set.alias is not None:
+        value["alias"] = record_set.alias.name
+    if record_set.weight is not None:
+        value["weight"] = record_set.weight
+    if record_set.foreign_form:
+        value["foreign_form"] = record_set.foreign_form
+    return value
+
+
+def _found(finding: Finding) -> dict[str, Any]:
+    return {
+        "state": finding.state,
+        "reason": finding.code or None,
+        "next": finding.then,
+        "retry_at": timestamp(finding.retry_at) if finding.retry_at else None,
+    }
+
+
+# --- upstreams ---
+
+
+def _upstream(name: str, found: Evidence) -> dict[str, Any]:
+    wanted, stored = (found.want.upstreams or {}).get(name), found.upstreams.get(name)
+    stands = stored if stored is not None and not stored.deleted else None
+    finding = of_upstream(
+        wanted=wanted is not None,
+        known=name in found.state.upstreams,
+        listed=found.want.upstreams is not None,
+        as_wanted=stands is None if wanted is None else stands is not None and stands.holds(wanted),
+        held=any(part.held for part in found.state.parts.values()),
+        around=found.around,
+    )
+    return {
+        "upstream": name,
+        "origin": _port_of(name, found.state) if wanted is not None else None,
+        "wanted": {"nodes": len(wanted), "ready": sum(node.ready for node in wanted)} if wanted is not None else None,
+        "stands": None
+        if stands is None
+        else {
+            "version": stands.version,
+            "nodes": len(stands.nodes),
+            "ready": sum(bool(node["ready"]) for node in stands.nodes),
+            "updated_at": stands.updated_at,
+        },
+        **_found(finding),
+    }
+
+
+def _port_of(name: str, state: KeyState) -> str | None:
+    """The port of the Service that an upstream is for."""
+    for port in state.service.ports if state.service is not None else ():
+        if upstream_key(state.key, port.port, port.protocol) == name:
+            return f"port {port.name} of spec.ports" if port.name else f"port {port.port} of spec.ports"
+    return None

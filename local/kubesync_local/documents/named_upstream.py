@@ -1,0 +1,83 @@
+"""A named upstream as it is shown: what is registered, what each member contributes now, and what stands in the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kubesync.aws.tables.control.named_upstreams import Registry, member_text
+from kubesync.aws.tables.upstreams import StoredUpstream, UpstreamTable
+from kubesync.domain.dns.records import Node, Problem
+from kubesync.domain.named_upstreams import Composed, Member, NamedUpstream, below, compose, named_key
+from kubesync.domain.upstreams import node_of
+
+
+class NamedDocument:
+    """One named upstream. Reads the table when it is asked for something."""
+
+    def __init__(self, name: str, registry: Registry, upstreams: UpstreamTable) -> None:
+        self._name = name
+        self._registry = registry
+        self._entry = registry.entries[name]
+        self._upstreams = upstreams
+
+    def row(self) -> dict[str, Any]:
+        """For a list."""
+        stored = self._upstreams.read(named_key(self._name))
+        there = stored is not None and not stored.deleted
+        return {
+            "name": self._name,
+            "upstream": named_key(self._name),
+            "shard": self._entry.shard,
+            "members": [member_text(member) for member in self._entry.upstream.members],
+            "held_by": list(self._entry.held_by),
+            "included_in": self._registry.including(self._name),
+            "version": stored.version if stored is not None and there else None,
+            "nodes": len(stored.nodes) if stored is not None and there else None,
+        }
+
+    def document(self) -> dict[str, Any]:
+        """Everything. ``state``: whether the table holds what follows from its parts at this moment."""
+        nodes_of = self._nodes_of()
+        composed = compose(self._name, self._registry.named, nodes_of)
+        stored = self._upstreams.read(named_key(self._name))
+        return {
+            **self.row(),
+            "state": _state(stored, composed),
+            "members": [self._member(member, nodes_of) for member in self._entry.upstream.members],
+            "nodes": [] if stored is None or stored.deleted else list(stored.nodes),
+            "problems": [_problem(problem) for problem in composed.problems],
+        }
+
+    def _nodes_of(self) -> dict[str, Sequence[Node] | None]:
+        named = self._registry.named
+        sources = {source.upstream for each in below(self._name, named) for source in named[each].services}
+        found = {name: self._upstreams.read(name) for name in sorted(sources)}
+        return {
+            name: list(map(node_of, stored.nodes))
+            for name, stored in found.items()
+            if stored is not None and not stored.deleted
+        }
+
+    def _member(self, member: Member, nodes_of: dict[str, Sequence[Node] | None]) -> dict[str, Any]:
+        # Alone, so that nodes that others have too count here as well.
+        alone = NamedUpstream(self._name, (member,))
+        composed = compose(self._name, {**self._registry.named, self._name: alone}, nodes_of)
+        problem = _problem(composed.problems[0]) if composed.problems else {}
+        return {
+            **member_text(member),
+            "nodes": len(composed.nodes),
+            "ready": sum(node.ready for node in composed.nodes),
+            "reason": problem.get("reason"),
+            "message": problem.get("message"),
+        }
+
+
+def _state(stored: StoredUpstream | None, composed: Composed) -> str:
+    if stored is not None and stored.holds(composed.nodes):
+        return f"version {stored.version} stands, {len(composed.nodes)} nodes"
+    return "being composed: see `kubesync status` if that lasts longer than some seconds"
+
+
+def _problem(problem: Problem) -> dict[str, str]:
+    return {"reason": problem.code, "subject": problem.subject, "message": problem.message}

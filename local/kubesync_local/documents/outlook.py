@@ -1,0 +1,140 @@
+"""What is wrong with one record set or upstream, and what will happen next. Pure: cases in, a finding out.
+
+Of a record set, the first row that fits:
+
+    a foreign set stands at its name                    conflict    a person has to decide; looked at again with backoff
+    another Service owns its name                       waiting     until that one lets go
+    the objects it depends on were not listed yet       unknown     stays as it is
+    the deletion of its object is held back             held        until a forced resync
+    it has to change, and the zone cannot be written    blocked     until the zone can be
+    it has to change, and was tried                     open        at the time of the next try
+    it has to change                                    open        with the next batch
+    it would change, but for the cluster's policy       kept        stays as it is
+    it is wanted otherwise than it was planned          planned     with the next list
+    the zone does not hold it as known                  drifted     a person has to run a resync
+    else                                                closed      nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.plan import Policy, changes_of
+from kubesync.domain.state import KeyState, Name
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``state`` is a word of the table above, ``code`` of ``domain.reasons`` (empty: nothing is wrong), ``then`` for people.
+
+    ``retry_at``: epoch seconds of the next try, 0 where there is none to wait for.
+    """
+
+    state: str
+    code: str
+    then: str
+    retry_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a finding depends on besides the key itself.
+
+    Args:
+        zone_problems: what keeps zones from being written, by id.
+        turns: for a name that the key waits for: who owns it, and whose turn this one is (1: the next).
+        running: whether a master holds the lease.
+        paused: whether the cluster is disabled.
+        looked_at: see ``KeyState.tried_next``.
+    """
+
+    policy: Policy
+    zone_problems: dict[str, str]
+    turns: dict[Name, tuple[str, int]]
+    running: bool
+    paused: bool = False
+    looked_at: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """One record set from all sides. ``listed``: what it depends on is known; ``read``: the zone could be read."""
+
+    wanted: RecordSet | None
+    intended: RecordSet | None
+    applied: RecordSet | None
+    stands: RecordSet | None
+    listed: bool = True
+    read: bool = True
+
+
+def of_record_set(key: RecordKey, sides: Sides, state: KeyState, around: Surroundings) -> Finding:
+    """The first row of the table that fits."""
+    name = Name.of(key)
+    retry_at = state.tried_next(around.looked_at)
+    if name in state.conflicts:
+        return Finding("conflict", "Conflict", "a person has to decide; it is looked at again", retry_at)
+    if name in around.turns and sides.applied is None:
+        owner, turn = around.turns[name]
+        return Finding("waiting", "NameTaken", f"waits for {owner} to let the name go, as number {turn} in the queue")
+    if not sides.listed:
+        return Finding("unknown", "NotListedYet", "stays as it is until a listener has listed completely")
+    if sides.intended is not None and any(part.held for part in state.parts.values()):
+        release = f"kubesync resync --cluster {state.key.cluster} --force"
+        return Finding("held", "DeletionHeld", f"stays until the object is seen again, or `{release}`")
+    if sides.intended != sides.applied:
+        return _to_be_changed(key, state, around)
+    if sides.wanted != sides.intended:
+        return Finding("planned", "", f"is planned anew {_when('with the next list', around)}")
+    if sides.read and sides.stands != sides.applied:
+        mend = f"kubesync resync --cluster {state.key.cluster}"
+        return Finding("drifted", "ChangedByHand", f"stays as it is until somebody runs `{mend}`")
+    if sides.intended is None:
+        return Finding("closed", "", "nothing: it is gone, as wanted")
+    return Finding("closed", "", "nothing: it stands as wanted" if sides.read else "nothing: it was made as wanted")
+
+
+def _to_be_changed(key: RecordKey, state: KeyState, around: Surroundings) -> Finding:
+    mark = state.opened
+    if key not in {change.key for change in changes_of(state, around.policy)}:
+        return Finding("kept", "KeptByPolicy", f"stays as it is: the cluster's policy is {around.policy}")
+    if problem := around.zone_problems.get(key.zone_id, ""):
+        return Finding("blocked", zone_code(problem), "waits until the zone can be written; tried again by itself")
+    if mark is not None and mark.attempts:
+        times = "once" if mark.attempts == 1 else f"{mark.attempts} times"
+        then = f"was tried {times} ({mark.reason}); tried again {_when('at the time shown', around)}"
+        return Finding("open", mark.code, then, mark.retry_at)
+    return Finding("open", "", f"goes {_when('with the next batch', around)}")
+
+
+def of_upstream(
+    *, wanted: bool, known: bool, listed: bool, as_wanted: bool, held: bool, around: Surroundings
+) -> Finding:
+    """What becomes of an upstream.
+
+    Args:
+        wanted: a port of the Service asks for it.
+        known: the key has written it.
+        listed: the endpoints are known.
+        as_wanted: what stands in the table are the nodes that the endpoints lead to (or nothing, where none are wanted).
+    """
+    if not listed:
+        return Finding("unknown", "NotListedYet", "stays as it is until a listener has listed completely")
+    if held and known:
+        return Finding("held", "DeletionHeld", "stays until the object is seen again, or a forced resync")
+    if as_wanted:
+        return Finding("closed", "", "nothing: it stands as wanted" if wanted else "nothing: it is gone, as wanted")
+    return Finding("planned", "", f"is written {_when('with the next list, or by a resync', around)}")
+
+
+def zone_code(problem: str) -> str:
+    """The reason code of what is noted of a zone."""
+    return "ZoneFull" if problem.startswith("the zone is full") else "ZoneBlocked"
+
+
+def _when(moment: str, around: Surroundings) -> str:
+    if around.paused:
+        return f"{moment}, once the cluster is enabled again"
+    return moment if around.running else f"{moment}, by the next session: none is running"

@@ -1,0 +1,189 @@
+"""Fields of the served types, in the order of the wire. What is not named here is dropped, as the real server does."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kubesync_local.standins.apiserver.objects.resources import ENDPOINTS, ENDPOINTSLICES, EVENTS, SERVICES
+from kubesync_local.standins.apiserver.objects.status import JsonObject
+
+# A shape is None (a scalar, kept as given), SORTED (a map of strings, sorted by key), LIST (a list of scalars),
+# a dict of shapes (an object), or a one-element list with the shape of its elements.
+Shape = Any
+SORTED: Final = "sorted"
+LIST: Final = "list"
+
+_METADATA: Final[dict[str, Shape]] = {
+    "name": None,
+    "generateName": None,
+    "namespace": None,
+    "uid": None,
+    "resourceVersion": None,
+    "generation": None,
+    "creationTimestamp": None,
+    "deletionTimestamp": None,
+    "deletionGracePeriodSeconds": None,
+    "labels": SORTED,
+    "annotations": SORTED,
+    "ownerReferences": [
+        {"apiVersion": None, "kind": None, "name": None, "uid": None, "controller": None, "blockOwnerDeletion": None}
+    ],
+    "finalizers": LIST,
+}
+_TARGET_REF: Final[dict[str, Shape]] = {
+    "kind": None,
+    "namespace": None,
+    "name": None,
+    "uid": None,
+    "apiVersion": None,
+    "resourceVersion": None,
+    "fieldPath": None,
+}
+_ADDRESS: Final[dict[str, Shape]] = {"ip": None, "hostname": None, "nodeName": None, "targetRef": _TARGET_REF}
+SHAPES: Final[dict[str, dict[str, Shape]]] = {
+    SERVICES.plural: {
+        "metadata": _METADATA,
+        "spec": {
+            "ports": [
+                {
+                    "name": None,
+                    "protocol": None,
+                    "appProtocol": None,
+                    "port": None,
+                    "targetPort": None,
+                    "nodePort": None,
+                }
+            ],
+            "selector": SORTED,
+            "clusterIP": None,
+            "clusterIPs": LIST,
+            "type": None,
+            "externalIPs": LIST,
+            "sessionAffinity": None,
+            "loadBalancerIP": None,
+            "loadBalancerSourceRanges": LIST,
+            "externalName": None,
+            "externalTrafficPolicy": None,
+            "healthCheckNodePort": None,
+            "publishNotReadyAddresses": None,
+            "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": None}},
+            "ipFamilies": LIST,
+            "ipFamilyPolicy": None,
+            "allocateLoadBalancerNodePorts": None,
+            "loadBalancerClass": None,
+            "internalTrafficPolicy": None,
+            "trafficDistribution": None,
+        },
+        "status": {
+            "loadBalancer": {
+                "ingress": [
+                    {
+                        "ip": None,
+                        "hostname": None,
+                        "ipMode": None,
+                        "ports": [{"port": None, "protocol": None, "error": None}],
+                    }
+                ]
+            }
+        },
+    },
+    ENDPOINTS.plural: {
+        "metadata": _METADATA,
+        "subsets": [
+            {
+                "addresses": [_ADDRESS],
+                "notReadyAddresses": [_ADDRESS],
+                "ports": [{"name": None, "port": None, "protocol": None, "appProtocol": None}],
+            }
+        ],
+    },
+    ENDPOINTSLICES.plural: {
+        "metadata": _METADATA,
+        "addressType": None,
+        "endpoints": [
+            {
+                "addresses": LIST,
+                "conditions": {"ready": None, "serving": None, "terminating": None},
+                "hostname": None,
+                "targetRef": _TARGET_REF,
+                "deprecatedTopology": SORTED,
+                "nodeName": None,
+                "zone": None,
+                "hints": {"forZones": [{"name": None}], "forNodes": [{"name": None}]},
+            }
+        ],
+        "ports": [{"name": None, "protocol": None, "port": None, "appProtocol": None}],
+    },
+    EVENTS.plural: {
+        "metadata": _METADATA,
+        "involvedObject": _TARGET_REF,
+        "reason": None,
+        "message": None,
+        "source": {"component": None, "host": None},
+        "firstTimestamp": None,
+        "lastTimestamp": None,
+        "count": None,
+        "type": None,
+        "eventTime": None,
+        "action": None,
+        "reportingComponent": None,
+        "reportingInstance": None,
+    },
+}
+# Fields that Go writes even when they are empty: pointers set to "", false or 0, and lists without omitempty.
+_KEPT_EMPTY: Final = frozenset(
+    {
+        "ready",
+        "serving",
+        "terminating",
+        "conditions",
+        "controller",
+        "blockOwnerDeletion",
+        "allocateLoadBalancerNodePorts",
+    }
+)
+
+
+class ShapeError(ValueError):
+    """A field holds another JSON type than the schema's; the message names it as Go's decoder does."""
+
+
+def arrange(plural: str, given: JsonObject) -> JsonObject:
+    """A new object with the known fields of ``given`` in wire order; empty ones are left out, unknown ones dropped.
+
+    Raises ShapeError where an object, list or map is expected and something else is given.
+    """
+    arranged = _arrange_object(SHAPES[plural], given, plural)
+    arranged.setdefault("metadata", {})
+    return arranged
+
+
+def _arrange_object(shape: dict[str, Shape], given: Any, path: str) -> JsonObject:
+    if not isinstance(given, dict):
+        raise ShapeError(f"json: cannot unmarshal {type(given).__name__} into Go struct field {path}")
+    result: JsonObject = {}
+    for name, inner in shape.items():
+        if given.get(name) is None:
+            continue
+        value = _arrange(inner, given[name], f"{path}.{name}")
+        endpointslice_port_name = path == "endpointslices.ports" and name == "name"
+        if value in ("", 0, [], {}) and name not in _KEPT_EMPTY and not endpointslice_port_name:
+            continue
+        result[name] = value
+    return result
+
+
+def _arrange(shape: Shape, value: Any, path: str) -> Any:
+    if shape is None:
+        if isinstance(value, (dict, list)):
+            raise ShapeError(f"json: cannot unmarshal {type(value).__name__} into Go struct field {path}")
+        return value
+    if shape == SORTED:
+        if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+            raise ShapeError(f"json: cannot unmarshal into Go struct field {path} of type map[string]string")
+        return dict(sorted(value.items()))
+    if isinstance(shape, dict):
+        return _arrange_object(shape, value, path)
+    if not isinstance(value, list):
+        raise ShapeError(f"json: cannot unmarshal {type(value).__name__} into Go struct field {path} of a list type")
+    return list(value) if shape == LIST else [_arrange_object(shape[0], element, path) for element in value]

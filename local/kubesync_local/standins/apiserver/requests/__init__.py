@@ -1,0 +1,1 @@
+"""What requests ask of the stored objects: get, list, watch and write."""

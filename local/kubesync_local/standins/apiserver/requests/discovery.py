@@ -1,0 +1,46 @@
+"""What is served: answers to GETs of groups, by which clients choose between endpoints and slices, and kubectl finds its way."""
+
+from __future__ import annotations
+
+from kubesync_local.standins.apiserver.objects.resources import RESOURCES, SERVICES, ResourceType
+from kubesync_local.standins.apiserver.objects.status import JsonObject
+
+_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+def discovered(path: str) -> JsonObject | None:
+    """The answer to a GET of ``/api``, ``/apis`` or a group's path such as ``/apis/discovery.k8s.io/v1``; None: no such path."""
+    if path == "/api":
+        return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
+    if path == "/apis":
+        groups = dict.fromkeys((r.group, r.version, r.api_version) for r in RESOURCES if r.group)
+        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(*group) for group in groups]}
+    return _served_resources(path)
+
+
+def _group(name: str, version: str, group_version: str) -> JsonObject:
+    served = {"groupVersion": group_version, "version": version}
+    return {"name": name, "versions": [served], "preferredVersion": served}
+
+
+def _served_resources(path: str) -> JsonObject | None:
+    served = [resource for resource in RESOURCES if resource.base_path == path]
+    if not served:
+        return None
+    return {
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": served[0].api_version,
+        "resources": [_described(resource) for resource in served],
+    }
+
+
+def _described(resource: ResourceType) -> JsonObject:
+    return {
+        "name": resource.plural,
+        "singularName": resource.kind.lower(),
+        **({"shortNames": ["svc"]} if resource is SERVICES else {}),
+        "namespaced": True,
+        "kind": resource.kind,
+        "verbs": list(_VERBS),
+    }

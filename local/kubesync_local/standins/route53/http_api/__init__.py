@@ -1,0 +1,1 @@
+"""The HTTP side: operations in the wire format, and faults on demand."""

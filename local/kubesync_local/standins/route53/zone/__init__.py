@@ -1,0 +1,1 @@
+"""Hosted zones, and the rules that a change batch must keep."""

@@ -1,0 +1,1 @@
+"""How commands answer people and programs: tables, JSON, remarks and logs."""

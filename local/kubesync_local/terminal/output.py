@@ -1,0 +1,116 @@
+"""How commands answer: tables for people, JSON for programs; answers on standard output, remarks on standard error."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from kubesync_local.terminal.folding import fold_styled
+from kubesync_local.terminal.tables import lines_of
+
+# A pipe has no width: wide enough that a program's lines are not broken for a screen that is not there.
+_PIPE_WIDTH: Final = 100_000
+_NARROWEST: Final = 40
+_VALUES_SHOWN: Final = 6
+
+
+def new_console(*, stderr: bool = False) -> Console:
+    """A console that shows text as it is: no markup, no emoji, nothing guessed."""
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(file=stream, markup=False, emoji=False, highlight=False, width=_width(stream))
+
+
+def _width(stream: TextIO) -> int | None:
+    """Cells of a line; None: as wide as the terminal is at each moment. COLUMNS decides where it is set, as in a pipe."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isascii() and given.isdigit():
+        # rich would show nothing at all on a screen of no width.
+        return int(given) or shutil.get_terminal_size().columns
+    return None if stream.isatty() else _PIPE_WIDTH
+
+
+def print_json(document: object) -> None:
+    """One JSON document."""
+    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+
+
+def print_line(text: str) -> None:
+    """A line of an answer that is being given bit by bit."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def print_rows(
+    rows: Sequence[Mapping[str, Any]], columns: Sequence[str], output: str, empty: str, names: int = 1
+) -> None:
+    """A list: a flat JSON array of whole rows, or a table of some of their columns.
+
+    Args:
+        columns: fields shown in the table, in order; the first ``names`` of them name a row.
+        empty: what the table form says on standard error when there are no rows.
+    """
+    if output == "json":
+        print_json(list(rows))
+    elif not rows:
+        remark(empty)
+    else:
+        print_table(rows, columns, names=names)
+
+
+def print_table(
+    rows: Sequence[Mapping[str, Any]],
+    columns: Sequence[str],
+    title: str | None = None,
+    names: int = 1,
+    console: Console | None = None,
+) -> None:
+    """Rows for people, in a form that fits the screen; see ``tables``."""
+    console = console or new_console()
+    lines = lines_of(rows, columns, screen_width(console), names)
+    for line in [*([] if title is None else [Text(), Text(title, style="italic")]), *lines]:
+        console.print(line, soft_wrap=True)
+
+
+def print_folded(console: Console, text: Text, indent: int) -> None:
+    """Text of a person's answer, folded where a person would; all lines but the first are indented by so many cells."""
+    width = screen_width(console)
+    lines = [text] if width is None else fold_styled(text, width, width - indent)
+    for number, line in enumerate(lines):
+        console.print(Text(" " * indent).append_text(line) if number else line, soft_wrap=True)
+
+
+def screen_width(console: Console) -> int | None:
+    """Its cells in a line; None where nobody looks at a screen."""
+    return None if console.width >= _PIPE_WIDTH else max(_NARROWEST, console.width)
+
+
+def counted(number: int, what: str) -> str:
+    """``1 problem``, ``2 problems``; of several words the first is counted: ``2 keys changed``."""
+    noun, space, rest = what.partition(" ")
+    return f"{number} {noun}{'' if number == 1 else 's'}{space}{rest}"
+
+
+def side_in_words(side: object) -> str:
+    """A record set or an upstream of a change, as a person reads it."""
+    match side:
+        case None:
+            return "nothing"
+        case {"alias": name}:
+            return f"alias {name}"
+        case {"ttl": ttl, "values": list(values)}:
+            more = f" and {len(values) - _VALUES_SHOWN} more" if len(values) > _VALUES_SHOWN else ""
+            return f"{', '.join(values[:_VALUES_SHOWN])}{more} ttl {ttl}"
+    return str(side)
+
+
+def remark(text: str) -> None:
+    """A line for a person that is no part of the answer."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()

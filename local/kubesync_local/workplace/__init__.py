@@ -1,0 +1,1 @@
+"""What every command works with: settings, AWS clients, tables, and access to clusters."""

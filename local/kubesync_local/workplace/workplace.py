@@ -1,0 +1,148 @@
+"""What every command works with: settings, the application, and the tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import boto3
+from botocore.exceptions import BotoCoreError
+
+from kubesync.aws.dynamodb.store import Store
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.bootstrap import Application, ConfiguredAccess, aws_session
+from kubesync.clock import Clock
+from kubesync.domain.errors import DeniedError, UsageError
+from kubesync.kubernetes.ports import ReflectorPolicy
+from kubesync.kubernetes.transport.client import ClusterAccess
+from kubesync.settings import Settings
+from kubesync_local.terminal.logs import set_up_logs
+from kubesync_local.workplace.kubeconfig import load_kubeconfig
+
+NO_CLUSTERS: Final = "no clusters are registered: kubesync cluster add --help"
+
+
+class Workplace:
+    """Made once per command; nothing is connected before it is used.
+
+    Args:
+        settings: fields that the command line sets, over the environment.
+
+    Raises:
+        UsageError: a setting of the environment, or the AWS profile it names, is not valid.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        set_up_logs()
+        self.settings = Settings.from_environment()
+        if settings:
+            self.settings = Settings.model_validate({**self.settings.model_dump(), **settings})
+        try:
+            self.boto = aws_session()
+            credentials = self.boto.get_credentials()
+        except BotoCoreError as error:
+            raise UsageError(f"AWS SDK: {error}: check AWS_PROFILE and the SDK's configuration files") from None
+        if not self.boto.region_name:
+            raise UsageError("no AWS region: set AWS_REGION, or a region in the AWS profile")
+        _check_endpoints(os.environ)
+        if not credentials:
+            raise UsageError("no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+        self.application = Application(self.settings, local=True, session=self.boto)
+        self.application.access_for = LocalAccess(self.boto, self.application.clock)
+
+    @cached_property
+    def store(self) -> Store:
+        """The tables.
+
+        Raises:
+            UsageError: they are another deployment's.
+        """
+        store = self.application.store()
+        LeaseTable(store, self.settings.shard).check_owner(self.settings.deployment)
+        return store
+
+    @cached_property
+    def clusters(self) -> ClusterTable:
+        """The registry."""
+        return ClusterTable(self.store)
+
+    @cached_property
+    def lease(self) -> LeaseTable:
+        """The lease of this deployment's shard."""
+        return LeaseTable(self.store, self.settings.shard)
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+        return self.application.clock.epoch()
+
+    def chosen(self, name: str) -> Sequence[ClusterConfig]:
+        """All clusters, or the one of this name.
+
+        Raises:
+            UsageError: there is no such cluster.
+        """
+        configs = self.clusters.all()
+        if not name:
+            return configs
+        found = [config for config in configs if config.name == name]
+        if not found:
+            raise _unknown(name, configs)
+        return found
+
+    def names(self, name: str, has_past: Callable[[str], bool]) -> Sequence[str]:
+        """The names of all clusters, or this one: it may have been removed, where it left something to show.
+
+        Raises:
+            UsageError: there is no such cluster, and nothing of it is kept.
+        """
+        configs = self.clusters.all()
+        if not name:
+            return [config.name for config in configs]
+        if not any(config.name == name for config in configs) and not has_past(name):
+            raise _unknown(name, configs)
+        return [name]
+
+
+class LocalAccess:
+    """How clusters are reached from this machine: by a kubeconfig where one is registered, else as on Lambda.
+
+    Implements ``bootstrap.AccessFor``.
+    """
+
+    def __init__(self, session: boto3.Session, clock: Clock) -> None:
+        self._configured = ConfiguredAccess(session, clock, local=True)
+        self._clock = clock
+
+    def __call__(self, config: ClusterConfig, policy: ReflectorPolicy) -> ClusterAccess:
+        if config.kubeconfig is None:
+            return self._configured(config, policy)
+        try:
+            access = load_kubeconfig(config.kubeconfig, config.context, self._clock)
+        except UsageError as error:
+            # In a session this is one cluster's trouble, not the whole command's (I4).
+            raise DeniedError(str(error)) from error
+        return replace(access, policy=policy)
+
+
+def _check_endpoints(environment: Mapping[str, str]) -> None:
+    for name, value in sorted(environment.items()):
+        if name.startswith("AWS_ENDPOINT_URL") and value and not _is_address(value):
+            raise UsageError(f"{name}={value!r} is no URL such as http://127.0.0.1:8000")
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _unknown(name: str, configs: Sequence[ClusterConfig]) -> UsageError:
+    known = ", ".join(config.name for config in configs) or "none yet, see `kubesync cluster add --help`"
+    return UsageError(f"there is no cluster {name!r}; registered: {known}")
