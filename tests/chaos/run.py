@@ -65,13 +65,14 @@ def _beside(work: Sequence[_Numbered], workers: int) -> Iterator[_Played]:
 
 
 class Run:
-    """One run of some sections."""
+    """One run of some sections. ``first``: of each, up to the first violation."""
 
-    def __init__(self, *, seed: int, short: bool, workers: int, only: int | None = None) -> None:
+    def __init__(self, *, seed: int, short: bool, workers: int, only: int | None = None, first: bool = False) -> None:
         self._seed = seed
         self._short = short
         self._workers = workers
         self._only = only
+        self._first = first
 
     def sections(self, numbers: Iterable[int]) -> list[Tally]:
         """Play them; prints progress and each violation."""
@@ -121,6 +122,8 @@ class Run:
                     print(f'    make chaos ARGS="{options}"', flush=True)
                     for line in outcome.violations:
                         print(f"    {line}", flush=True)
+            if tally.violated and self._first:
+                break
             if time.monotonic() - shown > _PROGRESS_SECONDS:
                 shown = time.monotonic()
                 print(f"  {tally.tried} of {len(work)}, {tally.violated} violated", flush=True)
