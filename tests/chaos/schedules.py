@@ -7,7 +7,7 @@ quiet, and what stands is what the clusters ask for.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,6 +35,7 @@ from sequences.outside import FOREIGN, UnrulyWorld, an_outside, register
 from sequences.player import happen
 from sequences.shrinking import shrunk
 from sequences.steps import End, Kill, Resync
+from simulation.gate import Gate
 from simulation.machine import DeadlockError
 from simulation.world import Running, World
 
@@ -92,7 +93,7 @@ class Deployment:
             self.lines += judge_quiet(self.world, FOREIGN)
         finally:
             self.world.close()
-        self.lines += self.world.machine.failures
+        self.lines += [*self.weather.lines, *self.world.machine.failures]
 
     # --- sessions ---
 
@@ -109,6 +110,7 @@ class Deployment:
         gate = self.world.new_gate()
         running = self.world.new_session(gate)
         self.weather.arm(gate)
+        self.weather.epochs[gate.name] = lambda: running.session.report.epoch
         running.process.offset += self._skew
         self._skew = 0.0
         running.start()
@@ -164,8 +166,8 @@ class Deployment:
             case _:
                 happen(self.world, happening)
 
-    def _pause(self, seconds: float, clock: str):  # type: ignore[no-untyped-def]
-        def strike(gate) -> None:  # type: ignore[no-untyped-def]
+    def _pause(self, seconds: float, clock: str) -> Callable[[Gate], None]:
+        def strike(gate: Gate) -> None:
             running = next(each for each in self._running if each.gate is gate)
             self._paused.append((self.world.machine.now + seconds, running, clock))
             self._paused.sort(key=lambda each: each[0])
@@ -252,11 +254,16 @@ def judged(case: Scheduled, course: Course) -> list[str]:
 
 def play(case: object) -> list[str]:
     assert isinstance(case, Scheduled)
-    lines = judged(case, case.course)
+    return explained(case, judged)
+
+
+def explained(case: Scheduled, judge: Callable[[Scheduled, Course], list[str]]) -> list[str]:
+    """What is wrong with a case, and the shortest course with which something still is."""
+    lines = judge(case, case.course)
     if not lines:
         return []
-    least = shrunk(case.course, lambda some: bool(judged(case, some)))
-    return shortened([*(judged(case, least) or lines), "shrunk to:", *(f"    {step}," for step in least)])
+    least = shrunk(case.course, lambda some: bool(judge(case, some)))
+    return [*shortened(judge(case, least) or lines), "shrunk to:", *(f"    {step}," for step in least)]
 
 
 SECTION: Final = Section(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, cast
 
+from kubesync.aws.tables.control.fences import shard_fence_key
 from kubesync.domain.errors import (
     KubesyncError,
     StoreBusyError,
@@ -15,11 +16,14 @@ from kubesync.domain.errors import (
     ZoneThrottledError,
 )
 from simulation.gate import Gate, Outward
-from simulation.world import World
+from simulation.world import SETTINGS, World
+from simulation.writes import KINDS, SENT, SWAPPED
 from support.memory_store import LandLater
 
 DONE, NOT_DONE, LATER = "done", "not done", "lands later"
 _USUAL_LATENCY: Final = 0.02
+FENCED: Final = frozenset(KINDS) - {"deployment bound", "epoch drawn", "lease", "fence raised", SENT, SWAPPED}
+"""Writes to the tables that check a fence. What is sent to Route 53 is kept out by journals, which are swapped later."""
 
 
 @dataclass(slots=True)
@@ -28,6 +32,7 @@ class Weather:
 
     ``slow``: the longest that a call takes, in seconds. ``storms``: until when a service refuses, and with which probability.
     ``lost``: what becomes of the next writes without answer. ``strikes``: after so many calls, something happens to the caller.
+    ``epochs``: of each session. ``lines``: writes that a fence should have refused.
     """
 
     world: World
@@ -37,6 +42,8 @@ class Weather:
     lost: list[tuple[int, str]] = field(default_factory=list)
     strikes: list[tuple[int, bool, Callable[[Gate], None]]] = field(default_factory=list)
     calls: int = 0
+    epochs: dict[str, Callable[[], int]] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
     _unanswered: set[int] = field(default_factory=set)
 
     def arm(self, gate: Gate) -> None:
@@ -75,10 +82,19 @@ class Weather:
         self._unanswered.add(id(call))
 
     def _after(self, gate: Gate, call: Outward) -> None:
+        if call.kind in FENCED:
+            self._look_at_the_fence(gate, call)
         self._strike(gate, before=False)
         if id(call) in self._unanswered:
             self._unanswered.discard(id(call))
             raise _unknown(call)
+
+    def _look_at_the_fence(self, gate: Gate, call: Outward) -> None:
+        """What has just been written was written by the master that is fenced in (I2)."""
+        fence = self.world.store.peek(shard_fence_key(SETTINGS.shard))
+        epoch = self.epochs[gate.name]()
+        if fence is not None and cast(int, fence["epoch"]) > epoch:
+            self.lines.append(f"{gate.name} of epoch {epoch} wrote, and the fence stands at {fence['epoch']}: {call}")
 
     def _strike(self, gate: Gate, *, before: bool) -> None:
         for strike in list(self.strikes):

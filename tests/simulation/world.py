@@ -69,6 +69,10 @@ class SharedStore(MemoryStore):
         self._landed.clear()
         self.by_process.clear()
 
+    def peek(self, key: Key) -> Item | None:
+        """An item as it stands, without a call."""
+        return self._find(key)
+
     def expire(self, table: str) -> None:
         """As if everything in a table had expired."""
         self._tables[table].clear()
