@@ -29,7 +29,7 @@ from kubesync.aws.tables.control.zone_access import ZoneAccessTable
 from kubesync.aws.tables.schema_guard import SchemaGuard
 from kubesync.aws.tables.state_codec import SCHEMA
 from kubesync.clock import Clock
-from kubesync.cluster.ports import Progress
+from kubesync.cluster.ports import Connector, Progress
 from kubesync.domain.errors import DeniedError, UsageError
 from kubesync.domain.objects import Observation, RawEvent, Resource
 from kubesync.domain.report import SessionReport
@@ -226,6 +226,10 @@ class Application:
     def access(self) -> AccessFor:
         return self.access_for or ConfiguredAccess(self.session, self.scheduler, local=self.local)
 
+    def connector(self) -> Connector:
+        """How sessions reach their clusters."""
+        return KubernetesConnector(self.settings, self.scheduler, self.access())
+
     def new_session(self, progress: Progress = quiet) -> Session:
         """A session with clients of its own; nothing is connected before it runs.
 
@@ -245,8 +249,7 @@ class Application:
             ),
             self.scheduler,
         )
-        connector = KubernetesConnector(settings, self.scheduler, self.access())
-        parts = MasterParts(self.store(counted), self.zones(), connector, settings, self.scheduler, counted)
+        parts = MasterParts(self.store(counted), self.zones(), self.connector(), settings, self.scheduler, counted)
         return Session(parts, keeper, session_id, progress)
 
     def resync_invocation(
