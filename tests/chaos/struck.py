@@ -93,8 +93,9 @@ class Weather:
         """What has just been written was written by the master that is fenced in (I2)."""
         fence = self.world.store.peek(shard_fence_key(SETTINGS.shard))
         epoch = self.epochs[gate.name]()
-        if fence is not None and cast(int, fence["epoch"]) > epoch:
-            self.lines.append(f"{gate.name} of epoch {epoch} wrote, and the fence stands at {fence['epoch']}: {call}")
+        fenced = 0 if fence is None else cast(int, fence["epoch"])
+        if fenced > epoch:
+            self.lines.append(f"{gate.name} of epoch {epoch} wrote, and the fence stands at {fenced}: {call}")
 
     def _strike(self, gate: Gate, *, before: bool) -> None:
         for strike in list(self.strikes):
