@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from kubesync.aws.dynamodb.store import Store
-from kubesync.aws.fencing.writer import Transactor
+from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.audit import NAMED, AuditTable, Span
 from kubesync.aws.tables.control.named_referrals import NamedReferrals
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
@@ -65,11 +65,11 @@ class ComposerBench:
     def new_composer(self, epoch: int, through: Store | None = None) -> tuple[Composer, NamedReferrals]:
         store = through or self.store
         referrals = NamedReferrals("0")
-        transactor = Transactor(store, epoch, lambda: None, self.clock, "0")
+        fenced_writer = FencedWriter(store, epoch, lambda: None, self.clock, "0")
         ledgers = cast("dict[str, Ledger]", {"prod": self.ledger})
         table, audit = NamedUpstreamTable(store), AuditTable(store, "session")
         means = ComposerMeans(
-            "0", table, UpstreamTable(store), referrals, transactor, audit, self.clock, ledgers, self.lost.append, 1
+            "0", table, UpstreamTable(store), referrals, fenced_writer, audit, self.clock, ledgers, self.lost.append, 1
         )
         return Composer(means), referrals
 
@@ -85,7 +85,7 @@ class ComposerBench:
         else:
             actions = self.upstreams.put(upstream, stands, nodes, self.clock.epoch())[1]
         note = self.referrals.notes(upstream, version) if noted else ()
-        self.store.transact([*actions, *note], Transactor.token())
+        self.store.transact([*actions, *note], FencedWriter.token())
         self.referrals.written(note)
 
     def compare(self, cluster: str = "", *, dry_run: bool = False, force: bool = False) -> list[dict[str, Any]]:

@@ -90,7 +90,7 @@ class ConflictBench:
         self.means = ZoneMeans(
             client=self.zone,
             inflight=InflightTable(store, "0"),
-            transactor=desk.transactor,
+            fenced_writer=desk.fenced_writer,
             closer=desk.closer,
             reclaim=self.reclaimer.reclaim,
             ledgers=desk.ledgers,

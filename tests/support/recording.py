@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, UPSTREAMS, Item, Key
-from kubesync.aws.fencing.writer import Transactor
+from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
@@ -195,7 +195,7 @@ class Desk:
         store, clock = world.store, world.clock
         self.tables = Tables(StateTable(store), ClaimTable(store), UpstreamTable(store))
         self.listeners = ListenerTable(store)
-        self.transactor = Transactor(store, world.epoch, lambda: None, clock)
+        self.fenced_writer = FencedWriter(store, world.epoch, lambda: None, clock)
         self.audit = AuditTable(store, f"session{world.epoch}")
         self.fenced: set[str] = set()
         self.ledgers: dict[str, Ledger] = {}
@@ -208,7 +208,7 @@ class Desk:
             self.fenced.add(config.name)
             self.configure(config)
         self.closer = Closer(
-            self.ledgers, self.tables, self.transactor, self.audit, clock, self.fenced, lambda keys: None
+            self.ledgers, self.tables, self.fenced_writer, self.audit, clock, self.fenced, lambda keys: None
         )
 
     def configure(self, config: ClusterConfig) -> None:
@@ -219,7 +219,7 @@ class Desk:
         for view in ledger.listeners.values():
             view.whole = view.checkpoint is not None and view.checkpoint.basis == ledger.basis
         self.means = means = Means(
-            self.transactor,
+            self.fenced_writer,
             self.tables,
             self.listeners,
             self.audit,

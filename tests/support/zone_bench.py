@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from kubesync.aws.dynamodb.store import Action, Put
-from kubesync.aws.fencing.writer import Transactor
+from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.route53.names import canonical_values, from_route53, to_route53
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.audit import AuditTable
@@ -125,17 +125,17 @@ class ZoneBench:
             policy=policy,
         )
         self.ledger = Ledger(config, self.state_table)
-        self.transactor = Transactor(self.store, EPOCH, lambda: None, self.clock)
+        self.fenced_writer = FencedWriter(self.store, EPOCH, lambda: None, self.clock)
         raise_fence(self.store, "prod", EPOCH)
         raise_shard_fence(self.store, EPOCH)
         tables = Tables(self.state_table, ClaimTable(self.store), UpstreamTable(self.store))
         ledgers = {"prod": self.ledger}
         audit = AuditTable(self.store, "session")
-        self.closer = Closer(ledgers, tables, self.transactor, audit, self.clock, {"prod"}, lambda _keys: None)
+        self.closer = Closer(ledgers, tables, self.fenced_writer, audit, self.clock, {"prod"}, lambda _keys: None)
         self.means = ZoneMeans(
             client=self.zone,
             inflight=self.inflight,
-            transactor=self.transactor,
+            fenced_writer=self.fenced_writer,
             closer=self.closer,
             reclaim=lambda _zone_id, states, _not_before: {state.key: state for state in states},
             ledgers=ledgers,
@@ -166,12 +166,12 @@ class ZoneBench:
         sets = {"intended": _sets(intended), "applied": before.applied if applied is None else _sets(applied)}
         names = frozenset(Name(key.zone_id, key.name) for each in sets.values() for key in each)
         after = KeyState(before.key, before.version, claims=names, opened=OpenMark(), slices=before.slices, **sets)  # type: ignore[arg-type]
-        token = self.transactor.token()
+        token = self.fenced_writer.token()
         stored, actions = self.state_table.put(before, after, token)
         claims = ClaimTable(self.store)
         known = claims.read(names)
         gained: list[Action] = [a for name in names - known.keys() for a in claims.gain(name, stored.key)]
-        self.transactor.run(["prod"], [*actions, *gained], token)
+        self.fenced_writer.run(["prod"], [*actions, *gained], token)
         self.ledger.remember(stored)
         self.writer.add([stored.key])
 
@@ -216,9 +216,9 @@ class ZoneBench:
         """This deployment has written to the zone before."""
         from kubesync.aws.tables.control.inflight import Inflight
 
-        token = self.transactor.token()
+        token = self.fenced_writer.token()
         _, actions = self.inflight.put(ZONE.id, self.inflight.read(ZONE.id), Inflight(batch, epoch, ()), token)
-        self.transactor.run(["prod"], actions, token)
+        self.fenced_writer.run(["prod"], actions, token)
 
 
 def _change(change: BatchChange) -> Change:

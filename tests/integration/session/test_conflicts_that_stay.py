@@ -206,7 +206,7 @@ def test_i1_session_that_dies_between_two_transactions_of_a_look_loses_nothing(t
                     raise StoreBusyError("dies")
 
     bench.world.store.faults = Busy()
-    bench.desk.transactor.until_monotonic = 0.0
+    bench.desk.fenced_writer.until_monotonic = 0.0
     bench.run(3.0)
     bench.world.store.faults = NoFaults()
     bench.hand_over(clean=False)
@@ -259,7 +259,7 @@ def test_name_in_conflict_that_another_shard_waits_for_is_let_go_to_it() -> None
     name = Name("Z1", name_of("web-0000"))
     (claim,) = claims.read([name]).values()
     heir = replace(bench.key("web"), cluster="elsewhere")
-    bench.desk.transactor.run(["prod"], claims.wait(claim, heir, ""), bench.desk.transactor.token())
+    bench.desk.fenced_writer.run(["prod"], claims.wait(claim, heir, ""), bench.desk.fenced_writer.token())
     bench.run(4.0)
     assert {c.owner for c in claims.read([name]).values()} == {heir}
     assert bench.world.heirs() == []

@@ -41,7 +41,7 @@ def a_zone_of_many(*, settled: bool = True) -> ZoneBench:
             opened=OpenMark(),
         )
         stored, actions = bench.state_table.put(KeyState(state.key), state, name)
-        bench.transactor.run([name], actions, name)
+        bench.fenced_writer.run([name], actions, name)
         ledgers[name].remember(stored)
     return bench
 

@@ -110,7 +110,7 @@ def test_i1_keys_that_are_closed_between_sections_come_to_the_same(name: str) ->
 
     desk = disturbed.session()
     desk.ledger.lock = lock = Interrupted(desk.land)
-    repeated = desk.transactor.repeated
+    repeated = desk.fenced_writer.repeated
     surprised: list[object] = []
     desk.ledger.forget = surprised.append  # type: ignore[method-assign,assignment]
     window(desk)
@@ -118,7 +118,7 @@ def test_i1_keys_that_are_closed_between_sections_come_to_the_same(name: str) ->
     desk.land()
     assert outcome(disturbed) == outcome(undisturbed)
     # Nobody was surprised by what the others had written: that is for the rare case, and costs everything that was read.
-    assert (surprised, desk.transactor.repeated) == ([], repeated)
+    assert (surprised, desk.fenced_writer.repeated) == ([], repeated)
 
 
 def test_zones_writer_waits_for_few_transactions_of_a_long_list() -> None:

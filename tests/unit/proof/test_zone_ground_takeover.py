@@ -9,7 +9,7 @@ import pytest
 
 from chaos.zones import MemoryRoute53
 from kubesync.aws.fencing.take_over import Fencing
-from kubesync.aws.fencing.writer import Transactor
+from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.route53.journal import journal_swap
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.audit import AuditTable
@@ -78,15 +78,15 @@ class World:
 
     def master(self, epoch: int, *clusters: str) -> ZoneMeans:
         """A master that has raised the fences of these clusters."""
-        transactor = Transactor(self.store, epoch, lambda: None, self.clock)
+        fenced_writer = FencedWriter(self.store, epoch, lambda: None, self.clock)
         tables = Tables(self.states, ClaimTable(self.store), UpstreamTable(self.store))
         ledgers: dict[str, Ledger] = {}
         audit = AuditTable(self.store, f"s{epoch}", 86_400)
-        closer = Closer(ledgers, tables, transactor, audit, self.clock, set(clusters), lambda _keys: None)
+        closer = Closer(ledgers, tables, fenced_writer, audit, self.clock, set(clusters), lambda _keys: None)
         means = ZoneMeans(
             client=Client(self.route53, f"s{epoch}"),
             inflight=InflightTable(self.store, "0"),
-            transactor=transactor,
+            fenced_writer=fenced_writer,
             closer=closer,
             reclaim=lambda _zone, states, _not_before: {state.key: state for state in states},
             ledgers=ledgers,
@@ -117,7 +117,7 @@ class World:
         name = frozenset({Name(SET.zone_id, SET.name)})
         wanting = KeyState(KEY, intended={SET: WANTED}, claims=name, opened=OpenMark())
         _, actions = self.states.put(KeyState(KEY), wanting, "t0")
-        means.transactor.run([KEY.cluster], actions, "t0")
+        means.fenced_writer.run([KEY.cluster], actions, "t0")
 
     def state(self) -> KeyState:
         return self.states.load([KEY])[KEY]

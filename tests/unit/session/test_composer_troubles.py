@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubesync.aws.dynamodb.store import CONTROL, UPSTREAMS, Delete, Key, Put
-from kubesync.aws.fencing.writer import Transactor
+from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.control.named_upstreams import is_mark
 from kubesync.aws.tables.schema_guard import SchemaGuard
 from kubesync.domain.dns.records import Node
@@ -108,8 +108,8 @@ def test_comparison_reports_what_differs_and_mends_it(bench: ComposerBench) -> N
     bench.composer.turn()
     other = [Node("192.0.2.66", 80, ready=True)]
     for name, stands in (("changed", UpstreamState(1, "", 1)), ("stray", None)):
-        bench.store.transact(bench.upstreams.put(f"named/{name}", stands, other, 0)[1], Transactor.token())
-    bench.store.transact(bench.upstreams.remove("named/missing", UpstreamState(1, "", 1), 0), Transactor.token())
+        bench.store.transact(bench.upstreams.put(f"named/{name}", stands, other, 0)[1], FencedWriter.token())
+    bench.store.transact(bench.upstreams.remove("named/missing", UpstreamState(1, "", 1), 0), FencedWriter.token())
     wanted = [
         {"upstream": "named/changed", "drift": "changed"},
         {"upstream": "named/missing", "drift": "missing"},
@@ -128,7 +128,7 @@ def test_comparison_reports_what_differs_and_mends_it(bench: ComposerBench) -> N
 
 def test_i5_stray_one_is_removed_by_force_only(bench: ComposerBench) -> None:
     """A registry that was lost does not prove that nobody wants it."""
-    bench.store.transact(bench.upstreams.put("named/stray", None, [], 0)[1], Transactor.token())
+    bench.store.transact(bench.upstreams.put("named/stray", None, [], 0)[1], FencedWriter.token())
     stray = [{"upstream": "named/stray", "drift": "stray"}]
     assert [bench.compare(), bench.ips("stray")] == [stray, []]
     assert [bench.compare(dry_run=True, force=True), bench.ips("stray")] == [stray, []]

@@ -54,7 +54,7 @@ class RemovedCluster:
             recorders=desk.recorders,
             ledgers=desk.ledgers,
             tables=desk.tables,
-            transactor=desk.transactor,
+            fenced_writer=desk.fenced_writer,
             listeners=desk.listeners,
             clusters=self.registry,
             follow_up=lambda cluster, recorded: self.told.extend(recorded.opened),

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.dynamodb.store_calls import StoreCalls
-from kubesync.aws.fencing.writer import Transactor
+from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
@@ -50,7 +50,7 @@ class Master(Protocol):
     tables: Tables
     inflight: InflightTable
     audit: AuditTable
-    transactor: Transactor
+    fenced_writer: FencedWriter
     composer: Composer
     ledgers: dict[str, Ledger]
     recorders: dict[str, Recorder]

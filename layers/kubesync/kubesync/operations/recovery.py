@@ -180,14 +180,14 @@ class Recovery:
         master = self._master
         if zone.id not in self._ours:
             return
-        before, epoch = master.inflight.read(zone.id), master.transactor.epoch
+        before, epoch = master.inflight.read(zone.id), master.fenced_writer.epoch
         if before is not None and before.knows(self._ours[zone.id]):
             return
-        token = master.transactor.token()
+        token = master.fenced_writer.token()
         after = Inflight("", epoch, ()) if before is None else replace(before, epoch=epoch)
         _, actions = master.inflight.put(zone.id, before, after, token)
         with self._ledger.lock:
-            master.transactor.run([self._cluster], actions, token)
+            master.fenced_writer.run([self._cluster], actions, token)
 
     def _claim(self, claimed: Mapping[RecordKey, _Claimed]) -> None:
         def pairs() -> Iterator[tuple[KeyState, KeyState]]:

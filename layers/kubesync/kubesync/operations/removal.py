@@ -45,8 +45,8 @@ class Removal:
         self._master = master
         self._config = config
         # Its own patience, but the same locks: a step gives up when DynamoDB is busy, and goes on with the next.
-        self._transactor = copy.copy(master.transactor)
-        means = replace(master.means(config), transactor=self._transactor)
+        self._fenced_writer = copy.copy(master.fenced_writer)
+        means = replace(master.means(config), fenced_writer=self._fenced_writer)
         self._recorder = Recorder(master.ledgers[config.name], means)
         self._states: Iterator[KeyState] | None = None
         self._emptied = False
@@ -58,13 +58,13 @@ class Removal:
 
     def step(self, until_monotonic: float) -> bool:
         """Do what can be done until then, and a little longer. True: the cluster is gone."""
-        self._transactor.until_monotonic = until_monotonic
-        self._transactor.sent = self._transactor.repeated = 0
+        self._fenced_writer.until_monotonic = until_monotonic
+        self._fenced_writer.sent = self._fenced_writer.repeated = 0
         try:
             return self._step(until_monotonic)
         finally:
-            self._master.transactor.sent += self._transactor.sent
-            self._master.transactor.repeated += self._transactor.repeated
+            self._master.fenced_writer.sent += self._fenced_writer.sent
+            self._master.fenced_writer.repeated += self._fenced_writer.repeated
 
     def _step(self, until_monotonic: float) -> bool:
         clock, lock = self._master.parts.clock, self._master.ledgers[self._config.name].lock
@@ -165,10 +165,10 @@ class Removal:
             self._left = chain(slices, state.left_notes(name))
         places = list(islice(self._left, _PLACES_AT_A_TIME))
         if places:
-            self._transactor.run([name], places, self._transactor.token())
+            self._fenced_writer.run([name], places, self._fenced_writer.token())
             return False
         actions: list[Action] = [*master.listeners.all_places(name), master.clusters.forget(self._config)]
-        self._transactor.run([name], actions, self._transactor.token())
+        self._fenced_writer.run([name], actions, self._fenced_writer.token())
         return True
 
 

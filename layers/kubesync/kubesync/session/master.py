@@ -15,7 +15,7 @@ from aws_lambda_powertools import Logger
 from kubesync.actors.parallel_map import abreast
 from kubesync.aws.dynamodb.retry import patiently
 from kubesync.aws.fencing.take_over import Fencing
-from kubesync.aws.fencing.writer import Transactor
+from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
@@ -96,14 +96,14 @@ class Master:
         self.tables = Tables(StateTable(store), ClaimTable(store), *of_upstreams)
         self.inflight = InflightTable(store, settings.shard)
         self.audit = AuditTable(store, report.session, settings.audit_retention_days * 86_400)
-        self.transactor = Transactor(store, epoch, keeper.may_write, clock, settings.shard)
+        self.fenced_writer = FencedWriter(store, epoch, keeper.may_write, clock, settings.shard)
         self._fencing = Fencing(store, settings.shard, epoch, self._patiently)
         self.fenced = self._fencing.raised
         self._queues_taken: set[str] = set()
         self.former = FormerClusters(self.tables.state, self._fencing.raise_one)
         known = ChainMap(self.ledgers, self.former.ledgers)
-        self.closer = Closer(known, self.tables, self.transactor, self.audit, clock, self.fenced, self._heirs.tell)
-        of_tables = NamedUpstreamTable(store), self.tables.upstreams, self.tables.named, self.transactor, self.audit
+        self.closer = Closer(known, self.tables, self.fenced_writer, self.audit, clock, self.fenced, self._heirs.tell)
+        of_tables = NamedUpstreamTable(store), self.tables.upstreams, self.tables.named, self.fenced_writer, self.audit
         of_master = clock, self.ledgers, self.not_master, self.reads_at_once
         self.composer = self.composer_type(ComposerMeans(settings.shard, *of_tables, *of_master))
         of_reclaimer = (parts.zones, self.tables.claims, self.ledgers, self.recorders, self.closer, clock)
@@ -115,7 +115,7 @@ class Master:
         self.pool: ZonePool | None = None
         self.unsettled: frozenset[str] = frozenset()
         self._notes = ListenerNotes(
-            *(report.session, self.ledgers, self.listeners, self.audit, self.transactor, clock),
+            *(report.session, self.ledgers, self.listeners, self.audit, self.fenced_writer, clock),
             *(progress, self.not_master),
         )
 
@@ -174,7 +174,7 @@ class Master:
         return abreast(lambda thing: self._patiently(lambda: call(thing)), things, self.reads_at_once)
 
     def _patiently[T](self, call: Callable[[], T]) -> T:
-        return patiently(call, self.transactor.check, self.parts.clock, self.deadline)
+        return patiently(call, self.fenced_writer.check, self.parts.clock, self.deadline)
 
     def _register(self, config: ClusterConfig, found: Remembered) -> None:
         name = config.name
@@ -191,7 +191,7 @@ class Master:
     def means(self, config: ClusterConfig) -> Means:
         """What a recorder of this cluster works with."""
         return Means(
-            self.transactor,
+            self.fenced_writer,
             self.tables,
             self.listeners,
             self.audit,
@@ -224,7 +224,7 @@ class Master:
         return ZoneMeans(
             client=self.parts.zones,
             inflight=self.inflight,
-            transactor=self.transactor,
+            fenced_writer=self.fenced_writer,
             closer=self.closer,
             reclaim=self._reclaimer.reclaim,
             ledgers=self.ledgers,
@@ -357,7 +357,7 @@ class Master:
         """
         running = list(self.runners.values())
         clock = self.parts.clock
-        self.transactor.until_monotonic = drain_until
+        self.fenced_writer.until_monotonic = drain_until
         for runner in running:
             runner.stop(code)
         # All listeners share a short time: one that hangs (in a name look-up, say) must not cost the others theirs.
@@ -373,9 +373,9 @@ class Master:
             self.unsettled = self.pool.unsettled
         clean = self.composer.join() and clean
         if clock.monotonic() < drain_until or abandon:
-            self.transactor.until_monotonic = max(drain_until, clock.monotonic() + _NOTES_SECONDS)
+            self.fenced_writer.until_monotonic = max(drain_until, clock.monotonic() + _NOTES_SECONDS)
             for runner in running:
-                self._notes.ended(runner, code, self.transactor.until_monotonic)
+                self._notes.ended(runner, code, self.fenced_writer.until_monotonic)
         # Zones that were held back after an unclean end are still to be settled, by whoever comes next.
         clean = clean and (self._clean or not self._held)
         if not clean or self.unsettled:
@@ -401,4 +401,4 @@ class Master:
     def _fill_report(self, runners: list[ClusterRunner]) -> None:
         fill(self.report, runners, self._writers())
         self.report.named_upstreams = asdict(self.composer.report)
-        self.report.transactions = {"sent": self.transactor.sent, "repeated": self.transactor.repeated}
+        self.report.transactions = {"sent": self.fenced_writer.sent, "repeated": self.fenced_writer.repeated}

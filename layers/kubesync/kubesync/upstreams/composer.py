@@ -21,7 +21,7 @@ from typing import Any, Final
 from aws_lambda_powertools import Logger
 
 from kubesync.aws.dynamodb.store import Action, Put
-from kubesync.aws.fencing.writer import StaleStateError, Transactor
+from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
 from kubesync.aws.tables.audit import NAMED, AuditTable, Entry
 from kubesync.aws.tables.control.named_referrals import NamedReferrals
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registry, is_mark
@@ -55,7 +55,7 @@ class ComposerMeans:
     table: NamedUpstreamTable
     upstreams: UpstreamTable
     referrals: NamedReferrals
-    transactor: Transactor
+    fenced_writer: FencedWriter
     audit: AuditTable
     clock: Clock
     ledgers: Mapping[str, Ledger]
@@ -257,12 +257,12 @@ class Composer:
         self._run(actions, entries, all_or_nothing=all_or_nothing)
 
     def _run(self, actions: Sequence[Action], entries: Sequence[Entry], *, all_or_nothing: bool = True) -> None:
-        transactor, now = self._means.transactor, self._means.clock.epoch()
+        fenced_writer, now = self._means.fenced_writer, self._means.clock.epoch()
         while actions:
-            token = transactor.token()
-            audit = [self._means.audit.changes(NAMED, entries, transactor.epoch, now, token)] if entries else []
+            token = fenced_writer.token()
+            audit = [self._means.audit.changes(NAMED, entries, fenced_writer.epoch, now, token)] if entries else []
             try:
-                transactor.run([], [*actions, *audit], token)
+                fenced_writer.run([], [*actions, *audit], token)
             except StaleStateError as stale:
                 renewed = {action.key for action in actions if is_mark(action)}.intersection(stale.places)
                 if all_or_nothing or not renewed or not renewed.issuperset(stale.places):

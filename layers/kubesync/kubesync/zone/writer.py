@@ -260,7 +260,7 @@ class ZoneWriter:
     def _send(self) -> None:
         sent = self._sent
         assert sent is not None
-        self._means.transactor.check()
+        self._means.fenced_writer.check()
         try:
             self._means.client.change(self.zone_id, sent.changes, f"kubesync {sent.batch}")
         except ZoneOutcomeUnknownError:

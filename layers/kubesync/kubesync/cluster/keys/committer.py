@@ -175,19 +175,21 @@ class Committer:
             self._run(tally, chunk)
 
     def _chunks(self, writes: Sequence[KeyWrite], closing: Callable[[str], Closing]) -> Iterator[Chunk]:
-        transactor = self._means.transactor
-        return chunks_of(writes, self._means.tables.state, transactor.token, transactor.room(MAX_CLUSTERS), closing)
+        fenced_writer = self._means.fenced_writer
+        return chunks_of(
+            writes, self._means.tables.state, fenced_writer.token, fenced_writer.room(MAX_CLUSTERS), closing
+        )
 
     def _run(self, tally: Tally, chunk: Chunk) -> None:
-        transactor = self._means.transactor
+        fenced_writer = self._means.fenced_writer
         actions = list(chunk.actions)
         if chunk.entries:
             entries = [entry for _, entry in chunk.entries]
             now = self._means.clock.epoch()
             name = self._ledger.config.name
-            actions.append(self._means.audit.changes(name, entries, transactor.epoch, now, chunk.token))
+            actions.append(self._means.audit.changes(name, entries, fenced_writer.epoch, now, chunk.token))
         try:
-            transactor.run({self._ledger.config.name, *chunk.clusters}, actions, chunk.token)
+            fenced_writer.run({self._ledger.config.name, *chunk.clusters}, actions, chunk.token)
         finally:  # also where nobody knows whether it has landed
             self._means.tables.named.written(actions)
         for state in chunk.states:

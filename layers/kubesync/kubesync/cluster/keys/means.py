@@ -6,7 +6,7 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from kubesync.aws.fencing.writer import Transactor
+from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.clock import Clock
@@ -22,7 +22,7 @@ class Means:
     be known; ListenerError: not now).
     """
 
-    transactor: Transactor
+    fenced_writer: FencedWriter
     tables: Tables
     listeners: ListenerTable
     audit: AuditTable

@@ -19,7 +19,7 @@ from functools import partial
 from itertools import batched, chain, groupby
 from typing import Final
 
-from kubesync.aws.fencing.writer import StaleStateError, Transactor
+from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
 from kubesync.aws.tables.audit import AuditTable, Entry, describe
 from kubesync.clock import Clock
 from kubesync.cluster.keys.claim_book import ClaimBook
@@ -83,7 +83,7 @@ class Closer:
         self,
         ledgers: Mapping[str, Ledger],
         tables: Tables,
-        transactor: Transactor,
+        fenced_writer: FencedWriter,
         audit: AuditTable,
         clock: Clock,
         fenced_here: AbstractSet[str],
@@ -91,7 +91,7 @@ class Closer:
     ) -> None:
         self._ledgers = ledgers
         self._tables = tables
-        self._transactor = transactor
+        self._fenced_writer = fenced_writer
         self._audit = audit
         self._clock = clock
         self._fenced_here = fenced_here
@@ -192,8 +192,8 @@ class Closer:
 
     def _chunks(self, writes: Iterable[KeyWrite], closing: Callable[[str], Closing]) -> Iterator[Chunk]:
         # A fence check and an audit item for each cluster of a transaction.
-        room = self._transactor.room(2 * MAX_CLUSTERS)
-        return chunks_of(writes, self._tables.state, self._transactor.token, room, closing)
+        room = self._fenced_writer.room(2 * MAX_CLUSTERS)
+        return chunks_of(writes, self._tables.state, self._fenced_writer.token, room, closing)
 
     def _after(self, ledger: Ledger, state: KeyState, outcomes: Sequence[Outcome]) -> KeyState:
         applied = dict(state.applied)
@@ -233,11 +233,11 @@ class Closer:
 
     def _run(self, stored: dict[ServiceKey, KeyState], chunk: Chunk) -> None:
         actions = list(chunk.actions)
-        now, epoch = self._clock.epoch(), self._transactor.epoch
+        now, epoch = self._clock.epoch(), self._fenced_writer.epoch
         for cluster in sorted({name for name, _ in chunk.entries}):
             entries = [entry for name, entry in chunk.entries if name == cluster]
             actions.append(self._audit.changes(cluster, entries, epoch, now, chunk.token))
-        self._transactor.run(chunk.clusters, actions, chunk.token)
+        self._fenced_writer.run(chunk.clusters, actions, chunk.token)
         for state in chunk.states:
             self._ledgers[state.key.cluster].remember(state)
             stored[state.key] = state
