@@ -12,6 +12,7 @@ from typing import Final
 
 import boto3
 
+from kubesync.actors.backoff import Backoff
 from kubesync.aws.dynamodb.client import DynamoStore, RetryPolicy, build_dynamodb_client
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.dynamodb.store_calls import StoreCalls
@@ -195,7 +196,7 @@ class Application:
     def lease_store(self, counted: StoreCalls | None = None) -> Store:
         """The lease's own client: 1 s to connect, 2 s to read, so that a renewal fails while there is time for another."""
         client = build_dynamodb_client(self.session, connect_timeout=1, read_timeout=2)
-        retry = RetryPolicy(attempts=2, backoff_initial_seconds=0.1, backoff_cap_seconds=0.3)
+        retry = RetryPolicy(attempts=2, backoff=Backoff(initial=0.1, cap=0.3, least=0.5, most=1.0))
         tables = table_names(self.settings.tables)
         return SchemaGuard(DynamoStore(client, tables, self.clock, retry=retry, counted=counted), self.schema)
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from aws_lambda_powertools import Logger
 
+from kubesync.actors.backoff import Backoff
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.clock import Clock
 from kubesync.cluster.keys.key_states import Ledger, SupersededError
@@ -26,8 +27,7 @@ logger = Logger(service="kubesync", child=True)
 _CUT_SECONDS: Final = 10.0
 _REST_SECONDS: Final = 60.0
 _SWEEP_MARGIN_SECONDS: Final = 5.0
-_RETRY_INITIAL_SECONDS: Final = 0.5
-_RETRY_CAP_SECONDS: Final = 10.0
+_BACKOFF: Final = Backoff(initial=0.5, cap=10.0)
 
 
 class ClusterRunner:
@@ -380,16 +380,17 @@ class ClusterRunner:
 
     def _persist[T](self, write: Callable[[], T]) -> T | None:
         """Repeat until it is durable: nothing later may be recorded before it (I1). None: the session ends first."""
-        delay = _RETRY_INITIAL_SECONDS
+        failures = 0
         while not self._failed:
             try:
                 return write()
             except (StoreError, StaleStateError) as error:
                 self.report.problem = str(error)
                 logger.warning("recording failed, trying again", cluster=self.ledger.config.name, error=str(error))
+                failures += 1
+                delay = _BACKOFF.delay(failures)
                 if self._stopping and self._clock.monotonic() + delay > self._drain_until:
                     break
                 self._clock.sleep(delay)
-                delay = min(delay * 2, _RETRY_CAP_SECONDS)
         self._failed = True
         return None

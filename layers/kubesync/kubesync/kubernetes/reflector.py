@@ -31,7 +31,7 @@ from kubesync.clock import Clock
 from kubesync.domain.errors import BodyError, ListenerError, StatusError
 from kubesync.domain.objects import Resource, Snapshot
 from kubesync.domain.scope import Scope
-from kubesync.kubernetes.backoff import Backoff
+from kubesync.kubernetes.backoff import ReflectorBackoff
 from kubesync.kubernetes.lister import list_all
 from kubesync.kubernetes.ports import WatchSink
 from kubesync.kubernetes.sifting import SiftedSink
@@ -75,7 +75,7 @@ class KubernetesReflector:
         self._resource = resource
         self._scope = scope or Scope()
         self._clock = clock
-        self._backoff = Backoff(api.policy, clock, jitter)
+        self._backoff = ReflectorBackoff(api.policy, clock, jitter)
         self._stopped = threading.Event()
         self._wait = wait or self._stopped.wait
         self._deadline = 0.0

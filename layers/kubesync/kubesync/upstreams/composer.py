@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from aws_lambda_powertools import Logger
 
+from kubesync.actors.backoff import Backoff
 from kubesync.aws.dynamodb.store import Action, Put
 from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
 from kubesync.aws.tables.audit import NAMED, AuditTable, Entry
@@ -41,8 +42,7 @@ _MAX_PUTS: Final = 30
 _ATTEMPTS: Final = 8
 _STRICT_ATTEMPTS: Final = 3
 _COLLECT_SECONDS: Final = 0.2
-_BACKOFF_INITIAL_SECONDS: Final = 0.5
-_BACKOFF_CAP_SECONDS: Final = 30.0
+_BACKOFF: Final = Backoff(initial=0.5, cap=30.0)
 _LOCK_SECONDS: Final = 5.0
 _JOIN_SECONDS: Final = 1.0
 
@@ -86,7 +86,7 @@ class Composer:
         self._stopping = False
         self._abandoned = False
         self._until = 0.0
-        self._delay = _BACKOFF_INITIAL_SECONDS
+        self._failures = 0
         self._thread: threading.Thread | None = None
         means.referrals.on_note = self.wake
 
@@ -165,9 +165,9 @@ class Composer:
             known = isinstance(error, KubesyncError)
             self.report.problem = str(error) if known else f"{type(error).__name__}: {error}"
             (logger.warning if known else logger.exception)("composing goes on later", error=self.report.problem)
-            pause, self._delay = self._delay, min(self._delay * 2, _BACKOFF_CAP_SECONDS)
-            return pause
-        self.report.problem, self._delay = "", _BACKOFF_INITIAL_SECONDS
+            self._failures += 1
+            return _BACKOFF.delay(self._failures)
+        self.report.problem, self._failures = "", 0
         return None
 
     # --- notes ---

@@ -22,6 +22,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from kubesync.actors.backoff import Backoff
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.route53.journal import Journal, journal_swap
 from kubesync.aws.route53.zones import BatchChange
@@ -43,8 +44,7 @@ from kubesync.zone.queue import NO_WAITS, ZoneQueue
 from kubesync.zone.reader import ZoneReading
 from kubesync.zone.refusals import isolate, judge
 
-_BACKOFF_INITIAL_SECONDS: Final = 0.5
-_BACKOFF_CAP_SECONDS: Final = 30.0
+_BACKOFF: Final = Backoff(initial=0.5, cap=30.0, least=0.5, most=1.5)
 _BLOCKED_SECONDS: Final = 60.0
 
 
@@ -206,9 +206,8 @@ class ZoneWriter:
                 job()
 
     def _back_off(self, problem: str) -> float:
-        delay = min(_BACKOFF_CAP_SECONDS, _BACKOFF_INITIAL_SECONDS * 2.0 ** min(self._failures, 10))
-        delay *= 0.5 + random.random()  # noqa: S311 - jitter
         self._failures += 1
+        delay = _BACKOFF.delay(self._failures, random.random())  # noqa: S311 - jitter
         self.report.problem = problem
         self._not_before = self._means.clock.monotonic() + delay
         return delay

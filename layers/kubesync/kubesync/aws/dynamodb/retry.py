@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from itertools import count
 from typing import Final
 
+from kubesync.actors.backoff import Backoff
 from kubesync.clock import Clock
 from kubesync.domain.errors import StoreBusyError
 
-_BACKOFF_INITIAL_SECONDS: Final = 0.2
-_BACKOFF_CAP_SECONDS: Final = 5.0
+_BACKOFF: Final = Backoff(initial=0.2, cap=5.0, least=0.5, most=1.5)
 
 
 def patiently[T](call: Callable[[], T], check: Callable[[], None], clock: Clock, deadline_monotonic: float) -> T:
@@ -23,13 +24,12 @@ def patiently[T](call: Callable[[], T], check: Callable[[], None], clock: Clock,
     Raises:
         StoreBusyError: still throttled at the deadline.
     """
-    delay = _BACKOFF_INITIAL_SECONDS
-    while True:
+    for failures in count(1):
         check()
         try:
             return call()
         except StoreBusyError:
-            if clock.monotonic() + delay >= deadline_monotonic:
+            if clock.monotonic() + _BACKOFF.doubled(failures) >= deadline_monotonic:
                 raise
-        clock.sleep(delay * (0.5 + random.random()))  # noqa: S311 - jitter
-        delay = min(delay * 2, _BACKOFF_CAP_SECONDS)
+        clock.sleep(_BACKOFF.delay(failures, random.random()))  # noqa: S311 - jitter
+    raise AssertionError

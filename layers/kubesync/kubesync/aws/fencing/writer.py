@@ -13,8 +13,10 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from itertools import count
 from typing import Final
 
+from kubesync.actors.backoff import Backoff
 from kubesync.aws.dynamodb.store import AUDIT, MAX_TRANSACTION_ACTIONS, Action, Key, Put, Store
 from kubesync.aws.tables.control.fences import fence_check, shard_fence_check
 from kubesync.clock import Clock
@@ -27,8 +29,7 @@ from kubesync.domain.errors import (
     TransactionRefusedError,
 )
 
-_BACKOFF_INITIAL_SECONDS: Final = 0.1
-_BACKOFF_CAP_SECONDS: Final = 5.0
+_BACKOFF: Final = Backoff(initial=0.1, cap=5.0, least=0.5, most=1.5)
 _LOOK_SECONDS: Final = 1.0
 
 
@@ -138,9 +139,8 @@ class FencedWriter:
             checks = [shard_fence_check(self._shard, self.epoch)]
         whole = [*checks, *actions]
         witness = _witness(actions, token)
-        delay = _BACKOFF_INITIAL_SECONDS
         self.sent += 1
-        while True:
+        for failures in count(1):
             try:
                 with self._turn(checks, until_monotonic):
                     self._may_write()
@@ -161,10 +161,9 @@ class FencedWriter:
             else:
                 return
             self.repeated += 1
-            if self._clock.monotonic() + delay > min(self.until_monotonic, until_monotonic):
+            if self._clock.monotonic() + _BACKOFF.doubled(failures) > min(self.until_monotonic, until_monotonic):
                 raise StoreBusyError("DynamoDB is busy, and the session has to end")
-            self._clock.sleep(delay * (0.5 + random.random()))  # noqa: S311 - jitter
-            delay = min(delay * 2, _BACKOFF_CAP_SECONDS)
+            self._clock.sleep(_BACKOFF.delay(failures, random.random()))  # noqa: S311 - jitter
 
     def last_word(self, cluster: str, actions: Sequence[Action], token: str) -> None:
         """Write once, though the lease was lost: what it is about a master may still say, as long as no other is fenced in.

@@ -19,6 +19,7 @@ from functools import partial
 from itertools import batched, chain, groupby
 from typing import Final
 
+from kubesync.actors.backoff import Backoff
 from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
 from kubesync.aws.tables.audit import AuditTable, Entry, describe
 from kubesync.clock import Clock
@@ -33,8 +34,10 @@ from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import changes_of
 from kubesync.domain.state import CONFLICT_LOOK_SECONDS, KeyState, Name, OpenMark, names_of
 
-_RETRY_INITIAL_SECONDS: Final = 5.0
-_RETRY_CAP_SECONDS: Final = 900.0
+RETRIES: Final = Backoff(initial=5.0, cap=900.0, least=0.75, most=1.25)
+"""Tries of a key after refusals: with jitter, so that many keys do not come back at once."""
+CONFLICT_CHECKS: Final = Backoff(initial=5.0, cap=CONFLICT_LOOK_SECONDS)
+"""Checks of names in conflict: without jitter, so that what came together is read together, by one walk."""
 _ATTEMPTS: Final = 8
 
 type _Outcomes = Mapping[ServiceKey, Sequence[Outcome]]
@@ -58,17 +61,6 @@ class Outcome:
     def reason_code(self) -> str:
         """Of ``domain.reasons``; empty where it landed."""
         return "Conflict" if self.conflict else self.code
-
-
-def retry_delay(attempts: int) -> float:
-    """Seconds to the next try: doubling, with jitter so that many keys do not come back at once."""
-    base = min(_RETRY_CAP_SECONDS, _RETRY_INITIAL_SECONDS * 2.0 ** min(attempts, 16))
-    return base * (0.75 + random.random() / 2)  # noqa: S311 - jitter
-
-
-def look_delay(attempts: int) -> float:
-    """Seconds to the next look at names in conflict: doubling. Without jitter: what came together is read together, by one walk."""
-    return min(CONFLICT_LOOK_SECONDS, _RETRY_INITIAL_SECONDS * 2.0 ** min(attempts, 16))
 
 
 class Closer:
@@ -221,8 +213,8 @@ class Closer:
             after = replace(after, opened=None)
         elif postponed and not _found_again(state, outcomes):
             attempts = (state.opened.attempts if state.opened is not None else 0) + 1
-            delay = look_delay if all(o.conflict for o in postponed) else retry_delay
-            retry_at = self._clock.epoch() + delay(attempts - 1)
+            backoff = CONFLICT_CHECKS if all(o.conflict for o in postponed) else RETRIES
+            retry_at = self._clock.epoch() + backoff.delay(attempts, random.random())  # noqa: S311 - jitter
             reason = "; ".join(dict.fromkeys(o.reason for o in postponed))[:1000]
             cause = state.opened.cause if state.opened is not None else ""
             after = replace(after, opened=OpenMark(attempts, retry_at, reason, postponed[0].reason_code, cause))
