@@ -29,9 +29,7 @@ def through_window_parsed(url: str, resource: str, events: int) -> int:
 
 
 def _into_window(url: str, resource: str, events: int, *, parse: bool) -> int:
-    import random
-
-    from kubesync.clock import SystemClock
+    from kubesync.actors.threads import ThreadScheduler
     from kubesync.cluster.listener import Listener, ListenerEvents, SharedWindow
     from kubesync.domain.objects import RawEvent, Resource
     from kubesync.kubernetes.ports import ReflectorPolicy
@@ -47,13 +45,13 @@ def _into_window(url: str, resource: str, events: int, *, parse: bool) -> int:
             if events[-1].resource_version == last:
                 reflector.stop()
 
-    clock = SystemClock()
+    clock = ThreadScheduler()
     last = FIRST_VERSION + events
     window = SharedWindow(1.0, clock)
     access = ClusterAccess(url, policy=ReflectorPolicy())
-    reflector = KubernetesReflector(ApiClient(access, clock), Resource(resource), clock=clock, jitter=random.random)
+    reflector = KubernetesReflector(ApiClient(access, clock), Resource(resource), scheduler=clock)
     told = ListenerEvents(lambda _r: None, lambda _r: None, _raise)
-    listener = UntilLast("bench", Resource(resource), reflector, window, told)
+    listener = UntilLast("bench", Resource(resource), reflector, window, told, clock)
     reflector.run(listener, FIRST_VERSION, clock.monotonic() + 600)
     content, _ = window.close()
     if parse:

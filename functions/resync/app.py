@@ -11,16 +11,17 @@ from typing import Any, Final
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from kubesync.bootstrap import Application
+from kubesync.bootstrap import Application, aws_session
 from kubesync.operations.resync_invocation import ResyncEvent
 from kubesync.session.session import Session
-from kubesync.session.trace import SessionTrace
 from kubesync.settings import Settings
 from kubesync.shutdown import ended_by_sigterm, register_for_sigterm
 from kubesync.telemetry.metrics import MetricsPublisher
 
 logger = Logger(service="kubesync")
 register_for_sigterm()
+# One for all invocations of this process. Each invocation makes clients, and with them connections, of its own.
+_session = aws_session()
 
 # What is left for the answer itself when a master did not answer.
 _MARGIN_SECONDS: Final = 10.0
@@ -37,18 +38,15 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     wanted = ResyncEvent.parse(event)
     settings = Settings.from_environment()
     metrics = MetricsPublisher(settings.deployment)
-    trace = SessionTrace.of_this_invocation(settings.deployment)
     with ExitStack() as stack:
 
         def begin(session: Session) -> None:
-            session.on_beat = trace.beat(metrics.beat)
+            session.on_beat = metrics.beat
             stack.enter_context(ended_by_sigterm(session))
-            stack.callback(lambda: trace.ended(session.report))
 
-        invocation = Application(settings, around=trace.around).resync_invocation(
+        invocation = Application(settings, session=_session).resync_invocation(
             wanted,
             remaining_seconds=lambda: context.get_remaining_time_in_millis() / 1000 - _MARGIN_SECONDS,
-            progress=trace.progress,
             on_session=begin,
         )
         return invocation.run()

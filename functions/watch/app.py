@@ -10,14 +10,15 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from kubesync.bootstrap import Application
-from kubesync.session.trace import SessionTrace
+from kubesync.bootstrap import Application, aws_session
 from kubesync.settings import Settings
 from kubesync.shutdown import ended_by_sigterm, register_for_sigterm
 from kubesync.telemetry.metrics import MetricsPublisher
 
 logger = Logger(service="kubesync")
 register_for_sigterm()
+# One for all invocations of this process. Each invocation makes clients, and with them connections, of its own.
+_session = aws_session()
 
 
 @logger.inject_lambda_context(clear_state=True)
@@ -29,11 +30,9 @@ def handler(_event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """
     settings = Settings.from_environment()
     metrics = MetricsPublisher(settings.deployment)
-    trace = SessionTrace.of_this_invocation(settings.deployment)
-    session = Application(settings, around=trace.around).new_session(trace.progress)
-    session.on_beat = trace.beat(metrics.beat)
+    session = Application(settings, session=_session).new_session()
+    session.on_beat = metrics.beat
     with ended_by_sigterm(session):
         report = session.run(remaining_seconds=lambda: context.get_remaining_time_in_millis() / 1000)
     metrics.ended(report)
-    trace.ended(report)
     return report.document()

@@ -13,9 +13,10 @@ resync, its lists                  ``SyncMaster.beside``: done at once
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future
 
 from chaos.cluster import ScriptedConnector
+from kubesync.actors.answer import Answer
+from kubesync.actors.scheduler import Thread
 from kubesync.cluster.keys.reconciler import Mode
 from kubesync.cluster.runner import ClusterRunner
 from kubesync.domain.errors import ErrorCode, KubesyncError, NotMasterError
@@ -60,7 +61,7 @@ class SyncRunner(ClusterRunner):
         if self._failed or (closes_at is None and not self._heirs):
             return False
         if closes_at is not None:
-            self._clock.sleep(max(0.0, closes_at - self._clock.monotonic()))
+            self._scheduler.sleep(max(0.0, closes_at - self._scheduler.monotonic()))
         self._guarded()
         return True
 
@@ -115,17 +116,17 @@ class SyncPool(ZonePool):
             writer = self._writers[zone_id] = self._new_writer(zone_id)
         return writer
 
-    def between_batches[T](self, zone_id: str, job: Callable[[], T]) -> Future[T]:
+    def between_batches[T](self, zone_id: str, job: Callable[[], T]) -> Answer[T]:
         future = super().between_batches(zone_id, job)
         for _ in range(_MOVES_IN_A_ROUND):
             self.turn()
             if future.done() or self._lost:
                 return future
-            self._clock.sleep(0.5)
+            self._scheduler.sleep(0.5)
             self.renew()
         raise AssertionError(f"zone {zone_id} never comes to rest between two batches")
 
-    def without(self, cluster: str) -> list[Future[None]]:
+    def without(self, cluster: str) -> list[Answer[None]]:
         futures = super().without(cluster)
         self.turn()
         return futures
@@ -161,10 +162,10 @@ class SyncPool(ZonePool):
         self._stopping = True
         while not self._lost:
             self.turn()
-            left = deadline_monotonic - self._clock.monotonic()
+            left = deadline_monotonic - self._scheduler.monotonic()
             if left <= 0 or self.all_clean:
                 break
-            self._clock.sleep(min(left, 1.0))
+            self._scheduler.sleep(min(left, 1.0))
 
     @property
     def all_clean(self) -> bool:
@@ -213,10 +214,18 @@ class SyncMaster(Master):
         self.pool.renew = self._keeper.renew
         super().release_zones()
 
-    @staticmethod
-    def beside(name: str, run: Callable[[], None]) -> None:
-        del name
+    def beside(self, name: str, run: Callable[[], None]) -> Thread:
         run()
+        return _Done()
+
+
+class _Done:
+    """Implements ``Thread``: what it runs has been run."""
+
+    def start(self) -> None: ...
+    def join(self, timeout: float | None = None) -> None: ...
+    def is_alive(self) -> bool:
+        return False
 
 
 class SyncSession(Session):

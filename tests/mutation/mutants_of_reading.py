@@ -20,7 +20,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
     # --- I4: one bad object blocks no other ---
     Mutant(
         name="bad-event-ends-its-window",
-        without="an event that cannot be read is an error of the whole window",
+        without="an unreadable event fails the whole window",
         invariants="I4",
         file="kubernetes/wire/decode.py",
         old="        problem = None if deleted else _problem(error)\n",
@@ -30,7 +30,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="bad-item-ends-its-list",
-        without="a bad item of a list is an error of the whole list",
+        without="an unreadable item fails the whole list",
         invariants="I4",
         file="kubernetes/wire/decode.py",
         old="            known = _known_metadata(item)\n",
@@ -39,7 +39,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="unplannable-key-ends-its-window",
-        without="a key that cannot be planned is an error of the whole window",
+        without="a key that cannot be planned fails the whole window",
         invariants="I4",
         file="cluster/keys/planner.py",
         old="        except Exception as error:  # a fault of ours that one object brings out must not stop the others (I4)\n",
@@ -48,7 +48,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="refused-batch-is-refused-whole",
-        without="the changes of a refused batch are all kept back together",
+        without="all changes of a refused batch are kept back together",
         invariants="I4",
         file="zone/refusals.py",
         old="        return Isolation((), halves(units))\n",
@@ -59,7 +59,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
     # --- I5: absence is proven ---
     Mutant(
         name="no-absence-guard",
-        without="a list that lacks most objects is believed",
+        without="a list that lacks most objects is trusted",
         invariants="I5",
         file="domain/merge.py",
         old="    if live >= GUARD_MINIMUM_OBJECTS and absent > GUARD_SHARE * live:\n",
@@ -69,7 +69,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="no-identity-guard",
-        without="the list of another cluster is believed",
+        without="the list of another cluster is trusted",
         invariants="I5",
         file="domain/merge.py",
         old="    if not same_cluster:\n",
@@ -78,7 +78,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="identity-not-asked-for",
-        without="a cluster whose list of Services does not show its identity is not asked for it",
+        without="if no list shows the identity of a cluster, nobody asks for it",
         invariants="I5",
         file="cluster/keys/reconciler.py",
         old="        if not content.snapshots or (self._ledger.shows_identity if listed else self._ledger.identity is None):\n",
@@ -90,7 +90,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="deletion-outlives-a-list",
-        without="a deletion that was inferred from a list stands although a later list holds the object",
+        without="a deletion inferred from a list stays although a later list holds the object",
         invariants="I5",
         file="domain/merge.py",
         old="    if not state.tombstoned:\n",
@@ -99,7 +99,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="newer-part-is-absent",
-        without="a part that is newer than a list is deleted because the list lacks it",
+        without="a part newer than a list is deleted because the list lacks it",
         invariants="I5",
         file="cluster/keys/observations.py",
         old="            part.generation < generation or part.resource_version <= snapshot.resource_version\n",
@@ -108,7 +108,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="first-page-is-the-list",
-        without="a list of which a page failed or is missing counts as complete",
+        without="a list with a failed or missing page counts as complete",
         invariants="I5",
         file="kubernetes/lister.py",
         old="        if not page.continue_token:\n",
@@ -126,7 +126,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="forced-whatever-was-listed",
-        without="a list that was not made for a forced resync is taken as if it had been",
+        without="a list from before a forced resync counts as forced",
         invariants="I5",
         file="cluster/listener.py",
         old="            self._rounds[snapshot.resource] = made_for\n",
@@ -137,7 +137,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="whole-before-it-is-recorded",
-        without="a view counts as whole as soon as the recording of its list begins",
+        without="a view counts as synced as soon as the recording of its list begins",
         invariants="I5",
         file="cluster/keys/reconciler.py",
         old="                view.broken = False\n",
@@ -147,7 +147,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
     # --- I6 and I7: writes and reads in proportion to change ---
     Mutant(
         name="part-rewritten-at-every-version",
-        without="an object that did not change is recorded again at each of its versions",
+        without="an unchanged object is recorded again at each new version",
         invariants="I6",
         file="domain/merge.py",
         old="    return None if same else fresh\n",
@@ -165,7 +165,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="always-lists",
-        without="a listener lists, though it could resume from its checkpoint",
+        without="a listener lists although it could resume from its checkpoint",
         invariants="I7",
         file="kubernetes/reflector.py",
         old="        self._position = None if resume_from is None else Position(resume_from)\n",
@@ -175,7 +175,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="every-key-is-read",
-        without="a key that was read is read again",
+        without="a key that was read before is read again",
         invariants="I7",
         file="cluster/keys/key_states.py",
         old="        missing = [key for key in wanted if key not in self._states]\n",
@@ -185,7 +185,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
     # --- I8: secrets stay put ---
     Mutant(
         name="follows-redirects",
-        without="redirects are followed, wherever they lead",
+        without="kubesync follows redirects to any host",
         invariants="I8",
         file="kubernetes/transport/client.py",
         old="allow_redirects=False",
@@ -194,7 +194,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="trusts-the-environment",
-        without="proxies and .netrc of the environment are used",
+        without="kubesync uses proxies and .netrc from the environment",
         invariants="I8",
         file="kubernetes/transport/client.py",
         old="            session.trust_env = False\n",
@@ -203,7 +203,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="token-in-errors",
-        without="what a server says is put into an error with the token that it repeats",
+        without="an error repeats the server's text with the token in it",
         invariants="I8",
         file="kubernetes/transport/client.py",
         old="    while secret and (at := text.find(start)) >= 0:\n",

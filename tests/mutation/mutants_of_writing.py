@@ -55,7 +55,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="no-inflight",
-        without="what is about to be sent to a zone is not written down before",
+        without="a batch is sent without a note in the table before it",
         invariants="I1",
         file="zone/journal.py",
         old="        self._write(Inflight(batch, self._means.fenced_writer.epoch, units))\n",
@@ -68,7 +68,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="close-without-comparing-batch",
-        without="what was in flight is closed as landed without a look at the journal's batch",
+        without="an inflight batch is closed as landed without a comparison with the journal",
         invariants="I1",
         file="zone/journal.py",
         old="        if inflight.batch and journal is not None and journal.batch == inflight.batch:\n",
@@ -80,7 +80,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="retry-is-another-batch",
-        without="after a lost answer the same units are sent again as another batch",
+        without="after a lost answer the same units are sent as another batch",
         invariants="I1",
         file="zone/writer.py",
         old="""        if self._sent is not None:
@@ -110,7 +110,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="part-version-not-compared",
-        without="an observation replaces a part without a comparison of their versions",
+        without="an observation replaces a part without a comparison of versions",
         invariants="I1 I6",
         file="domain/merge.py",
         old="""    if generation == part.generation and seen.resource_version <= part.resource_version and not part.held:
@@ -128,7 +128,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="note-not-with-its-upstream",
-        without="what a named upstream is made of is written without the note that it has to be composed anew",
+        without="a member of a named upstream is written without the note to compose it",
         invariants="I1",
         file="cluster/keys/planner.py",
         old="            pieces.append(Piece((*actions, *notes), _upstream(upstream, state)))\n",
@@ -137,7 +137,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="note-taken-away-unseen",
-        without="a note is taken away though another one has come in its place",
+        without="a note is removed although a newer one has replaced it",
         invariants="I1",
         file="aws/tables/control/named_upstreams.py",
         old="""        return Delete(_mark_key(shard, upstream), (Equals("version", version),))
@@ -151,7 +151,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="no-lock-before-a-new-referral",
-        without="a Service that is first referred to is read while a recorder may still write it without a note",
+        without="a newly referred Service is read while a reconciler may still write it without a note",
         invariants="I1",
         file="upstreams/composer.py",
         old="        self._unsure |= self._means.referrals.follow(index_of(ours))\n",
@@ -214,7 +214,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="no-version-condition",
-        without="a key's item is replaced whatever its version is by now",
+        without="a key's item is replaced whatever its version is",
         invariants="I2",
         file="aws/tables/state.py",
         old='        guard = (Absent(),) if before.version == 0 else (Equals("version", before.version),)\n',
@@ -243,19 +243,19 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="the journal is not swapped after an unclean end",
         invariants="I1 I2",
         file="zone/journal.py",
-        old="        fresh = self.following(secrets.token_hex(16))\n",
+        old="        fresh = self.following(self._means.scheduler.token_hex(16))\n",
         new="""        if self._inflight is not None and self._inflight.batch:
             self._write(replace(self._inflight, batch="", units=()))
         if journal is None or self._inflight is not None:
             return True
-        fresh = self.following(secrets.token_hex(16))
+        fresh = self.following(self._means.scheduler.token_hex(16))
 """,
         caught_by=(_WRITER + "test_i2_settling_swaps_the_journal_though_there_is_nothing_to_write",),
         section=2,
     ),
     Mutant(
         name="unsettled-zone-is-believed",
-        without="a zone that the last master left unsettled is written like any other",
+        without="a zone that the last master left unsettled is written like any other zone",
         invariants="I2",
         file="zone/pool.py",
         old="        settled = self._clean and zone_id not in self._inherited\n",
@@ -267,7 +267,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="doubtful-try-not-shut-out",
-        without="a refusal is believed though an earlier try of the same batch may yet land",
+        without="a refusal counts although an earlier try of the same batch may still land",
         invariants="I2",
         file="zone/writer.py",
         old="        if self._in_doubt:\n",
@@ -278,16 +278,16 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="writes-after-the-lease",
-        without="writing goes on though the lease was not renewed in time",
+        without="a master goes on writing although it did not renew the lease in time",
         invariants="I2",
         file="session/lease_keeper.py",
-        old='        if self._clock.monotonic() > self._write_until:\n            raise NotMasterError("the lease could not',
-        new='        if self._clock.monotonic() > self._write_until + 3600:\n            raise NotMasterError("the lease could not',
+        old='        if self._scheduler.monotonic() > self._write_until:\n            raise NotMasterError("the lease could not',
+        new='        if self._scheduler.monotonic() > self._write_until + 3600:\n            raise NotMasterError("the lease could not',
         caught_by=(_RENEWAL + "test_i2_writing_stops_10_s_after_the_start_of_the_last_successful_renewal",),
     ),
     Mutant(
         name="long-pause-is-believed",
-        without="after a long pause the lease of a clean end is believed, which may be one from a backup",
+        without="after a long pause a clean end on the lease counts, although the lease may come from a backup",
         invariants="I2",
         file="session/lease_keeper.py",
         old="        return None if self.paused(before) else before.to_settle\n",
@@ -297,7 +297,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="newer-journal-is-believed",
-        without="a journal that no inflight item announced is swapped like any other, once the drawn epoch is above its own",
+        without="a journal that no inflight item announced is swapped like any other if the new epoch is above its epoch",
         invariants="I2",
         file="zone/journal.py",
         old="        return inflight is not None and inflight.knows(journal.epoch)\n",
@@ -310,7 +310,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     # --- I3: foreign records are never touched ---
     Mutant(
         name="outcome-of-a-former-cluster-is-dropped",
-        without="what has landed for a cluster that is not served any more is forgotten",
+        without="landed changes of a cluster that is no longer served are forgotten",
         invariants="I3",
         file="session/former_clusters.py",
         old="        self.ledgers[name] = ledger\n",
@@ -322,7 +322,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="batch-taken-for-drift",
-        without="what a batch changed while a resync walked the zone is taken for a change by hand",
+        without="a batch during a resync's walk of the zone counts as a change by hand",
         invariants="I3",
         file="operations/cluster_resync.py",
         old="        still = [known for known in some if known.still(states[known.service])]\n",
@@ -334,7 +334,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="foreign-set-is-ours",
-        without="a set that stands where ours is to go is taken for ours",
+        without="a foreign set at the place of our set counts as ours",
         invariants="I3",
         file="zone/refusals.py",
         old="            return Outcome(unit, conflict=True, reason=why_foreign(change.key, actual[change.key]))\n",

@@ -104,17 +104,15 @@ def running(
     environment: Mapping[str, str],
     *,
     name: str = "kubesync-test",
-    sampled: bool = False,
 ) -> Iterator[RunningFunction]:
     """Start a function of the artefact and wait for the end of its init phase.
 
     Args:
         function: its folder in the build.
         environment: what the template declares; what Lambda itself sets is added.
-        sampled: traces are kept.
     """
     task = artefact.build / function
-    with RuntimeApi(name, sampled=sampled) as api:
+    with RuntimeApi(name) as api:
         started = time.monotonic()
         process = subprocess.Popen(
             artefact.command(_START, str(task), str(artefact.opt), str(artefact.runtime), "app.handler"),

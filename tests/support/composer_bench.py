@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from kubesync.actors.parallel import one_by_one
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.audit import NAMED, AuditTable, Span
@@ -69,7 +71,16 @@ class ComposerBench:
         ledgers = cast("dict[str, Ledger]", {"prod": self.ledger})
         table, audit = NamedUpstreamTable(store), AuditTable(store, "session")
         means = ComposerMeans(
-            "0", table, UpstreamTable(store), referrals, fenced_writer, audit, self.clock, ledgers, self.lost.append, 1
+            "0",
+            table,
+            UpstreamTable(store),
+            referrals,
+            fenced_writer,
+            audit,
+            self.clock,
+            ledgers,
+            self.lost.append,
+            one_by_one,
         )
         return Composer(means), referrals
 
@@ -85,7 +96,7 @@ class ComposerBench:
         else:
             actions = self.upstreams.put(upstream, stands, nodes, self.clock.epoch())[1]
         note = self.referrals.notes(upstream, version) if noted else ()
-        self.store.transact([*actions, *note], FencedWriter.token())
+        self.store.transact([*actions, *note], secrets.token_hex(16))
         self.referrals.written(note)
 
     def compare(self, cluster: str = "", *, dry_run: bool = False, force: bool = False) -> list[dict[str, Any]]:

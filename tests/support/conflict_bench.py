@@ -94,7 +94,7 @@ class ConflictBench:
             closer=desk.closer,
             reclaim=self.reclaimer.reclaim,
             ledgers=desk.ledgers,
-            clock=clock,
+            scheduler=clock,
             deployment="test",
             shard="0",
             limits=BatchLimits(),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from kubesync.actors.threads import ThreadScheduler
 
-class ManualClock:
-    """Implements ``Clock``. ``slept`` lists every sleep asked for, in seconds; each moves the clock at once."""
+
+class ManualClock(ThreadScheduler):
+    """Implements ``Clock``, and ``Scheduler`` with real threads. ``slept`` lists every sleep asked for, in seconds; each moves the
+    clock at once.
+    """
 
     def __init__(self, *, monotonic: float = 1000.0, epoch: float = 1_800_000_000.0) -> None:
         self.slept: list[float] = []

@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import CONTROL, STATE, UPSTREAMS, Action, Item, Key, Put, Store, Update, Write
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.route53.zones import BatchChange, ZoneClient
-from kubesync.clock import SystemClock
 from kubesync.domain.dns.records import RecordKey, RecordSet, Zone
 from kubesync.domain.named_upstreams import is_named
 from support.stack import RunningSession, Stack, StackApplication
@@ -41,12 +41,24 @@ class Gate:
         kind: the call: as of ``kind_of``, or ``batch`` for a change of a zone.
         after: pause when the call has had its effect, its answer not yet read.
         armed: whether the first such call is the one; else ``arm`` says from when.
+        skip: so many such calls pass first.
+        kind_of: names the kind of a write.
     """
 
-    def __init__(self, kind: str, *, after: bool, armed: bool = True) -> None:
+    def __init__(
+        self,
+        kind: str,
+        *,
+        after: bool,
+        armed: bool = True,
+        skip: int = 0,
+        kind_of: Callable[[Sequence[Action]], str] = kind_of,
+    ) -> None:
+        self.kind_of = kind_of
         self._kind = kind
         self._after = after
         self._armed = armed
+        self._skip = skip
         self._lock = threading.Lock()
         self._open = threading.Event()
         self._open.set()
@@ -66,8 +78,11 @@ class Gate:
 
     def _pass(self, kind: str, *, after: bool) -> None:
         with self._lock:
-            if self._armed and not self.reached.is_set() and (kind, after) == (self._kind, self._after):
-                self.paused_at = SystemClock().monotonic()
+            chosen = self._armed and not self.reached.is_set() and (kind, after) == (self._kind, self._after)
+            if chosen and self._skip:
+                self._skip -= 1
+            elif chosen:
+                self.paused_at = ThreadScheduler().monotonic()
                 self._open.clear()
                 self.reached.set()
         assert self._open.wait(2 * PATIENCE_SECONDS), "nobody resumed the process"
@@ -77,11 +92,11 @@ class Gate:
 
     def resume(self) -> None:
         with self._lock:
-            self.paused_seconds = SystemClock().monotonic() - self.paused_at
+            self.paused_seconds = ThreadScheduler().monotonic() - self.paused_at
             self._open.set()
 
 
-class StoppedClock(SystemClock):
+class StoppedClock(ThreadScheduler):
     """Does not know of the pause: what a process sees whose machine was suspended. Fences alone can help against it."""
 
     def __init__(self, gate: Gate) -> None:
@@ -129,10 +144,10 @@ class GatedStore:
         return iter(self._gate.around("read", lambda: list(self._store.scan(table))))
 
     def write(self, action: Write) -> Item:
-        return self._gate.around(kind_of([action]), lambda: self._store.write(action))
+        return self._gate.around(self._gate.kind_of([action]), lambda: self._store.write(action))
 
     def transact(self, actions: Sequence[Action], token: str) -> None:
-        self._gate.around(kind_of(actions), lambda: self._store.transact(actions, token))
+        self._gate.around(self._gate.kind_of(actions), lambda: self._store.transact(actions, token))
 
 
 class GatedZones:
@@ -162,7 +177,7 @@ class GatedApplication(StackApplication):
         super().__init__(settings, stack)
         self._gate = gate
         if not knows_of_the_pause:
-            self.clock = StoppedClock(gate)
+            self.scheduler = StoppedClock(gate)
 
     def store(self, counted: StoreCalls | None = None) -> Store:
         return cast(Store, GatedStore(super().store(counted), self._gate))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from kubesync.clock import Clock
+from kubesync.actors.scheduler import Scheduler
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import RawEvent, Resource, Snapshot
 from kubesync.kubernetes.ports import ReflectorPolicy
@@ -113,7 +113,7 @@ def reflecting(
     *,
     resume_from: int | None = None,
     policy: ReflectorPolicy = POLICY,
-    clock: Clock | None = None,
+    clock: Scheduler | None = None,
     deadline_seconds: float = 800.0,
     jitter: Callable[[], float] = lambda: 0.0,
 ) -> Iterator[Reflecting]:
@@ -129,7 +129,7 @@ def reflecting(
     with ScriptedServer(script) as server:
         api = ApiClient(ClusterAccess(server.url, policy=policy), clock)
         sink = RecordingSink()
-        reflector = KubernetesReflector(api, Resource.SERVICES, clock=clock, jitter=jitter, wait=wait)
+        reflector = KubernetesReflector(api, Resource.SERVICES, scheduler=clock, jitter=jitter, wait=wait)
         deadline = clock.monotonic() + deadline_seconds
         thread = threading.Thread(target=reflector.run, args=(sink, resume_from, deadline), name="reflector")
         thread.start()

@@ -20,8 +20,6 @@ _INVOCATION: Final = "/2018-06-01/runtime/invocation/"
 _INIT_ERROR: Final = "/2018-06-01/runtime/init/error"
 _REGISTER: Final = "/2020-01-01/extension/register"
 _EXTENSION_NEXT: Final = "/2020-01-01/extension/event/next"
-TRACE: Final = "1-5bef4de7-ad49b0e87f6ef6c87fc2e700"
-SEGMENT: Final = "9a9197af755a6419"
 _ARN: Final = "arn:aws:lambda:eu-west-1:123456789012:function:"
 
 
@@ -41,12 +39,11 @@ class RuntimeApi:
     """``with RuntimeApi("kubesync-test-watch") as api``: serves one process at ``api.address``.
 
     ``ready`` is set when the init phase is over: the runtime and every registered extension have asked for the next event.
-    ``extensions`` maps the name of each registered extension to the events that it wants. ``sampled``: traces are kept.
+    ``extensions`` maps the name of each registered extension to the events that it wants.
     """
 
-    def __init__(self, function: str, *, sampled: bool = False) -> None:
+    def __init__(self, function: str) -> None:
         self.function = function
-        self.sampled = sampled
         self.extensions: dict[str, list[str]] = {}
         self.ready = threading.Event()
         self.init_error: dict[str, Any] | None = None
@@ -138,7 +135,6 @@ class RuntimeApi:
             "Lambda-Runtime-Aws-Request-Id": invocation.id,
             "Lambda-Runtime-Deadline-Ms": str(invocation.deadline_ms),
             "Lambda-Runtime-Invoked-Function-Arn": _ARN + self.function,
-            "Lambda-Runtime-Trace-Id": f"Root={TRACE};Parent={SEGMENT};Sampled={int(self.sampled)}",
         }
 
 

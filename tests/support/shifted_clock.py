@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kubesync.clock import SystemClock
+from kubesync.actors.threads import ThreadScheduler
 
 
-class ShiftedClock(SystemClock):
+class ShiftedClock(ThreadScheduler):
     """The machine's own clock, ``advance`` seconds ahead."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ class SilentProxy:
     """``with SilentProxy(host, port) as proxy:`` forwards to that address until told to swallow.
 
     ``url`` is where it listens. Connections that were swallowed stay open on the client's side (half-open): nothing is
-    forwarded any more, in neither direction, and nobody is told.
+    forwarded any more, in neither direction, and nobody is told. ``lost_bytes`` counts what was sent on them since.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -27,6 +27,7 @@ class SilentProxy:
         self._sockets: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
         self.accepted = 0
+        self.lost_bytes = 0
 
     @property
     def url(self) -> str:
@@ -100,6 +101,7 @@ class SilentProxy:
                 return
             with self._lock:
                 swallowed = number in self._swallowed
+                self.lost_bytes += len(block) if swallowed else 0
             if swallowed and block:
                 continue
             if swallowed:

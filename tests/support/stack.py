@@ -37,6 +37,7 @@ from kubesync.settings import Settings
 from kubesync_local.standins.apiserver import ApiServer, ServerOptions
 from kubesync_local.standins.dynamodb import EmbeddedDynamoDB
 from kubesync_local.standins.route53 import Limits, StrictRoute53
+from support.item_kinds import why_unknown
 from support.memory_store import MemoryStore
 from support.permissions import permitted
 from support.route53 import wire_change
@@ -57,7 +58,7 @@ class StackApplication(Application):
     """An application whose clients go to a stack's endpoints instead of what the environment names."""
 
     def __init__(self, settings: Settings, stack: Stack) -> None:
-        super().__init__(settings, local=True, session=stack.boto, clock=stack.clock)
+        super().__init__(settings, local=True, session=stack.boto, scheduler=stack.clock)
         self._stack = stack
 
     def store(self, counted: StoreCalls | None = None) -> Store:
@@ -249,6 +250,12 @@ class Stack:
         found = leak_in([items, said, sent])
         assert not found, f"I8: a credential was left behind: {found}"
 
+    def assert_items_are_known(self) -> None:
+        """Whatever was written is of a kind, and has the attributes, that golden items have: earlier and later releases read it."""
+        if isinstance(self.store, MemoryStore):
+            unknown = why_unknown(list(self.store.calls))
+            assert not unknown, unknown
+
 
 @contextmanager
 def a_stack(
@@ -278,6 +285,7 @@ def a_stack(
         finally:
             made.close()
         made.assert_no_secret()
+        made.assert_items_are_known()
 
 
 @contextmanager

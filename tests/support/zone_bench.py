@@ -124,7 +124,7 @@ class ZoneBench:
             zones=(ZoneReference(id=ZONE.id, name=ZONE.name),),
             policy=policy,
         )
-        self.ledger = Ledger(config, self.state_table)
+        self.ledger = Ledger(config, self.state_table, self.clock)
         self.fenced_writer = FencedWriter(self.store, EPOCH, lambda: None, self.clock)
         raise_fence(self.store, "prod", EPOCH)
         raise_shard_fence(self.store, EPOCH)
@@ -139,7 +139,7 @@ class ZoneBench:
             closer=self.closer,
             reclaim=lambda _zone_id, states, _not_before: {state.key: state for state in states},
             ledgers=ledgers,
-            clock=self.clock,
+            scheduler=self.clock,
             deployment="test",
             shard="0",
             limits=batch or BatchLimits(),

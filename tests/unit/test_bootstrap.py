@@ -80,7 +80,7 @@ def test_nothing_is_connected_before_a_session_runs(session: boto3.Session, monk
         raise AssertionError("a connection was made")
 
     monkeypatch.setattr("socket.socket.connect", refuse)
-    application = Application(Settings(), local=True, clock=ManualClock(), session=session)
+    application = Application(Settings(), local=True, scheduler=ManualClock(), session=session)
     first, second = application.new_session(), application.new_session()
     assert len(first.report.session) == 12
     assert first.report.session != second.report.session

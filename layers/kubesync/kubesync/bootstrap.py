@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,6 +12,8 @@ from typing import Final
 import boto3
 
 from kubesync.actors.backoff import Backoff
+from kubesync.actors.scheduler import Scheduler
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.client import DynamoStore, RetryPolicy, build_dynamodb_client
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.dynamodb.store_calls import StoreCalls
@@ -28,7 +29,7 @@ from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequ
 from kubesync.aws.tables.control.zone_access import ZoneAccessTable
 from kubesync.aws.tables.schema_guard import SchemaGuard
 from kubesync.aws.tables.state_codec import SCHEMA
-from kubesync.clock import Clock, SystemClock
+from kubesync.clock import Clock
 from kubesync.cluster.ports import Progress
 from kubesync.domain.errors import DeniedError, UsageError
 from kubesync.domain.objects import Observation, RawEvent, Resource
@@ -70,8 +71,8 @@ def aws_session() -> boto3.Session:
 class KubernetesConnector:
     """Implements ``session.ports.Connector`` over HTTP."""
 
-    def __init__(self, settings: Settings, clock: Clock, access_for: AccessFor) -> None:
-        self._clock = clock
+    def __init__(self, settings: Settings, scheduler: Scheduler, access_for: AccessFor) -> None:
+        self._scheduler = scheduler
         self._access_for = access_for
         self._policy = ReflectorPolicy(
             connect_timeout=settings.connect_timeout_seconds,
@@ -85,15 +86,15 @@ class KubernetesConnector:
 
     def reflector(self, config: ClusterConfig, resource: Resource) -> Reflector:
         api = self._client(config)
-        return KubernetesReflector(api, resource, scope=config.scope, clock=self._clock, jitter=random.random)
+        return KubernetesReflector(api, resource, scope=config.scope, scheduler=self._scheduler)
 
     def lister(self, config: ClusterConfig, resource: Resource) -> Lister:
-        return KubernetesLister(self._client(config), resource, config.scope)
+        return KubernetesLister(self._client(config), resource, config.scope, self._scheduler)
 
     def identity(self, config: ClusterConfig) -> str | None:
         api = self._client(config)
         try:
-            return cluster_identity(api, self._clock.monotonic() + _IDENTITY_SECONDS)
+            return cluster_identity(api, self._scheduler.monotonic() + _IDENTITY_SECONDS)
         finally:
             api.close()
 
@@ -104,7 +105,7 @@ class KubernetesConnector:
         return decode.observe(event)
 
     def _client(self, config: ClusterConfig) -> ApiClient:
-        return ApiClient(self._access_for(config, self._policy), self._clock)
+        return ApiClient(self._access_for(config, self._policy), self._scheduler)
 
 
 class ConfiguredAccess:
@@ -171,44 +172,51 @@ class ConfiguredAccess:
 
 @dataclass(slots=True)
 class Application:
-    """Everything that commands and functions need, built once per process.
+    """Everything that a command or an invocation needs.
 
     Args:
         local: runs on a person's machine.
         access_for: how clusters are reached; None: by what their configuration says.
         schema: the highest schema version of items that this release understands.
-        around: puts something between a session and its outside world: what watches how long it takes.
+        session: makes every client. One for the life of a process: each new one reads the models of its services again.
     """
 
     settings: Settings
     local: bool = False
     access_for: AccessFor | None = None
-    clock: Clock = field(default_factory=SystemClock)
+    scheduler: Scheduler = field(default_factory=ThreadScheduler)
     session: boto3.Session = field(default_factory=aws_session)
     schema: int = SCHEMA
-    around: Callable[[MasterParts], MasterParts] = lambda parts: parts
+
+    @property
+    def clock(self) -> Clock:
+        return self.scheduler
 
     def store(self, counted: StoreCalls | None = None) -> Store:
         client = build_dynamodb_client(self.session, connect_timeout=2, read_timeout=10)
         tables = table_names(self.settings.tables)
-        return SchemaGuard(DynamoStore(client, tables, self.clock, counted=counted), self.schema)
+        return SchemaGuard(
+            DynamoStore(client, tables, self.scheduler, jitter=self.scheduler.random, counted=counted), self.schema
+        )
 
     def lease_store(self, counted: StoreCalls | None = None) -> Store:
         """The lease's own client: 1 s to connect, 2 s to read, so that a renewal fails while there is time for another."""
         client = build_dynamodb_client(self.session, connect_timeout=1, read_timeout=2)
         retry = RetryPolicy(attempts=2, backoff=Backoff(initial=0.1, cap=0.3, least=0.5, most=1.0))
         tables = table_names(self.settings.tables)
-        return SchemaGuard(DynamoStore(client, tables, self.clock, retry=retry, counted=counted), self.schema)
+        jitter = self.scheduler.random
+        store = DynamoStore(client, tables, self.scheduler, retry=retry, jitter=jitter, counted=counted)
+        return SchemaGuard(store, self.schema)
 
     def zones(self) -> ZoneClient:
         """Route 53, each zone with the role that is registered for it."""
         # A client of its own, made when a zone is first used: the sessions' clients belong to their threads.
         table = cache(lambda: ZoneAccessTable(self.store()))
-        return RoutedZoneClient(self.zone_accounts(), lambda zone_id: table().read(zone_id), self.clock)
+        return RoutedZoneClient(self.zone_accounts(), lambda zone_id: table().read(zone_id), self.scheduler)
 
     def zone_accounts(self) -> ZoneAccounts:
         """Route 53 by the role that is used."""
-        settings, clock = self.settings, self.clock
+        settings, clock = self.settings, self.scheduler
 
         def new_buckets() -> Buckets:
             requests = TokenBucket(settings.route53_requests_per_second, settings.route53_request_burst, clock)
@@ -218,12 +226,15 @@ class Application:
         return ZoneAccounts(self.session, clock, new_buckets, f"kubesync-{settings.deployment}")
 
     def access(self) -> AccessFor:
-        return self.access_for or ConfiguredAccess(self.session, self.clock, local=self.local)
+        return self.access_for or ConfiguredAccess(self.session, self.scheduler, local=self.local)
 
     def new_session(self, progress: Progress = quiet) -> Session:
-        """A session with clients of its own; nothing is connected before it runs."""
+        """A session with clients of its own; nothing is connected before it runs.
+
+        No client outlives its session: between two invocations Lambda freezes the process, and its connections die unnoticed.
+        """
         settings = self.settings
-        session_id = new_session_id()
+        session_id = new_session_id(self.scheduler)
         counted = StoreCalls()
         keeper = LeaseKeeper(
             LeaseTable(self.lease_store(counted), settings.shard, self.schema),
@@ -234,11 +245,11 @@ class Application:
                 settings.lease_write_seconds,
                 settings.stand_by_seconds,
             ),
-            self.clock,
+            self.scheduler,
         )
-        connector = KubernetesConnector(settings, self.clock, self.access())
-        parts = MasterParts(self.store(counted), self.zones(), connector, settings, self.clock, counted)
-        return Session(self.around(parts), keeper, session_id, progress)
+        connector = KubernetesConnector(settings, self.scheduler, self.access())
+        parts = MasterParts(self.store(counted), self.zones(), connector, settings, self.scheduler, counted)
+        return Session(parts, keeper, session_id, progress)
 
     def resync_invocation(
         self,
@@ -259,7 +270,7 @@ class Application:
             LeaseTable(store, shard, self.schema),
             RequestTable(store, shard),
             run_session,
-            self.clock,
+            self.scheduler,
             remaining_seconds,
             lambda text: progress("resync", {"text": text}),
             self.settings.deployment,

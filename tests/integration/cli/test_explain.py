@@ -122,7 +122,7 @@ def test_conflict_shows_what_is_in_the_way_and_when_it_is_looked_at_again(stack:
     assert record["next"] == "a person has to decide; it is looked at again"
     assert found["state"] == "open"
     assert record["retry_at"] == found["retry_at"]
-    assert found["problems"][0]["advice"].startswith("Is it to become kubesync's")
+    assert found["problems"][0]["advice"].startswith("To let kubesync take over the record set")
 
 
 def test_zone_is_read_as_it_stands_now(stack: CliStack) -> None:

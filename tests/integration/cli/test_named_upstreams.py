@@ -48,7 +48,7 @@ def test_way_of_a_named_upstream(stack: CliStack) -> None:
             "code": "MissingUpstream",
             "subject": "prod/shop/web/80/TCP",
             "message": "Service prod/shop/web is not there, or has no port 80",
-            "advice": "Create it, or take it out with `kubesync upstream add ... --replace`.",
+            "advice": "Create it, or remove this member with `kubesync upstream add ... --replace`.",
         }
     ]
     assert "Service prod/shop/web is not there, or has no port 80" in stack.call("status").out

@@ -6,10 +6,13 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
+import boto3
 import pytest
 
 from kubesync.bootstrap import Application
@@ -18,6 +21,7 @@ from kubesync.domain.report import SessionReport
 from kubesync.settings import Settings
 from support.cli_stack import CliStack, a_cli_stack, environment_of, logging_restored
 from support.lambda_functions import FakeContext, load_handler
+from support.silent_proxy import SilentProxy
 
 EVENTS: Final = Path(__file__).resolve().parents[3] / "events"
 RESYNC_EVENTS: Final = ("dry-run", "forced-resync", "full-resync", "resync-cluster")
@@ -52,12 +56,17 @@ def _environment(stack: CliStack) -> Iterator[None]:
         yield
 
 
-def metrics_in(text: str) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
-    return [line for line in lines if "_aws" in line]
+def entries(text: str) -> list[dict[str, Any]]:
+    """Structured lines of a function's log; metrics are those with ``_aws``."""
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
-def test_scheduled_event_runs_a_session_and_publishes_metrics(
+def seconds_of(step: str, lines: list[dict[str, Any]]) -> list[float]:
+    """How long each step of this name took, as the log says."""
+    return [line["seconds"] for line in lines if line.get("message") == step]
+
+
+def test_scheduled_event_runs_a_session_and_publishes_metrics_and_durations(
     stack: CliStack, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = load_handler("watch")(event("schedule"), FakeContext())
@@ -65,7 +74,8 @@ def test_scheduled_event_runs_a_session_and_publishes_metrics(
     assert (report["ended"], report["code"], report["clean"]) == ("ERR_MAX_RUNTIME", 5, True)
     assert json.loads(json.dumps(report)) == report
     assert stack.zone_records()["web.shop.svc.prod.example.com A"] == ["10.68.0.16"]
-    found = metrics_in(capsys.readouterr().out)
+    logged = entries(capsys.readouterr().out)
+    found = [line for line in logged if "_aws" in line]
     ends = [each for each in found if "ListenersEnded" in each]
     assert [(each["code"], each["key"], each["cluster"], each["ListenersEnded"]) for each in ends] == [
         ("5", "ERR_MAX_RUNTIME", "prod", [2.0])
@@ -78,6 +88,16 @@ def test_scheduled_event_runs_a_session_and_publishes_metrics(
     held = [each["HeldDeletions"] for each in found if "HeldDeletions" in each]
     assert held in ([], [[0.0]])  # listeners that have ended know nothing any more
     assert [each["ended"] for each in found if "Sessions" in each] == ["ERR_MAX_RUNTIME"]
+    (took_over,), (batch,), (whole,) = (seconds_of(s, logged) for s in ("took over", "batch answered", "session ended"))
+    windows, lists = seconds_of("window recorded", logged), seconds_of("list read", logged)
+    assert len(lists) == 2
+    assert len(windows) in (1, 2)  # the lists of both resources may share one
+    assert all(0.0 <= seconds <= whole for seconds in (took_over, batch, *windows, *lists))
+    assert [each["RecordingTime"] for each in found if "RecordingTime" in each] == [
+        [pytest.approx(sum(windows), abs=0.01)]
+    ]
+    (ending,) = [line for line in logged if line.get("message") == "session ended"]
+    assert 0.0 <= ending["ending_seconds"] <= whole == report["seconds"]
 
 
 def test_session_tells_how_far_it_is_when_it_begins_and_at_its_end(stack: CliStack) -> None:
@@ -167,6 +187,52 @@ def test_bad_event_is_refused_in_one_line(bad: object, said: str) -> None:
 
     assert str(refused.value).startswith(said)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("function", "sample", "runtime", "as_wanted"),
+    [
+        ("watch", "schedule", "1.5", lambda report: (report["ended"], report["clean"]) == ("ERR_MAX_RUNTIME", True)),
+        ("resync", "full-resync", "60", lambda report: [each["drift"] for each in report["clusters"]] == [[]]),
+    ],
+)
+def test_warm_invocation_makes_no_other_session_and_relies_on_no_old_connection(
+    stack: CliStack,
+    function: str,
+    sample: str,
+    runtime: str,
+    as_wanted: Callable[[dict[str, Any]], bool],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[boto3.Session] = []
+
+    class CountedSession(boto3.Session):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            made.append(self)
+
+    monkeypatch.setattr(boto3, "Session", CountedSession)
+    addresses = {name: stack.environment[name] for name in stack.environment if name.startswith("AWS_ENDPOINT_URL_")}
+    with ExitStack() as opened:
+        proxies = [opened.enter_context(a_proxy_of(url)) for url in addresses.values()]
+        through = dict(zip(addresses, (proxy.url for proxy in proxies), strict=True))
+        opened.enter_context(environment_of({**os.environ, **through, "KUBESYNC_MAX_RUNTIME_SECONDS": runtime}))
+        handler = load_handler(function)
+        for _ in range(2):
+            report = handler(event(sample), FakeContext())
+            assert as_wanted(report), report
+            for proxy in proxies:
+                proxy.swallow()  # as a freeze does: the other side is gone, and nobody here knows
+
+    assert len(made) == 1
+    assert [proxy.lost_bytes for proxy in proxies] == [0] * len(proxies), "sent where nobody answers"
+
+
+def a_proxy_of(url: str) -> SilentProxy:
+    address = urlsplit(url)
+    assert address.hostname is not None
+    assert address.port is not None
+    return SilentProxy(address.hostname, address.port)
 
 
 def test_missing_tables_fail_the_invocation() -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from kubesync.clock import SystemClock
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import Resource
 from kubesync.kubernetes.reflector import KubernetesReflector
@@ -238,7 +238,7 @@ def test_refused_connection_backs_off_until_the_deadline_and_does_not_raise() ->
         port = listener.getsockname()[1]
     clock, sink = ManualClock(), RecordingSink()
     api = ApiClient(ClusterAccess(f"http://127.0.0.1:{port}", policy=POLICY), clock)
-    reflector = KubernetesReflector(api, Resource.SERVICES, clock=clock, jitter=lambda: 0.0, wait=clock.advance)
+    reflector = KubernetesReflector(api, Resource.SERVICES, scheduler=clock, jitter=lambda: 0.0, wait=clock.advance)
     reflector.run(sink, 7, clock.monotonic() + 10.0)
     assert sink.told == [("error", 7, 1), ("error", 7, 2), ("error", 7, 3), ("error", 7, 4)]
     assert clock.monotonic() == 1010.0
@@ -280,7 +280,7 @@ def test_other_error_in_the_stream_backs_off_and_watches_then_lists() -> None:
 
 def test_silence_is_reported_and_the_watch_resumed() -> None:
     policy = replace(POLICY, bookmark_interval=0.2, silence_margin=0.05)
-    with reflecting([WATCHING, WATCHING], resume_from=7, policy=policy, clock=SystemClock()) as running:
+    with reflecting([WATCHING, WATCHING], resume_from=7, policy=policy, clock=ThreadScheduler()) as running:
         running.server.wait_for_requests(2)
         assert running.asked == ["watch 7", "watch 7"]
         assert isinstance(running.sink.errors[0], BodyError)
@@ -290,7 +290,7 @@ def test_silence_is_reported_and_the_watch_resumed() -> None:
 def test_version_from_the_future_is_found_out_and_begins_a_new_generation() -> None:
     policy = replace(POLICY, bookmark_interval=0.1, silence_margin=GENEROUS_SECONDS)
     script = [WATCHING, list_answer(40, "a"), list_answer(40, "a"), WATCHING]
-    with reflecting(script, resume_from=999, policy=policy, clock=SystemClock()) as running:
+    with reflecting(script, resume_from=999, policy=policy, clock=ThreadScheduler()) as running:
         running.sink.wait_until_told(("snapshot", 40, ["a"], "went back"))
         running.server.wait_for_requests(4)
         assert running.asked[:4] == ["watch 999", "list limit=1", "list", "watch 40"]
@@ -300,21 +300,21 @@ def test_version_from_the_future_is_found_out_and_begins_a_new_generation() -> N
 def test_quiet_watch_of_a_version_that_the_store_has_is_resumed() -> None:
     policy = replace(POLICY, bookmark_interval=0.1, silence_margin=GENEROUS_SECONDS)
     script = [WATCHING, list_answer(999), watch_answer(bookmark(1000), then=silence)]
-    with reflecting(script, resume_from=999, policy=policy, clock=SystemClock()) as running:
+    with reflecting(script, resume_from=999, policy=policy, clock=ThreadScheduler()) as running:
         running.sink.wait_until_told(("bookmark", 1000))
         assert running.asked[:3] == ["watch 999", "list limit=1", "watch 999"]
         assert ("stale",) not in running.sink.told
 
 
 def test_deadline_ends_a_silent_watch() -> None:
-    with reflecting([WATCHING], resume_from=7, clock=SystemClock(), deadline_seconds=0.3) as running:
+    with reflecting([WATCHING], resume_from=7, clock=ThreadScheduler(), deadline_seconds=0.3) as running:
         running.thread.join(GENEROUS_SECONDS)
         assert not running.thread.is_alive()
         assert running.sink.told == [("resumed",)]
 
 
 def test_deadline_ends_a_list_without_an_answer() -> None:
-    with reflecting([silence], clock=SystemClock(), deadline_seconds=0.3) as running:
+    with reflecting([silence], clock=ThreadScheduler(), deadline_seconds=0.3) as running:
         running.thread.join(GENEROUS_SECONDS)
         assert not running.thread.is_alive()
         assert running.sink.told == []
@@ -334,9 +334,9 @@ def test_stop_ends_a_backoff_at_once() -> None:
     policy = replace(POLICY, backoff_initial=300.0, backoff_cap=300.0)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    sink, clock = RecordingSink(), SystemClock()
+    sink, clock = RecordingSink(), ThreadScheduler()
     api = ApiClient(ClusterAccess(f"http://127.0.0.1:{port}", policy=policy), clock)
-    reflector = KubernetesReflector(api, Resource.SERVICES, clock=clock, jitter=lambda: 0.0)
+    reflector = KubernetesReflector(api, Resource.SERVICES, scheduler=clock, jitter=lambda: 0.0)
     thread = threading.Thread(target=reflector.run, args=(sink, 7, clock.monotonic() + 600.0))
     thread.start()
     sink.wait_until_told(("error", 7, 1))
@@ -349,7 +349,7 @@ def test_stop_ends_a_backoff_at_once() -> None:
 def test_stop_before_run_asks_nothing() -> None:
     sink, clock = RecordingSink(), ManualClock()
     api = ApiClient(ClusterAccess("http://127.0.0.1:1", policy=POLICY), clock)
-    reflector = KubernetesReflector(api, Resource.SERVICES, clock=clock, jitter=lambda: 0.0)
+    reflector = KubernetesReflector(api, Resource.SERVICES, scheduler=clock, jitter=lambda: 0.0)
     reflector.stop()
     reflector.run(sink, None, clock.monotonic() + 600.0)
     assert sink.told == []

@@ -42,12 +42,10 @@ from support.stack import TOKEN, Stack, a_stack
 from support.store_faults import StoreFaults
 from support.sts import StsStandIn
 
-# What Lambda does with a function's role by itself: its X-Ray daemon too, where traces are asked for; subnets in a VPC.
+# What Lambda does with a function's role by itself: it looks at subnets in a VPC, and sends dead letters.
 LAMBDAS_OWN: Final = {
     ("ec2:DescribeSubnets", "*"),
     ("sqs:SendMessage", "DeadLetters.Arn"),
-    ("xray:PutTelemetryRecords", "*"),
-    ("xray:PutTraceSegments", "*"),
 }
 LOGS: Final = ("logs:CreateLogStream", "logs:PutLogEvents")
 LOG_GROUPS: Final = {"WatchRole": "WatchLogGroup.Arn", "ResyncRole": "ResyncLogGroup.Arn"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.tables.control.lease import LeaseTable, lease_key
-from kubesync.clock import SystemClock
 from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
 from support.memory_store import MemoryStore
 from support.store_faults import StoreFaults, writes_to
@@ -15,7 +15,7 @@ BOUND_SECONDS = 20
 
 
 def test_check_method_race_many_threads_may_ask_while_the_lease_is_renewed() -> None:
-    clock = SystemClock()
+    clock = ThreadScheduler()
     faults = StoreFaults()
     table = LeaseTable(MemoryStore(clock=clock, faults=faults), "0")
     keeper = LeaseKeeper(table, "me", LeaseTimes(duration=15, renew_every=0.001), clock)

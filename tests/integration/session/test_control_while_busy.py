@@ -11,12 +11,12 @@ from typing import Any, cast
 
 import pytest
 
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import CONTROL, STATE, Key
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, ZoneReference
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.state import StateTable
-from kubesync.clock import SystemClock
 from kubesync.cluster.keys.key_states import Ledger
 from kubesync.cluster.ports import Connector
 from kubesync.domain.errors import ErrorCode, StoreBusyError, StoreError
@@ -38,7 +38,7 @@ MARGIN_SECONDS = 2.0
 
 def test_session_ends_in_time_while_the_state_table_throttles_and_configurations_change() -> None:
     faults = StoreFaults()
-    with a_stack(store=MemoryStore(clock=SystemClock(), faults=faults)) as stack:
+    with a_stack(store=MemoryStore(clock=ThreadScheduler(), faults=faults)) as stack:
         configs = {name: stack.add_cluster(name) for name in ("prod", "gone")}
         first = stack.start()
         first.wait_for(lambda: all(stack.at_rest(name) for name in configs))
@@ -154,7 +154,7 @@ class Desk:
 
 @contextmanager
 def a_desk(*registered: ClusterConfig) -> Iterator[Desk]:
-    clock = SystemClock()
+    clock = ThreadScheduler()
     store = MemoryStore(clock=clock)
     for config in registered:
         ClusterTable(store).put(config)

@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 
 from kubesync.actors.fair_lock import FairLock
+from kubesync.actors.threads import ThreadScheduler
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -27,7 +28,7 @@ def started(target: Callable[[], object]) -> threading.Thread:
 
 
 def test_who_asked_first_has_it_first_and_the_holder_goes_to_the_back() -> None:
-    lock = FairLock()
+    lock = FairLock(ThreadScheduler())
     turns: list[str] = []
 
     def take(name: str) -> None:
@@ -47,7 +48,7 @@ def test_who_asked_first_has_it_first_and_the_holder_goes_to_the_back() -> None:
 
 
 def test_holder_may_take_it_again_and_keeps_it_until_it_has_let_go_as_often() -> None:
-    lock = FairLock()
+    lock = FairLock(ThreadScheduler())
     got: list[bool] = []
     with lock, lock:
         started(lambda: got.append(lock.acquire(timeout=0.01))).join(20)
@@ -57,7 +58,7 @@ def test_holder_may_take_it_again_and_keeps_it_until_it_has_let_go_as_often() ->
 
 
 def test_who_gave_up_waiting_is_passed_over() -> None:
-    lock = FairLock()
+    lock = FairLock(ThreadScheduler())
     got: list[str] = []
     lock.acquire()
     started(lambda: got.append(f"impatient {lock.acquire(timeout=0.01)}")).join(20)
@@ -74,7 +75,7 @@ def test_who_gave_up_waiting_is_passed_over() -> None:
 
 
 def test_only_who_has_it_lets_go_of_it() -> None:
-    lock = FairLock()
+    lock = FairLock(ThreadScheduler())
     with pytest.raises(RuntimeError):
         lock.release()
     errors: list[RuntimeError] = []
@@ -91,7 +92,7 @@ def test_only_who_has_it_lets_go_of_it() -> None:
 
 
 def test_it_is_never_had_by_two_at_a_time() -> None:
-    lock = FairLock()
+    lock = FairLock(ThreadScheduler())
     inside: list[int] = []
     most: list[int] = []
 

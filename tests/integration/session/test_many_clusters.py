@@ -31,7 +31,7 @@ def a_zone_of_many(*, settled: bool = True) -> ZoneBench:
     for name in CLUSTERS:
         reference = ZoneReference(id=ZONE.id, name=ZONE.name)
         config = ClusterConfig(name=name, server="https://c.example.org", domain="example.com", zones=(reference,))
-        ledgers[name] = Ledger(config, bench.state_table)
+        ledgers[name] = Ledger(config, bench.state_table, bench.clock)
         raise_fence(bench.store, name, EPOCH)
         place = RecordKey(ZONE.id, f"{name}.example.com", "A")
         state = KeyState(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,6 @@ from typing import Any
 import pytest
 
 from kubesync.aws.dynamodb.store import CONTROL, UPSTREAMS
-from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import Node
@@ -224,7 +224,7 @@ def test_full_resync_mends_what_was_changed_by_hand_and_says_so() -> None:
         assert stands is not None
         other = [Node("192.0.2.66", 80, ready=True)]
         for name, state in (("shop", UpstreamState(stands.version, "", 1)), ("stray", None)):
-            store.transact(UpstreamTable.put(f"named/{name}", state, other, 0)[1], FencedWriter.token())
+            store.transact(UpstreamTable.put(f"named/{name}", state, other, 0)[1], secrets.token_hex(16))
         drift = [{"upstream": "named/shop", "drift": "changed"}, {"upstream": "named/stray", "drift": "stray"}]
         dry = two.stack.resync(ask(dry_run=True))
         assert (dry["named_upstreams"], two.nodes()) == (drift, [{"ip": "192.0.2.66", "port": 80, "ready": True}])
@@ -242,7 +242,7 @@ def test_resync_that_mends_a_service_takes_the_named_upstream_along() -> None:
         assert isinstance(store, MemoryStore)
         version = int(str(next(i["version"] for k, i in store.dump().items() if k.partition == f"{WEB}/TCP")))
         broken = UpstreamTable.put(f"{WEB}/TCP", UpstreamState(version, "", 1), [], 0)[1]
-        store.transact(broken, FencedWriter.token())
+        store.transact(broken, secrets.token_hex(16))
         report = two.stack.resync(ask("prod"))
         assert report["clusters"][0]["changed_keys"] == 1
         assert two.nodes() == right

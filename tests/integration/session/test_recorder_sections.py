@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 
 from kubesync.actors.fair_lock import FairLock
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import Key, Put
 from kubesync.cluster.keys.key_states import SupersededError
 from kubesync.cluster.ports import Connector
@@ -29,7 +30,7 @@ class Interrupted(FairLock):
     """A ledger's lock that is never free for long: each time that it is let go of, another has its turn."""
 
     def __init__(self, other: Callable[[], object]) -> None:
-        super().__init__()
+        super().__init__(ThreadScheduler())
         self.turns = 0
         self._other = other
         self._in_turn = False

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from kubesync.clock import SystemClock
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.errors import ConnectError, DeniedError
 from kubesync.domain.objects import Resource, Service
@@ -159,7 +159,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 def test_reason_is_written_once_whichever_version_it_is_seen_with() -> None:
     poster = Poster()
-    notes = ServiceNotes("prod", lambda: poster, SystemClock())
+    notes = ServiceNotes("prod", lambda: poster, ThreadScheduler())
     for version in (7, 8, 9):
         notes.tell(a_state(version), [Problem("NoZone", "a.b", "fits none")])
     notes.tell(a_state(10), [Problem("NameTaken", "a.b", "taken")])
@@ -172,7 +172,7 @@ def test_reason_is_written_once_whichever_version_it_is_seen_with() -> None:
 def test_no_more_than_the_rate_allows_is_written_and_too_much_is_dropped_and_counted() -> None:
     poster = Poster()
     poster.gate.clear()
-    notes = ServiceNotes("prod", lambda: poster, SystemClock())
+    notes = ServiceNotes("prod", lambda: poster, ThreadScheduler())
     for number in range(QUEUED + 50):
         notes.tell(a_state(), [Problem("NoZone", f"{number}.b", "fits none")])
     assert notes.report.dropped in (49, 50)  # one may be under way
@@ -186,7 +186,7 @@ def test_no_more_than_the_rate_allows_is_written_and_too_much_is_dropped_and_cou
 
 def test_error_drops_one_note_and_a_denial_all_that_follow() -> None:
     poster = Poster()
-    notes = ServiceNotes("prod", lambda: poster, SystemClock())
+    notes = ServiceNotes("prod", lambda: poster, ThreadScheduler())
     poster.error = lambda: ConnectError("refused")
     notes.tell(a_state(), [Problem("NoZone", "a.b", "fits none")])
     until(lambda: notes.report.dropped == 1)
@@ -202,7 +202,7 @@ def test_error_drops_one_note_and_a_denial_all_that_follow() -> None:
 def test_fault_of_the_poster_ends_events_and_nothing_else() -> None:
     poster = Poster()
     poster.error = lambda: ValueError("a fault of ours")
-    notes = ServiceNotes("prod", lambda: poster, SystemClock())
+    notes = ServiceNotes("prod", lambda: poster, ThreadScheduler())
     notes.tell(a_state(), [Problem("NoZone", "a.b", "fits none")])
     until(lambda: bool(notes.report.refused))
     notes.stop()
@@ -212,7 +212,7 @@ def test_fault_of_the_poster_ends_events_and_nothing_else() -> None:
 
 def test_deleted_service_gets_no_event() -> None:
     poster = Poster()
-    notes = ServiceNotes("prod", lambda: poster, SystemClock())
+    notes = ServiceNotes("prod", lambda: poster, ThreadScheduler())
     gone = KeyState(a_key(), parts={PartId(Resource.SERVICES, "web"): Part("u", 7, 1, None, deleted=True)})
     notes.tell(gone, [Problem("NoZone", "a.b", "fits none")])
     notes.stop()

@@ -10,14 +10,14 @@ from typing import cast
 
 import pytest
 
-from kubesync.actors.parallel_map import abreast
+from kubesync.actors.parallel import ParallelMap
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import CONTROL
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, ZoneReference
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint, ListenerTable
 from kubesync.aws.tables.state import OPEN_PARTITIONS, StateTable
-from kubesync.clock import SystemClock
 from kubesync.cluster.ports import Connector
 from kubesync.domain.errors import StoreBusyError, StoreUnavailableError
 from kubesync.domain.objects import Resource, ServiceKey
@@ -56,7 +56,7 @@ class Distant(NoFaults):
 
 def a_store(clusters: list[str]) -> MemoryStore:
     """As a session has left it: checkpoints, identities, and one open key in every tenth cluster."""
-    store = MemoryStore(clock=SystemClock())
+    store = MemoryStore(clock=ThreadScheduler())
     registry, states = ClusterTable(store), StateTable(store)
     for number, name in enumerate(clusters):
         zones = (ZoneReference(id="Z1", name="example.com"),)
@@ -77,7 +77,7 @@ def a_store(clusters: list[str]) -> MemoryStore:
 
 @contextmanager
 def a_master(store: MemoryStore) -> Iterator[Master]:
-    clock = SystemClock()
+    clock = ThreadScheduler()
     keeper = LeaseKeeper(LeaseTable(store, "0"), "session", LeaseTimes(), clock)
     _, lease = keeper.acquire(lambda: True)
     parts = MasterParts(
@@ -161,14 +161,14 @@ def test_read_that_is_throttled_is_repeated_and_one_that_fails_ends_the_take_ove
             master.take_over(clean=True)
 
 
-def test_abreast_with_one_thread_does_everything_in_the_callers_own_and_in_order() -> None:
+def test_parallel_map_with_one_thread_does_everything_in_the_callers_own_and_in_order() -> None:
     threads: list[threading.Thread] = []
 
     def call(thing: int) -> int:
         threads.append(threading.current_thread())
         return thing * thing
 
-    assert abreast(call, [3, 1, 2], 1) == [9, 1, 4]
+    assert ParallelMap(ThreadScheduler(), 1)(call, [3, 1, 2]) == [9, 1, 4]
     assert threads == [threading.current_thread()] * 3
-    assert abreast(call, [3, 1, 2], 2) == [9, 1, 4]
+    assert ParallelMap(ThreadScheduler(), 2)(call, [3, 1, 2]) == [9, 1, 4]
     assert threading.current_thread() not in threads[3:]

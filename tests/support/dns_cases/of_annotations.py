@@ -9,7 +9,8 @@ from support.dns_cases.table import Case, Rule
 
 HOSTNAMES: Final = Rule(
     "Further names: `hostname`",
-    "A list separated by commas: the same targets at these names too. SRV stands at the Service's own name only.",
+    "The annotation is a list separated by commas. These names get the same targets as the Service's own name. "
+    "SRV records exist only at the Service's own name.",
     [
         Case(
             "one name",
@@ -75,7 +76,7 @@ HOSTNAMES: Final = Rule(
             ],
         ),
         Case(
-            "that an external name leads to",
+            "the target of the external name itself",
             svc(to="docs.example.com", hostname="docs.example.com"),
             ["web.shop.svc.k8s.example.com CNAME 30 docs.example.com."],
             ["CnameLoop docs.example.com"],
@@ -115,7 +116,7 @@ HOSTNAMES: Final = Rule(
             ],
         ),
         Case(
-            "a wildcard as Route 53 writes it: no name",
+            "a wildcard as Route 53 writes it: not a name",
             svc("10.0.0.1", hostname="\\052.apps.example.com"),
             ["web.shop.svc.k8s.example.com A 30 10.0.0.1"],
             ["InvalidName \\052.apps.example.com"],
@@ -132,7 +133,7 @@ HOSTNAMES: Final = Rule(
             ["_acme.example.com A 30 10.0.0.1", "web.shop.svc.k8s.example.com A 30 10.0.0.1"],
         ),
         Case(
-            "what is no name",
+            "not a name",
             svc("10.0.0.1", hostname="a..example.com,-a.example.com,a b.example.com,straße.example.com"),
             ["web.shop.svc.k8s.example.com A 30 10.0.0.1"],
             [
@@ -147,7 +148,7 @@ HOSTNAMES: Final = Rule(
 
 INTERNAL: Final = Rule(
     "Cluster IPs by another name: `internal-hostname`",
-    "A list: the cluster IPs at these names. A name that is in `hostname` as well gets both.",
+    "The annotation is a list. These names get the cluster IPs. A name that is also in `hostname` gets both.",
     [
         Case(
             "beside the addresses of a load balancer",
@@ -192,14 +193,14 @@ INTERNAL: Final = Rule(
             ],
         ),
         Case(
-            "of a headless Service: it has none",
+            "of a headless Service: it has no cluster IPs",
             svc("None", internal_hostname="a.example.com"),
             ["web.shop.svc.k8s.example.com A 30 10.1.0.1"],
             ["NoClusterIp a.example.com"],
             pods=[pods("10.1.0.1")],
         ),
         Case(
-            "of an external name: it has none",
+            "of an external name: it has no cluster IPs",
             svc(to="docs.example.net", internal_hostname="a.example.com"),
             ["web.shop.svc.k8s.example.com CNAME 30 docs.example.net."],
             ["NoClusterIp a.example.com"],
@@ -209,8 +210,9 @@ INTERNAL: Final = Rule(
 
 TARGETS: Final = Rule(
     "Other targets: `target`",
-    "A list of addresses or host names in place of what the Service has, at all its names; then there are no SRV records and no "
-    "host names of endpoints. As everywhere, addresses win over host names, and of these the first counts.",
+    "The annotation is a list of addresses or host names. All names of the Service get these targets instead "
+    "of its own. Then there are no SRV records and no host names of endpoints. As everywhere, addresses win "
+    "over host names, and the first host name wins over the others.",
     [
         Case(
             "of a ClusterIP Service",
@@ -252,7 +254,7 @@ TARGETS: Final = Rule(
             ["a.example.com A 30 192.0.2.7", "web.shop.svc.k8s.example.com A 30 192.0.2.7"],
         ),
         Case(
-            "of a headless Service at internal names too: they have something now",
+            "of a headless Service, at internal names too",
             svc("None", target="192.0.2.7", internal_hostname="a.example.com"),
             ["a.example.com A 30 192.0.2.7", "web.shop.svc.k8s.example.com A 30 192.0.2.7"],
         ),
@@ -287,13 +289,13 @@ TARGETS: Final = Rule(
             ["web.shop.svc.k8s.example.com CNAME 30 a.example.net."],
         ),
         Case(
-            "one that is neither, beside a good one",
+            "one bad target beside a good one",
             svc("10.0.0.1", target="a b,192.0.2.7"),
             ["web.shop.svc.k8s.example.com A 30 192.0.2.7"],
             ["InvalidTarget a b"],
         ),
         Case("a mistyped address", svc("10.0.0.1", target="192.0.2.256"), [], ["InvalidTarget 192.0.2.256"]),
-        Case("none that is any good: nothing", svc("10.0.0.1", target="-"), [], ["InvalidTarget -"]),
+        Case("only bad targets: nothing", svc("10.0.0.1", target="-"), [], ["InvalidTarget -"]),
         Case(
             "of a wildcard",
             svc("10.0.0.1", hostname="*.Apps.example.com", target="Edge.example.net"),
@@ -302,9 +304,11 @@ TARGETS: Final = Rule(
                 "web.shop.svc.k8s.example.com CNAME 30 edge.example.net.",
             ],
         ),
-        Case("a wildcard is no target", svc("10.0.0.1", target="*.example.net"), [], ["InvalidTarget *.example.net"]),
         Case(
-            "empty: as if it were not there",
+            "a wildcard is not a target", svc("10.0.0.1", target="*.example.net"), [], ["InvalidTarget *.example.net"]
+        ),
+        Case(
+            "empty: the same as missing",
             svc("10.0.0.1", target=" , "),
             ["web.shop.svc.k8s.example.com A 30 10.0.0.1"],
         ),

@@ -9,9 +9,9 @@ from support.dns_cases.table import ChangeCase, RegistrationCase, Rule
 
 CHANGES: Final = Rule(
     "Changes and policies",
-    "A change is DELETE of what is known to stand and CREATE of what is wanted, in one batch. Under `sync` everything that is not "
-    "wanted any more goes; `upsert-only` deletes nothing but what makes way for a set that cannot stand beside it; `create-only` "
-    "only adds.",
+    "A change deletes the known record set and creates the wanted one, in one batch. `sync` deletes everything "
+    "that is no longer wanted. `upsert-only` deletes only a set that cannot exist beside the wanted one. "
+    "`create-only` only adds.",
     [
         ChangeCase("a new set", [], ["a.example.com A 30 10.0.0.1"], ["+ a.example.com A 30 10.0.0.1"]),
         ChangeCase(
@@ -85,7 +85,7 @@ CHANGES: Final = Rule(
             ],
         ),
         ChangeCase(
-            "A and AAAA change apart",
+            "A and AAAA change separately",
             ["a.example.com A 30 10.0.0.1", "a.example.com AAAA 30 fd00::1"],
             ["a.example.com A 30 10.0.0.2", "a.example.com AAAA 30 fd00::2"],
             [
@@ -134,7 +134,7 @@ CHANGES: Final = Rule(
             Policy.UPSERT_ONLY,
         ),
         ChangeCase(
-            "upsert-only: another identifier, there is room for both",
+            "upsert-only: another identifier, both fit",
             ["a.example.com A [blue 1] 30 10.0.0.1"],
             ["a.example.com A [green 1] 30 10.0.0.1"],
             ["+ a.example.com A [green 1] 30 10.0.0.1"],
@@ -167,9 +167,10 @@ CHANGES: Final = Rule(
 
 REGISTRATION: Final = Rule(
     "What registration refuses",
-    "`kubesync cluster add` refuses what cannot work, in one line and with exit status 2. Besides what is listed here: a hosted "
-    "zone that does not exist or cannot be read (with its role, if it has one), and a cluster that is registered already. Names "
-    "that two clusters are meant to share are given by annotations; the Services' own names must tell the clusters apart.",
+    "`kubesync cluster add` refuses a configuration that cannot work, with one line and exit status 2. Besides "
+    "the cases below, it refuses a hosted zone that does not exist or cannot be read (with its role, if it has "
+    "one), and a cluster that is already registered. The Services' own names must differ between clusters. To "
+    "share a name between clusters, use annotations.",
     [
         RegistrationCase("a cluster like any other", {}),
         RegistrationCase(
@@ -184,12 +185,12 @@ REGISTRATION: Final = Rule(
         ),
         RegistrationCase("a zone below the domain", {"zones": ("Z3 svc.k8s.example.com",)}),
         RegistrationCase(
-            "a zone below the domain that the template misses",
+            "a zone below the domain that the template does not use",
             {"zones": ("Z3 pods.k8s.example.com",)},
             "no zone given can hold names of k8s.example.com: Z3 is pods.k8s.example.com",
         ),
         RegistrationCase(
-            "a domain that is none",
+            "not a domain",
             {"domain": "k8s..example.com"},
             "domain: 'k8s..example.com' is not valid: labels of lower-case letters, digits, hyphens and underscores, with single "
             "dots between them",
@@ -200,7 +201,7 @@ REGISTRATION: Final = Rule(
             "template '{service}.{domain}' lacks {namespace}: Services would share one name",
         ),
         RegistrationCase(
-            "a template without the namespace, of one namespace",
+            "a template without the namespace, with one namespace",
             {"template": "{service}.{domain}", "namespace": "shop"},
         ),
         RegistrationCase(
@@ -215,7 +216,7 @@ REGISTRATION: Final = Rule(
             "would share one name",
         ),
         RegistrationCase(
-            "a template that joins them and tells them apart",
+            "a template that joins them in a unique way",
             {"template": "{service}-{namespace}.{namespace}.{domain}"},
         ),
         RegistrationCase(
@@ -225,7 +226,7 @@ REGISTRATION: Final = Rule(
             "is none of them",
         ),
         RegistrationCase(
-            "a template that makes no legal name",
+            "a template that makes no valid name",
             {"template": "{service}..{namespace}.{domain}"},
             "template '{service}..{namespace}.{domain}' makes 's..n.k8s.example.com', which is no name below k8s.example.com",
         ),
@@ -246,9 +247,9 @@ REGISTRATION: Final = Rule(
             "Services of cluster other have such names too (a-eu.a.svc.k8s.example.com): give another --domain or --template",
             [{}],
         ),
-        RegistrationCase("no names of their own", {"template": "none"}, "", [{}, {"template": "none"}]),
+        RegistrationCase("no own names (`none`)", {"template": "none"}, "", [{}, {"template": "none"}]),
         RegistrationCase(
-            "no names of their own, and a domain that no zone holds",
+            "no own names (`none`), and a domain outside all zones",
             {"template": "none", "domain": "k8s.example.net"},
             "no zone given can hold names of k8s.example.net: Z1 is example.com",
         ),
@@ -265,7 +266,7 @@ REGISTRATION: Final = Rule(
         RegistrationCase("the same names in another zone", {}, "", [{"zones": ("Z2 example.com",)}]),
         RegistrationCase("other namespaces of one domain", {"namespace": "shop"}, "", [{"namespace": "docs"}]),
         RegistrationCase(
-            "one namespace of a domain whose others are another cluster's",
+            "one namespace; another cluster has all namespaces",
             {"namespace": "shop"},
             "Services of cluster other have such names too (a.shop.svc.k8s.example.com): give another --domain or --template",
             [{}],

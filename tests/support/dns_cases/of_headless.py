@@ -9,27 +9,29 @@ from support.dns_cases.table import UNKNOWN, Case, Rule
 
 HEADLESS: Final = Rule(
     "Headless",
-    "The addresses of ready endpoints, of all with `publishNotReadyAddresses`, also without ports. Over the same endpoints, those "
-    "that have a host name: A and AAAA at `<hostname>.<name>`, and SRV for each named port of the Service: a value "
-    "`0 <max(1, 100 div n)> <endpoint port> <hostname>.<name>.` for each of the n distinct pairs of host name and port.",
+    "The name gets the addresses of ready endpoints, also without ports. With `publishNotReadyAddresses` it "
+    "gets those of all endpoints. Each of these endpoints that has a host name also gets A and AAAA at "
+    "`<hostname>.<name>`. Each named port of the Service gets SRV records over the same host names. There is "
+    "one value `0 <max(1, 100 div n)> <endpoint port> <hostname>.<name>.` for each of the n distinct pairs of "
+    "host name and port.",
     [
         Case("endpoints are not known yet", svc("None"), [UNKNOWN], pods=None),
         Case("no endpoints", svc("None", ports=["http 80/TCP"]), []),
         Case(
-            "ready ones",
+            "ready endpoints",
             svc("None"),
             ["web.shop.svc.k8s.example.com A 30 10.1.0.1, 10.1.0.2"],
             pods=[pods("10.1.0.2", "10.1.0.1")],
         ),
         Case(
-            "one that is not ready",
+            "an endpoint that is not ready",
             svc("None"),
             ["web.shop.svc.k8s.example.com A 30 10.1.0.1"],
             pods=[pods("10.1.0.1", "10.1.0.2 not-ready")],
         ),
-        Case("none is ready", svc("None"), [], pods=[pods("10.1.0.1 not-ready", "10.1.0.2 not-ready")]),
+        Case("no endpoint is ready", svc("None"), [], pods=[pods("10.1.0.1 not-ready", "10.1.0.2 not-ready")]),
         Case(
-            "one that is not ready, publishNotReadyAddresses",
+            "an endpoint that is not ready, publishNotReadyAddresses",
             svc("None", not_ready_too=True),
             ["web.shop.svc.k8s.example.com A 30 10.1.0.1, 10.1.0.2"],
             pods=[pods("10.1.0.1", "10.1.0.2 not-ready")],
@@ -69,7 +71,7 @@ HEADLESS: Final = Rule(
             pods=[pods("10.1.0.1 not-ready"), pods("10.1.0.1")],
         ),
         Case(
-            "both families, in a slice each",
+            "both families, each in its own slice",
             svc("None"),
             [
                 "web.shop.svc.k8s.example.com A 30 10.1.0.1, 10.1.0.2",
@@ -78,7 +80,7 @@ HEADLESS: Final = Rule(
             pods=[pods("10.1.0.1", "10.1.0.2"), pods("fd00::1", "fd00::2")],
         ),
         Case(
-            "both families with host names: one SRV value a host name",
+            "both families with host names: one SRV value for each host name",
             svc("None", ports=["http 80/TCP"]),
             [
                 "_http._tcp.web.shop.svc.k8s.example.com SRV 30 0 100 8080 web-0.web.shop.svc.k8s.example.com.",
@@ -168,7 +170,7 @@ HEADLESS: Final = Rule(
             settings={"srv": False},
         ),
         Case(
-            "a host name that is no label",
+            "a host name that is not a label",
             svc("None"),
             ["web.shop.svc.k8s.example.com A 30 10.1.0.1"],
             ["InvalidName a.b.web.shop.svc.k8s.example.com"],
@@ -184,7 +186,7 @@ HEADLESS: Final = Rule(
             pods=[pods("10.1.0.1 host=WEB-0")],
         ),
         Case(
-            "an address that is none is left out",
+            "not an address: left out",
             svc("None"),
             ["web.shop.svc.k8s.example.com A 30 10.1.0.1"],
             ["InvalidAddress pod.example.net"],

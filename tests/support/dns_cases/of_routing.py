@@ -13,10 +13,11 @@ _WANTED: Final = {"load_balancer_alias": True}
 
 ALIASES: Final = Rule(
     "Aliases to load balancers: `alias`",
-    'Where an alias is asked for, by `--load-balancer-alias` or by the annotation `alias: "true"`, and the host name is a load '
-    "balancer of AWS whose hosted zone is known (`kubesync/domain/dns/elb_zones.py`), A and AAAA aliases stand in place of a CNAME, "
-    "also at the apex of a zone. The annotation wins, and counts for every kind of host name; the option is about the status of "
-    "load balancers and `target`. An alias has no TTL of its own.",
+    'You ask for aliases with `--load-balancer-alias` or with the annotation `alias: "true"`. If the host name '
+    "is a load balancer of AWS whose hosted zone kubesync knows (`kubesync/domain/dns/elb_zones.py`), A and AAAA "
+    "aliases replace the CNAME, also at the apex of a zone. The annotation wins over the option. It counts for "
+    "every kind of host name; the option counts for the status of load balancers and for `target`. An alias "
+    "has no TTL of its own.",
     [
         Case(
             "an Application Load Balancer",
@@ -46,12 +47,12 @@ ALIASES: Final = Rule(
             settings=_WANTED,
         ),
         Case(
-            "not asked for",
+            "without option and annotation",
             svc("10.0.0.1", hosts=[_ALB]),
             ["web.shop.svc.k8s.example.com CNAME 30 internal-web-1.eu-west-1.elb.amazonaws.com."],
         ),
         Case(
-            "asked for by annotation",
+            "by annotation",
             svc("10.0.0.1", hosts=[_NLB], alias="true"),
             [
                 "web.shop.svc.k8s.example.com A alias Z2IFOLAFXWLO4F web-0123.elb.eu-west-1.amazonaws.com",
@@ -59,13 +60,13 @@ ALIASES: Final = Rule(
             ],
         ),
         Case(
-            "declined by annotation",
+            'annotation "false" wins over the option',
             svc("10.0.0.1", hosts=[_NLB], alias="False"),
             ["web.shop.svc.k8s.example.com CNAME 30 web-0123.elb.eu-west-1.amazonaws.com."],
             settings=_WANTED,
         ),
         Case(
-            "an annotation that says neither",
+            "an annotation that is neither true nor false",
             svc("10.0.0.1", hosts=[_NLB], alias="maybe"),
             ["web.shop.svc.k8s.example.com CNAME 30 web-0123.elb.eu-west-1.amazonaws.com."],
             [f"InvalidAlias {PREFIX}alias"],
@@ -81,7 +82,7 @@ ALIASES: Final = Rule(
             ],
         ),
         Case(
-            "SRV beside an alias, which answers with addresses",
+            "SRV beside an alias: an alias answers with addresses",
             svc("10.0.0.1", hosts=[_NLB], alias="true", ports=["http 80/TCP"]),
             [
                 "_http._tcp.web.shop.svc.k8s.example.com SRV 30 0 100 80 web.shop.svc.k8s.example.com.",
@@ -99,7 +100,7 @@ ALIASES: Final = Rule(
             settings=_WANTED,
         ),
         Case(
-            "an external name: the cluster's option is not about it",
+            "an external name: the option does not count for it",
             svc(to=_NLB),
             ["web.shop.svc.k8s.example.com CNAME 30 web-0123.elb.eu-west-1.amazonaws.com."],
             settings=_WANTED,
@@ -113,19 +114,19 @@ ALIASES: Final = Rule(
             ],
         ),
         Case(
-            "a host name of nobody we know, the cluster's option",
+            "an unknown host name, with the option",
             svc("10.0.0.1", hosts=["lb.example.net"]),
             ["web.shop.svc.k8s.example.com CNAME 30 lb.example.net."],
             settings=_WANTED,
         ),
         Case(
-            "a host name of nobody we know, by annotation",
+            "an unknown host name, by annotation",
             svc("10.0.0.1", hosts=["lb.example.net"], alias="true"),
             ["web.shop.svc.k8s.example.com CNAME 30 lb.example.net."],
             ["NoAliasTarget lb.example.net"],
         ),
         Case(
-            "a region that is not known",
+            "an unknown region",
             svc("10.0.0.1", hosts=["web-1.xx-north-9.elb.amazonaws.com"]),
             ["web.shop.svc.k8s.example.com CNAME 30 web-1.xx-north-9.elb.amazonaws.com."],
             settings=_WANTED,
@@ -145,11 +146,12 @@ ALIASES: Final = Rule(
 
 WEIGHTED: Final = Rule(
     "Weighted sets: `set-identifier` and `aws-weight`",
-    "With a set identifier (1 to 128 printable ASCII characters) all record sets of the Service are weighted sets of Route 53: A, "
-    "AAAA, CNAME, SRV and aliases, at all its names, as `ttl` counts for all. The weight is a whole number from 0 to 255, 1 where "
-    "it is missing. Services with different identifiers share a name, in one cluster or several; Route 53 answers with one of the "
-    "sets, in proportion to the weights. Other routing policies of external-dns (`aws-region`, `aws-failover`, ...) are not "
-    "supported. At one name and type a simple set excludes weighted ones: see Conflicts.",
+    "A set identifier (1 to 128 printable ASCII characters) makes all record sets of the Service weighted sets "
+    "of Route 53: A, AAAA, CNAME, SRV and aliases, at all its names. The weight is a whole number from 0 to "
+    "255. If it is missing, it is 1. Services with different identifiers can share a name, in one cluster or "
+    "in several. Route 53 answers with one of the sets, in proportion to the weights. kubesync does not "
+    "support other routing policies of external-dns (`aws-region`, `aws-failover`, ...). A name and type has "
+    "either a simple set or weighted sets: see the next section.",
     [
         Case(
             "an identifier and a weight",
@@ -193,7 +195,7 @@ WEIGHTED: Final = Rule(
             [f"WeightWithoutIdentifier {PREFIX}aws-weight"],
         ),
         Case(
-            "an empty identifier: as if it were not there",
+            "an empty identifier: the same as missing",
             svc("10.0.0.1", set_identifier=" "),
             ["web.shop.svc.k8s.example.com A 30 10.0.0.1"],
         ),
@@ -263,7 +265,7 @@ WEIGHTED: Final = Rule(
             ],
         ),
         Case(
-            "the same hostname and the same identifier: the older has it",
+            "the same hostname and the same identifier: the older Service gets it",
             {
                 "blue": svc("10.0.0.1", hostname="www.example.com", set_identifier="x", born="2026-02-01"),
                 "green": svc("10.0.0.2", hostname="www.example.com", set_identifier="x", born="2026-01-01"),
@@ -280,13 +282,15 @@ WEIGHTED: Final = Rule(
 
 CONFLICTS: Final = Rule(
     "Names that several Services want",
-    "A claim is by zone, name and set identifier. The first durable claim keeps it; within one window or list the oldest Service "
-    "(`creationTimestamp`, then the key) has it. The others are reported (`NameTaken`) and get it, in that order, when it is let "
-    "go. What already stands in the zone and is not ours is never touched (`Conflict`); so is a simple set of one Service where "
-    "another's weighted set already stands, and the other way round: the name is tried again until there is room.",
+    "A claim is for a zone, a name and a set identifier. The first durable claim keeps the name. Within one "
+    "window or list the oldest Service gets it (by `creationTimestamp`, then by key). kubesync reports the "
+    "others (`NameTaken`). They get the name in the same order when its owner lets it go. kubesync never "
+    "touches a record set in the zone that it did not make (`Conflict`). A simple set of one Service and a "
+    "weighted set of another at one name are also a conflict. kubesync tries such a name again until there is "
+    "room.",
     [
         Case(
-            "two ClusterIP Services: the older",
+            "two ClusterIP Services: the older one gets it",
             {
                 "new": svc("10.0.0.1", hostname="www.example.com", born="2026-02-01"),
                 "old": svc("10.0.0.2", hostname="www.example.com", born="2026-01-01"),
@@ -299,7 +303,7 @@ CONFLICTS: Final = Rule(
             ["prod/shop/new: NameTaken www.example.com in Z1"],
         ),
         Case(
-            "of one age: the key decides",
+            "Services of the same age: the key decides",
             {
                 "b": svc("10.0.0.1", hostname="www.example.com"),
                 "a": svc("10.0.0.2", hostname="www.example.com"),
@@ -330,7 +334,7 @@ CONFLICTS: Final = Rule(
             ],
         ),
         Case(
-            "the oldest has nothing to publish: the next one has the name",
+            "the oldest has nothing to publish: the next one gets the name",
             {
                 "a": svc("10.0.0.1", status=["192.0.2.1"], hostname="www.example.com", born="2026-01-02"),
                 "b": svc("10.0.0.2", kind="LoadBalancer", hostname="www.example.com", born="2026-01-01"),
@@ -363,7 +367,7 @@ CONFLICTS: Final = Rule(
             ["dev/shop/web: NameTaken www.example.com in Z1"],
         ),
         Case(
-            "addresses beside one's own SRV",
+            "a hostname that is the name of an own SRV record",
             svc("10.0.0.1", hostname="_http._tcp.web.shop.svc.k8s.example.com", ports=["http 80/TCP"]),
             [
                 "_http._tcp.web.shop.svc.k8s.example.com A 30 10.0.0.1",

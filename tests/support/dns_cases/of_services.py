@@ -9,8 +9,8 @@ from support.dns_cases.table import Case, Rule
 
 CLUSTER_IPS: Final = Rule(
     "ClusterIP and NodePort",
-    "A and AAAA hold `spec.clusterIPs` by family. SRV stands for each named port: `_<port>._<protocol>.<name>` leads to "
-    "`0 100 <service port> <name>.`",
+    "A and AAAA records hold `spec.clusterIPs` by family. Each named port has an SRV record: "
+    "`_<port>._<protocol>.<name>` with the value `0 100 <service port> <name>.`",
     [
         Case("one address", svc("10.0.0.1"), ["web.shop.svc.k8s.example.com A 30 10.0.0.1"]),
         Case("NodePort", svc("10.0.0.1", kind="NodePort"), ["web.shop.svc.k8s.example.com A 30 10.0.0.1"]),
@@ -23,7 +23,7 @@ CLUSTER_IPS: Final = Rule(
         Case("IPv6 in another notation", svc("FD00:0::1"), ["web.shop.svc.k8s.example.com AAAA 30 fd00::1"]),
         Case("IPv4 mapped into IPv6", svc("::ffff:10.0.0.1"), ["web.shop.svc.k8s.example.com A 30 10.0.0.1"]),
         Case("no address yet", svc(""), []),
-        Case("what is no address", svc("10.0.0.256"), [], ["InvalidClusterIp 10.0.0.256"]),
+        Case("not an address", svc("10.0.0.256"), [], ["InvalidClusterIp 10.0.0.256"]),
         Case("leading zeros", svc("10.0.0.01"), [], ["InvalidClusterIp 10.0.0.01"]),
         Case(
             "one bad address beside a good one",
@@ -94,9 +94,10 @@ CLUSTER_IPS: Final = Rule(
 
 LOAD_BALANCERS: Final = Rule(
     "LoadBalancer",
-    "The addresses of `status.loadBalancer`; if it has only host names, a CNAME of the first in lexical order; nothing while it "
-    "is pending. SRV where the name has addresses: there is none beside a CNAME (RFC 2782). With `--load-balancer-cluster-ips` "
-    "the cluster IPs in place of all that.",
+    "The name gets the addresses of `status.loadBalancer`. If the status has only host names, the name gets a "
+    "CNAME of the first one in lexical order. A pending load balancer gets nothing. SRV records exist only if "
+    "the name has addresses, never beside a CNAME (RFC 2782). With `--load-balancer-cluster-ips` the name gets "
+    "the cluster IPs instead.",
     [
         Case("pending", svc("10.0.0.1", kind="LoadBalancer", ports=["http 80/TCP"]), []),
         Case(
@@ -140,8 +141,8 @@ LOAD_BALANCERS: Final = Rule(
             svc("10.0.0.1", hosts=["192.0.2.1"]),
             ["web.shop.svc.k8s.example.com A 30 192.0.2.1"],
         ),
-        Case("an address that is none", svc("10.0.0.1", status=["192.0.2.256"]), [], ["InvalidStatus 192.0.2.256"]),
-        Case("a host name that is none", svc("10.0.0.1", hosts=["a b"]), [], ["InvalidStatus a b"]),
+        Case("a mistyped address", svc("10.0.0.1", status=["192.0.2.256"]), [], ["InvalidStatus 192.0.2.256"]),
+        Case("a mistyped host name", svc("10.0.0.1", hosts=["a b"]), [], ["InvalidStatus a b"]),
         Case(
             "one bad host name beside a good one",
             svc("10.0.0.1", hosts=["-", "lb.example.net"]),
@@ -155,7 +156,7 @@ LOAD_BALANCERS: Final = Rule(
             ["CnameLoop web.shop.svc.k8s.example.com"],
         ),
         Case(
-            "cluster IPs wanted",
+            "with the option",
             svc("10.0.0.1", status=["192.0.2.1"], ports=["http 80/TCP"]),
             [
                 "_http._tcp.web.shop.svc.k8s.example.com SRV 30 0 100 80 web.shop.svc.k8s.example.com.",
@@ -164,13 +165,13 @@ LOAD_BALANCERS: Final = Rule(
             settings={"load_balancer_cluster_ips": True},
         ),
         Case(
-            "cluster IPs wanted, pending",
+            "with the option, pending",
             svc("10.0.0.1", kind="LoadBalancer"),
             ["web.shop.svc.k8s.example.com A 30 10.0.0.1"],
             settings={"load_balancer_cluster_ips": True},
         ),
         Case(
-            "cluster IPs wanted, the other types are as ever",
+            "with the option, a Service of another type",
             svc(to="docs.example.net"),
             ["web.shop.svc.k8s.example.com CNAME 30 docs.example.net."],
             settings={"load_balancer_cluster_ips": True},
@@ -180,7 +181,8 @@ LOAD_BALANCERS: Final = Rule(
 
 EXTERNAL_NAMES: Final = Rule(
     "ExternalName",
-    "A CNAME of `spec.externalName`. An IP address is reported, not published: DNS takes it for a name of digits.",
+    "The name gets a CNAME of `spec.externalName`. If this is an IP address, kubesync reports it and publishes "
+    "nothing: DNS would read it as a name of digits.",
     [
         Case("a name", svc(to="docs.example.net"), ["web.shop.svc.k8s.example.com CNAME 30 docs.example.net."]),
         Case(
@@ -191,9 +193,9 @@ EXTERNAL_NAMES: Final = Rule(
         Case("an address", svc(to="192.0.2.1"), [], ["ExternalNameIsAddress 192.0.2.1"]),
         Case("an IPv6 address", svc(to="2001:DB8::1"), [], ["ExternalNameIsAddress 2001:DB8::1"]),
         Case("a mistyped address", svc(to="192.0.2.256"), [], ["InvalidExternalName 192.0.2.256"]),
-        Case("no DNS name", svc(to="not a name"), [], ["InvalidExternalName not a name"]),
+        Case("not a DNS name", svc(to="not a name"), [], ["InvalidExternalName not a name"]),
         Case(
-            "itself",
+            "the name itself",
             svc(to="web.shop.svc.k8s.example.com"),
             [],
             ["CnameLoop web.shop.svc.k8s.example.com"],
@@ -204,7 +206,7 @@ EXTERNAL_NAMES: Final = Rule(
             ["web.shop.svc.k8s.example.com CNAME 30 docs.example.net."],
         ),
         Case(
-            "endpoints that somebody made do not matter",
+            "endpoints do not matter",
             svc(to="docs.example.net"),
             ["web.shop.svc.k8s.example.com CNAME 30 docs.example.net."],
             pods=[pods("10.1.0.1", "x")],
@@ -230,19 +232,19 @@ EXCLUSION: Final = Rule(
             ["web.shop.svc.k8s.example.com A 30 10.0.0.1"],
         ),
         Case(
-            "neither",
+            "neither true nor false",
             annotated(svc("10.0.0.1"), {"kubesync.io/exclude": "yes"}),
             ["web.shop.svc.k8s.example.com A 30 10.0.0.1"],
             ["InvalidExclude kubesync.io/exclude"],
         ),
         Case(
-            "a headless one, whose endpoints are not known yet",
+            "a headless Service, endpoints not known yet",
             annotated(svc("None"), {"kubesync.io/exclude": "true"}),
             [],
             pods=None,
         ),
         Case(
-            "nothing else of it is looked at",
+            "kubesync ignores everything else of the Service",
             annotated(svc("x", hostname="-", ttl="x"), {"kubesync.io/exclude": "true"}),
             [],
         ),
@@ -251,7 +253,8 @@ EXCLUSION: Final = Rule(
 
 OPT_IN: Final = Rule(
     "Opt-in",
-    'In a cluster registered with `--opt-in` only Services with `kubesync.io/include: "true"` are published, upstreams included.',
+    "In a cluster registered with `--opt-in`, kubesync publishes only Services with `kubesync.io/include: "
+    '"true"`. This holds for upstreams too.',
     [
         Case(
             "true",
@@ -268,14 +271,14 @@ OPT_IN: Final = Rule(
         Case("missing", svc("10.0.0.1"), [], settings={"opt_in": True}),
         Case("false", annotated(svc("10.0.0.1"), {"kubesync.io/include": "false"}), [], settings={"opt_in": True}),
         Case(
-            "neither",
+            "neither true nor false",
             annotated(svc("10.0.0.1"), {"kubesync.io/include": "yes"}),
             [],
             ["InvalidInclude kubesync.io/include"],
             settings={"opt_in": True},
         ),
         Case(
-            "asking for a name does not count",
+            "a hostname annotation alone is not enough",
             svc("10.0.0.1", hostname="www.k8s.example.com"),
             [],
             settings={"opt_in": True},
@@ -287,7 +290,7 @@ OPT_IN: Final = Rule(
             settings={"opt_in": True},
         ),
         Case(
-            "a headless one that is not included, whose endpoints are not known yet",
+            "a headless Service that is not included, endpoints not known yet",
             svc("None"),
             [],
             pods=None,

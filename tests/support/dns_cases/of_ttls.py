@@ -14,23 +14,29 @@ _TTL: Final = f"InvalidTtl {OLD}ttl"
 
 TTLS: Final = Rule(
     "TTL: `ttl`",
-    "Seconds, or a duration as Go writes it (fractions of a second are cut off), from 1 to 2147483647, for all record sets of the "
-    "Service. Anything else is reported, and the cluster's default (30 unless `--ttl` says otherwise) is used.",
+    "The annotation is a number of seconds, or a duration as Go writes it; kubesync cuts off fractions of a "
+    "second. It ranges from 1 to 2147483647, and counts for all record sets of the Service. kubesync reports "
+    "anything else and uses the cluster's default (30, or `--ttl`).",
     [
         Case("seconds", svc("10.0.0.1", ttl="60"), ["web.shop.svc.k8s.example.com A 60 10.0.0.1"]),
         Case("a duration", svc("10.0.0.1", ttl="1m30s"), ["web.shop.svc.k8s.example.com A 90 10.0.0.1"]),
         Case("a fraction of an hour", svc("10.0.0.1", ttl="1.5h"), ["web.shop.svc.k8s.example.com A 5400 10.0.0.1"]),
         Case("milliseconds", svc("10.0.0.1", ttl="1999ms"), ["web.shop.svc.k8s.example.com A 1 10.0.0.1"]),
         Case("spaces around it", svc("10.0.0.1", ttl=" 60 "), ["web.shop.svc.k8s.example.com A 60 10.0.0.1"]),
-        Case("the least", svc("10.0.0.1", ttl="1"), ["web.shop.svc.k8s.example.com A 1 10.0.0.1"]),
-        Case("the most", svc("10.0.0.1", ttl="2147483647"), ["web.shop.svc.k8s.example.com A 2147483647 10.0.0.1"]),
+        Case("the minimum", svc("10.0.0.1", ttl="1"), ["web.shop.svc.k8s.example.com A 1 10.0.0.1"]),
+        Case("the maximum", svc("10.0.0.1", ttl="2147483647"), ["web.shop.svc.k8s.example.com A 2147483647 10.0.0.1"]),
         Case("zero", svc("10.0.0.1", ttl="0"), ["web.shop.svc.k8s.example.com A 30 10.0.0.1"], [_TTL]),
         Case(
             "less than a second", svc("10.0.0.1", ttl="500ms"), ["web.shop.svc.k8s.example.com A 30 10.0.0.1"], [_TTL]
         ),
         Case("negative", svc("10.0.0.1", ttl="-60"), ["web.shop.svc.k8s.example.com A 30 10.0.0.1"], [_TTL]),
         Case("a negative duration", svc("10.0.0.1", ttl="-1m"), ["web.shop.svc.k8s.example.com A 30 10.0.0.1"], [_TTL]),
-        Case("one too many", svc("10.0.0.1", ttl="2147483648"), ["web.shop.svc.k8s.example.com A 30 10.0.0.1"], [_TTL]),
+        Case(
+            "more than the maximum",
+            svc("10.0.0.1", ttl="2147483648"),
+            ["web.shop.svc.k8s.example.com A 30 10.0.0.1"],
+            [_TTL],
+        ),
         Case(
             "a fraction without a unit",
             svc("10.0.0.1", ttl="1.5"),
@@ -67,26 +73,27 @@ TTLS: Final = Rule(
 
 PREFIXES: Final = Rule(
     "Prefixes",
-    f"Each annotation of external-dns is read with the prefix `{NEW}`, and where that is missing with `{OLD}`. The tables "
-    "write annotations without the older prefix.",
+    "Each annotation of external-dns has the prefix `external-dns.kubernetes.io/` or the older "
+    "`external-dns.alpha.kubernetes.io/`. If both exist, the first wins. The tables write annotations without "
+    "the older prefix.",
     [
         Case(
-            "the newer",
+            "the newer prefix",
             annotated(svc("10.0.0.1"), {f"{NEW}hostname": "new.example.com"}),
             ["new.example.com A 30 10.0.0.1", "web.shop.svc.k8s.example.com A 30 10.0.0.1"],
         ),
         Case(
-            "both: the newer wins",
+            "both prefixes: the newer wins",
             annotated(svc("10.0.0.1", hostname="old.example.com"), {f"{NEW}hostname": "new.example.com"}),
             ["new.example.com A 30 10.0.0.1", "web.shop.svc.k8s.example.com A 30 10.0.0.1"],
         ),
         Case(
-            "both, the newer is empty: it wins",
+            "both prefixes, the newer one is empty: it wins",
             annotated(svc("10.0.0.1", hostname="old.example.com"), {f"{NEW}hostname": ""}),
             ["web.shop.svc.k8s.example.com A 30 10.0.0.1"],
         ),
         Case(
-            "each annotation by itself",
+            "different prefixes for different annotations",
             annotated(svc("10.0.0.1", hostname="old.example.com"), {f"{NEW}ttl": "60"}),
             ["old.example.com A 60 10.0.0.1", "web.shop.svc.k8s.example.com A 60 10.0.0.1"],
         ),

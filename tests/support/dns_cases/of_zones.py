@@ -16,8 +16,8 @@ _TOO_LONG: Final = f"{_LONG}.{_LONG}.{_LONG}.{'a' * 50}.example.com"
 
 TEMPLATES: Final = Rule(
     "The Service's own name: `--template`",
-    "`{service}.{namespace}.svc.{domain}` unless the cluster says otherwise; `{cluster}` is known too; `none`: no such name. SRV and host names of "
-    "endpoints stand below it.",
+    "The default is `{service}.{namespace}.svc.{domain}`. A template may also use `{cluster}`. `none` means "
+    "that there is no such name. SRV records and host names of endpoints lie below this name.",
     [
         Case(
             "another template",
@@ -42,13 +42,13 @@ TEMPLATES: Final = Rule(
             settings={"template": "{service}.{domain}"},
         ),
         Case(
-            "`none`: only names that are asked for",
+            "`none`: only names from annotations",
             svc("10.0.0.1", ports=["http 80/TCP"], hostname="www.example.com"),
             ["www.example.com A 30 10.0.0.1"],
             settings={"template": "none"},
         ),
         Case(
-            "`none`, and nothing is asked for",
+            "`none`, without annotations",
             svc("10.0.0.1", ports=["http 80/TCP"]),
             [],
             settings={"template": "none"},
@@ -67,7 +67,7 @@ TEMPLATES: Final = Rule(
             settings={"template": "{service}.X.{namespace}.{domain}"},
         ),
         Case(
-            "what is no field stays, and makes the name illegal",
+            "an unknown field stays as it is, so the name is not valid",
             svc("10.0.0.1"),
             [],
             ["InvalidName web.{pod}.k8s.example.com"],
@@ -78,8 +78,9 @@ TEMPLATES: Final = Rule(
 
 ZONES: Final = Rule(
     "Hosted zones",
-    "A name is published in every zone of the cluster that has the longest matching suffix: in a public and a private zone of one "
-    "name, in both. A name that fits none is reported. It does not matter in which AWS account a zone lies.",
+    "kubesync publishes a name in every zone of the cluster that has the longest matching suffix. If a public "
+    "and a private zone have the same name, it publishes in both. If no zone fits, kubesync reports the name. "
+    "The AWS account of a zone makes no difference.",
     [
         Case(
             "a public and a private zone of one name",
@@ -118,7 +119,7 @@ ZONES: Final = Rule(
             ["NoZone www.evilexample.com"],
         ),
         Case(
-            "the Service's own name fits none: annotations do",
+            "only names from annotations fit a zone",
             svc("10.0.0.1", hostname="www.example.net", ports=["http 80/TCP"]),
             ["www.example.net A 30 10.0.0.1"],
             ["NoZone web.shop.svc.k8s.example.com"],
@@ -132,7 +133,7 @@ ZONES: Final = Rule(
             settings={"zones": (_PUBLIC, _SUB)},
         ),
         Case(
-            "a zone that is given twice counts once",
+            "a zone in the list twice counts once",
             svc("10.0.0.1"),
             ["Z1: web.shop.svc.k8s.example.com A 30 10.0.0.1"],
             settings={"zones": (_PUBLIC, _PUBLIC)},
@@ -143,9 +144,9 @@ ZONES: Final = Rule(
 _NO_LABEL: Final = "a" * 64
 LIMITS: Final = Rule(
     "Limits",
-    "Labels have 1 to 63 characters and names at most 253 (RFC 1035 2.3.4); a name beyond them is reported and left out, and "
-    "everything else goes through. Of more than fits 400 values and 15,500 characters, the first in order are published, and the "
-    "rest is reported.",
+    "Labels have 1 to 63 characters and names at most 253 (RFC 1035 2.3.4). kubesync reports a name beyond "
+    "these limits and leaves it out. Everything else goes on. A record set holds at most 400 values and 15,500 "
+    "characters. If there are more, kubesync publishes the first ones in order and reports the rest.",
     [
         Case(
             "a label of 63 characters",

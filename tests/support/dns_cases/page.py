@@ -16,13 +16,18 @@ from support.dns_cases.table import Case, ChangeCase, RegistrationCase, Rule
 
 _HEAD = """# Names and records
 
-What kubesync publishes for a Service, rule by rule. Every row below is a test: this page is made from the table that the tests
-run (`tests/support/dns_cases`), with `make dns`.
+This page shows what kubesync publishes for a Service, rule by rule. Every row below is a test. `make dns` makes this page from the
+table that the tests run (`tests/support/dns_cases`).
 
-Unless a row says otherwise: the Service is `web` in namespace `shop`, without named ports; the cluster is `prod` with the domain
-`k8s.example.com`, the hosted zone `Z1` (`example.com`), a TTL of 30 and every other option at its default. Annotations stand
-without their prefix. A record set is written `name type TTL values`, a weighted one with `[identifier weight]` before the TTL;
-what is reported, as code and subject ([Reasons](reasons.md) explains the codes).
+Unless a row says otherwise, these values hold:
+
+- The Service is `web` in namespace `shop`, without named ports.
+- The cluster is `prod`, with the domain `k8s.example.com`, the hosted zone `Z1` (`example.com`), a TTL of 30, and all other
+  options at their defaults.
+
+The tables show annotations without their prefix. A record set is written as `name type TTL values`. A weighted one has `[identifier
+weight]` before the TTL. The last column shows what kubesync reports: a code and its subject. [Reasons](reasons.md) explains the
+codes.
 """
 # Long runs of values and labels say no more than their ends do.
 _LONGEST_CELL = 420
@@ -39,9 +44,9 @@ def _rule(rule: Rule) -> Iterator[str]:
         case Case():
             yield "| case | given | published | reported |\n|---|---|---|---|"
         case ChangeCase():
-            yield "| case | stands | wanted | policy | changes, one line a batch |\n|---|---|---|---|---|"
+            yield "| case | current | wanted | policy | changes, one line for each batch |\n|---|---|---|---|---|"
         case RegistrationCase():
-            yield "| case | options | beside a cluster with | says |\n|---|---|---|---|"
+            yield "| case | options | other clusters | answer |\n|---|---|---|---|"
     for row in rule.cases:
         yield "| " + " | ".join([row.title, *_cells(row)]) + " |"
     yield ""

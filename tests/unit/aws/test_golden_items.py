@@ -56,7 +56,7 @@ def store(request: pytest.FixtureRequest) -> Store:
 
 
 def test_every_schema_version_has_its_file() -> None:
-    assert sorted(path.name for path in DIRECTORY.iterdir()) == [f"schema-{n}.json" for n in SCHEMAS]
+    assert sorted(path.name for path in DIRECTORY.glob("*.json")) == [f"schema-{n}.json" for n in SCHEMAS]
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)

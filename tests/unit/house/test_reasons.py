@@ -146,7 +146,7 @@ def test_codes_are_single_words_that_differ() -> None:
 
 
 def test_advice_for_a_code_of_another_release_is_empty() -> None:
-    assert advice_for("ZoneFull") == "Have the zone's limit raised, or remove what is not needed."
+    assert advice_for("ZoneFull") == "Have AWS raise the zone's limit, or remove record sets that nobody needs."
     assert advice_for("FromTheFuture") == ""
 
 

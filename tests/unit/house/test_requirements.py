@@ -46,7 +46,7 @@ def test_layer_ships_only_the_four_libraries_and_what_they_need() -> None:
     text = (ROOT / "layers/dependencies/requirements.in").read_text()
 
     wanted = [line for line in text.splitlines() if not line.startswith("#")]
-    assert wanted == ["aws-lambda-powertools[tracer]", "boto3", "pydantic", "requests"]
+    assert wanted == ["aws-lambda-powertools", "boto3", "pydantic", "requests"]
     assert {"boto3", "botocore"} <= _pins(LAYER).keys()
 
 

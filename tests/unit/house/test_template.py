@@ -237,19 +237,7 @@ def test_no_policy_allows_a_wildcard(template: dict[str, Any]) -> None:
     assert len(allowed) > 20
     for statement in allowed:
         assert "*" not in str(statement["Action"]), statement
-        assert "*" not in str(statement["Resource"]) or statement["Sid"] in ("Traces", "Subnets"), statement
-
-
-def test_only_traces_are_on_every_resource_and_only_where_they_are_asked_for(template: dict[str, Any]) -> None:
-    assert template["Parameters"]["Tracing"]["Default"] == "PassThrough"
-    assert template["Conditions"]["HasTracing"] == {"Fn::Equals": [{"Ref": "Tracing"}, "Active"]}
-    assert template["Globals"]["Function"]["Tracing"] == {"Ref": "Tracing"}
-    for name in ("WatchRole", "ResyncRole"):
-        (policy,) = template["Resources"][name]["Properties"]["Policies"]
-        (traces,) = [each for each in policy["PolicyDocument"]["Statement"] if "Traces" in str(each)]
-        condition, statement, otherwise = traces["Fn::If"]
-        assert (condition, otherwise) == ("HasTracing", {"Ref": "AWS::NoValue"})
-        assert statement["Action"] == ["xray:PutTelemetryRecords", "xray:PutTraceSegments"]
+        assert "*" not in str(statement["Resource"]) or statement["Sid"] == "Subnets", statement
 
 
 def test_lambda_may_look_at_subnets_in_a_vpc_and_the_functions_code_may_not(template: dict[str, Any]) -> None:

@@ -90,7 +90,7 @@ class World:
             closer=closer,
             reclaim=lambda _zone, states, _not_before: {state.key: state for state in states},
             ledgers=ledgers,
-            clock=self.clock,
+            scheduler=self.clock,
             deployment="test",
             shard="0",
             limits=BatchLimits(),
@@ -110,7 +110,7 @@ class World:
         config = ClusterConfig(
             name=cluster, server="https://api.example.com", domain=f"{cluster}.example.com", zones=(reference,)
         )
-        return Ledger(config, self.states)
+        return Ledger(config, self.states, self.clock)
 
     def open_key(self, means: ZoneMeans) -> None:
         """Record that the key wants its set; nothing is applied yet."""

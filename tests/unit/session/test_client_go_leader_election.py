@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.tables.control.lease import LeaseTable, lease_key
-from kubesync.clock import SystemClock
 from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
 from support.memory_store import Call, MemoryStore
 from support.store_faults import StoreFaults, writes_to
@@ -18,7 +18,7 @@ BOUND_SECONDS = 20
 
 @pytest.mark.parametrize("answered", [False, True], ids=["before its effect", "before its answer"])
 def test_release_on_cancellation_of_a_renewal_that_is_under_way_comes_after_it(*, answered: bool) -> None:
-    clock = SystemClock()
+    clock = ThreadScheduler()
     faults = StoreFaults()
     table = LeaseTable(MemoryStore(clock=clock, faults=faults), "0")
     keeper = LeaseKeeper(table, "me", LeaseTimes(duration=15, renew_every=0.01), clock)
@@ -43,7 +43,7 @@ def test_release_on_cancellation_of_a_renewal_that_is_under_way_comes_after_it(*
 
 
 def test_release_retries_on_conflict_is_not_needed_as_a_signal_does_not_stand_in_its_way() -> None:
-    clock = SystemClock()
+    clock = ThreadScheduler()
     table = LeaseTable(MemoryStore(clock=clock), "0")
     keeper = LeaseKeeper(table, "me", LeaseTimes(), clock)
     keeper.acquire(lambda: True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
+
 import pytest
 
 from kubesync.aws.dynamodb.store import CONTROL, UPSTREAMS, Delete, Key, Put
-from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.control.named_upstreams import is_mark
 from kubesync.aws.tables.schema_guard import SchemaGuard
 from kubesync.domain.dns.records import Node
@@ -108,8 +109,8 @@ def test_comparison_reports_what_differs_and_mends_it(bench: ComposerBench) -> N
     bench.composer.turn()
     other = [Node("192.0.2.66", 80, ready=True)]
     for name, stands in (("changed", UpstreamState(1, "", 1)), ("stray", None)):
-        bench.store.transact(bench.upstreams.put(f"named/{name}", stands, other, 0)[1], FencedWriter.token())
-    bench.store.transact(bench.upstreams.remove("named/missing", UpstreamState(1, "", 1), 0), FencedWriter.token())
+        bench.store.transact(bench.upstreams.put(f"named/{name}", stands, other, 0)[1], secrets.token_hex(16))
+    bench.store.transact(bench.upstreams.remove("named/missing", UpstreamState(1, "", 1), 0), secrets.token_hex(16))
     wanted = [
         {"upstream": "named/changed", "drift": "changed"},
         {"upstream": "named/missing", "drift": "missing"},
@@ -128,7 +129,7 @@ def test_comparison_reports_what_differs_and_mends_it(bench: ComposerBench) -> N
 
 def test_i5_stray_one_is_removed_by_force_only(bench: ComposerBench) -> None:
     """A registry that was lost does not prove that nobody wants it."""
-    bench.store.transact(bench.upstreams.put("named/stray", None, [], 0)[1], FencedWriter.token())
+    bench.store.transact(bench.upstreams.put("named/stray", None, [], 0)[1], secrets.token_hex(16))
     stray = [{"upstream": "named/stray", "drift": "stray"}]
     assert [bench.compare(), bench.ips("stray")] == [stray, []]
     assert [bench.compare(dry_run=True, force=True), bench.ips("stray")] == [stray, []]

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import Update
 from kubesync.aws.tables.control.lease import LeaseTable, lease_key
-from kubesync.clock import SystemClock
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError, StoreOutcomeUnknownError
 from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
 from support.manual_clock import ManualClock
@@ -207,7 +207,7 @@ def test_nothing_is_written_after_giving_up_writing_though_the_lease_is_held(ben
 
 
 def test_renewing_goes_on_by_itself_and_a_lost_lease_is_told_once() -> None:
-    clock = SystemClock()
+    clock = ThreadScheduler()
     faults = StoreFaults()
     table = LeaseTable(MemoryStore(clock=clock, faults=faults), "0")
     renewed, told = threading.Semaphore(0), threading.Semaphore(0)

@@ -21,7 +21,7 @@ TOMBSTONE = {PartId(SERVICES, "web"): Part("u", 5, 1, None, deleted=True)}
 
 def a_ledger() -> tuple[MemoryStore, Ledger]:
     store = MemoryStore(clock=ManualClock())
-    return store, Ledger(a_config(), StateTable(store))
+    return store, Ledger(a_config(), StateTable(store), ManualClock())
 
 
 def test_key_is_read_once_i7() -> None:

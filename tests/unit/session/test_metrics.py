@@ -31,6 +31,20 @@ def the_line(name: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     return line
 
 
+def test_recording_counts_what_it_took_since_the_last_beat(capsys: pytest.CaptureFixture[str]) -> None:
+    publisher = MetricsPublisher("main")
+    clusters = [ClusterReport("prod", recording_seconds=0.25), ClusterReport("stage", recording_seconds=0.5)]
+    publisher.beat(a_report(clusters=clusters))
+    line = the_line("RecordingTime", capsys)
+    assert line["RecordingTime"] == [0.75]
+    assert line["_aws"]["CloudWatchMetrics"][0]["Metrics"] == [{"Name": "RecordingTime", "Unit": "Seconds"}]
+    clusters[1].recording_seconds = 1.5
+    publisher.beat(a_report(clusters=clusters))
+    assert the_line("RecordingTime", capsys)["RecordingTime"] == [1.0]
+    publisher.beat(a_report(clusters=clusters))
+    assert not [line for line in written(capsys) if "RecordingTime" in line], "no window, no metric"
+
+
 def test_first_beat_of_a_quiet_master(capsys: pytest.CaptureFixture[str]) -> None:
     MetricsPublisher("main").beat(a_report())
 

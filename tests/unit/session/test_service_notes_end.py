@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from kubesync.clock import SystemClock
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import KeyState, Part, PartId
@@ -22,7 +22,7 @@ def test_clusters_whose_api_servers_hang_share_two_seconds() -> None:
         go_on.wait(20)
         raise RuntimeError
 
-    all_notes = [ServiceNotes(f"cluster{n}", poster, SystemClock()) for n in range(4)]
+    all_notes = [ServiceNotes(f"cluster{n}", poster, ThreadScheduler()) for n in range(4)]
     for notes in all_notes:
         part = Part("uid", 1, 1, None)
         notes.tell(

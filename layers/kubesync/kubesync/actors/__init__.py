@@ -1,1 +1,1 @@
-"""What runs at the same time as what: threads and locks. Knows nothing else of kubesync."""
+"""The machine that runs everything: threads, locks, time and chance behind one port. It knows nothing else of kubesync."""

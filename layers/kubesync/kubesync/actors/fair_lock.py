@@ -6,38 +6,40 @@ a cluster that records one transaction after the other would keep a zone's write
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from types import TracebackType
+
+from kubesync.actors.scheduler import Lock, Scheduler
 
 
 class _Turn:
     """A thread that waits; its gate opens once the lock has been handed to it."""
 
-    def __init__(self, thread: int) -> None:
+    def __init__(self, thread: int, gate: Lock) -> None:
         self.thread = thread
-        self.gate = threading.Lock()
+        self.gate = gate
         self.gate.acquire()
 
 
 class FairLock:
-    """As ``threading.RLock``, first come first served. Seconds are real ones: it is threads that wait here."""
+    """As ``threading.RLock``, first come first served."""
 
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._guard = scheduler.lock()
         self._waiting: deque[_Turn] = deque()
         self._owner = 0
         self._depth = 0
 
     def acquire(self, timeout: float = -1) -> bool:
         """Wait for it, at most ``timeout`` seconds (-1: for ever). False: somebody else has it still."""
-        me = threading.get_ident()
+        me = self._scheduler.thread_id()
         with self._guard:
             if not self._depth or self._owner == me:
                 self._owner = me
                 self._depth += 1
                 return True
-            turn = _Turn(me)
+            turn = _Turn(me, self._scheduler.lock())
             self._waiting.append(turn)
         try:
             handed = turn.gate.acquire(timeout=timeout)
@@ -58,7 +60,7 @@ class FairLock:
     def release(self) -> None:
         """Let go of it once; raises RuntimeError for a thread that does not have it."""
         with self._guard:
-            if not self._depth or self._owner != threading.get_ident():
+            if not self._depth or self._owner != self._scheduler.thread_id():
                 raise RuntimeError("released by a thread that does not hold it")
             self._depth -= 1
             if not self._depth and self._waiting:

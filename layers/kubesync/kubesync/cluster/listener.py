@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 
-from kubesync.clock import Clock
+from aws_lambda_powertools import Logger
+
+from kubesync.actors.scheduler import Event, Scheduler, Thread
 from kubesync.cluster.keys.means import Mode
 from kubesync.domain.errors import ErrorCode, ListenerError
 from kubesync.domain.objects import RawEvent, Resource, Snapshot
 from kubesync.domain.report import ListenerReport
 from kubesync.domain.window import Window, WindowContent
 from kubesync.kubernetes.ports import Reflector
+
+logger = Logger(service="kubesync", child=True)
 
 # One refusal may be a server that is just starting; this many in a row are for a person to mend.
 _REFUSED_AFTER: Final = 3
@@ -36,8 +40,8 @@ class ListRound:
 
     mode: Mode
     unlisted: set[Resource]
+    done: Event
     withdrawn: bool = False
-    done: threading.Event = field(default_factory=threading.Event)
 
     def recorded(self, resources: Iterable[Resource]) -> None:
         """Lists of these have been recorded in the round's mode."""
@@ -60,11 +64,11 @@ def round_of(rounds: Iterable[ListRound | None]) -> ListRound | None:
 class SharedWindow:
     """A cluster's merge window, filled by its listeners' threads and closed by its worker."""
 
-    def __init__(self, length_seconds: float, clock: Clock) -> None:
+    def __init__(self, length_seconds: float, scheduler: Scheduler) -> None:
         self._window = Window(length_seconds)
         self._rounds: dict[Resource, ListRound | None] = {}
-        self._clock = clock
-        self.changed = threading.Condition()
+        self._clock = scheduler
+        self.changed = scheduler.condition()
 
     def events(self, events: Sequence[RawEvent]) -> None:
         with self.changed:
@@ -123,6 +127,7 @@ class Listener:
         reflector: Reflector,
         window: SharedWindow,
         events: ListenerEvents,
+        scheduler: Scheduler,
         lists_for: ListRound | None = None,
     ) -> None:
         self.resource = resource
@@ -134,16 +139,13 @@ class Listener:
         self._window = window
         self._events = events
         self._lists_for = lists_for
-        self._thread: threading.Thread | None = None
+        self._scheduler = scheduler
+        self._thread: Thread | None = None
 
     def start(self, resume_from: int | None, deadline_monotonic: float) -> None:
         """Begin; ``resume_from`` None lists first."""
-        self._thread = threading.Thread(
-            target=self._reflector.run,
-            args=(self, resume_from, deadline_monotonic),
-            name=f"{self.report.cluster}/{self.resource}",
-            daemon=True,
-        )
+        run = partial(self._reflector.run, self, resume_from, deadline_monotonic)
+        self._thread = self._scheduler.thread(f"{self.report.cluster}/{self.resource}", run)
         self._thread.start()
 
     def stop(self, code: ErrorCode) -> None:
@@ -174,6 +176,7 @@ class Listener:
 
     def on_snapshot(self, snapshot: Snapshot) -> None:
         self.report.lists += 1
+        log_list(self.report.cluster, snapshot)
         self.refused = self.failing = None
         self._window.snapshot(snapshot, self._lists_for)
 
@@ -191,6 +194,17 @@ class Listener:
         self.failing = error if consecutive >= _REFUSED_AFTER else None
         self.refused = error if self.failing and _will_last(error) else None
         self._events.error(self.resource, error)
+
+
+def log_list(cluster: str, snapshot: Snapshot) -> None:
+    """Say in the log how long a complete list took to read."""
+    logger.info(
+        "list read",
+        cluster=cluster,
+        resource=snapshot.resource.value,
+        items=len(snapshot.items),
+        seconds=round(snapshot.seconds, 3),
+    )
 
 
 def _will_last(error: ListenerError) -> bool:

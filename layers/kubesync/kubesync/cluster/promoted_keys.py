@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 
+from kubesync.actors.scheduler import Scheduler
 from kubesync.cluster.runner import ClusterRunner
 from kubesync.domain.objects import ServiceKey
 
@@ -16,10 +16,10 @@ class Heirs:
         runners: by cluster, shared with the master; ``start`` adds to it.
     """
 
-    def __init__(self, runners: dict[str, ClusterRunner]) -> None:
+    def __init__(self, runners: dict[str, ClusterRunner], scheduler: Scheduler) -> None:
         self._runners = runners
         self._waiting: dict[str, set[ServiceKey]] = {}
-        self._lock = threading.Lock()
+        self._lock = scheduler.lock()
 
     def tell(self, keys: Iterable[ServiceKey]) -> None:
         """These were given a name."""

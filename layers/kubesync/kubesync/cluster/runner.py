@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from aws_lambda_powertools import Logger
 
 from kubesync.actors.backoff import Backoff
+from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.fencing.writer import StaleStateError
-from kubesync.clock import Clock
 from kubesync.cluster.keys.key_states import Ledger, SupersededError
 from kubesync.cluster.keys.reconciler import IDLE_CHECKPOINT_SECONDS, Mode, Recorded, Recorder
 from kubesync.cluster.listener import Listener, ListenerEvents, ListRound, SharedWindow, round_of
@@ -39,17 +38,17 @@ class ClusterRunner:
         recorder: Recorder,
         connector: Connector,
         events: RunnerEvents,
-        clock: Clock,
+        scheduler: Scheduler,
         window_seconds: float,
         event_writer: EventWriter | None = None,
     ) -> None:
         self.ledger = ledger
         self.recorder = recorder
         self.report = ClusterReport(ledger.config.name)
-        self.window = SharedWindow(window_seconds, clock)
+        self.window = SharedWindow(window_seconds, scheduler)
         self._connector = connector
         self._events = events
-        self._clock = clock
+        self._scheduler = scheduler
         self._listeners: list[Listener] = []
         self._heirs: set[ServiceKey] = set()
         self._early_heirs: set[ServiceKey] = set()  # could not be planned before the list: their notes stay until then
@@ -58,10 +57,10 @@ class ClusterRunner:
         # Of each only its own listener's thread takes note.
         self._in_trouble: set[Resource] = set()
         # Not the ledger's lock: a runner is started by the session's own thread, which waits for no writer.
-        self._seeing = threading.Lock()
+        self._seeing = scheduler.lock()
         self._past: list[Listener] = []
         self._unreachable: dict[str, ListenerError] = {}
-        self._life = threading.Lock()
+        self._life = scheduler.lock()
         self._ended = False
         self._stopping = False
         self._recording = False
@@ -69,7 +68,7 @@ class ClusterRunner:
         self._deadline = 0.0
         self._drain_until = 0.0
         self._failed = False
-        self._thread = threading.Thread(target=self._work, name=f"{ledger.config.name}/worker", daemon=True)
+        self._thread = scheduler.thread(f"{ledger.config.name}/worker", self._work)
         ledger.reasons = self.report.reasons
         self._notes = event_writer
         if event_writer is not None:
@@ -89,7 +88,7 @@ class ClusterRunner:
         self._begin(relist)
 
     def _begin(self, relist: Mode | None) -> None:
-        made_for = None if relist is None else ListRound(relist, set(self.ledger.sources))
+        made_for = None if relist is None else ListRound(relist, set(self.ledger.sources), self._scheduler.event())
         self._round = made_for or self._round
         # A window that the first one fills may take back the checkpoint of the next, whose view is not whole yet (I5): where
         # each one goes on from is settled before any of them starts.
@@ -140,7 +139,7 @@ class ClusterRunner:
             return None
         self._unreachable.pop(resource.value, None)
         told = ListenerEvents(self._resumed, self._stale, self._error)
-        listener = Listener(self.ledger.config.name, resource, reflector, self.window, told, made_for)
+        listener = Listener(self.ledger.config.name, resource, reflector, self.window, told, self._scheduler, made_for)
         view = self.ledger.listeners[resource]
         valid = view.checkpoint is not None and view.checkpoint.basis == self.ledger.basis
         resumes = view.checkpoint is not None and valid and made_for is None
@@ -168,7 +167,7 @@ class ClusterRunner:
         """
         if not self._stopping:
             self.wind_up(deadline_monotonic, deadline_monotonic, abandon=abandon)
-        self._thread.join(max(0.0, deadline_monotonic - self._clock.monotonic()) if not abandon else 5.0)
+        self._thread.join(max(0.0, deadline_monotonic - self._scheduler.monotonic()) if not abandon else 5.0)
         if self._notes is not None:
             self.ledger.on_problems = None
             self._notes.stop()
@@ -177,7 +176,7 @@ class ClusterRunner:
     def gone(self, deadline_monotonic: float) -> bool:
         """Whether the worker of a runner that was stopped before has ended by then."""
         if self._thread.is_alive():
-            self._thread.join(max(0.0, deadline_monotonic - self._clock.monotonic()))
+            self._thread.join(max(0.0, deadline_monotonic - self._scheduler.monotonic()))
         return not self._thread.is_alive()
 
     def wind_up(self, listen_until: float, drain_until: float, *, abandon: bool) -> None:
@@ -188,7 +187,7 @@ class ClusterRunner:
         if self._notes is not None:
             self._notes.close()
         for listener in self._listeners:
-            listener.join(max(0.0, listen_until - self._clock.monotonic()))
+            listener.join(max(0.0, listen_until - self._scheduler.monotonic()))
         with self.window.changed:
             self._stopping = True
             self._drain_until = drain_until
@@ -241,7 +240,7 @@ class ClusterRunner:
         # A watch that follows a list says nothing before that list is recorded: unknown is not empty (I5).
         with self.ledger.lock:
             view = self.ledger.listeners[resource]
-            view.works_since = view.works_since or self._clock.epoch()
+            view.works_since = view.works_since or self._scheduler.epoch()
             with self._seeing:
                 if resource in self._unseen:
                     return
@@ -290,7 +289,7 @@ class ClusterRunner:
         with self.window.changed:
             while not self._stopping and not self._heirs:
                 closes_at = self.window.closes_at()
-                wait = IDLE_CHECKPOINT_SECONDS if closes_at is None else closes_at - self._clock.monotonic()
+                wait = IDLE_CHECKPOINT_SECONDS if closes_at is None else closes_at - self._scheduler.monotonic()
                 if wait <= 0 or (not self.window.changed.wait(wait) and closes_at is None):
                     break
             stopping, heirs = self._stopping, self._heirs
@@ -313,7 +312,7 @@ class ClusterRunner:
                 self.window.changed.notify_all()
 
     def _record(self, content: WindowContent, rounds: Mapping[Resource, ListRound | None], *, flush: bool) -> None:
-        began = self._clock.monotonic()
+        began = self._scheduler.monotonic()
         # Once for all its tries: another round may be asked for, or this one withdrawn, while they fail.
         asked = round_of(rounds.values())
         mode = asked.mode if asked else Mode()
@@ -321,21 +320,7 @@ class ClusterRunner:
         if recorded is None:
             return
         if not content.empty:
-            self.report.windows += 1
-            self.report.events += content.received
-            self.report.merged += content.received - len(content.events)
-            self.report.changed_keys += recorded.changed
-            self._events.progress(
-                "window",
-                {
-                    "cluster": self.ledger.config.name,
-                    "events": content.received,
-                    "merged": content.received - len(content.events),
-                    "listed": sum(len(s.items) for s in content.snapshots.values()),
-                    "changed": recorded.changed,
-                    "seconds": self._clock.monotonic() - began,
-                },
-            )
+            self._count(content, recorded, self._scheduler.monotonic() - began)
         if content.snapshots:
             with self.ledger.lock:
                 # One that went stale while its list was recorded lists again: it has not been seen yet.
@@ -351,16 +336,29 @@ class ClusterRunner:
         self._told(recorded, content.opened_at)
         self._sweep_some(flush=flush, quiet=content.empty)
 
+    def _count(self, content: WindowContent, recorded: Recorded, seconds: float) -> None:
+        """A window is durable."""
+        self.report.windows += 1
+        self.report.events += content.received
+        self.report.merged += content.merged
+        self.report.changed_keys += recorded.changed
+        self.report.recording_seconds += seconds
+        window: dict[str, object] = {"cluster": self.ledger.config.name, "changed": recorded.changed}
+        window |= {"events": content.received, "merged": content.merged, "listed": content.listed}
+        self._events.progress("window", window)
+        if recorded.changed or content.snapshots:
+            logger.info("window recorded", extra={**window, "seconds": round(seconds, 3)})
+
     def _sweep_some(self, *, flush: bool, quiet: bool) -> None:
         """Tombstones go in quiet moments, at the end, and now and then: a busy cluster is never quiet."""
-        now = self._clock.monotonic()
+        now = self._scheduler.monotonic()
         if not (flush or quiet or now - self._swept_at >= IDLE_CHECKPOINT_SECONDS):
             return
         self._swept_at = now
         while self.ledger.tombstoned:
             left = len(self.ledger.tombstoned)
             self._persist(self.recorder.sweep)
-            at_the_end = flush and self._clock.monotonic() + _SWEEP_MARGIN_SECONDS < self._drain_until
+            at_the_end = flush and self._scheduler.monotonic() + _SWEEP_MARGIN_SECONDS < self._drain_until
             if not at_the_end or len(self.ledger.tombstoned) >= left:
                 return
 
@@ -389,8 +387,8 @@ class ClusterRunner:
                 logger.warning("recording failed, trying again", cluster=self.ledger.config.name, error=str(error))
                 failures += 1
                 delay = _BACKOFF.delay(failures)
-                if self._stopping and self._clock.monotonic() + delay > self._drain_until:
+                if self._stopping and self._scheduler.monotonic() + delay > self._drain_until:
                     break
-                self._clock.sleep(delay)
+                self._scheduler.sleep(delay)
         self._failed = True
         return None

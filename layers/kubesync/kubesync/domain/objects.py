@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -143,9 +143,11 @@ class RawEvent(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """A *complete* consistent list of one resource. ``store_went_back``: its version is lower than one seen before, so the
-    store was restored or replaced and older versions mean nothing (a new generation begins)."""
+    store was restored or replaced and older versions mean nothing (a new generation begins). ``seconds``: how long it took
+    to read."""
 
     resource: Resource
     resource_version: int
     items: tuple[Observation, ...]
     store_went_back: bool = False
+    seconds: float = field(default=0.0, compare=False)

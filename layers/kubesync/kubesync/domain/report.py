@@ -35,8 +35,8 @@ class ListenerReport:
 
 @dataclass(slots=True)
 class ClusterReport:
-    """One cluster: windows closed, events merged away, keys changed, deletions held back per listener, and names that
-    somebody else holds. ``holding``: by listener that listed in this session, whether its deletions are held back.
+    """One cluster: windows closed, events merged away, keys changed, seconds spent recording windows, deletions held back per
+    listener, and names that somebody else holds. ``holding``: by listener that listed in this session, whether its deletions are held back.
     ``reasons``: how often each code of ``domain.reasons`` came up anew.
     ``events_on_services``: of Kubernetes Events, where they are asked for.
     """
@@ -46,6 +46,7 @@ class ClusterReport:
     events: int = 0
     merged: int = 0
     changed_keys: int = 0
+    recording_seconds: float = 0.0
     held: dict[str, str] = field(default_factory=dict)
     holding: dict[str, bool] = field(default_factory=dict)
     conflicts: int = 0

@@ -28,6 +28,16 @@ class WindowContent:
         """Nothing but bookmarks came."""
         return not self.events and not self.snapshots
 
+    @property
+    def merged(self) -> int:
+        """How many events a newer one of the same object, or a list, replaced."""
+        return self.received - len(self.events)
+
+    @property
+    def listed(self) -> int:
+        """How many objects its lists hold."""
+        return sum(len(snapshot.items) for snapshot in self.snapshots.values())
+
 
 class Window:
     """Collects for one cluster. Not thread-safe: its owner holds a lock.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from kubesync.clock import Clock
 from kubesync.domain.errors import BodyError, StatusError
 from kubesync.domain.objects import Observation, Resource, Snapshot
 from kubesync.domain.scope import Scope
@@ -77,15 +78,18 @@ class KubernetesLister:
         api: a client of its own.
         resource: what to list.
         scope: which of its objects.
+        clock: measures how long it takes.
     """
 
-    def __init__(self, api: ApiClient, resource: Resource, scope: Scope) -> None:
+    def __init__(self, api: ApiClient, resource: Resource, scope: Scope, clock: Clock) -> None:
         self._api = api
         self._resource = resource
         self._scope = scope
+        self._clock = clock
 
     def run(self, deadline_monotonic: float) -> Snapshot:
         """See ``ports.Lister``; also raises StoppedError once ``stop`` was called."""
+        began = self._clock.monotonic()
         try:
             for attempt in range(1, _ATTEMPTS + 1):
                 limit = self._api.policy.page_limit if attempt < _ATTEMPTS else 0
@@ -99,7 +103,8 @@ class KubernetesLister:
                     )
                 except TooOldError:
                     continue
-                return Snapshot(self._resource, found.resource_version, found.items)
+                seconds = self._clock.monotonic() - began
+                return Snapshot(self._resource, found.resource_version, found.items, seconds=seconds)
             raise StatusError("the list kept expiring while it was read", status=410)
         finally:
             self._api.close()

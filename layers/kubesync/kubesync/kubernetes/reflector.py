@@ -23,11 +23,10 @@ A watch resumes from the last event or bookmark that was seen, or from the list:
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Final
 
-from kubesync.clock import Clock
+from kubesync.actors.scheduler import Scheduler
 from kubesync.domain.errors import BodyError, ListenerError, StatusError
 from kubesync.domain.objects import Resource, Snapshot
 from kubesync.domain.scope import Scope
@@ -55,8 +54,8 @@ class KubernetesReflector:
         api: a client of its own.
         resource: what to list and watch.
         scope: which of its objects; None: all.
-        clock: decides when; its ``sleep`` is not used.
-        jitter: a number in [0, 1) at each call, such as ``random.random``.
+        scheduler: its clock decides when; its ``sleep`` is not used.
+        jitter: a number in [0, 1) at each call; None: the scheduler's.
         wait: waits for so many seconds or until ``stop``; None: really.
     """
 
@@ -66,17 +65,17 @@ class KubernetesReflector:
         resource: Resource,
         *,
         scope: Scope | None = None,
-        clock: Clock,
-        jitter: Callable[[], float],
+        scheduler: Scheduler,
+        jitter: Callable[[], float] | None = None,
         wait: Callable[[float], object] | None = None,
     ) -> None:
         self._api = api
         self._policy = api.policy
         self._resource = resource
         self._scope = scope or Scope()
-        self._clock = clock
-        self._backoff = ReflectorBackoff(api.policy, clock, jitter)
-        self._stopped = threading.Event()
+        self._clock = scheduler
+        self._backoff = ReflectorBackoff(api.policy, scheduler, jitter or scheduler.random)
+        self._stopped = scheduler.event()
         self._wait = wait or self._stopped.wait
         self._deadline = 0.0
         self._position: Position | None = None  # None: list first
@@ -120,6 +119,7 @@ class KubernetesReflector:
 
     def _list(self, sink: WatchSink) -> None:
         in_pieces = self._expired_lists < _EXPIRED_BEFORE_ONE_PIECE
+        began = self._clock.monotonic()
         try:
             found = list_all(
                 self._api,
@@ -137,7 +137,8 @@ class KubernetesReflector:
         self._last_version = found.resource_version
         self._position = Position(found.resource_version)
         self._expired_lists = self._failures = 0
-        sink.on_snapshot(Snapshot(self._resource, found.resource_version, found.items, went_back))
+        seconds = self._clock.monotonic() - began
+        sink.on_snapshot(Snapshot(self._resource, found.resource_version, found.items, went_back, seconds))
 
     def _watch(self, sink: WatchSink, position: Position) -> None:
         started = self._clock.monotonic()

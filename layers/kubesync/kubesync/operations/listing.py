@@ -7,14 +7,15 @@ a name look-up hangs (nothing can cut it)    left behind in its thread
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, wait
 from typing import Final
 
+from kubesync.actors.answer import Answer
+from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.cluster.keys.key_states import Ledger
 from kubesync.cluster.keys.reconciler import Mode, Preview, Recorder
+from kubesync.cluster.listener import log_list
 from kubesync.cluster.ports import Connector
 from kubesync.domain.errors import ErrorCode, KubesyncError, ListenerError
 from kubesync.domain.objects import Resource, Snapshot
@@ -67,10 +68,10 @@ def list_now(master: Master, cluster: str, go_on: Callable[[], None] | None = No
     ledger, clock = master.ledgers[cluster], master.parts.clock
     check = go_on or (lambda: check_time(master, "the recovery"))
     until = min(clock.monotonic() + LIST_SECONDS, master.deadline)
-    lists = _Lists(master.parts.connector, ledger.config, ledger.sources, until)
+    lists = _Lists(master.parts.connector, ledger.config, ledger.sources, until, master.parts.scheduler)
     thread = master.beside(f"{cluster}/lists", lists.run)
     try:
-        while not wait([lists.done], timeout=LOOK_SECONDS).done:
+        while not lists.done.wait(LOOK_SECONDS):
             check()
             if clock.monotonic() >= until:
                 raise ResyncError(f"cluster {cluster} could not be listed in time: no answer")
@@ -81,8 +82,7 @@ def list_now(master: Master, cluster: str, go_on: Callable[[], None] | None = No
         raise ResyncError(f"cluster {cluster} could not be listed: {said}") from error
     finally:
         lists.stop()
-        if thread is not None:
-            thread.join(_CUT_SECONDS)
+        thread.join(_CUT_SECONDS)
     versions: dict[Resource, int] = {resource: snapshot.resource_version for resource, snapshot in snapshots.items()}
     return WindowContent((), snapshots, versions, clock.monotonic(), 0)
 
@@ -90,7 +90,7 @@ def list_now(master: Master, cluster: str, go_on: Callable[[], None] | None = No
 def preview_lists(master: Master, cluster: str, mode: Mode, go_on: Callable[[], None] | None = None) -> Preview:
     """What taking complete lists now would come to, on a ledger of its own; nothing is written. As ``list_now``."""
     known = master.ledgers[cluster]
-    ledger = Ledger(known.config, master.tables.state)
+    ledger = Ledger(known.config, master.tables.state, master.parts.scheduler)
     ledger.configure(known.config, master.listeners.checkpoints(cluster))
     ledger.identity = known.identity
     content = list_now(master, cluster, go_on)
@@ -102,20 +102,25 @@ class _Lists:
     """Lists one resource after the other; ``run`` in a thread that may be left behind."""
 
     def __init__(
-        self, connector: Connector, config: ClusterConfig, resources: tuple[Resource, ...], deadline_monotonic: float
+        self,
+        connector: Connector,
+        config: ClusterConfig,
+        resources: tuple[Resource, ...],
+        deadline_monotonic: float,
+        scheduler: Scheduler,
     ) -> None:
-        self.done: Future[dict[Resource, Snapshot]] = Future()
+        self.done: Answer[dict[Resource, Snapshot]] = Answer(scheduler)
         self._connector = connector
         self._config = config
         self._resources = resources
         self._deadline = deadline_monotonic
-        self._lock = threading.Lock()
+        self._lock = scheduler.lock()
         self._lister: Lister | None = None
         self._stopped = False
 
     def run(self) -> None:
         try:
-            self.done.set_result({resource: self._next(resource).run(self._deadline) for resource in self._resources})
+            self.done.set_result({resource: self._list(resource) for resource in self._resources})
         except BaseException as error:  # noqa: BLE001 - it is raised where the lists are waited for
             self.done.set_exception(error)
 
@@ -125,6 +130,11 @@ class _Lists:
             self._stopped = True
             if self._lister is not None:
                 self._lister.stop()
+
+    def _list(self, resource: Resource) -> Snapshot:
+        snapshot = self._next(resource).run(self._deadline)
+        log_list(self._config.name, snapshot)
+        return snapshot
 
     def _next(self, resource: Resource) -> Lister:
         lister = self._connector.lister(self._config, resource)

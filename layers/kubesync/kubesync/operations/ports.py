@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from kubesync.actors.answer import Answer
+from kubesync.actors.scheduler import Scheduler, Thread
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.fencing.writer import FencedWriter
@@ -37,8 +37,12 @@ class MasterParts:
     zones: ZoneClient
     connector: Connector
     settings: Settings
-    clock: Clock
+    scheduler: Scheduler
     counted: StoreCalls = field(default_factory=StoreCalls)
+
+    @property
+    def clock(self) -> Clock:
+        return self.scheduler
 
 
 class Master(Protocol):
@@ -64,6 +68,6 @@ class Master(Protocol):
     def means(self, config: ClusterConfig) -> Means: ...
     def start_cluster(self, name: str, relist: Mode | None = None) -> ClusterRunner: ...
     def follow_up(self, cluster: str, recorded: Recorded) -> None: ...
-    def without(self, cluster: str) -> list[Future[None]]: ...
+    def without(self, cluster: str) -> list[Answer[None]]: ...
     def not_master(self, error: NotMasterError) -> None: ...
-    def beside(self, name: str, run: Callable[[], None]) -> threading.Thread | None: ...
+    def beside(self, name: str, run: Callable[[], None]) -> Thread: ...

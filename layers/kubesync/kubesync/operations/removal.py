@@ -12,8 +12,7 @@ Each step is short: it is called from the session's own thread, which has the de
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
@@ -21,6 +20,7 @@ from typing import Final
 
 from aws_lambda_powertools import Logger
 
+from kubesync.actors.answer import Answer
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.control.clusters import ClusterConfig, retains
 from kubesync.cluster.keys.reconciler import Recorder
@@ -52,8 +52,8 @@ class Removal:
         self._emptied = False
         self._compared: dict[ServiceKey, int] = {}
         self._compare_at = 0.0
-        self._comparing: list[Future[None]] = []
-        self._partings: list[Future[None]] | None = None
+        self._comparing: list[Answer[None]] = []
+        self._partings: list[Answer[None]] | None = None
         self._left: Iterator[Action] | None = None
 
     def step(self, until_monotonic: float) -> bool:
@@ -150,9 +150,9 @@ class Removal:
         states = self._master.ledgers[self._config.name].states(keys).values()
         zones = sorted({key.zone_id for state in states for key in state.applied})
         look = partial(take_as_it_stands, self._master, self._config.name, keys, _WHY)
-        self._comparing = [self._master.pool.between_batches(zone_id, partial(look, zone_id)) for zone_id in zones]
-        for future in self._comparing:
-            future.add_done_callback(_report)
+        self._comparing = [
+            self._master.pool.between_batches(zone_id, partial(_reported, partial(look, zone_id))) for zone_id in zones
+        ]
 
     # --- forgetting ---
 
@@ -172,7 +172,9 @@ class Removal:
         return True
 
 
-def _report(future: Future[None]) -> None:
-    error = future.exception()
-    if error is not None:
+def _reported(compare: Callable[[], None]) -> None:
+    try:
+        compare()
+    except Exception as error:
         logger.warning("what stands in a zone could not be compared, trying again", error=str(error))
+        raise

@@ -10,13 +10,13 @@ The main loop never waits for it: configurations, removals, other clusters and t
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
 from aws_lambda_powertools import Logger
 
+from kubesync.actors.scheduler import Thread
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
 from kubesync.domain.errors import NotMasterError, StoreError
@@ -32,10 +32,10 @@ class ResyncDesk:
     def __init__(self, master: Master, requests: RequestTable) -> None:
         self._master = master
         self._requests = requests
-        self._lock = threading.Lock()
+        self._lock = master.parts.scheduler.lock()
         self._queue: deque[ResyncRequest] = deque()
         self._known: set[str] = set()
-        self._thread: threading.Thread | None = None
+        self._thread: Thread | None = None
         self._busy = False
         self._closed = False
 

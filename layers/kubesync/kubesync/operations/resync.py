@@ -12,10 +12,10 @@ It may be run beside the session's own thread (``resync_desk``): a cluster whose
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from typing import Any, Final
 
+from kubesync.actors.answer import Answer
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.cluster.keys.key_states import unpaused
 from kubesync.domain.dns.records import RecordKey, RecordSet
@@ -145,11 +145,11 @@ class Resync:
         assert self._master.pool is not None
         self._wait(zone_id, self._master.pool.between_batches(zone_id, unless_over))
 
-    def _wait(self, zone_id: str, compared: Future[None]) -> None:
+    def _wait(self, zone_id: str, compared: Answer[None]) -> None:
         clock = self._master.parts.clock
         assert self._master.pool is not None
         until = clock.monotonic() + LIST_SECONDS
-        while not wait([compared], timeout=LOOK_SECONDS).done:
+        while not compared.wait(LOOK_SECONDS):
             check_time(self._master)
             writer = self._master.pool.writers[zone_id]
             if writer.blocked:

@@ -10,17 +10,16 @@ taken by another first     asked again of that one
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, StrictBool, StrictStr, ValidationError
 
+from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.tables.control.clusters import explain, valid_cluster_name
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
-from kubesync.clock import Clock
 from kubesync.domain.errors import ErrorCode, UsageError
 from kubesync.domain.report import SessionReport
 from kubesync.operations.listing import ResyncError
@@ -70,7 +69,7 @@ class InvocationParts:
     lease: LeaseTable
     requests: RequestTable
     run_session: Callable[[ResyncRequest], SessionReport]
-    clock: Clock
+    scheduler: Scheduler
     remaining_seconds: Callable[[], float]
     told: Callable[[str], None] = lambda _text: None
     deployment: str = ""
@@ -119,7 +118,11 @@ class ResyncInvocation:
         """The master's report; None where there is no master any more."""
         parts, wanted = self._parts, self._wanted
         request = new_request(
-            secrets.token_hex(4), wanted.cluster, parts.clock.epoch(), dry_run=wanted.dry_run, force=wanted.force
+            parts.scheduler.token_hex(4),
+            wanted.cluster,
+            parts.scheduler.epoch(),
+            dry_run=wanted.dry_run,
+            force=wanted.force,
         )
         answered = False
         try:
@@ -135,14 +138,14 @@ class ResyncInvocation:
                 parts.requests.withdraw(request)
 
     def _answer(self, request: ResyncRequest) -> dict[str, Any] | None:
-        clock = self._parts.clock
+        scheduler = self._parts.scheduler
         free_since: float | None = None
         while True:
             lease = self._parts.lease.read()
             report = self._parts.requests.collect(request)
             if report is not None:
                 return {**report, "by": lease.holder}
-            now = clock.monotonic()
+            now = scheduler.monotonic()
             if not lease.free(self._now_ms()):
                 free_since = None
             elif free_since is None:
@@ -154,10 +157,10 @@ class ResyncInvocation:
                 raise ResyncError(
                     f"session {lease.holder} did not answer in time; the request was withdrawn: try again"
                 )
-            clock.sleep(POLL_SECONDS)
+            scheduler.sleep(POLL_SECONDS)
 
     def _now_ms(self) -> int:
-        return int(self._parts.clock.epoch() * 1000)
+        return int(self._parts.scheduler.epoch() * 1000)
 
 
 def has_errors(report: dict[str, Any]) -> bool:

@@ -17,6 +17,7 @@ from typing import Final
 
 from aws_lambda_powertools import Logger
 
+from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.inflight import Inflight
 from kubesync.aws.tables.state import StateTable
@@ -35,10 +36,11 @@ class FormerClusters:
         fence: raises the fence of a cluster; NotMasterError where a later one stands.
     """
 
-    def __init__(self, table: StateTable, fence: Callable[[str], None]) -> None:
+    def __init__(self, table: StateTable, fence: Callable[[str], None], scheduler: Scheduler) -> None:
         self.ledgers: dict[str, Ledger] = {}
         self._table = table
         self._fence = fence
+        self._scheduler = scheduler
 
     def keep(self, name: str, ledger: Ledger) -> None:
         """It is served no more. Raises LedgerBusyError where that has to wait for who is writing: nothing was done."""
@@ -57,7 +59,7 @@ class FormerClusters:
             return
         zone = ZoneReference(id=zone_id, name=_NOWHERE)
         config = ClusterConfig(name=name, server=f"https://{_NOWHERE}", domain=_NOWHERE, zones=(zone,))
-        self.ledgers[name] = Ledger(config, self._table)
+        self.ledgers[name] = Ledger(config, self._table, self._scheduler)
 
     def house_all_of(self, inflight: Inflight | None, zone_id: str, served: frozenset[str]) -> None:
         """The same for every cluster that has something in flight in a zone."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
+from kubesync.actors.scheduler import Scheduler, Thread
 from kubesync.aws.tables.control.lease import Lease, LeaseTable
-from kubesync.clock import Clock
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError, StoreOutcomeUnknownError
 
 POLL_SECONDS: Final = 0.25
@@ -55,19 +54,19 @@ class LeaseKeeper:
         on_lost: called once when the lease is gone.
     """
 
-    def __init__(self, table: LeaseTable, holder: str, times: LeaseTimes, clock: Clock) -> None:
+    def __init__(self, table: LeaseTable, holder: str, times: LeaseTimes, scheduler: Scheduler) -> None:
         self._table = table
         self._holder = holder
         self._times = times
-        self._clock = clock
+        self._scheduler = scheduler
         self._lease: Lease | None = None
         self._tries: dict[int, _Try] = {}
         self._write_until = 0.0
         self._ends_at_ms = 0
         self._closed = False
-        self._lost = threading.Event()
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._lost = scheduler.event()
+        self._stop = scheduler.event()
+        self._thread: Thread | None = None
         self.on_signal: Callable[[], None] = lambda: None
         self.on_lost: Callable[[], None] = lambda: None
 
@@ -111,14 +110,17 @@ class LeaseKeeper:
             try:
                 return self._table.enter()
             except StoreError as error:
-                if not isinstance(error, StoreBusyError) or self._clock.monotonic() + POLL_SECONDS > self._write_until:
+                if (
+                    not isinstance(error, StoreBusyError)
+                    or self._scheduler.monotonic() + POLL_SECONDS > self._write_until
+                ):
                     left = self.to_settle(before)
                     self.release(clean=left is not None, unsettled=left or ())
                     raise
-            self._clock.sleep(POLL_SECONDS)
+            self._scheduler.sleep(POLL_SECONDS)
 
     def _stand_by(self, may_wait: Callable[[], bool], deployment: str) -> tuple[Lease, Lease]:
-        began = self._clock.monotonic()
+        began = self._scheduler.monotonic()
         first_seen: dict[int, float] = {}
         while True:
             refused: NotMasterError | StoreError
@@ -127,7 +129,7 @@ class LeaseKeeper:
                     self._table.bind(deployment)
                     deployment = ""
                 seen = self._table.read()
-                now = self._clock.monotonic()
+                now = self._scheduler.monotonic()
                 unmoved = now - first_seen.setdefault(seen.renewal, now)
                 if seen.holder == self._holder and seen.epoch in self._tries and not seen.released:
                     return self._adopt(seen)
@@ -140,9 +142,9 @@ class LeaseKeeper:
                 refused = error.why
             except StoreBusyError as error:
                 refused = error
-            if self._clock.monotonic() - began >= self._times.stand_by or not may_wait():
+            if self._scheduler.monotonic() - began >= self._times.stand_by or not may_wait():
                 raise refused
-            self._clock.sleep(POLL_SECONDS)
+            self._scheduler.sleep(POLL_SECONDS)
 
     def _worth_waiting(self, seen: Lease, *, renewed: bool) -> bool:
         until_end = (seen.ends_at_ms - self._now_ms()) / 1000
@@ -151,7 +153,7 @@ class LeaseKeeper:
         return ends_soon or (expires_in > self._times.duration and not renewed)
 
     def _take(self, seen: Lease) -> tuple[Lease, Lease]:
-        started = self._clock.monotonic()
+        started = self._scheduler.monotonic()
         try:
             epoch = self._table.draw_epoch()
             self._tries[epoch] = _Try(started, seen)
@@ -201,12 +203,12 @@ class LeaseKeeper:
         """Renew from now on, in a thread of its own; ``ends_at_epoch`` tells others when this session will end."""
         self._ends_at_ms = int(ends_at_epoch * 1000)
         self.renew()
-        self._thread = threading.Thread(target=self._keep, name="lease", daemon=True)
+        self._thread = self._scheduler.thread("lease", self._keep)
         self._thread.start()
 
     def renew(self) -> None:
         """Renew once. A failure other than a lost lease is left to the next try: ``may_write`` watches the time."""
-        started = self._clock.monotonic()
+        started = self._scheduler.monotonic()
         lease = self.lease
         try:
             renewed = self._table.renew(lease, self._expiry_ms(), self._ends_at_ms)
@@ -214,7 +216,7 @@ class LeaseKeeper:
             self._lose()
             return
         except StoreError:
-            if self._clock.monotonic() > self._write_until:
+            if self._scheduler.monotonic() > self._write_until:
                 self._lose()
             return
         self._lease = renewed
@@ -243,7 +245,7 @@ class LeaseKeeper:
         """Raise NotMasterError once the lease is lost, or may be."""
         if self._lost.is_set() or self._closed:
             raise NotMasterError("the lease was lost or given up")
-        if self._clock.monotonic() > self._write_until:
+        if self._scheduler.monotonic() > self._write_until:
             raise NotMasterError("the lease could not be renewed in time")
 
     def truly_master(self) -> None:
@@ -278,7 +280,7 @@ class LeaseKeeper:
         return ours
 
     def _now_ms(self) -> int:
-        return int(self._clock.epoch() * 1000)
+        return int(self._scheduler.epoch() * 1000)
 
     def _expiry_ms(self) -> int:
         return self._now_ms() + int(self._times.duration * 1000)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import asdict
 from functools import partial
 from typing import ClassVar, Final
 
 from aws_lambda_powertools import Logger
 
-from kubesync.actors.parallel_map import abreast
+from kubesync.actors.answer import Answer
+from kubesync.actors.parallel import ParallelMap
+from kubesync.actors.scheduler import Thread
 from kubesync.aws.dynamodb.retry import patiently
 from kubesync.aws.fencing.take_over import Fencing
 from kubesync.aws.fencing.writer import FencedWriter
@@ -86,25 +86,29 @@ class Master:
         self.recorders: dict[str, Recorder] = {}
         self.runners: dict[str, ClusterRunner] = {}
         self._ended: list[ClusterRunner] = []
-        self._heirs = Heirs(self.runners)
+        scheduler = parts.scheduler
+        self._heirs = Heirs(self.runners, scheduler)
         self._end = end
         self.ending: Callable[[], bool] = lambda: False
         settings, store, clock = parts.settings, parts.store, parts.clock
+        self._reads = ParallelMap(scheduler, self.reads_at_once)
         self.clusters = ClusterTable(store)
         self.listeners = ListenerTable(store)
-        of_upstreams = UpstreamTable(store), NamedReferrals(settings.shard), self.reads_at_once
+        of_upstreams = UpstreamTable(store), NamedReferrals(settings.shard), self._reads
         self.tables = Tables(StateTable(store), ClaimTable(store), *of_upstreams)
         self.inflight = InflightTable(store, settings.shard)
         self.audit = AuditTable(store, report.session, settings.audit_retention_days * 86_400)
-        self.fenced_writer = FencedWriter(store, epoch, keeper.may_write, clock, settings.shard)
+        self.fenced_writer = FencedWriter(store, epoch, keeper.may_write, scheduler, settings.shard)
         self._fencing = Fencing(store, settings.shard, epoch, self._patiently)
         self.fenced = self._fencing.raised
         self._queues_taken: set[str] = set()
-        self.former = FormerClusters(self.tables.state, self._fencing.raise_one)
+        self.former = FormerClusters(self.tables.state, self._fencing.raise_one, scheduler)
         known = ChainMap(self.ledgers, self.former.ledgers)
-        self.closer = Closer(known, self.tables, self.fenced_writer, self.audit, clock, self.fenced, self._heirs.tell)
+        self.closer = Closer(
+            known, self.tables, self.fenced_writer, self.audit, scheduler, self.fenced, self._heirs.tell
+        )
         of_tables = NamedUpstreamTable(store), self.tables.upstreams, self.tables.named, self.fenced_writer, self.audit
-        of_master = clock, self.ledgers, self.not_master, self.reads_at_once
+        of_master = scheduler, self.ledgers, self.not_master, self._reads
         self.composer = self.composer_type(ComposerMeans(settings.shard, *of_tables, *of_master))
         of_reclaimer = (parts.zones, self.tables.claims, self.ledgers, self.recorders, self.closer, clock)
         self._reclaimer = Reclaimer(*of_reclaimer, self.follow_up)
@@ -119,10 +123,9 @@ class Master:
             *(progress, self.not_master),
         )
 
-    @staticmethod
-    def beside(name: str, run: Callable[[], None]) -> threading.Thread | None:
-        """Run something beside the caller, in a thread that may be left behind. None: it has been run."""
-        thread = threading.Thread(target=run, name=name, daemon=True)
+    def beside(self, name: str, run: Callable[[], None]) -> Thread:
+        """Run something beside the caller, in a thread that may be left behind."""
+        thread = self.parts.scheduler.thread(name, run)
         thread.start()
         return thread
 
@@ -145,7 +148,7 @@ class Master:
         zones = {zone.id: zone for ledger in self.ledgers.values() for zone in ledger.rules.zones}
         self.pool = self.pool_type(
             self._zone_means(),
-            self.parts.clock,
+            self.parts.scheduler,
             clean=clean,
             unsettled=unsettled,
             zones=zones,
@@ -171,15 +174,15 @@ class Master:
                 self._patiently(partial(self.forget, name))
 
     def _abreast[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R]:
-        return abreast(lambda thing: self._patiently(lambda: call(thing)), things, self.reads_at_once)
+        return self._reads(lambda thing: self._patiently(lambda: call(thing)), things)
 
     def _patiently[T](self, call: Callable[[], T]) -> T:
-        return patiently(call, self.fenced_writer.check, self.parts.clock, self.deadline)
+        return patiently(call, self.fenced_writer.check, self.parts.scheduler, self.deadline)
 
     def _register(self, config: ClusterConfig, found: Remembered) -> None:
         name = config.name
         served = self.ledgers.get(name)
-        ledger = served or self.former.ledgers.get(name) or Ledger(config, self.tables.state)
+        ledger = served or self.former.ledgers.get(name) or Ledger(config, self.tables.state, self.parts.scheduler)
         with ledger.briefly():
             if served is None:
                 ledger.identity = found.identity
@@ -228,7 +231,7 @@ class Master:
             closer=self.closer,
             reclaim=self._reclaimer.reclaim,
             ledgers=self.ledgers,
-            clock=self.parts.clock,
+            scheduler=self.parts.scheduler,
             deployment=settings.deployment,
             shard=settings.shard,
             limits=BatchLimits(settings.batch_elements, settings.batch_characters),
@@ -254,7 +257,7 @@ class Master:
             self.recorders[name],
             self.parts.connector,
             told,
-            self.parts.clock,
+            self.parts.scheduler,
             self.parts.settings.window_seconds,
             self._event_writer(self.ledgers[name].config),
         )
@@ -268,7 +271,7 @@ class Master:
     def _event_writer(self, config: ClusterConfig) -> ServiceNotes | None:
         if not config.write_events:
             return None
-        return ServiceNotes(config.name, partial(self.parts.connector.event_poster, config), self.parts.clock)
+        return ServiceNotes(config.name, partial(self.parts.connector.event_poster, config), self.parts.scheduler)
 
     def adopt(self, config: ClusterConfig) -> None:
         """Begin with a cluster that was registered, or go on with a changed configuration.
@@ -313,8 +316,8 @@ class Master:
         self._queues_taken.discard(name)
         self.fenced.discard(name)
 
-    def without(self, cluster: str) -> list[Future[None]]:
-        """Futures, all done once no batch that holds something of a cluster is under way in any zone."""
+    def without(self, cluster: str) -> list[Answer[None]]:
+        """Answers, all done once no batch that holds something of a cluster is under way in any zone."""
         return [] if self.pool is None else self.pool.without(cluster)
 
     # --- told by runners and zone writers, from their threads ---

@@ -8,14 +8,12 @@ lease ── fences ── checkpoints, open keys ── zones, clusters ── 
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Callable
-from contextlib import suppress
-from queue import Empty, SimpleQueue
 from typing import ClassVar, Final
 
 from aws_lambda_powertools import Logger
 
+from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.control.lease import Lease
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
@@ -67,8 +65,8 @@ class Session:
         self._clock: Clock = parts.clock
         self._keeper = keeper
         self._progress = progress
-        # A queue, since its put may interrupt its get: `stop` is called from signal handlers, in this very thread.
-        self._wake: SimpleQueue[None] = SimpleQueue()
+        # `stop` is called from signal handlers, in this very thread.
+        self._wake = parts.scheduler.wakeup()
         self._code: ErrorCode | None = None
         self._message = ""
         self._control_due = False
@@ -83,7 +81,7 @@ class Session:
         if self._code is None or (code is ErrorCode.NOT_MASTER and self._code is not code):
             self._code = code
             self._message = message
-        self._wake.put(None)
+        self._wake.set()
 
     def run(
         self,
@@ -136,6 +134,13 @@ class Session:
                 )
             left = self._keeper.to_settle(before)
             master.take_over(clean=left is not None, unsettled=left or (), hold_zones=recovery is not None)
+            logger.info(
+                "took over",
+                epoch=lease.epoch,
+                after=self.report.took_over,
+                stood_by_seconds=round(now - started, 3),
+                seconds=round(self._clock.monotonic() - now, 3),
+            )
             self.on_beat(master.so_far())
             if recovery is not None:
                 self.report.recoveries.append(recover(master, journals, recovery))
@@ -168,7 +173,7 @@ class Session:
 
     def _signalled(self) -> None:
         self._control_due = True
-        self._wake.put(None)
+        self._wake.set()
 
     def _watch(self, master: Master, deadline: float, remaining: Callable[[], float]) -> None:
         control = Control(master, self._parts)
@@ -200,11 +205,11 @@ class Session:
             if now >= next_beat:
                 next_beat += BEAT_SECONDS
                 self.on_beat(master.so_far())
-            with suppress(Empty):
-                self._wake.get(timeout=max(0.0, min(_TICK_SECONDS, deadline - now)))
+            self._wake.wait(min(_TICK_SECONDS, deadline - now))
 
     def _finish(self, master: Master, drain_until: float, started: float) -> None:
         code = self._code or ErrorCode.MAX_RUNTIME
+        began = self._clock.monotonic()
         self._progress("ending", {})
         lost = code is ErrorCode.NOT_MASTER or self._keeper.lost
         if self._desk is not None:
@@ -230,8 +235,16 @@ class Session:
             # Nothing ended it: it has done the one thing that it was started for.
             self.report.code, self.report.ended = 0, DONE
         self.report.message = self._message
-        self.report.seconds = round(self._clock.monotonic() - started, 3)
-        logger.info("session ended", code=self.report.ended, epoch=self.report.epoch, clean=self.report.clean)
+        ended = self._clock.monotonic()
+        self.report.seconds = round(ended - started, 3)
+        logger.info(
+            "session ended",
+            code=self.report.ended,
+            epoch=self.report.epoch,
+            clean=self.report.clean,
+            seconds=self.report.seconds,
+            ending_seconds=round(ended - began, 3),
+        )
 
     def _not_master(self, error: NotMasterError, started: float) -> SessionReport:
         code = ErrorCode.NOT_MASTER if self._code is None else self._code
@@ -249,9 +262,9 @@ class Session:
         return self.report
 
 
-def new_session_id() -> str:
+def new_session_id(scheduler: Scheduler) -> str:
     """Short, random, and safe in keys."""
-    return secrets.token_hex(6)
+    return scheduler.token_hex(6)
 
 
 def _how(before: Lease, *, paused: bool) -> str:

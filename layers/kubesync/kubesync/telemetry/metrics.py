@@ -7,6 +7,8 @@ metric                       dimensions                       unit     written
 MasterHeartbeat              service                          Count    1 a minute by whoever is master
 Windows, Events,             service                          Count    each minute, what came since
   EventsMerged, KeysChanged
+RecordingTime                service                          Seconds  how long recording windows took, of all clusters
+                                                                       together; minutes in which there were any
 Relists                      service                          Count    complete lists that were read
 TablesThrottled              service                          Count    requests that DynamoDB refused for now, of all kinds
 Batches, Changes,            service                          Count    of all hosted zones together
@@ -53,6 +55,7 @@ class MetricsPublisher:
         self._service = f"kubesync-{deployment}"
         self._counted: Counter[str] = Counter()
         self._failed: _ByListener = Counter()
+        self._recording_seconds = 0.0
         self._named_written = 0
         self._gap_told = False
 
@@ -64,6 +67,10 @@ class MetricsPublisher:
         failed = _failures(so_far)
         self._by_code("ListenerErrors", failed - self._failed)
         self._failed = failed
+        recording_seconds = sum(each.recording_seconds for each in so_far.clusters)
+        if recording_seconds > self._recording_seconds:
+            self._write({}, {"RecordingTime": recording_seconds - self._recording_seconds})
+            self._recording_seconds = recording_seconds
         self._write(_states(so_far), {})
         self._tell_named(so_far.named_upstreams)
         if so_far.hand_over_seconds is not None and not self._gap_told:

@@ -12,15 +12,14 @@ the session ends                        what is queued is dropped: status and au
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
 from aws_lambda_powertools import Logger
 
+from kubesync.actors.scheduler import Scheduler, Thread
 from kubesync.aws.route53.rate import TokenBucket
-from kubesync.clock import Clock
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.errors import DeniedError, ListenerError
 from kubesync.domain.objects import Resource
@@ -46,18 +45,18 @@ class ServiceNotes:
         poster: made in the thread, when there is something to write for the first time; raises ListenerError.
     """
 
-    def __init__(self, cluster: str, poster: Callable[[], EventPoster], clock: Clock) -> None:
+    def __init__(self, cluster: str, poster: Callable[[], EventPoster], scheduler: Scheduler) -> None:
         self.report = NotesReport()
         self._cluster = cluster
         self._make = poster
-        self._clock = clock
-        self._bucket = TokenBucket(PER_SECOND, BURST, clock)
+        self._scheduler = scheduler
+        self._bucket = TokenBucket(PER_SECOND, BURST, scheduler)
         self._queue: deque[ServiceNote] = deque()
         self._seen: OrderedDict[ServiceNote, None] = OrderedDict()
-        self._changed = threading.Condition()
+        self._changed = scheduler.condition()
         self._stopping = False
         self._poster: EventPoster | None = None
-        self._thread: threading.Thread | None = None
+        self._thread: Thread | None = None
         self._end_by = 0.0
 
     def tell(self, state: KeyState, fresh: Iterable[Problem]) -> None:
@@ -81,7 +80,7 @@ class ServiceNotes:
                     continue
                 self._queue.append(ServiceNote(state.key, part.uid, part.resource_version, problem))
             if self._queue and self._thread is None:
-                self._thread = threading.Thread(target=self._work, name=f"{self._cluster}/events", daemon=True)
+                self._thread = self._scheduler.thread(f"{self._cluster}/events", self._work)
                 self._thread.start()
             self._changed.notify_all()
 
@@ -91,7 +90,7 @@ class ServiceNotes:
             if self._stopping:
                 return
             self._stopping = True
-            self._end_by = self._clock.monotonic() + _END_SECONDS
+            self._end_by = self._scheduler.monotonic() + _END_SECONDS
             self.report.dropped += len(self._queue)
             self._queue.clear()
             poster = self._poster
@@ -103,7 +102,7 @@ class ServiceNotes:
         """End within two seconds of ``close``, whatever hangs: those of several clusters share them where all are closed first."""
         self.close()
         if self._thread is not None:
-            self._thread.join(max(0.0, self._end_by - self._clock.monotonic()))
+            self._thread.join(max(0.0, self._end_by - self._scheduler.monotonic()))
 
     def _work(self) -> None:
         try:
@@ -135,7 +134,7 @@ class ServiceNotes:
                 poster = self._make()
                 with self._changed:
                     self._poster = poster
-            self._poster.post(note, self._clock.epoch())
+            self._poster.post(note, self._scheduler.epoch())
         except StoppedError:
             with self._changed:
                 self.report.dropped += 1

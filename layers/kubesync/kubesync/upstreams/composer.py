@@ -13,7 +13,6 @@ note: their clusters' locks are taken once before anything is read for it.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,6 +20,8 @@ from typing import Any, Final
 from aws_lambda_powertools import Logger
 
 from kubesync.actors.backoff import Backoff
+from kubesync.actors.parallel import Map
+from kubesync.actors.scheduler import Scheduler, Thread
 from kubesync.aws.dynamodb.store import Action, Put
 from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
 from kubesync.aws.tables.audit import NAMED, AuditTable, Entry
@@ -28,7 +29,6 @@ from kubesync.aws.tables.control.named_referrals import NamedReferrals
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registry, is_mark
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.aws.tables.upstreams import UpstreamTable
-from kubesync.clock import Clock
 from kubesync.cluster.keys.key_states import Ledger
 from kubesync.domain.errors import KubesyncError, NotMasterError, StoreBusyError
 from kubesync.domain.named_upstreams import PREFIX, index_of, is_named, named_key
@@ -49,7 +49,7 @@ _JOIN_SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ComposerMeans:
-    """What composing needs. ``ledgers``: of the clusters that are served. ``reads_at_once``: in how many threads it reads."""
+    """What composing needs. ``ledgers``: of the clusters that are served. ``reads``: reads many upstreams at a time."""
 
     shard: str
     table: NamedUpstreamTable
@@ -57,10 +57,10 @@ class ComposerMeans:
     referrals: NamedReferrals
     fenced_writer: FencedWriter
     audit: AuditTable
-    clock: Clock
+    scheduler: Scheduler
     ledgers: Mapping[str, Ledger]
     not_master: Callable[[NotMasterError], None]
-    reads_at_once: int
+    reads: Map
 
 
 @dataclass(slots=True)
@@ -80,14 +80,14 @@ class Composer:
         self._means = means
         self._registry = Registry()
         self._unsure: frozenset[str] = frozenset()
-        self._one_at_a_time = threading.Lock()
-        self._changed = threading.Condition()
+        self._one_at_a_time = means.scheduler.lock()
+        self._changed = means.scheduler.condition()
         self._noted = False
         self._stopping = False
         self._abandoned = False
         self._until = 0.0
         self._failures = 0
-        self._thread: threading.Thread | None = None
+        self._thread: Thread | None = None
         means.referrals.on_note = self.wake
 
     # --- life ---
@@ -101,7 +101,7 @@ class Composer:
         """Compose what was left to be done, and then whatever is noted. Once: later calls do nothing."""
         if self._thread is None:
             self.wake()
-            self._thread = threading.Thread(target=self._work, name="composer", daemon=True)
+            self._thread = self._means.scheduler.thread("composer", self._work)
             self._thread.start()
 
     def wake(self) -> None:
@@ -124,7 +124,7 @@ class Composer:
         """Whether it has ended, in the time that ``stop`` has set and a moment longer."""
         if self._thread is None:
             return True
-        left = self._until - self._means.clock.monotonic()
+        left = self._until - self._means.scheduler.monotonic()
         self._thread.join(_JOIN_SECONDS if self._abandoned else max(_JOIN_SECONDS, left))
         return not self._thread.is_alive()
 
@@ -141,9 +141,9 @@ class Composer:
             pause = self.turn()
             if stopping and pause is not None:
                 # Whatever is not composed by then is noted, and the next master's.
-                if self._means.clock.monotonic() + pause >= self._until:
+                if self._means.scheduler.monotonic() + pause >= self._until:
                     return
-                self._means.clock.sleep(pause)
+                self._means.scheduler.sleep(pause)
 
     @property
     def noted(self) -> bool:
@@ -204,7 +204,7 @@ class Composer:
 
     def _recomposed(self, registry: Registry, whys: Mapping[str, str]) -> Recomposed:
         means = self._means
-        return recompose(means.upstreams, registry, means.shard, whys, means.clock.epoch(), means.reads_at_once)
+        return recompose(means.upstreams, registry, means.shard, whys, means.scheduler.epoch(), means.reads)
 
     def _names_of(self, upstream: str) -> Iterable[str]:
         """What is made of an upstream; of a named one that is not registered any more, itself."""
@@ -257,7 +257,7 @@ class Composer:
         self._run(actions, entries, all_or_nothing=all_or_nothing)
 
     def _run(self, actions: Sequence[Action], entries: Sequence[Entry], *, all_or_nothing: bool = True) -> None:
-        fenced_writer, now = self._means.fenced_writer, self._means.clock.epoch()
+        fenced_writer, now = self._means.fenced_writer, self._means.scheduler.epoch()
         while actions:
             token = fenced_writer.token()
             audit = [self._means.audit.changes(NAMED, entries, fenced_writer.epoch, now, token)] if entries else []

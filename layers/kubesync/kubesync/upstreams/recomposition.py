@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from kubesync.actors.parallel_map import abreast
+from kubesync.actors.parallel import Map
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.control.named_upstreams import Registry
@@ -58,17 +58,17 @@ class _Read:
 
 
 def recompose(
-    table: UpstreamTable, registry: Registry, shard: str, whys: Mapping[str, str], now_epoch: float, threads: int
+    table: UpstreamTable, registry: Registry, shard: str, whys: Mapping[str, str], now_epoch: float, reads: Map
 ) -> Recomposed:
     """Compare these named upstreams with what they should be.
 
     Args:
         whys: their names, each with what led to it, for the audit.
-        threads: in how many to read.
+        reads: reads them.
     """
     named = registry.named
     made_of = {name: _constituents(name, named) for name in whys}
-    read = _read_all(table, sorted(set().union(*made_of.values())), threads)
+    read = _read_all(table, sorted(set().union(*made_of.values())), reads)
     # One that cannot be read stops no named upstream that is not made of it (I4).
     stuck = {name: min(upstreams & read.broken) for name, upstreams in made_of.items() if upstreams & read.broken}
     rewrites: list[Rewrite] = []
@@ -91,9 +91,9 @@ def _constituents(name: str, named: Mapping[str, NamedUpstream]) -> set[str]:
     return {source.upstream for each in below(name, named) for source in named[each].services}
 
 
-def _read_all(table: UpstreamTable, upstreams: Sequence[str], threads: int) -> _Read:
+def _read_all(table: UpstreamTable, upstreams: Sequence[str], reads: Map) -> _Read:
     read = _Read()
-    for upstream, nodes in zip(upstreams, abreast(partial(_nodes_of, table), upstreams, threads), strict=True):
+    for upstream, nodes in zip(upstreams, reads(partial(_nodes_of, table), upstreams), strict=True):
         if nodes is _BROKEN:
             read.broken.add(upstream)
         else:

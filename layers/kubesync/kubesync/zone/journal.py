@@ -13,7 +13,6 @@ What the journal in the zone means for a master:
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -21,6 +20,7 @@ from typing import Final
 
 from aws_lambda_powertools import Logger
 
+from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
 from kubesync.aws.route53.journal import Journal, journal_record_key, journal_swap, make_journal, read_journal
 from kubesync.aws.route53.zones import ZoneClient
@@ -64,13 +64,17 @@ class ZoneMeans:
     closer: Closer
     reclaim: Callable[[str, Sequence[KeyState], float], Mapping[ServiceKey, KeyState]]
     ledgers: Mapping[str, Ledger]
-    clock: Clock
+    scheduler: Scheduler
     deployment: str
     shard: str
     limits: BatchLimits
     problems: ZoneProblemTable
     truly_master: Callable[[], None]
     progress: Progress = lambda _what, _details: None
+
+    @property
+    def clock(self) -> Clock:
+        return self.scheduler
 
 
 class ZoneGround:
@@ -240,7 +244,7 @@ class ZoneGround:
         if inflight.batch and journal is not None and journal.batch == inflight.batch:
             landed(inflight)
         self._announce_swap()
-        fresh = self.following(secrets.token_hex(16))
+        fresh = self.following(self._means.scheduler.token_hex(16))
         self._means.fenced_writer.check()
         swap = journal_swap(self.journal_key(), self._journal, fresh)
         self._written = True

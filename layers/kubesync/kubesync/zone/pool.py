@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from concurrent.futures import Future
 from functools import partial
 
 from aws_lambda_powertools import Logger
 
-from kubesync.clock import Clock
+from kubesync.actors.answer import Answer
+from kubesync.actors.scheduler import Scheduler, Thread
 from kubesync.domain.dns.records import Zone
 from kubesync.domain.errors import KubesyncError, NotMasterError
 from kubesync.domain.objects import ServiceKey
@@ -43,7 +42,7 @@ class ZonePool:
     def __init__(
         self,
         means: ZoneMeans,
-        clock: Clock,
+        scheduler: Scheduler,
         *,
         clean: bool,
         unsettled: Iterable[str] = (),
@@ -51,16 +50,16 @@ class ZonePool:
         on_not_master: Callable[[NotMasterError], None],
     ) -> None:
         self._means = means
-        self._clock = clock
+        self._scheduler = scheduler
         self._clean = clean
         self._inherited = frozenset(unsettled)
         self._zones = zones
         self._on_not_master = on_not_master
-        self._changed = threading.Condition()
+        self._changed = scheduler.condition()
         self._writers: dict[str, ZoneWriter] = {}
         self._woken: set[str] = set()
         self._idle: set[str] = set()
-        self._threads: dict[str, threading.Thread] = {}
+        self._threads: dict[str, Thread] = {}
         self._stopping = False
         self._drain_until = 0.0
 
@@ -95,9 +94,9 @@ class ZonePool:
             self._woken.add(zone_id)
             self._changed.notify_all()
 
-    def between_batches[T](self, zone_id: str, job: Callable[[], T]) -> Future[T]:
+    def between_batches[T](self, zone_id: str, job: Callable[[], T]) -> Answer[T]:
         """Run a job while the zone has no batch under way; its result or error comes with the future."""
-        future: Future[T] = Future()
+        future: Answer[T] = Answer(self._scheduler)
 
         def run() -> None:
             try:
@@ -111,12 +110,12 @@ class ZonePool:
             self._changed.notify_all()
         return future
 
-    def without(self, cluster: str) -> list[Future[None]]:
+    def without(self, cluster: str) -> list[Answer[None]]:
         """One future for each writer, done as soon as nothing that is under way in its zone is of this cluster."""
-        futures: list[Future[None]] = []
+        futures: list[Answer[None]] = []
         with self._changed:
             for zone_id, writer in self._writers.items():
-                future: Future[None] = Future()
+                future: Answer[None] = Answer(self._scheduler)
                 writer.without(cluster, partial(future.set_result, None))
                 futures.append(future)
                 self._woken.add(zone_id)
@@ -127,8 +126,8 @@ class ZonePool:
         writer = self._writers.get(zone_id)
         if writer is None:
             writer = self._writers[zone_id] = self._new_writer(zone_id)
-            thread = threading.Thread(target=self._run, args=(zone_id, writer), name=f"zone {zone_id}", daemon=True)
-            if not (self._stopping and self._clock.monotonic() >= self._drain_until):
+            thread = self._scheduler.thread(f"zone {zone_id}", partial(self._run, zone_id, writer))
+            if not (self._stopping and self._scheduler.monotonic() >= self._drain_until):
                 self._threads[zone_id] = thread
                 thread.start()
         return writer
@@ -155,7 +154,7 @@ class ZonePool:
             if wait == 0:
                 continue
             with self._changed:
-                now = self._clock.monotonic()
+                now = self._scheduler.monotonic()
                 if self._stopping and now >= self._drain_until:
                     return
                 if zone_id in self._woken:  # keys came while the writer was looking for some
@@ -180,9 +179,9 @@ class ZonePool:
             self._drain_until = deadline_monotonic
             self._woken |= set(self._writers)
             self._changed.notify_all()
-        until = max(deadline_monotonic, self._clock.monotonic()) + _ENDING_SECONDS  # for all of them together
+        until = max(deadline_monotonic, self._scheduler.monotonic()) + _ENDING_SECONDS  # for all of them together
         for thread in list(self._threads.values()):
-            thread.join(max(0.0, until - self._clock.monotonic()))
+            thread.join(max(0.0, until - self._scheduler.monotonic()))
 
     @property
     def unsettled(self) -> frozenset[str]:

@@ -15,8 +15,6 @@ What a refusal means is read from the journal:
 
 from __future__ import annotations
 
-import random
-import secrets
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -207,7 +205,7 @@ class ZoneWriter:
 
     def _back_off(self, problem: str) -> float:
         self._failures += 1
-        delay = _BACKOFF.delay(self._failures, random.random())  # noqa: S311 - jitter
+        delay = _BACKOFF.delay(self._failures, self._means.scheduler.random())
         self.report.problem = problem
         self._not_before = self._means.clock.monotonic() + delay
         return delay
@@ -249,7 +247,7 @@ class ZoneWriter:
 
     def _start(self, units: Sequence[Unit]) -> None:
         units = self._ground.of_few_clusters(units)
-        batch = secrets.token_hex(16)
+        batch = self._means.scheduler.token_hex(16)
         known, following = self._ground.known_journal(), self._ground.following(batch)
         swap = journal_swap(self._ground.journal_key(), known, following)
         self._ground.announce(batch, units)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from itertools import count
 from typing import Final
 
 from kubesync.actors.backoff import Backoff
-from kubesync.clock import Clock
+from kubesync.actors.scheduler import Scheduler
 from kubesync.domain.errors import StoreBusyError
 
 _BACKOFF: Final = Backoff(initial=0.2, cap=5.0, least=0.5, most=1.5)
 
 
-def patiently[T](call: Callable[[], T], check: Callable[[], None], clock: Clock, deadline_monotonic: float) -> T:
+def patiently[T](
+    call: Callable[[], T], check: Callable[[], None], scheduler: Scheduler, deadline_monotonic: float
+) -> T:
     """Call until it is answered, with growing pauses and jitter.
 
     Args:
@@ -29,7 +30,7 @@ def patiently[T](call: Callable[[], T], check: Callable[[], None], clock: Clock,
         try:
             return call()
         except StoreBusyError:
-            if clock.monotonic() + _BACKOFF.doubled(failures) >= deadline_monotonic:
+            if scheduler.monotonic() + _BACKOFF.doubled(failures) >= deadline_monotonic:
                 raise
-        clock.sleep(_BACKOFF.delay(failures, random.random()))  # noqa: S311 - jitter
+        scheduler.sleep(_BACKOFF.delay(failures, scheduler.random()))
     raise AssertionError

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from aws_lambda_powertools import Logger
+
 from kubesync.aws.dynamodb.errors import CAUGHT, Outcome, failure_of
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, KEY_ATTRIBUTES, STATE, UPSTREAMS
 from kubesync.clock import Clock, SystemClock
@@ -13,6 +15,8 @@ from kubesync.domain.errors import StoreUnavailableError
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+logger = Logger(service="kubesync", child=True)
 
 TTL_ATTRIBUTE: Final = "expires_at"
 READY_WITHIN_SECONDS: Final = 120.0
@@ -71,6 +75,8 @@ def table_names(prefix: str) -> dict[str, str]:
 def create_tables(client: DynamoDBClient, prefix: str, clock: Clock | None = None) -> Mapping[str, bool]:
     """Make what is missing and mend the settings that can be turned on later; safe to run again.
 
+    An endpoint without backups is no error: one warning goes to the log.
+
     Returns:
         By real name, in the order of ``TABLES``: whether the table was made now (False: it was there).
 
@@ -83,9 +89,13 @@ def create_tables(client: DynamoDBClient, prefix: str, clock: Clock | None = Non
     made = {name: setup.create(table, name) for table, name in named}
     for table, name in named:
         setup.wait_until_active(table, name)
-        setup.turn_on_recovery(name)
         if table.expires:
             setup.turn_on_expiry(name)
+    try:  # last: the tables serve without it, and what speaks DynamoDB elsewhere may not know backups
+        for name in made:
+            setup.turn_on_recovery(name)
+    except _UnknownOperationError:
+        logger.warning("this DynamoDB knows no backups: point-in-time recovery stays off")
     return made
 
 
@@ -144,6 +154,8 @@ class _Setup:
                 failure = failure_of(error, [name])
             if failure.name == "ResourceInUseException":
                 raise _AlreadyThereError(failure.advice)
+            if failure.name == "UnknownOperationException":
+                raise _UnknownOperationError(failure.advice)
             if failure.outcome is Outcome.FAULT and failure.name not in _PASSING:
                 raise StoreUnavailableError(failure.advice)
             if failure.name in _UNREACHED and self._clock.monotonic() + _POLL_SECONDS > unreached_until:
@@ -158,6 +170,10 @@ class _Setup:
 
 class _AlreadyThereError(StoreUnavailableError):
     """A table of that name exists, or is being changed at this moment."""
+
+
+class _UnknownOperationError(StoreUnavailableError):
+    """The endpoint does not know the request: it is not AWS."""
 
 
 def _keys(description: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:

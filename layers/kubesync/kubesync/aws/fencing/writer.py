@@ -7,9 +7,6 @@ together, or none of them; a transaction that asked earlier goes first.
 from __future__ import annotations
 
 import math
-import random
-import secrets
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -17,9 +14,9 @@ from itertools import count
 from typing import Final
 
 from kubesync.actors.backoff import Backoff
+from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.dynamodb.store import AUDIT, MAX_TRANSACTION_ACTIONS, Action, Key, Put, Store
 from kubesync.aws.tables.control.fences import fence_check, shard_fence_check
-from kubesync.clock import Clock
 from kubesync.domain.errors import (
     KubesyncError,
     NotMasterError,
@@ -52,8 +49,8 @@ class _FenceTurns:
     4       C        runs
     """
 
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._changed = scheduler.condition()
         self._asked: dict[object, frozenset[Key]] = {}
 
     @contextmanager
@@ -92,21 +89,22 @@ class FencedWriter:
     right, as threads count at the same time.
     """
 
-    def __init__(self, store: Store, epoch: int, may_write: Callable[[], None], clock: Clock, shard: str = "0") -> None:
+    def __init__(
+        self, store: Store, epoch: int, may_write: Callable[[], None], scheduler: Scheduler, shard: str = "0"
+    ) -> None:
         self.epoch = epoch
         self._store = store
         self._may_write = may_write
-        self._clock = clock
+        self._scheduler = scheduler
         self._shard = shard
-        self._turns = _FenceTurns()
+        self._turns = _FenceTurns(self._scheduler)
         self.until_monotonic = math.inf
         self.sent = 0
         self.repeated = 0
 
-    @staticmethod
-    def token() -> str:
+    def token(self) -> str:
         """A fresh ClientRequestToken."""
-        return secrets.token_hex(16)
+        return self._scheduler.token_hex(16)
 
     @staticmethod
     def room(clusters: int) -> int:
@@ -161,9 +159,9 @@ class FencedWriter:
             else:
                 return
             self.repeated += 1
-            if self._clock.monotonic() + _BACKOFF.doubled(failures) > min(self.until_monotonic, until_monotonic):
+            if self._scheduler.monotonic() + _BACKOFF.doubled(failures) > min(self.until_monotonic, until_monotonic):
                 raise StoreBusyError("DynamoDB is busy, and the session has to end")
-            self._clock.sleep(_BACKOFF.delay(failures, random.random()))  # noqa: S311 - jitter
+            self._scheduler.sleep(_BACKOFF.delay(failures, self._scheduler.random()))
 
     def last_word(self, cluster: str, actions: Sequence[Action], token: str) -> None:
         """Write once, though the lease was lost: what it is about a master may still say, as long as no other is fenced in.
@@ -182,7 +180,7 @@ class FencedWriter:
     def _turn(self, checks: Iterable[Action], until_monotonic: float = math.inf) -> AbstractContextManager[None]:
         def check() -> None:
             # The transaction before may hang, and the session's end is set while others wait.
-            if self._clock.monotonic() > min(self.until_monotonic, until_monotonic):
+            if self._scheduler.monotonic() > min(self.until_monotonic, until_monotonic):
                 raise StoreBusyError("DynamoDB is busy, and the session has to end")
 
         return self._turns.turn(frozenset(action.key for action in checks), check)

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import boto3
+from aws_lambda_powertools import Logger
 from botocore import exceptions as botocore_errors
 from botocore.config import Config
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
         ResourceRecordSetOutputTypeDef,
         ResourceRecordSetTypeDef,
     )
+
+logger = Logger(service="kubesync", child=True)
 
 # https://docs.aws.amazon.com/Route53/latest/APIReference/API_ListResourceRecordSets.html, MaxItems
 _PAGE_SIZE: Final = "300"
@@ -115,13 +118,20 @@ class Route53ZoneClient:
         batch = [_change(change) for change in changes]
         self._wait(self._changes, len(batch))
         self._wait(self._requests, 1)
+        began = self._clock.monotonic()
+        failure = ""
         try:
             self._client.change_resource_record_sets(
                 HostedZoneId=zone_id,
                 ChangeBatch={"Changes": batch, "Comment": comment[:_MAX_COMMENT_CHARACTERS]},
             )
         except (botocore_errors.BotoCoreError, botocore_errors.ClientError) as error:
-            raise route53_errors.of_change(error) from error
+            mapped = route53_errors.of_change(error)
+            failure = type(mapped).__name__
+            raise mapped from error
+        finally:
+            seconds = round(self._clock.monotonic() - began, 3)
+            logger.info("batch answered", zone=zone_id, elements=len(batch), seconds=seconds, failure=failure)
 
     def read(self, zone_id: str, name: str) -> dict[RecordKey, RecordSet]:
         """See ``ZoneClient.read``. Sets with a set identifier are told apart by it."""

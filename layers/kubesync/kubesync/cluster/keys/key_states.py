@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kubesync.actors.fair_lock import FairLock
+from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.tables.control.clusters import ClusterConfig, retains
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.aws.tables.state import StateTable
@@ -60,8 +61,8 @@ class Ledger:
     one to the other, and for no more keys than a few transactions take: others wait for it.
     """
 
-    def __init__(self, config: ClusterConfig, table: StateTable) -> None:
-        self.lock = FairLock()
+    def __init__(self, config: ClusterConfig, table: StateTable, scheduler: Scheduler) -> None:
+        self.lock = FairLock(scheduler)
         self.identity: str | None = None
         self.configured = 0
         self.configure(config, {})

@@ -10,7 +10,6 @@ until a key has been refused ``domain.state.SETTLED_ATTEMPTS`` times, and writes
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
@@ -20,9 +19,9 @@ from itertools import batched, chain, groupby
 from typing import Final
 
 from kubesync.actors.backoff import Backoff
+from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
 from kubesync.aws.tables.audit import AuditTable, Entry, describe
-from kubesync.clock import Clock
 from kubesync.cluster.keys.claim_book import ClaimBook
 from kubesync.cluster.keys.committer import KEYS_AT_A_TIME
 from kubesync.cluster.keys.key_states import Ledger
@@ -77,7 +76,7 @@ class Closer:
         tables: Tables,
         fenced_writer: FencedWriter,
         audit: AuditTable,
-        clock: Clock,
+        scheduler: Scheduler,
         fenced_here: AbstractSet[str],
         on_heirs: Callable[[Sequence[ServiceKey]], None],
     ) -> None:
@@ -85,7 +84,7 @@ class Closer:
         self._tables = tables
         self._fenced_writer = fenced_writer
         self._audit = audit
-        self._clock = clock
+        self._scheduler = scheduler
         self._fenced_here = fenced_here
         self._on_heirs = on_heirs
 
@@ -214,7 +213,7 @@ class Closer:
         elif postponed and not _found_again(state, outcomes):
             attempts = (state.opened.attempts if state.opened is not None else 0) + 1
             backoff = CONFLICT_CHECKS if all(o.conflict for o in postponed) else RETRIES
-            retry_at = self._clock.epoch() + backoff.delay(attempts, random.random())  # noqa: S311 - jitter
+            retry_at = self._scheduler.epoch() + backoff.delay(attempts, self._scheduler.random())
             reason = "; ".join(dict.fromkeys(o.reason for o in postponed))[:1000]
             cause = state.opened.cause if state.opened is not None else ""
             after = replace(after, opened=OpenMark(attempts, retry_at, reason, postponed[0].reason_code, cause))
@@ -225,7 +224,7 @@ class Closer:
 
     def _run(self, stored: dict[ServiceKey, KeyState], chunk: Chunk) -> None:
         actions = list(chunk.actions)
-        now, epoch = self._clock.epoch(), self._fenced_writer.epoch
+        now, epoch = self._scheduler.epoch(), self._fenced_writer.epoch
         for cluster in sorted({name for name, _ in chunk.entries}):
             entries = [entry for name, entry in chunk.entries if name == cluster]
             actions.append(self._audit.changes(cluster, entries, epoch, now, chunk.token))

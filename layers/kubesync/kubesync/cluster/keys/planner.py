@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from aws_lambda_powertools import Logger
 
-from kubesync.actors.parallel_map import abreast
+from kubesync.actors.parallel import Map, one_by_one
 from kubesync.aws.tables.audit import Entry, describe
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.named_referrals import NamedReferrals
@@ -32,13 +32,13 @@ logger = Logger(service="kubesync", child=True)
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The tables that planning reads and builds writes for; ``reads_at_once``: in how many threads, where each read is a request."""
+    """The tables that planning reads and builds writes for; ``reads``: where each read is a request."""
 
     state: StateTable
     claims: ClaimTable
     upstreams: UpstreamTable
     named: NamedReferrals = field(default_factory=NamedReferrals)
-    reads_at_once: int = 1
+    reads: Map = one_by_one
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +158,10 @@ class Planner:
         return self._tables.upstreams.standing(sorted(unknown)) if unknown else {}
 
     def _stored(self, wanted: Mapping[str, tuple[Node, ...] | None]) -> dict[str, UpstreamState]:
-        names, threads = sorted(wanted), self._tables.reads_at_once
+        names = sorted(wanted)
         found: dict[str, UpstreamState] = {}
         # One after the other, under the ledger's lock, thousands would hold up the cluster's events for a minute.
-        for name, stored in zip(names, abreast(self._tables.upstreams.read, names, threads), strict=True):
+        for name, stored in zip(names, self._tables.reads(self._tables.upstreams.read, names), strict=True):
             if stored is not None:
                 nodes = wanted[name]
                 same = digest(nodes) if nodes is not None and stored.holds(nodes) else ""

@@ -1,0 +1,36 @@
+"""A result that one thread owes another."""
+
+from __future__ import annotations
+
+from kubesync.actors.scheduler import Scheduler
+
+
+class Answer[T]:
+    """Is set once, by ``set_result`` or ``set_exception``; any thread may wait for it."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._event = scheduler.event()
+        self._results: list[T] = []
+        self._error: BaseException | None = None
+
+    def set_result(self, result: T) -> None:
+        self._results.append(result)
+        self._event.set()
+
+    def set_exception(self, error: BaseException) -> None:
+        self._error = error
+        self._event.set()
+
+    def done(self) -> bool:
+        return self._event.is_set()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it is there, waiting at most so long."""
+        return self._event.wait(seconds)
+
+    def result(self) -> T:
+        """Wait for the result and return it, or raise the error that was set."""
+        self._event.wait()
+        if self._error is not None:
+            raise self._error
+        return self._results[0]

@@ -1,0 +1,60 @@
+"""The same call for many things at the same time, in a bounded number of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from kubesync.actors.scheduler import Scheduler
+
+
+class Map(Protocol):
+    """Calls once for each thing; returns the results in the order of the things."""
+
+    def __call__[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R]: ...
+
+
+def one_by_one[T, R](call: Callable[[T], R], things: Sequence[T]) -> list[R]:
+    """Implements ``Map`` in the caller's own thread, in order."""
+    return [call(thing) for thing in things]
+
+
+class ParallelMap:
+    """Implements ``Map``. With one thread, or one thing, everything happens in the caller's own thread.
+
+    After an error nothing new begins. The first error, in the order of the things, is raised once no call goes on any more.
+    """
+
+    def __init__(self, scheduler: Scheduler, threads: int) -> None:
+        self._scheduler = scheduler
+        self._threads = threads
+
+    def __call__[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R]:
+        if self._threads <= 1 or len(things) <= 1:
+            return one_by_one(call, things)
+        results: dict[int, R] = {}
+        errors: dict[int, BaseException] = {}
+        left = list(enumerate(things))
+        left.reverse()
+        taking = self._scheduler.lock()
+
+        def work() -> None:
+            while True:
+                with taking:
+                    if errors or not left:
+                        return
+                    at, thing = left.pop()
+                try:
+                    results[at] = call(thing)
+                except BaseException as error:  # noqa: BLE001 - it is raised in the caller's thread
+                    errors[at] = error
+
+        count = min(self._threads, len(things))
+        workers = [self._scheduler.thread(f"parallel {number}", work) for number in range(count)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        if errors:
+            raise errors[min(errors)]
+        return [results[at] for at in range(len(things))]

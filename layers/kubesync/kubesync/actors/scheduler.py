@@ -1,0 +1,95 @@
+"""The port to threads, locks, time and chance.
+
+Deployed code takes all of them from the scheduler that it is given. In production this is ``ThreadScheduler``. In tests a
+deterministic simulation takes its place: it decides who runs next, and its time is virtual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Protocol
+
+
+class Lock(Protocol):
+    """As ``threading.Lock``."""
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
+    def release(self) -> None: ...
+    def __enter__(self) -> bool: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+
+
+class Condition(Protocol):
+    """As ``threading.Condition`` on a re-entrant lock."""
+
+    def __enter__(self) -> bool: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+    def wait(self, timeout: float | None = None) -> bool: ...
+    def wait_for[T](self, predicate: Callable[[], T], timeout: float | None = None) -> T: ...
+    def notify_all(self) -> None: ...
+
+
+class Event(Protocol):
+    """As ``threading.Event``."""
+
+    def set(self) -> None: ...
+    def is_set(self) -> bool: ...
+    def wait(self, timeout: float | None = None) -> bool: ...
+
+
+class Thread(Protocol):
+    """As ``threading.Thread``, a daemon: it never keeps the process from ending."""
+
+    def start(self) -> None: ...
+    def join(self, timeout: float | None = None) -> None: ...
+    def is_alive(self) -> bool: ...
+
+
+class Wakeup(Protocol):
+    """Wakes one thread. Unlike an event it may be set by a signal handler that interrupts this very thread while it waits."""
+
+    def set(self) -> None:
+        """Wake the thread, or keep it from waiting the next time."""
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it is set, at most so long. One ``set`` ends one wait."""
+
+
+class Scheduler(Protocol):
+    """Makes threads and what they meet in, and tells the time. It is a ``Clock``.
+
+    ``monotonic`` decides when to try; ``epoch`` (seconds since 1970, UTC) only labels what is stored and shown.
+    """
+
+    def monotonic(self) -> float: ...
+    def epoch(self) -> float: ...
+    def sleep(self, seconds: float) -> None: ...
+
+    def thread(self, name: str, run: Callable[[], object]) -> Thread:
+        """A daemon thread that is not started yet."""
+
+    def thread_id(self) -> int:
+        """Tells the running thread from all others; never 0."""
+
+    def lock(self) -> Lock:
+        """A lock that is free, not re-entrant."""
+
+    def condition(self) -> Condition:
+        """A condition with a lock of its own."""
+
+    def event(self) -> Event:
+        """An event that is not set."""
+
+    def wakeup(self) -> Wakeup:
+        """A wake-up that is not set."""
+
+    def random(self) -> float:
+        """A number in [0, 1), for jitter."""
+
+    def token_hex(self, size: int) -> str:
+        """A random id of so many bytes, as hexadecimal digits."""

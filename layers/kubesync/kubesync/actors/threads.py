@@ -1,0 +1,64 @@
+"""The scheduler of production: the threads, locks, clock and random numbers of this machine."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+
+from kubesync.actors.scheduler import Condition, Event, Lock, Thread, Wakeup
+
+
+class QueueWakeup:
+    """Implements ``Wakeup``. It is a queue: only the ``put`` of a ``SimpleQueue`` may interrupt its own ``get``."""
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[None] = SimpleQueue()
+
+    def set(self) -> None:
+        self._queue.put(None)
+
+    def wait(self, seconds: float) -> None:
+        with suppress(Empty):
+            self._queue.get(timeout=max(0.0, seconds))
+
+
+class ThreadScheduler:
+    """Implements ``Scheduler``."""
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def epoch(self) -> float:
+        return time.time()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def thread(self, name: str, run: Callable[[], object]) -> Thread:
+        return threading.Thread(target=run, name=name, daemon=True)
+
+    def thread_id(self) -> int:
+        return threading.get_ident()
+
+    def lock(self) -> Lock:
+        return threading.Lock()
+
+    def condition(self) -> Condition:
+        return threading.Condition()
+
+    def event(self) -> Event:
+        return threading.Event()
+
+    def wakeup(self) -> Wakeup:
+        return QueueWakeup()
+
+    def random(self) -> float:
+        return random.random()  # noqa: S311 - jitter
+
+    def token_hex(self, size: int) -> str:
+        return secrets.token_hex(size)
