@@ -22,7 +22,8 @@ ready := .venv/.ready
 help:
 	@echo "make demo     see it work: a stand-in cluster, DynamoDB and Route 53 on this machine"
 	@echo "make test     all tests, the fast ones first"
-	@echo "make check    what CI runs: style, types, layers, tests, the other Python, make sam"
+	@echo "make check    what CI runs: style, types, layers, tests, make thorough, the other Python, make sam"
+	@echo "make thorough every case of what make test samples: mutants, cuts of recordings, faults"
 	@echo "make sam      build what is deployed, and run it as Lambda does"
 	@echo "make chaos    kill it at every call, let two masters meet, lose answers: within a quarter of an hour"
 	@echo "make mutants  take one mechanism out at a time: do the tests notice?"
@@ -41,7 +42,13 @@ test: $(ready)
 	@echo "· unit tests"
 	@failed=0; $(compiled) $(python) -m pytest $(unit_options) || failed=1; \
 	echo "· contract, integration and end-to-end tests"; \
-	$(pytest_waiting) tests --ignore=tests/unit || failed=1; exit $$failed
+	$(pytest_waiting) -m "not thorough" tests --ignore=tests/unit || failed=1; exit $$failed
+
+# What takes long and seldom says more than its sample in `make test`.
+.PHONY: thorough
+thorough: $(ready)
+	@echo "· more cases of what make test samples"
+	@$(compiled) $(python) -m pytest -q -n 2 --dist worksteal -m thorough tests
 
 # Those that failed last, one after the other: tells a fault from a machine that was too busy.
 .PHONY: retest
@@ -49,7 +56,7 @@ retest: $(ready)
 	@$(python) -m pytest -q --last-failed --last-failed-no-failures none tests
 
 .PHONY: check
-check: static $(if $(SKIP_TESTS),,test) other-python sam
+check: static $(if $(SKIP_TESTS),,test) thorough other-python sam
 	@echo "· all checks passed"
 
 .PHONY: static lint format types layering tree

@@ -1,4 +1,4 @@
-"""What holds for every test: no credential is logged or printed (I8); hypothesis does not judge by the wall clock."""
+"""What holds for every test: no credential is logged or printed (I8); hypothesis does not judge by the wall clock; AWS models are read once."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from harness.aws_models import share_models
 from support.secrets_watch import LeakingLogs, leak_in
 
 # A busy machine is no failure. In CI the examples are always the same: a new one is for whoever is there to look at it.
@@ -19,6 +20,7 @@ settings.register_profile(
     derandomize=bool(os.environ.get("CI")),
 )
 settings.load_profile("kubesync")
+share_models()
 
 _PRINTED = ("capstdout", "capstderr", "caplog")
 

@@ -44,13 +44,13 @@ def stack() -> Iterator[CliStack]:
     with a_cli_stack() as made:
         assert made.call("setup").status == 0
         secrets = made.boto().client("secretsmanager", endpoint_url=made.dynamodb_url)
-        secrets.create_secret(Name="kubesync/prod", SecretString=TOKEN)
+        secrets.create_secret(Name=f"kubesync/{made.prefix}", SecretString=TOKEN)
         secrets.close()
         made.api.cluster.deploy("shop", "web", 2)
         made.api.cluster.expose("shop", "web", {"ports": [{"port": 80}], "selector": {"app": "web"}})
         added = made.call(
             "cluster", "add", "prod", "--server", made.api.url, "--domain", "prod.example.com",
-            "--zone", made.zone_id, "--token", "secretsmanager:kubesync/prod",
+            "--zone", made.zone_id, "--token", f"secretsmanager:kubesync/{made.prefix}",
         )  # fmt: skip
         assert added.status == 0, added.err
         yield made
@@ -61,7 +61,7 @@ def environment(stack: CliStack, declared: dict[str, Any]) -> dict[str, str]:
     """What a function gets: every variable that the template declares, and nothing that it does not."""
     values = {
         "KUBESYNC_DEPLOYMENT": "test",
-        "KUBESYNC_TABLE_PREFIX": "kubesync-test",
+        "KUBESYNC_TABLE_PREFIX": stack.prefix,
         "KUBESYNC_MAX_RUNTIME_SECONDS": "2",
         "POWERTOOLS_SERVICE_NAME": "kubesync",
         "POWERTOOLS_LOG_LEVEL": "INFO",

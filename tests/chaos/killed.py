@@ -122,7 +122,7 @@ def _kill(stack: Stack, crowd: _Crowd, chance: random.Random, times: int) -> int
         stack.dynamodb_url,
         stack.r53.url,
         deployment="test",
-        table_prefix="kubesync-test",
+        table_prefix=stack.prefix,
         window_seconds=0.1,
         **SHORT_LEASE,
     )

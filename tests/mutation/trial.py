@@ -52,7 +52,8 @@ def mutated(mutant: Mutant, package: Path = PACKAGE) -> str:
 def copy_package(into: Path, mutant: Mutant | None) -> Path:
     """A copy of the package under a directory of its own, which is returned; without a mutant it is as it is."""
     copy = into / (mutant.name if mutant else "as-it-is")
-    shutil.copytree(PACKAGE, copy / "kubesync", ignore=shutil.ignore_patterns("__pycache__"))
+    # With what Python has compiled, which is valid for the copies of the same age: only the mutant's file is compiled anew.
+    shutil.copytree(PACKAGE, copy / "kubesync")
     if mutant is not None:
         changed = mutated(mutant)
         compile(changed, mutant.file, "exec")

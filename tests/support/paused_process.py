@@ -13,11 +13,13 @@ from kubesync.aws.route53.zones import BatchChange, ZoneClient
 from kubesync.domain.dns.records import RecordKey, RecordSet, Zone
 from kubesync.domain.named_upstreams import is_named
 from support.stack import RunningSession, Stack, StackApplication
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from kubesync.settings import Settings
 
-PATIENCE_SECONDS = 30.0
+
+READS = ("read", "read zone")
 
 
 def kind_of(actions: Sequence[Action]) -> str:
@@ -62,6 +64,7 @@ class Gate:
         self._lock = threading.Lock()
         self._open = threading.Event()
         self._open.set()
+        self._effects: list[str] = []
         self.reached = threading.Event()
         self.paused_at = 0.0
         self.paused_seconds = 0.0
@@ -71,10 +74,19 @@ class Gate:
 
     def around[T](self, kind: str, call: Callable[[], T]) -> T:
         self._pass(kind, after=False)
+        late = self.reached.is_set()
         try:
-            return call()
+            answer = call()
+            if late:
+                self._effects.append(kind)
+            return answer
         finally:
             self._pass(kind, after=True)
+
+    @property
+    def effects(self) -> list[str]:
+        """Writes and batches that were made, and not refused, by calls that began after the pause."""
+        return [kind for kind in list(self._effects) if kind not in READS]
 
     def _pass(self, kind: str, *, after: bool) -> None:
         with self._lock:
@@ -187,6 +199,14 @@ class GatedApplication(StackApplication):
 
     def zones(self) -> ZoneClient:
         return cast(ZoneClient, GatedZones(super().zones(), self._gate))
+
+
+def take_for_dead(stack: Stack) -> None:
+    """Put the clock forward: to whoever starts now, the lease of a paused process has expired.
+
+    The paused process knows of it too, unless its clock stood still.
+    """
+    stack.clock.advance(stack.settings().lease_seconds + 1)
 
 
 def start_gated(stack: Stack, gate: Gate, *, knows_of_the_pause: bool, **settings: float) -> RunningSession:

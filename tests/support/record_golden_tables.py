@@ -397,7 +397,7 @@ def configurations(stage: Stage) -> Document:
         {"name": "eks", "server": "https://eks.test", "eks": "arn:aws:eks:eu-west-1:111111111111:cluster/one",
          "role_arn": "arn:aws:iam::222222222222:role/watch", "external_id": "kubesync-1"},
         {"name": "mtls", "server": "https://mtls.test", "client_certificate": "file:/c.pem", "client_key": "file:/k.pem"},
-        {"name": "file", "kubeconfig": "/home/me/.kube/config", "context": "prod"},
+        {"name": "file", "kubeconfig": "kubeconfig.yaml", "context": "prod"},
         {"name": "scoped", "server": "https://scoped.test", "namespaces": ("a", "b"), "selector": "tier in (web)",
          "select_endpoints": True, "opt_in": True},
         {"name": "excluding", "server": "https://ex.test", "exclude_namespaces": ("kube-system",), "write_events": True},

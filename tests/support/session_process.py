@@ -15,11 +15,23 @@ import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from support.shifted_clock import ShiftedClock
+from support.waiting import PATIENCE_SECONDS
+
 ROOT = Path(__file__).parents[2]
 
 
-def environment_of(dynamodb_url: str, route53_url: str, **settings: object) -> dict[str, str]:
-    """What a child needs to work on a stack's stand-ins; ``settings`` as in ``Settings``."""
+AHEAD = "TEST_CLOCK_AHEAD_SECONDS"
+
+
+def environment_of(
+    dynamodb_url: str, route53_url: str, ahead_seconds: float = 0.0, **settings: object
+) -> dict[str, str]:
+    """What a child needs to work on a stack's stand-ins; ``settings`` as in ``Settings``.
+
+    Args:
+        ahead_seconds: how far the child's clock is ahead, as that of the stack is.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "KUBESYNC_"))}
     return {
         **kept,
@@ -31,6 +43,7 @@ def environment_of(dynamodb_url: str, route53_url: str, **settings: object) -> d
         "AWS_ENDPOINT_URL_DYNAMODB": dynamodb_url,
         "AWS_ENDPOINT_URL_ROUTE_53": route53_url,
         "KUBESYNC_TEST_TOKEN": os.environ["KUBESYNC_TEST_TOKEN"],
+        AHEAD: str(ahead_seconds),
         **{f"KUBESYNC_{name.upper()}": str(value) for name, value in settings.items()},
     }
 
@@ -56,7 +69,7 @@ class SessionProcess:
         for reader in self._readers:
             reader.start()
 
-    def wait_for(self, what: str, seconds: float = 30.0) -> dict[str, object]:
+    def wait_for(self, what: str, seconds: float = PATIENCE_SECONDS) -> dict[str, object]:
         """Wait until it says this."""
         with self._changed:
             assert self._changed.wait_for(lambda: self._find(what) is not None, seconds), (self.said, self.errors)
@@ -67,18 +80,18 @@ class SessionProcess:
     def kill(self) -> None:
         """SIGKILL: nothing of it runs any more when this returns."""
         os.kill(self.process.pid, signal.SIGKILL)
-        self.process.wait(30)
+        self.process.wait(PATIENCE_SECONDS)
 
     def terminate(self) -> int:
         """SIGTERM, and its exit status."""
         os.kill(self.process.pid, signal.SIGTERM)
-        return self.process.wait(30)
+        return self.process.wait(PATIENCE_SECONDS)
 
     def close(self) -> None:
         if self.process.poll() is None:
             self.kill()
         for reader in self._readers:
-            reader.join(10)
+            reader.join(PATIENCE_SECONDS)
         for stream in (self.process.stdout, self.process.stderr):
             assert stream is not None
             stream.close()
@@ -117,7 +130,9 @@ def main() -> None:
     from kubesync.domain.errors import ErrorCode
     from kubesync.settings import Settings
 
-    session = Application(Settings.from_environment(), local=True).new_session(_say)
+    clock = ShiftedClock()
+    clock.advance(float(os.environ.get(AHEAD, "0")))
+    session = Application(Settings.from_environment(), local=True, clock=clock).new_session(_say)
     signal.signal(signal.SIGTERM, lambda _number, _frame: session.stop(ErrorCode.WORKER_EXITING, "SIGTERM"))
     _say("report", session.run().document())
 

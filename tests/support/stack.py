@@ -16,10 +16,11 @@ from typing import Any
 import boto3
 import pytest
 
+from harness.dynamodb import a_table_prefix, dynamodb_url
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Store
 from kubesync.aws.dynamodb.store_calls import StoreCalls
-from kubesync.aws.dynamodb.table_definitions import create_tables
+from kubesync.aws.dynamodb.table_definitions import create_tables, table_names
 from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
@@ -31,12 +32,13 @@ from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.bootstrap import Application
 from kubesync.clock import Clock, SystemClock
 from kubesync.domain.errors import ErrorCode
+from kubesync.domain.objects import Resource
 from kubesync.domain.report import SessionReport
 from kubesync.session.session import Session
 from kubesync.settings import Settings
 from kubesync_local.standins.apiserver import ApiServer, ServerOptions
-from kubesync_local.standins.dynamodb import EmbeddedDynamoDB
 from kubesync_local.standins.route53 import Limits, StrictRoute53
+from support.deliveries import Deliveries
 from support.item_kinds import why_unknown
 from support.memory_store import MemoryStore
 from support.permissions import permitted
@@ -44,6 +46,7 @@ from support.route53 import wire_change
 from support.secrets_watch import AWS_SECRET, leak_in
 from support.secrets_watch import TOKEN as TOKEN
 from support.shifted_clock import ShiftedClock
+from support.waiting import PATIENCE_SECONDS
 
 REGION = "eu-west-1"
 
@@ -84,8 +87,14 @@ class RunningSession:
     events: list[tuple[str, dict[str, object]]] = field(default_factory=list)
     changed: threading.Condition = field(default_factory=threading.Condition)
 
-    def wait_for(self, condition: Callable[[], bool], seconds: float = 20.0) -> None:
-        """Wait until a condition holds; it is looked at whenever the session says something, and every 20 ms."""
+    def __post_init__(self) -> None:
+        self._deliveries = Deliveries(self.session)
+
+    def wait_for(self, condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
+        """Wait until a condition holds; it is looked at whenever the session says something, and every 20 ms.
+
+        ``seconds`` is a limit for failures: no outcome may depend on it.
+        """
         deadline = time.monotonic() + seconds
         while True:
             said = len(self.events)
@@ -106,11 +115,19 @@ class RunningSession:
         """Whether progress of this kind, with these details, was reported."""
         return any(w == what and details.items() <= d.items() for w, d in list(self.events))
 
+    def delivered(self, resource: Resource, cluster: str = "prod") -> int:
+        """Watch events of a resource that have reached this session's window, recorded or not."""
+        return self._deliveries.events[cluster, resource]
+
+    def bookmarks(self, resource: Resource, cluster: str = "prod") -> int:
+        """Bookmarks of a resource that have reached this session's window."""
+        return self._deliveries.bookmarks[cluster, resource]
+
     def end(self, code: ErrorCode = ErrorCode.WORKER_EXITING) -> SessionReport:
         self.session.stop(code)
         return self.join()
 
-    def join(self, seconds: float = 30.0) -> SessionReport:
+    def join(self, seconds: float = PATIENCE_SECONDS) -> SessionReport:
         self.thread.join(seconds)
         assert not self.thread.is_alive(), "the session did not end"
         assert self.result, "the session ended with an exception"
@@ -120,11 +137,14 @@ class RunningSession:
 class Stack:
     """Stand-ins of everything that kubesync talks to. Use ``a_stack``."""
 
-    def __init__(self, api: ApiServer, r53: StrictRoute53, store: Store, dynamodb_url: str | None) -> None:
+    def __init__(
+        self, api: ApiServer, r53: StrictRoute53, store: Store, dynamodb_url: str | None, prefix: str = ""
+    ) -> None:
         self.api = api
         self.r53 = r53
         self.store = store
         self.dynamodb_url = dynamodb_url
+        self.prefix = prefix
         self.boto = a_boto_session()
         self.clock = ShiftedClock()
         self.zones: ZoneClient = Route53ZoneClient(build_route53_client(self.boto, r53.url), SystemClock())
@@ -136,8 +156,14 @@ class Stack:
         return str(self.r53.create_zone(name, private=private))
 
     def settings(self, **changes: Any) -> Settings:
-        """Settings of a quick session."""
-        return Settings(**{"max_runtime_seconds": 60, "deployment": "test", "window_seconds": 0.1, **changes})
+        """Settings of a session with short windows.
+
+        It ends when its test ends it; its own time is a limit for failures. It keeps its lease however busy the machine is:
+        a test that wants a lease to expire puts the clock of the next session forward.
+        """
+        lease = {"lease_seconds": 3600, "lease_write_seconds": 3600}
+        quick = {"max_runtime_seconds": 600, "deployment": "test", "window_seconds": 0.1, **lease}
+        return Settings(**{**quick, **changes})
 
     def application(self, **changes: Any) -> Application:
         return StackApplication(self.settings(**changes), self)
@@ -176,9 +202,11 @@ class Stack:
         thread.start()
         return running
 
-    def run(self, seconds: float = 1.0, **settings: Any) -> SessionReport:
-        """Run a whole session of so many seconds."""
-        return self.start(max_runtime_seconds=seconds, **settings).join(seconds + 30)
+    def run(self, until: Callable[[RunningSession], bool], **settings: Any) -> SessionReport:
+        """Run a session until a condition holds. It then ends as one whose time is up: with code 5."""
+        running = self.start(**settings)
+        running.wait_for(lambda: until(running))
+        return running.end(ErrorCode.MAX_RUNTIME)
 
     def resync(self, request: ResyncRequest, **settings: Any) -> dict[str, Any]:
         """A full resync by a session of its own, as an invocation without a running master does it; its report."""
@@ -240,7 +268,7 @@ class Stack:
         for running in self._running:
             running.session.stop(ErrorCode.WORKER_EXITING)
         for running in self._running:
-            running.thread.join(30)
+            running.thread.join(PATIENCE_SECONDS)
 
     def assert_no_secret(self) -> None:
         """I8: no credential stands in a table or a zone, none was reported, told or sent as a comment."""
@@ -270,16 +298,14 @@ def a_stack(
     with ExitStack() as stack:
         api = stack.enter_context(ApiServer(options or ServerOptions(), tokens={TOKEN: "admin"}, clock=api_clock))
         r53 = stack.enter_context(StrictRoute53(limits=limits))
-        url = None
+        url, prefix = None, ""
         if moto:
-            url = stack.enter_context(EmbeddedDynamoDB()).url
+            url, prefix = dynamodb_url(), a_table_prefix()
             client = build_dynamodb_client(a_boto_session(), connect_timeout=2, read_timeout=10, endpoint_url=url)
-            from kubesync.aws.dynamodb.table_definitions import table_names
-
-            create_tables(client, "kubesync-test")
-            store = DynamoStore(client, table_names("kubesync-test"), SystemClock())
+            create_tables(client, prefix)
+            store = DynamoStore(client, table_names(prefix), SystemClock())
         stack.enter_context(token_in_environment())
-        made = Stack(api, r53, store or MemoryStore(clock=SystemClock()), url)
+        made = Stack(api, r53, store or MemoryStore(clock=SystemClock()), url, prefix)
         try:
             yield made
         finally:

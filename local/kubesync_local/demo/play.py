@@ -21,7 +21,7 @@ from kubesync_local.terminal.output import counted
 
 _POLL_SECONDS: Final = 0.1
 _LONG_SECONDS: Final = 600.0
-_PATIENCE_SECONDS: Final = 30.0
+_PATIENCE_SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True)

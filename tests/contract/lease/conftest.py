@@ -8,22 +8,22 @@ from collections.abc import Iterator
 import boto3
 import pytest
 
+from harness.dynamodb import a_table_prefix, dynamodb_url
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.dynamodb.table_definitions import create_tables, table_names
 from kubesync.clock import SystemClock
-from kubesync_local.standins.dynamodb import EmbeddedDynamoDB
 from support.memory_store import MemoryStore
 
 
 @pytest.fixture(scope="module")
 def moto_store() -> Iterator[Store]:
     session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="eu-west-1")
-    with EmbeddedDynamoDB() as server:
-        client = build_dynamodb_client(session, connect_timeout=5, read_timeout=30, endpoint_url=server.url)
-        create_tables(client, "kubesync-lease")
-        yield DynamoStore(client, table_names("kubesync-lease"), SystemClock())
-        client.close()
+    client = build_dynamodb_client(session, connect_timeout=5, read_timeout=30, endpoint_url=dynamodb_url())
+    prefix = a_table_prefix()
+    create_tables(client, prefix)
+    yield DynamoStore(client, table_names(prefix), SystemClock())
+    client.close()
 
 
 @pytest.fixture(params=["memory", "moto"])

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 import boto3
 import pytest
 
+from harness.dynamodb import dynamodb_url
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.dynamodb.table_definitions import create_tables, table_names
 from kubesync.clock import SystemClock
-from kubesync_local.standins.dynamodb import EmbeddedDynamoDB
 from support.manual_clock import ManualClock
 from support.memory_store import MemoryStore
 
@@ -25,9 +25,8 @@ ENDPOINT_VARIABLE = "KUBESYNC_TEST_DYNAMODB_ENDPOINT"
 
 
 @pytest.fixture(scope="module")
-def moto_url() -> Iterator[str]:
-    with EmbeddedDynamoDB() as server:
-        yield server.url
+def moto_url() -> str:
+    return dynamodb_url()
 
 
 @pytest.fixture(scope="module")

@@ -127,7 +127,7 @@ def problems(stack: CliStack) -> list[dict[str, str]]:
 def taken_over(stack: CliStack) -> None:
     """Steps 1 to 3."""
     assert stack.add_cluster("prod", *SAME_AS_EXTERNAL_DNS, "--policy", "create-only").status == 0
-    assert stack.call("session", "--max-runtime", "2").json["clean"]
+    assert stack.session().json["clean"]
     assert {each["code"] for each in problems(stack)} == {"Conflict"}
     assert recovered(stack) == {"claimed": ALL_MOVED, "unproven": [], "differing": [], "unwanted": []}
     assert recovered(stack, "--apply")["claimed"] == ALL_MOVED
@@ -142,7 +142,7 @@ def test_names_move_without_being_away(stack: CliStack) -> None:
     assert stack.add_cluster("prod", *SAME_AS_EXTERNAL_DNS, "--policy", "upsert-only", "--replace").status == 0
     (dry,) = stack.call("resync", "--dry-run").json["clusters"]
     assert (dry["changes"], dry["drift"], dry["conflicts"]) == ([], [], [])
-    assert stack.call("session", "--max-runtime", "2").json["clean"]
+    assert stack.session().json["clean"]
     assert (zone(stack), problems(stack)) == (before, [])
     # 5, with the very expression of the page
     page = (ROOT / "docs/migration.md").read_text()
@@ -156,7 +156,7 @@ def test_names_move_without_being_away(stack: CliStack) -> None:
     assert stack.add_cluster("prod", *SAME_AS_EXTERNAL_DNS, "--replace").status == 0
     stack.api.cluster.set_load_balancer("shop", "ip", [{"ip": "203.0.113.99"}])
     stack.api.cluster.delete_service("shop", "short")
-    assert stack.call("session", "--max-runtime", "3").json["clean"]
+    assert stack.session().json["clean"]
     records = stack.zone_records()
     assert records["ip.example.com A"] == ["203.0.113.99"]
     assert "short.example.com A" not in records
@@ -169,7 +169,7 @@ def test_way_back_leaves_external_dns_everything(stack: CliStack) -> None:
     before = zone(stack)
     taken_over(stack)
     assert stack.call("cluster", "remove", "prod", "--retain").status == 0
-    assert stack.call("session", "--max-runtime", "3").json["clean"]
+    assert stack.session().json["clean"]
     assert stack.call("cluster", "list", "--output", "json").json == []
     assert zone(stack) == before
 
@@ -177,7 +177,7 @@ def test_way_back_leaves_external_dns_everything(stack: CliStack) -> None:
 def test_what_stands_in_another_form_is_told_and_left_until_it_is_the_same(stack: CliStack) -> None:
     before = zone(stack)
     assert stack.add_cluster("prod", "--policy", "create-only").status == 0  # the options of step 1 forgotten
-    assert stack.call("session", "--max-runtime", "2").json["clean"]
+    assert stack.session().json["clean"]
     found = recovered(stack)
     assert found["claimed"] == [("short.example.com", "A")]
     # kubesync would publish a CNAME for the load balancer, where an alias stands.
@@ -194,10 +194,11 @@ def test_zone_without_a_name_of_ours_wants_one_first(stack: CliStack) -> None:
     stack.api.cluster.delete_service("shop", "first")
     before = zone(stack)
     assert stack.add_cluster("prod", *SAME_AS_EXTERNAL_DNS, "--policy", "create-only").status == 0
-    assert stack.call("session", "--max-runtime", "2").json["clean"]
+    assert stack.session().json["clean"]
     assert recovered(stack, "--apply") == {"claimed": [], "unproven": ALL_MOVED, "differing": [], "unwanted": []}
     service(stack, "first", FIRST, {}, None)
-    assert stack.call("session", "--max-runtime", "2").json["clean"]
+    first = f"{FIRST['hostname']} A"
+    assert stack.session(lambda: first in stack.zone_records() and stack.settled()).json["clean"]
     assert recovered(stack, "--apply")["claimed"] == ALL_MOVED
     assert zone(stack) == before
 
@@ -206,7 +207,7 @@ def test_of_two_clusters_one_gets_a_name_that_both_want(stack: CliStack) -> None
     """I3, across clusters."""
     for name in ("prod", "dr"):
         assert stack.add_cluster(name, *SAME_AS_EXTERNAL_DNS, "--policy", "create-only").status == 0
-    assert stack.call("session", "--max-runtime", "2").json["clean"]
+    assert stack.session().json["clean"]
     ran = stack.call("recover", "--apply", "--output", "json")
     taken = [(row["name"], row["type"]) for cluster in ran.json["clusters"] for row in cluster["claimed"]]
     assert sorted(taken) == ALL_MOVED
@@ -214,7 +215,7 @@ def test_of_two_clusters_one_gets_a_name_that_both_want(stack: CliStack) -> None
 
 def test_one_name_moves_alone(stack: CliStack) -> None:
     assert stack.add_cluster("prod", *SAME_AS_EXTERNAL_DNS, "--policy", "create-only").status == 0
-    assert stack.call("session", "--max-runtime", "2").json["clean"]
+    assert stack.session().json["clean"]
     assert recovered(stack, "--name", "IP.example.com.", "--apply")["claimed"] == [("ip.example.com", "A")]
     assert {each["service"] for each in problems(stack)} == {
         "prod/shop/web", "prod/shop/cn", "prod/shop/short", "prod/shop/shared",

@@ -7,8 +7,7 @@ import socket
 
 from kubesync.shutdown import register_for_sigterm
 from support.runtime_api import RuntimeApi
-
-WITHIN_SECONDS = 20.0
+from support.waiting import PATIENCE_SECONDS
 
 
 def test_function_registers_for_no_event_and_the_init_phase_ends() -> None:
@@ -19,10 +18,10 @@ def test_function_registers_for_no_event_and_the_init_phase_ends() -> None:
         assert not api.ready.is_set()  # the runtime itself has not asked yet
         invocation = api.invoke({}, 10)
         _ask_for_an_invocation(api)
-        assert api.ready.wait(WITHIN_SECONDS)
+        assert api.ready.wait(PATIENCE_SECONDS)
         assert thread.is_alive()
         assert not invocation.done.is_set()
-    thread.join(WITHIN_SECONDS)
+    thread.join(PATIENCE_SECONDS)
     assert not thread.is_alive()
 
 
@@ -45,7 +44,7 @@ def test_nothing_is_registered_off_lambda() -> None:
 
 
 def _ask_for_an_invocation(api: RuntimeApi) -> None:
-    connection = http.client.HTTPConnection(api.address, timeout=WITHIN_SECONDS)
+    connection = http.client.HTTPConnection(api.address, timeout=PATIENCE_SECONDS)
     try:
         connection.request("GET", "/2018-06-01/runtime/invocation/next")
         assert connection.getresponse().read() == b"{}"

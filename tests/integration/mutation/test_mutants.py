@@ -1,4 +1,7 @@
-"""The tests bite: take one mechanism out of kubesync, and they fail. ``make mutants`` adds the slow ones and the chaos run."""
+"""The tests bite: take one mechanism out of kubesync, and they fail.
+
+``make test`` tries a few mutants, ``make thorough`` the others, and ``make mutants`` adds the slow ones and the chaos run.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,24 @@ from mutation.mutants import MUTANTS
 from mutation.trial import copy_package, run_tests
 
 QUICK = [mutant for mutant in MUTANTS if not mutant.slow]
+SAMPLE = {"no-fence-check", "foreign-set-is-ours", "no-absence-guard"}
+EACH = [
+    pytest.param(mutant, id=mutant.name, marks=() if mutant.name in SAMPLE else pytest.mark.thorough)
+    for mutant in QUICK
+]
 
 
+@pytest.mark.thorough
 def test_the_same_tests_pass_on_a_copy_as_it_is(tmp_path: Path) -> None:
     trial = run_tests(copy_package(tmp_path, None), sorted({test for mutant in QUICK for test in mutant.caught_by}))
     assert trial.failed == frozenset(), trial.output
 
 
-@pytest.mark.parametrize("mutant", QUICK, ids=lambda mutant: mutant.name)
+def test_the_sample_names_mutants() -> None:
+    assert {mutant.name for mutant in QUICK} >= SAMPLE
+
+
+@pytest.mark.parametrize("mutant", EACH)
 def test_tests_notice_what_is_missing(mutant: Mutant, tmp_path: Path) -> None:
     trial = run_tests(copy_package(tmp_path, mutant), mutant.caught_by)
     assert set(mutant.caught_by) - trial.failed == set(), f"without: {mutant.without}"

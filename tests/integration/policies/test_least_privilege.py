@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 import boto3
 import pytest
 
+from harness.dynamodb import dynamodb_url
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, Put, Store, Update
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.route53.zones import ZoneClient
@@ -31,7 +32,6 @@ from kubesync.operations.listing import ResyncError
 from kubesync.operations.resync_invocation import ResyncEvent
 from kubesync.session.session import Session
 from kubesync.settings import Settings
-from kubesync_local.standins.dynamodb import EmbeddedDynamoDB
 from support.aws_calls import AwsCalls
 from support.cli_stack import a_bare_environment, environment_of
 from support.memory_store import Call, MemoryStore
@@ -186,11 +186,12 @@ def play() -> Iterator[Play]:
     faults = StoreFaults()
     store = MemoryStore(clock=SystemClock(), faults=faults)
     roles = {OTHER_ACCOUNT: ""}
-    with a_stack(store=store) as stack, EmbeddedDynamoDB() as secrets, StsStandIn(ShiftedClock(), roles) as sts:
-        manager = stack.boto.client("secretsmanager", endpoint_url=secrets.url)
+    with a_stack(store=store) as stack, StsStandIn(ShiftedClock(), roles) as sts:
+        secrets = dynamodb_url()
+        manager = stack.boto.client("secretsmanager", endpoint_url=secrets)
         manager.create_secret(Name="kubesync/prod", SecretString=TOKEN)
         manager.close()
-        parameters = stack.boto.client("ssm", endpoint_url=secrets.url)
+        parameters = stack.boto.client("ssm", endpoint_url=secrets)
         parameters.put_parameter(Name="/kubesync/test", Value=TOKEN, Type="SecureString")
         parameters.close()
         far = ZoneReference(id=stack.add_zone("example.net"), name="example.net")
@@ -199,8 +200,8 @@ def play() -> Iterator[Play]:
         stack.add_cluster("test", token="ssm:/kubesync/test", domain="test.example.net", zones=(far,))
         endpoints = {
             "AWS_ENDPOINT_URL_ROUTE_53": stack.r53.url,
-            "AWS_ENDPOINT_URL_SECRETS_MANAGER": secrets.url,
-            "AWS_ENDPOINT_URL_SSM": secrets.url,
+            "AWS_ENDPOINT_URL_SECRETS_MANAGER": secrets,
+            "AWS_ENDPOINT_URL_SSM": secrets,
             "AWS_ENDPOINT_URL_STS": sts.url,
         }
         with environment_of({**a_bare_environment(), **endpoints}):

@@ -61,7 +61,7 @@ def test_disabled_cluster_stays_as_it_is_over_sessions_and_catches_up_when_it_is
         stack.api.cluster.expose("default", "new", {"ports": [{"port": 80}]})
         # Neither the running master nor the next one does anything about it.
         assert running.end().clean
-        report = stack.run(0.5)
+        report = stack.run(lambda running: running.saw("master"))
         assert report.clean
         assert report.listeners == []
         assert [r.path for r in stack.api.requests.all() if r.user == "admin"] == []
@@ -85,7 +85,7 @@ def test_what_is_open_when_a_cluster_is_disabled_stays_open_and_goes_on_when_it_
         disabled(stack, running)
         stack.r53.faults.clear()
         running.end()
-        report = stack.run(1.0)
+        report = stack.run(lambda running: running.saw("master"))
         assert report.clean
         assert "late.default.svc.prod.example.com A" not in stack.records()
         assert [key.name for key, _ in StateTable(stack.store).open_keys("prod")] == ["late"]

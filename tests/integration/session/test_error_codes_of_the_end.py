@@ -14,7 +14,7 @@ from kubesync_local.standins.apiserver.transport import faults as api_faults
 from support.persisted_errors import ended_of, errors_of, history_of, last_of, sessions_of
 from support.stack import RunningSession, Stack, a_stack
 
-QUICK_LEASE = {"lease_seconds": 1.0, "lease_renew_seconds": 0.1, "lease_write_seconds": 0.7}
+QUICK_LEASE = {"lease_renew_seconds": 0.1}
 
 
 def watching(stack: Stack, running: RunningSession, sessions: int = 1) -> RunningSession:
@@ -52,10 +52,10 @@ def test_code_1_when_the_remaining_time_runs_down_before_the_deadline() -> None:
 def test_code_1_while_standing_by() -> None:
     with a_stack() as stack:
         stack.add_cluster()
-        first = watching(stack, stack.start(max_runtime_seconds=30))
-        second = stack.start()
-        stack_polls = LeaseTable(stack.store, "0")
-        assert stack_polls.read().holder == first.session.report.session
+        first = watching(stack, stack.start())
+        second = stack.start(stand_by_seconds=3600)
+        second.wait_for(lambda: second.saw("stand-by"))
+        assert LeaseTable(stack.store, "0").read().holder == first.session.report.session
         report = second.end(ErrorCode.WORKER_EXITING)
         assert (report.code, report.epoch) == (1, 0)
         assert [(each["key"], each["session"]) for each in sessions_of(stack.store)] == [
@@ -150,7 +150,7 @@ def test_code_4_is_not_written_where_a_successor_has_raised_the_fence() -> None:
 def test_code_4_of_a_session_that_never_was_master_is_one_audit_item() -> None:
     with a_stack() as stack:
         stack.add_cluster()
-        first = watching(stack, stack.start(max_runtime_seconds=600))
+        first = watching(stack, stack.start())
         second = stack.start()
         report = second.join()
         assert (report.code, report.ended, report.epoch) == (4, "ERR_NOT_MASTER", 0)
@@ -171,7 +171,7 @@ def test_code_5_when_the_time_is_up_and_the_last_real_error_is_not_hidden() -> N
         stack.api.faults.add(
             api_faults.Answer(503, "ServiceUnavailable", "shutting down"), resource="services", verb="list"
         )
-        report = stack.run(0.5)
+        report = stack.run(lambda _: errors_of(stack.store).last is not None)
         assert (report.code, report.ended, report.clean) == (5, "ERR_MAX_RUNTIME", True)
         found = errors_of(stack.store)
         assert dict(found.counts) == {"ERR_REQUEST_STATUS": 1, "ERR_MAX_RUNTIME": 1}

@@ -21,12 +21,12 @@ from kubesync.domain.state import UpstreamState
 from kubesync_local.standins.apiserver import ApiServer
 from support.memory_store import MemoryStore
 from support.named import member, named_item, named_nodes, notes, register, unregister
-from support.paused_process import Gate, items_but_the_lease, start_gated
+from support.paused_process import Gate, items_but_the_lease, start_gated, take_for_dead
 from support.stack import TOKEN, RunningSession, Stack, a_stack
 
 WEB = "prod/default/web/80"
 QUICK = {"lease_renew_seconds": 0.05}
-SHORT = {"lease_seconds": 0.8, "lease_renew_seconds": 0.1, "lease_write_seconds": 0.5, "max_runtime_seconds": 50.0}
+SHORT = {"lease_renew_seconds": 0.1, "max_runtime_seconds": 80_000.0}
 SPEC = {"ports": [{"port": 80, "targetPort": 8080}], "selector": {"app": "web"}}
 
 
@@ -171,6 +171,7 @@ def test_i1_i2_killed_or_paused_while_composing_the_next_master_composes_and_the
         two.stack.api.cluster.scale("default", "web", 3)
         gate.wait_until_paused()  # the Service's upstream is recorded by now, and the note with it
         assert (len(two.pods("prod")), bool(notes(store))) == (3, not after)
+        take_for_dead(two.stack)
         new = two.stack.start(**SHORT)
         new.wait_for(lambda: new.saw("master") and two.composed(("prod", {}), ("edge", {})) and not notes(store))
         two.stack.api.cluster.scale("default", "web", 1)
@@ -182,6 +183,7 @@ def test_i1_i2_killed_or_paused_while_composing_the_next_master_composes_and_the
         report = old.join()
         assert (report.ended, report.clean) == ("ERR_NOT_MASTER", False)
         assert items_but_the_lease(store) == items
+        assert gate.effects == []
 
 
 def test_reader_never_sees_a_half_written_one_while_its_services_change() -> None:

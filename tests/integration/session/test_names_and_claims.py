@@ -11,6 +11,7 @@ import pytest
 from kubesync.aws.dynamodb.store import STATE, Put
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import ErrorCode, NotMasterError
+from kubesync.domain.objects import Resource
 from kubesync_local.standins.apiserver import ApiServer
 from kubesync_local.standins.route53 import Limits
 from support.memory_store import Call, MemoryStore
@@ -115,11 +116,18 @@ def test_younger_service_whose_endpoints_alone_changed_does_not_get_ahead_of_an_
         an_hour_later(stack)
         headless = {"clusterIP": "None", "ports": [{"port": 80}], "selector": {"app": "young"}}
         cluster.expose("default", "young", headless, annotations={HOSTNAME: "www.example.com"})
-        running = stack.start(window_seconds=1.0)
+        running = stack.start()
         running.wait_for(lambda: "prod/default/young/80/TCP" in stack.upstreams())
-        # In one window: the young one's first address, and the old one's wish.
+        running.wait_for(stack.at_rest)
+        assert running.end().clean
+        # In one window, which the session's end closes: the young one's first address, and the old one's wish.
         cluster.deploy("default", "young", 1)
         want(stack.api, "old", "www.example.com")
+        running = stack.start(window_seconds=60)
+        running.wait_for(lambda: running.delivered(Resource.SERVICES) > 0)
+        running.wait_for(lambda: running.delivered(Resource.ENDPOINTSLICES) > 0)
+        assert running.end().clean
+        running = stack.start()
         running.wait_for(lambda: "young.default.svc.prod.example.com A" in stack.records())
         running.wait_for(lambda: WWW in stack.records())
         assert address_of(stack, WWW) == "10.68.0.30"

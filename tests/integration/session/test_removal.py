@@ -116,6 +116,8 @@ def test_i3_outcome_of_a_batch_whose_cluster_cannot_be_read_any_more_is_not_drop
         config = ClusterTable(stack.store).get("prod")
         assert config is not None
         stack.store.transact([ClusterTable.forget(config)], "by-hand")
-        assert stack.run(0.5).clean
-        applied = {key.name for state in StateTable(stack.store).load_all("prod") for key in state.applied}
-        assert WEB.split(" ")[0] in applied
+
+        def applied() -> set[str]:
+            return {key.name for state in StateTable(stack.store).load_all("prod") for key in state.applied}
+
+        assert stack.run(lambda _: WEB.split(" ")[0] in applied()).clean

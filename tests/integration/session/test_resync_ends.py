@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -20,10 +20,14 @@ from kubesync_local.standins.apiserver.transport.faults import Answer
 from support.resync_requests import a_request, collected, leave, the_error, wait_for_answer
 from support.silent_proxy import SilentProxy
 from support.stack import RunningSession, Stack, a_stack
+from support.waiting import PATIENCE_SECONDS, wait_until
 
 ENDED = "the session ended before the resync was done: ask again"
-SOON_SECONDS = 5.0
 EAGER = {"lease_renew_seconds": 0.05}
+# No timeout of a request ends anything here: what ends was ended.
+NO_TIMEOUTS = {"connect_timeout_seconds": 7200.0, "read_timeout_seconds": 7200.0}
+# The clock can be put forward to the deadline: the lease lasts longer.
+LONG = {"max_runtime_seconds": 80_000.0, "lease_seconds": 90_000.0, "lease_write_seconds": 90_000.0}
 
 
 @contextmanager
@@ -50,7 +54,7 @@ def begin(session: Session, *, dry_run: bool, cluster: str = "stuck") -> tuple[t
 
 
 def both_watched(stack: Stack, **settings: Any) -> RunningSession:
-    running = stack.start(**{**EAGER, **settings})
+    running = stack.start(**{**EAGER, **NO_TIMEOUTS, **settings})
     names = {f"kubernetes.default.svc.{name}.example.com A" for name in ("prod", "stuck")}
     running.wait_for(lambda: names <= stack.records().keys())
     return running
@@ -60,13 +64,11 @@ def both_watched(stack: Stack, **settings: Any) -> RunningSession:
 def test_signal_ends_a_resync_of_a_silent_cluster(dry_run: bool) -> None:
     with a_stack_with_a_silent_cluster() as (stack, proxy):
         proxy.swallow(new_ones=True)
-        session = stack.application().new_session()
+        session = stack.application(**NO_TIMEOUTS).new_session()
         thread, reports = begin(session, dry_run=dry_run)
-        _until(lambda: proxy.accepted > 0)
-        began = monotonic()
+        wait_until(lambda: proxy.accepted > 0)
         session.stop(ErrorCode.WORKER_EXITING, "SIGTERM")
-        thread.join(30)
-        assert monotonic() - began < SOON_SECONDS
+        thread.join(PATIENCE_SECONDS)
         assert the_error(reports[0].resyncs[0], "stuck").startswith(ENDED)
         assert (reports[0].ended, reports[0].clean) == ("ERR_WORKER_EXITING", True)
 
@@ -75,11 +77,9 @@ def test_signal_ends_a_resync_of_a_silent_cluster(dry_run: bool) -> None:
 def test_deadline_ends_a_resync_of_a_silent_cluster(dry_run: bool) -> None:
     with a_stack_with_a_silent_cluster() as (stack, proxy):
         proxy.swallow(new_ones=True)
-        session = stack.application(max_runtime_seconds=1.0).new_session()
-        began = monotonic()
+        session = stack.application(max_runtime_seconds=1.0, **NO_TIMEOUTS).new_session()
         thread, reports = begin(session, dry_run=dry_run)
-        thread.join(30)
-        assert monotonic() - began < 1.0 + SOON_SECONDS
+        thread.join(PATIENCE_SECONDS)
         assert the_error(reports[0].resyncs[0], "stuck").startswith(ENDED)
 
 
@@ -87,13 +87,16 @@ def test_deadline_ends_a_resync_of_a_silent_cluster(dry_run: bool) -> None:
 @pytest.mark.parametrize("way", ["signal", "deadline"])
 def test_master_that_ends_answers_who_waits(dry_run: bool, way: str) -> None:
     with a_stack_with_a_silent_cluster() as (stack, proxy):
-        running = both_watched(stack, max_runtime_seconds=60 if way == "signal" else 4)
+        running = both_watched(stack, **LONG)
         proxy.swallow(new_ones=True)
         accepted = proxy.accepted
         request = leave(stack, dry_run=dry_run)
         running.wait_for(lambda: proxy.accepted > accepted)
+        if way == "deadline":
+            stack.clock.advance(LONG["max_runtime_seconds"])
         report = running.end() if way == "signal" else running.join()
         assert report.clean
+        assert report.ended == ("ERR_WORKER_EXITING" if way == "signal" else "ERR_MAX_RUNTIME")
         answer = collected(stack, request)
         assert the_error(answer, "stuck").startswith(ENDED)
 
@@ -106,10 +109,8 @@ def test_lost_lease_ends_a_resync_and_the_next_master_does_it() -> None:
         request = leave(stack, dry_run=True)
         running.wait_for(lambda: proxy.accepted > accepted)
         table = LeaseTable(stack.store, "0")
-        began = monotonic()
         other = table.take(table.read(), "another", table.draw_epoch(), int(stack.clock.epoch() * 1000) + 60_000)
         report = running.join()
-        assert monotonic() - began < 2 * SOON_SECONDS
         assert (report.ended, collected(stack, request)) == ("ERR_NOT_MASTER", None)
         proxy.forward()
         table.release(other, clean=False)
@@ -155,15 +156,17 @@ def test_cluster_that_refuses_connections_is_given_up_and_named() -> None:
             if what == "error" and details["resource"] == "services":
                 errors.release()
 
-        session = stack.application(lease_seconds=200, lease_write_seconds=100).new_session(told)
+        session = stack.application().new_session(told)
         thread, reports = begin(session, dry_run=False, cluster="away")
         for _ in range(3):
-            assert errors.acquire(timeout=30)
+            assert errors.acquire(timeout=PATIENCE_SECONDS)
         stack.clock.advance(20)
-        thread.join(30)
+        thread.join(PATIENCE_SECONDS)
         said = the_error(reports[0].resyncs[0], "away")
         assert "ERR_CONNECT_FAILED" in said
-        assert said.startswith("cluster away could not be listed: tried for 2")
+        tried = re.match(r"cluster away could not be listed: tried for (\d+)", said)
+        assert tried is not None, said
+        assert int(tried[1]) >= 20
         assert said.endswith("check that the API server runs, its address, and the network in between, then ask again")
         assert (reports[0].ended, reports[0].clean) == ("DONE", True)
 
@@ -171,9 +174,7 @@ def test_cluster_that_refuses_connections_is_given_up_and_named() -> None:
 def test_dry_run_of_a_cluster_that_refuses_connections_fails_at_once() -> None:
     with a_stack() as stack:
         stack.add_cluster("away", server=f"http://127.0.0.1:{unused_port()}")
-        began = monotonic()
         (cluster,) = stack.resync(a_request(dry_run=True))["clusters"]
-        assert monotonic() - began < SOON_SECONDS
         assert "ERR_CONNECT_FAILED" in cluster["error"]
         assert cluster["error"].endswith("check that the API server runs, its address, and the network in between")
 
@@ -186,7 +187,7 @@ def test_forced_resync_that_was_given_up_forces_no_later_list() -> None:
             body = {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}]}}
             stack.api.writer.create(Target(SERVICES, "default"), body)
         stack.add_cluster()
-        running = stack.start(**EAGER, lease_seconds=200, lease_write_seconds=100)
+        running = stack.start(**EAGER)
         running.wait_for(lambda: len(stack.upstreams()) == 13)
         stack.api.faults.add(Answer(503, "ServiceUnavailable", "starting"), times=None, verb="list")
         request = leave(stack, force=True)
@@ -197,7 +198,7 @@ def test_forced_resync_that_was_given_up_forces_no_later_list() -> None:
         for name in names[:8]:
             stack.api.writer.delete(Target(SERVICES, "default", name), {})
         stack.api.faults.clear()
-        running.wait_for(lambda: len(stack.problems()) == 8, 60)
+        running.wait_for(lambda: len(stack.problems()) == 8)
         assert len(stack.upstreams()) == 13
         running.end()
 
@@ -206,10 +207,3 @@ def unused_port() -> int:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         return int(closed.getsockname()[1])
-
-
-def _until(condition: Any) -> None:
-    deadline = monotonic() + 20
-    while not condition():
-        assert monotonic() < deadline
-        threading.Event().wait(0.01)

@@ -14,6 +14,7 @@ from kubesync.operations.resync_report import with_counts, within_limits
 from support.memory_store import Call, MemoryStore, NoFaults
 from support.resync_requests import a_request, leave, wait_for_answer
 from support.stack import Stack, a_stack
+from support.waiting import PATIENCE_SECONDS
 
 _LIST = "ListResourceRecordSets"
 _LAMBDA_ANSWER_BYTES = 6 * 1024 * 1024
@@ -49,7 +50,7 @@ def test_one_cluster_that_fails_does_not_cost_the_others_their_resync() -> None:
     with a_stack() as stack:
         stack.add_cluster("prod")
         stack.add_cluster("away", token="env:KUBESYNC_NO_SUCH_TOKEN")
-        stack.run()
+        stack.run(lambda _: stack.at_rest("prod"))
         stack.by_hand("DELETE", "kubernetes.default.svc.prod.example.com", "A", "10.68.0.1")
         away, prod = stack.resync(a_request())["clusters"]
         assert "could not be listed" in away["error"]
@@ -108,7 +109,7 @@ class EightAtOnce(NoFaults):
 
     def before(self, call: Call) -> None:
         if call.operation == "query" and call.tables == (UPSTREAMS,) and next(self.reads) <= 8:
-            self.met.wait(20.0)
+            self.met.wait(PATIENCE_SECONDS)
 
 
 def test_upstreams_are_read_several_at_the_same_time() -> None:
@@ -117,7 +118,7 @@ def test_upstreams_are_read_several_at_the_same_time() -> None:
         for number in range(8):
             stack.api.cluster.expose("shop", f"web-{number}", {"ports": [{"port": 80}]})
         stack.add_cluster()
-        stack.run()
+        stack.run(lambda _: stack.at_rest())
         assert isinstance(stack.store, MemoryStore)
         stack.store.faults = abreast = EightAtOnce()
         assert stack.resync(a_request())["clusters"][0]["counts"]["drift"] == 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from kubesync.aws.tables.control.lease import LeaseTable, lease_key
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import ErrorCode
@@ -13,7 +11,7 @@ from support.persisted_errors import errors_of, sessions_of
 from support.stack import RunningSession, Stack, a_stack
 from support.store_faults import StoreFaults, writes_to
 
-HAND_OVER_SECONDS = 0.5
+STANDING_BY = {"stand_by_seconds": 3600.0}
 
 
 def is_watching(stack: Stack, running: RunningSession) -> None:
@@ -38,12 +36,13 @@ def releases_of(store: MemoryStore) -> list[float]:
 def test_the_second_session_ends_with_code_4_where_the_first_goes_on_for_long() -> None:
     with a_stack() as stack:
         stack.add_cluster()
-        first = stack.start(max_runtime_seconds=600)
+        first = stack.start()
         is_watching(stack, first)
         seen = len(stack.api.requests)
-        report = stack.start().join(5)
+        second = stack.start()
+        report = second.join()
         assert (report.code, report.ended) == (4, "ERR_NOT_MASTER")
-        assert report.seconds < 1
+        assert not second.saw("stand-by"), "it ends at once"
         # It has asked nobody anything: no API server, no zone, and has written nothing but its audit item.
         assert len(stack.api.requests) == seen
         assert [each["session"] for each in sessions_of(stack.store)] == [report.session]
@@ -54,11 +53,11 @@ def test_the_second_session_ends_with_code_4_where_the_first_goes_on_for_long() 
 def test_many_sessions_at_once_make_one_master() -> None:
     with a_stack() as stack:
         stack.add_cluster()
-        running = [stack.start(max_runtime_seconds=600) for _ in range(6)]
+        running = [stack.start() for _ in range(6)]
         running[0].wait_for(lambda: all(each.saw("master") or bool(each.result) for each in running))
         masters = [each for each in running if each.saw("master")]
         assert len(masters) == 1
-        assert [each.join(5).code for each in running if each is not masters[0]] == [4] * 5
+        assert [each.join().code for each in running if each is not masters[0]] == [4] * 5
         assert masters[0].end().clean
 
 
@@ -66,28 +65,26 @@ def _after(stack: Stack, monotonic: float) -> list[RecordedRequest]:
     return [request for request in stack.api.requests.all() if request.received_monotonic > monotonic]
 
 
-@pytest.mark.parametrize("attempt", range(3))
-def test_the_second_session_takes_over_within_half_a_second_of_the_release(attempt: int) -> None:
+def test_the_second_session_takes_over_when_the_first_releases_and_resumes_without_a_list() -> None:
+    """How soon is measured by ``make bench``: hand-over."""
     with a_stack() as stack:
         assert isinstance(stack.store, MemoryStore)
         stack.add_cluster()
         stack.api.cluster.deploy("default", "web", 2)
         stack.api.cluster.expose("default", "web", {"ports": [{"port": 80}], "selector": {"app": "web"}})
         released = releases_of(stack.store)
-        # Enough to list everything and for the next one to begin, on a machine that has much else to do.
-        first = stack.start(max_runtime_seconds=4.0)
+        first = stack.start()
         first.wait_for(stack.at_rest)
         assert "web.default.svc.prod.example.com A" in stack.records()
-        second = stack.start(max_runtime_seconds=30)
+        second = stack.start(**STANDING_BY)
         second.wait_for(lambda: second.saw("stand-by"))
-        assert first.join().clean
+        assert first.end(ErrorCode.MAX_RUNTIME).clean
         (released_at,) = released
         second.wait_for(lambda: len(_after(stack, released_at)) >= 2)
         after = _after(stack, released_at)
         # It resumes, without a list.
         assert [r.verb for r in after] == ["watch", "watch"]
         assert sorted(r.resource for r in after) == ["endpointslices", "services"]
-        assert after[0].received_monotonic - released_at <= HAND_OVER_SECONDS
         assert len(stack.api.requests.all(verb="list")) == 2
         report = second.end()
         assert (report.took_over, report.epoch, report.clean) == ("clean hand-over", 2, True)
@@ -98,15 +95,18 @@ def test_the_second_session_takes_over_within_half_a_second_of_the_release(attem
 def test_nothing_is_lost_between_two_sessions() -> None:
     with a_stack() as stack:
         stack.add_cluster()
-        first = stack.start(max_runtime_seconds=3.0)
+        first = stack.start()
         is_watching(stack, first)
-        second = stack.start(max_runtime_seconds=30)
+        second = stack.start(**STANDING_BY)
         second.wait_for(lambda: second.saw("stand-by"))
-        exposed = 0
-        while not second.saw("master") or exposed < 10:
+        exposed, after = 0, 0
+        while after < 5:
             # Some before the hand-over, some while it happens, some after it.
             stack.api.cluster.expose("default", f"s{exposed}", {"ports": [{"port": 80}]})
             exposed += 1
+            after += second.saw("master")
+            if exposed == 5:
+                first.session.stop(ErrorCode.MAX_RUNTIME)
         wanted = {f"s{n}.default.svc.prod.example.com A" for n in range(exposed)}
         second.wait_for(lambda: wanted <= stack.records().keys())
         assert first.join().clean
@@ -116,26 +116,31 @@ def test_nothing_is_lost_between_two_sessions() -> None:
 def test_a_session_that_stands_by_leaves_when_it_is_told_to() -> None:
     with a_stack() as stack:
         stack.add_cluster()
-        first = stack.start(max_runtime_seconds=30)
+        first = stack.start()
         is_watching(stack, first)
-        second = stack.start()
+        second = stack.start(**STANDING_BY)
         second.wait_for(lambda: second.saw("stand-by"))
         report = second.end(ErrorCode.WORKER_EXITING)
         assert (report.code, report.epoch) == (1, 0)
-        assert report.seconds < 5
         assert first.end().clean
 
 
 def test_the_deadline_of_a_session_that_stood_by_begins_when_it_takes_over() -> None:
     with a_stack() as stack:
         stack.add_cluster()
-        first = stack.start(max_runtime_seconds=3.0)
+        long = {"lease_seconds": 90_000.0, "lease_write_seconds": 90_000.0}
+        first = stack.start(max_runtime_seconds=80_000.0, **long)
         is_watching(stack, first)
-        second = stack.start(max_runtime_seconds=1.0)
+        second = stack.start(max_runtime_seconds=500.0, stand_by_seconds=80_000.0, **long)
+        second.wait_for(lambda: second.saw("stand-by"))
+        stack.clock.advance(600)  # longer than its own time
+        assert first.end(ErrorCode.MAX_RUNTIME).clean
+        second.wait_for(lambda: second.saw("master"))
+        stack.api.cluster.expose("default", "late", {"ports": [{"port": 80}]})
+        second.wait_for(lambda: "late.default.svc.prod.example.com A" in stack.records())
+        stack.clock.advance(500)
         report = second.join()
-        first_report = first.join()
-        assert (first_report.code, report.code) == (5, 5)
-        # Longer than its own second: it waited for the first as well.
-        assert report.seconds >= 1.5
+        assert report.code == 5
+        assert report.seconds >= 1100
         lease = LeaseTable(stack.store, "0").read()
         assert (lease.holder, lease.epoch, lease.released, lease.clean) == (report.session, 2, True, True)

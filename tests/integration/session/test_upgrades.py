@@ -30,10 +30,10 @@ def test_newer_release_takes_over_cleanly_and_the_older_one_refuses_without_writ
     with a_stack() as stack:
         stack.add_cluster()
         stack.api.cluster.expose("default", "web", SPEC)
-        assert stack.run(1.0).clean
+        assert stack.run(lambda _: stack.at_rest()).clean
         assert WEB in stack.records()
 
-        newer = stack.application(max_runtime_seconds=60)
+        newer = stack.application()
         newer.schema = 2
         running = stack.start_application(newer)
         stack.api.cluster.expose("default", "api", SPEC)
@@ -61,7 +61,7 @@ def test_cluster_that_a_newer_release_wrote_to_is_left_out_and_the_others_go_on_
         stack.add_cluster("prod")
         stack.add_cluster("other")
         stack.api.cluster.expose("default", "web", SPEC)
-        assert stack.run(1.0).clean
+        assert stack.run(lambda _: stack.at_rest("prod") and stack.at_rest("other")).clean
         place = {
             "state": state_key(web),
             "mark": open_key(web),
@@ -93,7 +93,7 @@ def test_key_that_a_newer_release_wrote_while_we_are_master_is_not_overwritten()
         stack.add_cluster("prod")
         stack.add_cluster("other")
         stack.api.cluster.expose("default", "web", SPEC)
-        assert stack.run(1.0).clean
+        assert stack.run(lambda _: stack.at_rest("prod") and stack.at_rest("other")).clean
         running = stack.start(drain_margin_seconds=1)
         running.wait_for(lambda: stack.at_rest("prod"))
         stack.store.write(Update(state_key(web), set={"v": 2, "body": "unheard of"}))

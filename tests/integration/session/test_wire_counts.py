@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.aws.dynamodb.store import UPSTREAMS, Check, Put
+from kubesync.aws.dynamodb.store import STATE, UPSTREAMS, Check, Put
+from kubesync.domain.objects import Resource
 from kubesync_local.standins.apiserver import ServerOptions
 from kubesync_local.standins.apiserver.objects.resources import SERVICES, Target
 from support.memory_store import Call, MemoryStore
 from support.stack import Stack, a_stack
+from support.waiting import PATIENCE_SECONDS
 
 WEB = {"ports": [{"name": "http", "port": 80}, {"name": "admin", "port": 8080}], "selector": {"app": "web"}}
 # Nothing but the lease is written for an hour, whatever the clock does.
@@ -50,25 +52,32 @@ def test_four_scalings_in_one_window_make_one_write_per_upstream() -> None:
         cluster.deploy("default", "web", 2)
         cluster.expose("default", "web", WEB)
         stack.add_cluster()
-        # Long enough for four scalings on a machine that has much else to do.
-        running = stack.start(window_seconds=2.5)
-        running.wait_for(stack.at_rest)
+        first = stack.start()
+        first.wait_for(stack.at_rest)
+        assert first.end().clean
         assert {len(nodes) for nodes in stack.upstreams().values()} == {1, 2}
         assert "web.default.svc.prod.example.com A" in stack.records()
-        batches = forget_calls(stack)
         for replicas in (3, 5, 1, 4):
             cluster.scale("default", "web", replicas)
-        running.wait_for(lambda: running.received() >= 4)
+        # A window that does not close by itself before the session ends: all four are in it.
+        running = stack.start(window_seconds=60)
+        running.wait_for(lambda: running.delivered(Resource.ENDPOINTSLICES) >= 4)
+        batches = forget_calls(stack)
+        running.end()
+        assert running.received() >= 4
         put = [a for call in besides_the_lease(stack) for a in call.actions if a.key.table == UPSTREAMS]
         assert sorted(action.key.partition for action in put) == [
             "prod/default/web/80/TCP",
             "prod/default/web/8080/TCP",
         ]
         assert all(isinstance(action, Put) and action.item["version"] == 2 for action in put)
-        assert len(writes(besides_the_lease(stack))) == 1
+        written = [c for c in writes(besides_the_lease(stack)) if any(a.key.table == UPSTREAMS for a in c.actions)]
+        assert len(written) == 1
+        assert not any(
+            a.key.table == STATE for c in writes(besides_the_lease(stack)) if c not in written for a in c.actions
+        )
         assert len(stack.upstreams()["prod/default/web/80/TCP"]) == 4
         assert len(stack.r53.calls) == batches
-        running.end()
 
 
 def test_window_without_effect_writes_nothing_but_a_checkpoint_every_30_s() -> None:
@@ -134,18 +143,19 @@ def test_changed_single_valued_sets_of_one_window_go_in_the_fewest_batches() -> 
         create_services(stack, 1200)
         stack.add_cluster()
         first = stack.start()
-        first.wait_for(stack.at_rest, 60)
+        first.wait_for(stack.at_rest)
         assert first.end().clean
         assert (len(stack.r53.batches()), len(stack.records())) == (2, 1200 + 2)
         patch = {"metadata": {"annotations": {"external-dns.kubernetes.io/ttl": "90"}}}
         for number in range(1200):
             stack.api.writer.patch(Target(SERVICES, "default", f"web-{number}"), patch)
-        # A session that resumes is told all of it at once: one window, however long the patches took.
+        # A window that does not close by itself before the session ends: all of them are in it.
         forget_calls(stack)
         before = len(stack.r53.batches())
-        running = stack.start(window_seconds=5.0)
-        running.wait_for(lambda: running.received() == 1200, 60)
-        running.wait_for(stack.at_rest, 60)
+        running = stack.start(window_seconds=60, drain_margin_seconds=PATIENCE_SECONDS)
+        running.wait_for(lambda: running.delivered(Resource.SERVICES) == 1200)
+        assert running.end().clean
+        assert running.received() == 1200
         assert sum(record["ttl"] == 90 for record in stack.records().values()) == 1200
         batches = stack.r53.batches()[before:]
         assert [batch.accepted for batch in batches] == [True, True, True]
@@ -153,7 +163,6 @@ def test_changed_single_valued_sets_of_one_window_go_in_the_fewest_batches() -> 
         # 4,800 actions: each key and its open mark when it is recorded, and again when it is closed; 80 or more a transaction.
         moved = [c for c in writes(besides_the_lease(stack)) if any("#open#" in a.key.partition for a in c.actions)]
         assert len(moved) <= 60
-        running.end()
 
 
 def create_services(stack: Stack, count: int) -> None:

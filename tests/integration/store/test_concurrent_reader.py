@@ -6,7 +6,6 @@ It gets one slice with each request, as from pages of a query, so that most of i
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ import boto3
 import pytest
 from boto3.dynamodb.conditions import Key
 
+from harness.dynamodb import a_table_prefix, dynamodb_url
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import UPSTREAMS
 from kubesync.aws.dynamodb.table_definitions import create_tables, table_names
@@ -21,7 +21,6 @@ from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.clock import SystemClock
 from kubesync.domain.dns.records import Node
 from kubesync.domain.state import UpstreamState
-from kubesync_local.standins.dynamodb import EmbeddedDynamoDB
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 # How many nodes each version has, cut into slices of about this many: up and down, so that surplus slices go.
@@ -35,9 +34,8 @@ def session() -> boto3.Session:
 
 
 @pytest.fixture
-def url() -> Iterator[str]:
-    with EmbeddedDynamoDB() as dynamodb:
-        yield dynamodb.url
+def url() -> str:
+    return dynamodb_url()
 
 
 class SliceBySlice:
@@ -65,10 +63,11 @@ def test_reader_never_sees_a_half_written_upstream(
     monkeypatch.setattr("kubesync.domain.upstreams.MAX_SLICE_BYTES", 500)
     monkeypatch.setattr("kubesync.domain.upstreams.slice_nodes.__defaults__", (500,))
     client = build_dynamodb_client(session, connect_timeout=5, read_timeout=30, endpoint_url=url)
-    create_tables(client, "kubesync-test")
-    store = DynamoStore(client, table_names("kubesync-test"), SystemClock())
+    prefix = a_table_prefix()
+    create_tables(client, prefix)
+    store = DynamoStore(client, table_names(prefix), SystemClock())
     resource: Any = session.resource("dynamodb", endpoint_url=url)
-    table = SliceBySlice(resource.Table(table_names("kubesync-test")[UPSTREAMS]))
+    table = SliceBySlice(resource.Table(table_names(prefix)[UPSTREAMS]))
     read_upstream, seen, over = published_reader(), [], threading.Event()
 
     def read() -> None:

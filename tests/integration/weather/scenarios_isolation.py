@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, log2
 from typing import Any, Final
 
+import pytest
+
 from kubesync.aws.route53.client import build_route53_client
 from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.state import StateTable
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.state import OpenMark
 from kubesync_local.standins.apiserver import ApiServer, ServerOptions
 from kubesync_local.standins.apiserver.transport.faults import Delay, ErrorEvent, Fault, Silent
 from kubesync_local.standins.apiserver.transport.request_log import RecordedRequest
 from kubesync_local.standins.route53 import Limits
+from support.persisted_errors import last_of
 from support.raw_objects import put_raw, raw_service
 from support.route53 import wire_change
 from support.stack import TOKEN, Stack, a_stack
@@ -24,7 +26,6 @@ from support.stack import TOKEN, Stack, a_stack
 # A set of more values is refused with a message that names no record set, as one of Route 53's limits is.
 _VALUES_OF_SET: Final = 3
 _TOO_MANY: Final = [f"10.68.1.{n}" for n in range(1, 6)]
-_QUICK_SECONDS: Final = 3.0
 
 
 def open_marks(stack: Stack, cluster: str = "prod") -> dict[ServiceKey, OpenMark]:
@@ -61,19 +62,28 @@ def play_rejected_then_mended() -> None:
     with a_stack(limits=Limits(values_of_set=_VALUES_OF_SET)) as stack:
         stack.add_cluster(srv=False)
         put_raw(stack.api, raw_service("bad", spec={"clusterIPs": _TOO_MANY}))
+
+        def watches() -> int:
+            return len(stack.api.requests.all(verb="watch"))
+
+        begun = stack.clock.epoch()
         first = stack.start()
+        first.wait_for(lambda: watches() == 2)
         first.wait_for(lambda: {mark.attempts for mark in open_marks(stack).values()} == {1})
         first.end()
         (before,) = open_marks(stack).values()
-        assert before.retry_at > stack.clock.epoch()
+        assert before.retry_at - begun > 2, "no backoff"
         sent = len(stack.r53.batches())
-        stack.run(0.3)
-        assert len(stack.r53.batches()) == sent, "tried again before its time"
-        stack.clock.advance(30)
+        # However long that took: by this session's clock the time has not come.
+        stack.clock.advance(-3600)
+        report = stack.run(lambda running: running.saw("master") and watches() == 4)
+        assert (report.clean, len(stack.r53.batches())) == (True, sent), "tried again before its time"
+        stack.clock.advance(3600 + 30)
+        begun = stack.clock.epoch()
         second = stack.start()
         second.wait_for(lambda: {mark.attempts for mark in open_marks(stack).values()} == {2})
         (after,) = open_marks(stack).values()
-        assert after.retry_at - stack.clock.epoch() > 5, "no backoff"
+        assert after.retry_at - begun > 5, "no backoff"
         put_raw(stack.api, raw_service("bad", spec={"clusterIPs": _TOO_MANY[:3]}), change="MODIFIED")
         second.wait_for(lambda: "bad.shop.svc.prod.example.com A" in stack.records())
         second.wait_for(lambda: not open_marks(stack))
@@ -149,15 +159,15 @@ def play_zone_in_trouble(title: str) -> None:
         stack.add_cluster("alpha", zones=both, domain="a.example.net", srv=False)
         stack.add_cluster("beta", domain="beta.example.com", srv=False)
         running = stack.start(drain_margin_seconds=1)
+        # The trouble lasts until the test ends it: what the others get, they get beside it.
         hostname = {"external-dns.kubernetes.io/hostname": "web.alpha.example.com"}
         for n in range(2):
             metadata = {"annotations": hostname} if n == 0 else {}
             put_raw(stack.api, raw_service(f"web{n}", metadata=metadata))
-            began = time.monotonic()
             wanted = {f"web{n}.shop.svc.beta.example.com A", "web.alpha.example.com A"}
-            running.wait_for(lambda wanted=wanted: wanted <= stack.records().keys(), _QUICK_SECONDS)  # type: ignore[misc]
-            assert time.monotonic() - began < _QUICK_SECONDS
-        running.wait_for(lambda: len(open_marks(stack, "alpha")) >= 2, _QUICK_SECONDS)
+            running.wait_for(lambda wanted=wanted: wanted <= stack.records().keys())  # type: ignore[misc]
+        running.wait_for(lambda: len(open_marks(stack, "alpha")) >= 2)
+        running.wait_for(lambda: open_marks(stack, "beta") == {})
         report = running.end()
         (zone,) = [zone for zone in report.zones if zone["zone"] == bad_zone]
         assert trouble.says in zone["problem"], zone
@@ -177,8 +187,8 @@ def play_zone_in_trouble(title: str) -> None:
 
 SLOW: Final[dict[str, tuple[Fault, str | None]]] = {
     "silent": (Silent(), None),
-    "slow to list": (Delay(20.0), "list"),
-    "slow to watch": (Delay(20.0), "watch"),
+    "slow to list": (Delay(3600.0), "list"),
+    "slow to watch": (Delay(3600.0), "watch"),
 }
 
 
@@ -192,14 +202,17 @@ def play_cluster_in_trouble(title: str) -> None:
             other.faults.add(fault, verb=verb, times=None)
         stack.add_cluster("alpha", server=other.url, domain="alpha.example.com")
         stack.add_cluster("beta", domain="beta.example.com")
-        running = stack.start()
+        # No timeout and no margin helps: what goes on, goes on beside it, and what ends, ends without it.
+        patient = {"read_timeout_seconds": 7200, "drain_margin_seconds": 7200}
+        running = stack.start(**patient)
         for n in range(2):
             put_raw(stack.api, raw_service(f"web{n}"))
             wanted = f"web{n}.shop.svc.beta.example.com A"
-            running.wait_for(lambda wanted=wanted: wanted in stack.records(), _QUICK_SECONDS)  # type: ignore[misc]
-        began = time.monotonic()
+            running.wait_for(lambda wanted=wanted: wanted in stack.records())  # type: ignore[misc]
+        if title == "unreachable":
+            for resource in (Resource.SERVICES, Resource.ENDPOINTSLICES):
+                running.wait_for(lambda resource=resource: bool(last_of(stack.store, "alpha", resource)))  # type: ignore[misc]
         report = running.end()
-        assert time.monotonic() - began < _QUICK_SECONDS, "its end was held up"
         assert report.clean
         if title == "unreachable":
             errors = [each.errors for each in report.listeners if each.cluster == "alpha"]
@@ -218,6 +231,7 @@ def play_identity_that_is_not_answered() -> None:
     with (
         a_stack(limits=Limits(values_of_set=_VALUES_OF_SET)) as stack,
         ApiServer(ServerOptions(), tokens={TOKEN: "admin"}) as other,
+        pytest.MonkeyPatch.context() as patch,
     ):
         stack.add_cluster("alpha", server=other.url, domain="alpha.example.com", endpoints_source="endpoints")
         stack.add_cluster("beta", domain="beta.example.com")
@@ -229,9 +243,12 @@ def play_identity_that_is_not_answered() -> None:
         running.end()
         other.faults.add(ErrorEvent(410), resource="endpoints", verb="watch")
         other.faults.add(Silent(), times=None, where=_asks_who_it_is)
-        running = stack.start(read_timeout_seconds=10)
+        # Nothing but the test ends the question: neither that of a reader, nor that of who asks.
+        patch.setattr("kubesync.bootstrap._IDENTITY_SECONDS", 7200.0)
+        running = stack.start(read_timeout_seconds=7200)
         other.requests.wait_for(lambda seen: any(map(_asks_who_it_is, seen)))
         put_raw(stack.api, raw_service("web"))
-        running.wait_for(lambda: "web.shop.svc.beta.example.com A" in stack.records(), 8)
+        running.wait_for(lambda: "web.shop.svc.beta.example.com A" in stack.records())
         other.faults.clear()
+        other.sever()
         assert running.end().clean

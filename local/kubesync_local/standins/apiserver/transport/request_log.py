@@ -77,7 +77,7 @@ class RequestLog:
         with self._changed:
             self._requests.clear()
 
-    def wait_for(self, condition: Callable[[list[RecordedRequest]], bool], timeout_seconds: float = 30.0) -> None:
+    def wait_for(self, condition: Callable[[list[RecordedRequest]], bool], timeout_seconds: float = 120.0) -> None:
         """Block until ``condition`` holds for the requests so far. Raises TimeoutError."""
         with self._changed:
             if not self._changed.wait_for(lambda: condition(list(self._requests)), timeout_seconds):
@@ -85,7 +85,7 @@ class RequestLog:
                 raise TimeoutError(f"requests did not become as expected within {timeout_seconds} s: {seen}")
 
     def wait_for_count(
-        self, count: int, *, resource: str | None = None, verb: str | None = None, timeout_seconds: float = 30.0
+        self, count: int, *, resource: str | None = None, verb: str | None = None, timeout_seconds: float = 120.0
     ) -> list[RecordedRequest]:
         """Block until so many such requests have arrived, answered or not; returns them. Raises TimeoutError."""
         self.wait_for(lambda _: len(self.all(resource=resource, verb=verb)) >= count, timeout_seconds)

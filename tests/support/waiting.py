@@ -1,0 +1,32 @@
+"""Waiting for a fact. Tests end a session when what they wait for is true, never because a time has passed.
+
+``PATIENCE_SECONDS`` is a limit for failures only: no test that passes ever waits for it, and no outcome depends on its length.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+PATIENCE_SECONDS: Final = 120.0
+_POLL_SECONDS: Final = 0.02
+
+
+def wait_until(condition: Callable[[], object], seconds: float = PATIENCE_SECONDS, *, said: object = "") -> None:
+    """Return when the condition holds. It is asked every 20 ms, or less often where asking takes long.
+
+    Raises:
+        AssertionError: it never held.
+    """
+    deadline = time.monotonic() + seconds
+    pause = threading.Event()
+    while True:
+        began = time.monotonic()
+        if condition():
+            return
+        asked = time.monotonic()
+        assert asked < deadline, f"this never came true within {seconds} s: {condition} {said}"
+        # What is waited for happens in this process too, as a rule: asking must not slow it down.
+        pause.wait(max(_POLL_SECONDS, 2 * (asked - began)))

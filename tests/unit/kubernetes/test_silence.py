@@ -1,0 +1,77 @@
+"""When a watch counts as silent: by the clock alone, so a fake stream and a clock that is moved by hand show it exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+
+from kubesync.domain.errors import BodyError
+from kubesync.domain.objects import Resource
+from kubesync.kubernetes.ports import ReflectorPolicy
+from kubesync.kubernetes.transport.client import Block, LineStream
+from kubesync.kubernetes.watch import Position, WatchEnd, follow
+from support.manual_clock import ManualClock
+from support.reflecting import RecordingSink, bookmark
+
+POLICY = ReflectorPolicy(bookmark_interval=60.0, silence_margin=15.0)
+
+
+class Stream:
+    """Each line comes so many seconds after the one before; after the last one nothing comes any more."""
+
+    def __init__(self, clock: ManualClock, *pauses: float) -> None:
+        self._clock = clock
+        self._lines: Iterator[tuple[float, str]] = iter(
+            [(pause, bookmark(100 + number)) for number, pause in enumerate(pauses)]
+        )
+        self._next = next(self._lines, None)
+
+    def read(self, seconds: float, _scan: object = None) -> Block:
+        if self._next is None or self._next[0] > seconds:
+            if self._next is not None:
+                self._next = (self._next[0] - seconds, self._next[1])
+            self._clock.advance(seconds)
+            raise BodyError("the body went silent")
+        pause, line = self._next
+        self._clock.advance(pause)
+        self._next = next(self._lines, None)
+        return Block([line.encode()], [], [])
+
+
+def watched(*pauses: float, deadline: float = 10_000.0) -> tuple[WatchEnd | BodyError, float, RecordingSink]:
+    """How a watch with such a stream ends, after how many seconds, and what was told."""
+    clock, sink = ManualClock(), RecordingSink()
+    began = clock.monotonic()
+    stream: Any = Stream(clock, *pauses)
+    end: WatchEnd | BodyError
+    try:
+        end = follow(
+            cast("LineStream", stream),
+            Resource.SERVICES,
+            Position(7),
+            sink,
+            policy=POLICY,
+            clock=clock,
+            deadline_monotonic=began + deadline,
+        )
+    except BodyError as error:
+        end = error
+    return end, clock.monotonic() - began, sink
+
+
+@pytest.mark.parametrize("pauses", [(), (30.0,), (60.0, 60.0, 60.0)])
+def test_silence_is_noticed_a_bookmark_interval_and_its_margin_after_the_last_word(pauses: tuple[float, ...]) -> None:
+    end, seconds, sink = watched(*pauses)
+
+    assert isinstance(end, BodyError)
+    assert seconds == sum(pauses) + 60.0 + 15.0
+    assert len(sink.told) == len(pauses)
+
+
+def test_bookmarks_keep_a_quiet_watch_alive() -> None:
+    end, seconds, sink = watched(*[74.0] * 12, deadline=880.0)
+
+    assert (end, seconds) == (WatchEnd.DEADLINE, 880.0)
+    assert [told[0] for told in sink.told] == ["bookmark"] * 11
