@@ -58,7 +58,7 @@ class SyncRunner(ClusterRunner):
     def turn(self) -> bool:
         """Record what is pending. False: nothing is."""
         closes_at = self.window.closes_at()
-        if self._failed or (closes_at is None and not self._heirs):
+        if self._failed or (closes_at is None and not self._promoted):
             return False
         if closes_at is not None:
             self._scheduler.sleep(max(0.0, closes_at - self._scheduler.monotonic()))

@@ -28,7 +28,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
 """,
         new="""    chunk = Chunk(token())
     first = closing(chunk.token)
-    chunk.add(first.actions, ())
+    chunk.add(first.actions, first.clusters)
     chunk.committed.append(first.committed)
     closing = lambda _token: Closing()
     for write in writes:
@@ -41,12 +41,12 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         invariants="I1",
         file="cluster/keys/committer.py",
         old="""        try:
-            fenced_writer.run({self._ledger.config.name, *chunk.clusters}, actions, chunk.token)
+            self._fenced_writer.run(chunk.clusters, actions, chunk.token)
 """,
         new="""        for state in chunk.states:
-            self._ledger.remember(state)
+            self.ledger.remember(state)
         try:
-            fenced_writer.run({self._ledger.config.name, *chunk.clusters}, actions, chunk.token)
+            self._fenced_writer.run(chunk.clusters, actions, chunk.token)
 """,
         caught_by=(
             _DURABILITY + "test_i1_window_that_could_not_be_written_is_written_by_the_next_try_of_the_same_session",
@@ -65,6 +65,21 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
             _WRITER + "test_i2_nothing_is_sent_where_the_fence_was_raised",
         ),
         section=1,
+    ),
+    Mutant(
+        name="cleared-before-all-have-closed",
+        without="the inflight item is cleared before all clusters of the batch have closed their keys",
+        invariants="I1",
+        file="cluster/keys/outcomes.py",
+        old="""        marks = self._at_once(self._close, first)
+        marks.append(self._close(last, None if clearing is None else Ending(clearing)))
+""",
+        new="""        marks = [self._close(last, None if clearing is None else Ending(clearing))]
+        marks += self._at_once(self._close, first)
+""",
+        caught_by=(
+            "integration/session/test_closing_by_cluster.py::test_i1_crash_between_the_closings_of_two_clusters_is_settled_by_the_next_session",
+        ),
     ),
     Mutant(
         name="close-without-comparing-batch",

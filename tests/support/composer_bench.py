@@ -53,7 +53,7 @@ class LedgerOfLock:
 
 
 class ComposerBench:
-    """A composer, and Services' upstreams written as a recorder writes them."""
+    """A composer, and Services' upstreams written as a reconciler writes them."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()

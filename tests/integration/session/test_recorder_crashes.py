@@ -154,7 +154,7 @@ def test_lost_answers_change_nothing_in_the_end_i1(name: str, *, landed: bool) -
 
 
 def test_transaction_of_exactly_100_actions_is_written() -> None:
-    # 1 fence check, 1 audit item; of the 98 left the recorder keeps 4 for fences of other clusters.
+    # 1 fence check, 1 audit item; of the 98 left the reconciler keeps 4 for fences of other clusters.
     world = World()
     desk = world.session()
     room = desk.fenced_writer.room(1)

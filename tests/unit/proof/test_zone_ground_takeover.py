@@ -18,11 +18,13 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.fences import raise_fences, shard_fence_key
 from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.cluster.keys.committer import Committer
 from kubesync.cluster.keys.key_states import Ledger
-from kubesync.cluster.keys.outcomes import Closer
+from kubesync.cluster.keys.outcomes import Outcomes
 from kubesync.cluster.keys.planner import Tables
 from kubesync.domain.batches import BatchLimits, Unit
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet, Zone
@@ -79,15 +81,24 @@ class World:
     def master(self, epoch: int, *clusters: str) -> ZoneMeans:
         """A master that has raised the fences of these clusters."""
         fenced_writer = FencedWriter(self.store, epoch, lambda: None, self.clock)
-        tables = Tables(self.states, ClaimTable(self.store), UpstreamTable(self.store))
         ledgers: dict[str, Ledger] = {}
-        audit = AuditTable(self.store, f"s{epoch}", 86_400)
-        closer = Closer(ledgers, tables, fenced_writer, audit, self.clock, set(clusters), lambda _keys: None)
+        tables = Tables(
+            self.states,
+            ClaimTable(self.store),
+            UpstreamTable(self.store),
+            ListenerTable(self.store),
+            AuditTable(self.store, f"s{epoch}", 86_400),
+        )
+
+        def committer(name: str) -> Committer | None:
+            known = ledgers.get(name)
+            return None if known is None else Committer(known, tables, fenced_writer, self.clock, set(clusters))
+
         means = ZoneMeans(
             client=Client(self.route53, f"s{epoch}"),
             inflight=InflightTable(self.store, "0"),
             fenced_writer=fenced_writer,
-            closer=closer,
+            outcomes=Outcomes(committer, self.clock.random, lambda _keys: None),
             reclaim=lambda _zone, states, _not_before: {state.key: state for state in states},
             ledgers=ledgers,
             scheduler=self.clock,
@@ -148,7 +159,7 @@ def test_i2_who_is_shut_out_of_the_shard_writes_nothing_about_its_zones() -> Non
     with pytest.raises(NotMasterError):
         paused.note_problem("it is blocked")
     with pytest.raises(NotMasterError):
-        means.closer.close([], "settled", paused.clearing)
+        paused.nothing_under_way()
     assert world.store.dump() == before
 
 

@@ -54,7 +54,7 @@ def _remove(master: Master, cluster: str, stored: StoredUpstream, check: Callabl
         actions = [
             *master.tables.upstreams.remove(stored.upstream, stands, now),
             *master.tables.named.notes(stored.upstream, stored.version + 1),
-            master.audit.changes(cluster, [what], fenced_writer.epoch, now, token),
+            master.tables.audit.changes(cluster, [what], fenced_writer.epoch, now, token),
         ]
         try:
             fenced_writer.run([cluster], actions, token, until_monotonic=master.deadline)

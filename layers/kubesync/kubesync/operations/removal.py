@@ -23,7 +23,6 @@ from aws_lambda_powertools import Logger
 from kubesync.actors.answer import Answer
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.control.clusters import ClusterConfig, retains
-from kubesync.cluster.keys.reconciler import Recorder
 from kubesync.domain.errors import KubesyncError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import EMPTY, KeyState
@@ -46,8 +45,7 @@ class Removal:
         self._config = config
         # Its own patience, but the same locks: a step gives up when DynamoDB is busy, and goes on with the next.
         self._fenced_writer = copy.copy(master.fenced_writer)
-        means = replace(master.means(config), fenced_writer=self._fenced_writer)
-        self._recorder = Recorder(master.ledgers[config.name], means)
+        self._reconciler = master.reconciler(master.ledgers[config.name], self._fenced_writer)
         self._states: Iterator[KeyState] | None = None
         self._emptied = False
         self._compared: dict[ServiceKey, int] = {}
@@ -116,7 +114,7 @@ class Removal:
             for state in ledger.states(keys).values():
                 yield state, self._bare(state)
 
-        self._master.follow_up(name, self._recorder.transform(pairs, _WHY))
+        self._master.follow_up(name, self._reconciler.transform(pairs, _WHY))
         return False
 
     def _bare(self, state: KeyState) -> KeyState:
@@ -167,7 +165,7 @@ class Removal:
         if places:
             self._fenced_writer.run([name], places, self._fenced_writer.token())
             return False
-        actions: list[Action] = [*master.listeners.all_places(name), master.clusters.forget(self._config)]
+        actions: list[Action] = [*master.tables.listeners.all_places(name), master.clusters.forget(self._config)]
         self._fenced_writer.run([name], actions, self._fenced_writer.token())
         return True
 

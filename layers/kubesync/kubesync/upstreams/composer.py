@@ -7,7 +7,7 @@ Whatever comes between reading a note and taking it away makes a new one: all is
 written, and the new note stays: Services that never stand still must not keep it from ever being written. Whoever dies in
 between leaves the note to the next master (I1). An upstream that stands as it should is not written (I6).
 
-When a named upstream is new, its Services may just be being planned by a recorder that does not know it yet, and would leave no
+When a named upstream is new, its Services may just be being planned by a reconciler that does not know it yet, and would leave no
 note: their clusters' locks are taken once before anything is read for it.
 """
 
@@ -93,7 +93,7 @@ class Composer:
     # --- life ---
 
     def load(self) -> None:
-        """Read what is registered: from now on recorders leave notes. Raises StoreError."""
+        """Read what is registered: from now on reconcilers leave notes. Raises StoreError."""
         self._follow(self._means.table.read())
         self._unsure = frozenset()  # nothing is being recorded yet
 

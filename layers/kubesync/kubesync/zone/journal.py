@@ -29,7 +29,7 @@ from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.clock import Clock
 from kubesync.cluster.keys.key_states import Ledger
 from kubesync.cluster.keys.key_writes import Closing
-from kubesync.cluster.keys.outcomes import Closer
+from kubesync.cluster.keys.outcomes import Outcomes
 from kubesync.cluster.ports import Progress
 from kubesync.domain.batches import BatchLimits, Unit
 from kubesync.domain.dns.records import RecordKey, Zone
@@ -61,7 +61,7 @@ class ZoneMeans:
     client: ZoneClient
     inflight: InflightTable
     fenced_writer: FencedWriter
-    closer: Closer
+    outcomes: Outcomes
     reclaim: Callable[[str, Sequence[KeyState], float], Mapping[ServiceKey, KeyState]]
     ledgers: Mapping[str, Ledger]
     scheduler: Scheduler
@@ -193,7 +193,7 @@ class ZoneGround:
         self._write(Inflight(batch, self._means.fenced_writer.epoch, units))
 
     def clearing(self, token: str) -> Closing:
-        """Nothing is under way any more: goes into the last transaction that closes a batch."""
+        """Nothing is under way any more: goes into the transaction that closes the last keys of a batch."""
         empty = Inflight("", self._means.fenced_writer.epoch, ())
         after, actions = self._means.inflight.put(self.zone_id, self.known_inflight(), empty, token)
 

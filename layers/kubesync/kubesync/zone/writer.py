@@ -25,7 +25,6 @@ from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.route53.journal import Journal, journal_swap
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.control.inflight import Inflight
-from kubesync.cluster.keys.key_writes import Closing
 from kubesync.cluster.keys.outcomes import Outcome
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import RecordKey, RecordSet, Zone
@@ -332,13 +331,14 @@ class ZoneWriter:
 
     def _close(self, outcomes: Sequence[Outcome], *, batch: str = "", clear: bool = False) -> None:
         why = "settled" if batch else "refused"
-        closing = self._ground.clearing if clear else _nothing
-        states = {state.key: state for state in self._means.closer.close(outcomes, why, closing, batch=batch)}
+        clearing = self._ground.clearing if clear else None
+        marks = self._means.outcomes.close(outcomes, why, batch=batch, clearing=clearing)
+        if clear:  # of clusters of which nobody may close anything here
+            self._ground.nothing_under_way()
         for outcome in outcomes:
             if code := outcome.reason_code:
                 self.report.reasons[code] = self.report.reasons.get(code, 0) + 1
-            state = states.get(outcome.unit.key)
-            mark = None if state is None or outcome.landed else state.opened
+            mark = None if outcome.landed else marks.get(outcome.unit.key)
             self._queue.decided(outcome.unit, None if mark is None else mark.retry_at, conflict=outcome.conflict)
 
 
@@ -357,7 +357,3 @@ def _batch_changes(units: Iterable[Unit]) -> list[BatchChange]:
 
 def _standing(journal: Journal | None) -> RecordSet | None:
     return None if journal is None else journal.record_set
-
-
-def _nothing(_token: str) -> Closing:
-    return Closing()
