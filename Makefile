@@ -25,7 +25,7 @@ help:
 	@echo "make check    what CI runs: style, types, layers, tests, make thorough, the other Python, make sam"
 	@echo "make thorough every case of what make test samples: mutants, cuts of recordings, faults"
 	@echo "make sam      build what is deployed, and run it as Lambda does"
-	@echo "make chaos    kill it at every call, let two masters meet, lose answers: within a quarter of an hour"
+	@echo "make chaos    simulate whole deployments: kill, pause, two masters, lost answers: within a quarter of an hour"
 	@echo "make mutants  take one mechanism out at a time: do the tests notice?"
 	@echo "make bench    the figures of the design, measured on this machine"
 	@echo "make prove    the commit protocol, checked in full as a model (needs spin)"
@@ -42,7 +42,7 @@ test: $(ready)
 	@echo "· unit tests"
 	@failed=0; $(compiled) $(python) -m pytest $(unit_options) || failed=1; \
 	echo "· contract, integration and end-to-end tests"; \
-	$(pytest_waiting) -m "not thorough" tests --ignore=tests/unit || failed=1; exit $$failed
+	$(compiled) $(pytest_waiting) -m "not thorough" tests --ignore=tests/unit || failed=1; exit $$failed
 
 # What takes long and seldom says more than its sample in `make test`.
 .PHONY: thorough
@@ -111,7 +111,7 @@ prove:
 mutants: $(ready)
 	@PYTHONPATH=tests:local:layers/kubesync $(python) -m mutation --chaos $(ARGS)
 
-# ARGS="--seed 7", "--section 3", "--case 12", "--short"
+# ARGS="--seed 7", "--section 3", "--case 12", "--short", "--first"
 .PHONY: chaos
 chaos: $(ready)
 	@cd tests && PYTHONPATH=../layers/kubesync:../local:. ../$(python) -m chaos $(ARGS)

@@ -20,6 +20,7 @@ PROGRAMS = {
     "memory": "bench.memory",
     "hand-over": "bench.hand_over",
     "request-units": "bench.request_units",
+    "planning": "bench.planning",
 }
 
 

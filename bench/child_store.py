@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from bench.children import answer, child
-from kubesync.aws.dynamodb.store import Action, Item, Key, Write
+from kubesync.aws.dynamodb.store import Action, Item, Key, QueryOptions, Write
 from kubesync.domain import errors
 
 if TYPE_CHECKING:
@@ -39,19 +39,8 @@ class ChildStore:
             found |= self._call("batch_get", keys[at : at + 100])
         return found
 
-    def query(
-        self,
-        table: str,
-        partition: str,
-        *,
-        prefix: str = "",
-        start: str = "",
-        end: str = "",
-        limit: int | None = None,
-        newest_first: bool = False,
-    ) -> Iterator[Item]:
-        wanted = {"prefix": prefix, "start": start, "end": end, "limit": limit, "newest_first": newest_first}
-        return self._pages("query", (table, partition), wanted)
+    def query(self, table: str, partition: str, **wanted: Unpack[QueryOptions]) -> Iterator[Item]:
+        return self._pages("query", (table, partition), dict(wanted))
 
     def scan(self, table: str) -> Iterator[Item]:
         return self._pages("scan", (table,), {})

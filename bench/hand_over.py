@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -21,12 +22,15 @@ class Size:
 
     hand_overs: int = 8
     services: int = 3_000
-    session_seconds: float = 2.0
+    stand_by_seconds: float = 2.0
     window_seconds: float = 1.0
     store_latency_seconds: float = 0.004
 
 
-SMALL = Size(hand_overs=1, services=10, session_seconds=0.5, window_seconds=0.2, store_latency_seconds=0.001)
+# A session ends when the next one stands by, not by its own time.
+_LONG = {"max_runtime_seconds": 3_600, "stand_by_seconds": 7_200}
+
+SMALL = Size(hand_overs=1, services=10, stand_by_seconds=0.5, window_seconds=0.2, store_latency_seconds=0.001)
 
 
 def run(size: Size = Size()) -> Iterator[Figure]:
@@ -37,16 +41,17 @@ def run(size: Size = Size()) -> Iterator[Figure]:
         first = system.start()
         wait_for_sets(zone, size.services)
         first.end()
-        current = system.start(max_runtime_seconds=size.session_seconds)
+        current = system.start(**_LONG)
         for number in range(size.hand_overs):
             sessions = 2 + number
-            wait_until(lambda: len(_taken(distance)) == sessions, 30, "the lease taken")  # noqa: B023 - called at once
-            wait_until(lambda: _watches(cluster, _taken(distance)[-1]) >= 2, 30, "both watches")
-            following = system.start(max_runtime_seconds=size.session_seconds)
-            report = current.join()
+            wait_until(lambda: len(_taken(distance)) == sessions, 120, "the lease taken")  # noqa: B023 - called at once
+            wait_until(lambda: _watches(cluster, _taken(distance)[-1]) >= 2, 120, "both watches")
+            following = system.start(**_LONG)
+            time.sleep(size.stand_by_seconds)
+            report = current.end()
             assert report.clean, report
             current = following
-        wait_until(lambda: bool(_watches(cluster, _releases(distance)[-1])), 30, "a watch")
+        wait_until(lambda: bool(_watches(cluster, _releases(distance)[-1])), 120, "a watch")
         current.end()
         watches = [at for verb, _, at in cluster.requests() if verb == "watch"]
     # The last release has no session after it.

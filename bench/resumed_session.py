@@ -11,9 +11,11 @@ from bench.child_cluster import api_server
 from bench.child_route53 import route53
 from bench.distant_store import distant_store
 from bench.figures import Figure, Sense
-from bench.system import ZONE, System, wait_for_sets
-from kubesync.aws.dynamodb.store import Update
+from bench.system import ZONE, System, wait_for_sets, wait_until
+from kubesync.aws.dynamodb.store import Store, Update
 from kubesync.aws.tables.control.lease import lease_key
+from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.aws.tables.state import StateTable
 from support.memory_store import Call
 
 
@@ -52,6 +54,7 @@ def _measure(services: int, size: Size) -> Iterator[Figure]:
         system = System(cluster.url, zone.url, zone.zone_id, store, window_seconds=size.window_seconds)
         first = system.start()
         wait_for_sets(zone, services)
+        wait_until(lambda: _at_rest(store), 600, "both lists recorded, no key open")
         assert first.end().clean
         distance.calls.clear()
         asked, called = len(cluster.requests()), zone.calls()
@@ -66,6 +69,10 @@ def _measure(services: int, size: Size) -> Iterator[Figure]:
     yield Figure(f"{what}: DynamoDB requests", len(during), "", Sense.AT_MOST, 20, f"{size.seconds:.0f} s: {kinds}")
     yield Figure(f"{what}: lists", requests["list"], "", Sense.EXACTLY, 0, f"{requests['watch']} watches")
     yield Figure(f"{what}: Route 53 calls", route53_calls, "", Sense.EXACTLY, 0)
+
+
+def _at_rest(store: Store) -> bool:
+    return len(ListenerTable(store).checkpoints("prod")) == 2 and not any(StateTable(store).open_keys("prod"))
 
 
 def _renewal(call: Call) -> bool:

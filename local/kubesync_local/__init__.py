@@ -1,1 +1,13 @@
-"""What runs only on a person's machine: the kubesync command, the embedded AWS, the stand-in API server."""
+"""What runs only on a person's machine and in tests: the ``kubesync`` command, the demo, and the stand-ins.
+
+cli        the command line: options, parsing, errors as one line
+commands   one module for each command, in groups
+documents  the JSON that commands answer with
+check      the steps of ``kubesync cluster check``
+demo       ``kubesync demo``, and the stand-ins as one stack
+workplace  what every command works with: settings, AWS clients, access to clusters
+terminal   answers for people and programs: tables, JSON, remarks, logs
+standins   an API server, Route 53 and DynamoDB
+
+Imports go from top to bottom: cli, commands, then the next four, then the last two. Contracts in pyproject.toml hold it.
+"""

@@ -60,6 +60,8 @@ def test_cold_start_and_whole_session(
     assert sum(metrics(watch, "Changes")) == 3.0
     assert metrics(watch, "MasterHeartbeat") == [1.0, 1.0]
     assert metrics(watch, "Sessions") == [1.0]
+    steps = {line["message"] for line in watch.log_entries() if "seconds" in line}
+    assert steps >= {"took over", "list read", "window recorded", "batch answered", "session ended"}
     assert not [line for line in watch.logs if "Traceback" in line or "WARNING" in line]
 
 

@@ -22,13 +22,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--section", type=int, action="append", choices=sorted(every_section.BY_NUMBER), help="only this one"
     )
     parser.add_argument("--case", type=int, help="only this case of a section, by its number")
+    parser.add_argument("--first", action="store_true", help="end a section with its first violation")
     parser.add_argument("--short", action="store_true", help="a sample, within a minute")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes (default: %(default)s)")
     asked = parser.parse_args(arguments)
     began = time.monotonic()
     print(f"seed {asked.seed}", flush=True)
     workers = 1 if asked.case is not None else asked.workers
-    run = Run(seed=asked.seed, short=asked.short, workers=workers, only=asked.case)
+    run = Run(seed=asked.seed, short=asked.short, workers=workers, only=asked.case, first=asked.first)
     tallies = run.sections(asked.section or every_section.BY_NUMBER)
     print(f"\nseed {asked.seed}, {time.monotonic() - began:.0f} s")
     print(table(tallies))
@@ -36,6 +37,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    if os.environ.get("PYTHONHASHSEED") != "0":  # the order of sets decides about the order of calls
-        os.execve(sys.executable, [sys.executable, "-m", "chaos", *sys.argv[1:]], {**os.environ, "PYTHONHASHSEED": "0"})
     sys.exit(main())

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from chaos.gate import Gate, Outward, kill_at
 from chaos.parts_watch import PartsWatch
-from chaos.play import Play
+from chaos.play import Arm, Play
 from chaos.sections import Effort, Section, sample
 from chaos.stories import CHANGES, REQUESTS, STORIES
 from chaos.verdict import judge, shortened
-from chaos.writes import RECORD
+from simulation.gate import Gate, Outward, kill_at
+from simulation.writes import RECORD
 
 _SHORT_CASES = {CHANGES: 100, REQUESTS: 50}
 
@@ -38,12 +38,16 @@ class Crash:
 
 @dataclass(frozen=True, slots=True)
 class Undisturbed:
-    """The run without faults: its end, the plays as they stood at each session's begin, and the calls made before each."""
+    """The run without faults: its end, the plays as they stood at each session's begin, and the calls made before each.
+
+    ``normals``: by place in the story, what stood there when no session ran.
+    """
 
     end: Play
     normal: dict[str, object]
     begins: tuple[tuple[int, Play], ...]
     calls: tuple[Outward, ...]
+    normals: dict[object, dict[str, object]]
 
 
 @lru_cache(maxsize=8)
@@ -52,9 +56,11 @@ def undisturbed(seed: int, name: str = CHANGES) -> Undisturbed:
     play = Play(story.begin(), story)
     begins: list[tuple[int, Play]] = []
     calls: list[Outward] = []
+    normals: dict[object, dict[str, object]] = {}
     while not play.over:
         play.prepare()
         begins.append((len(calls), play.copy()))
+        normals[_place(play)] = play.world.normal()
         calls += play.one_session().calls
         report = play.reports[-1]
         told_to_die = play.position > 0 and play.story.steps[play.position - 1].killed
@@ -62,7 +68,27 @@ def undisturbed(seed: int, name: str = CHANGES) -> Undisturbed:
     normal = play.world.normal()
     wrong = play.judge()
     assert not wrong, wrong
-    return Undisturbed(play, normal, tuple(begins), tuple(calls))
+    return Undisturbed(play, normal, tuple(begins), tuple(calls), normals)
+
+
+def _place(play: Play) -> object:
+    return play.position, play.quiet, play.waits
+
+
+def to_rest(tried: Play, wanted: Undisturbed, arm: Arm | None = None) -> Play:
+    """Sessions until all is quiet, or as it was at that place of the undisturbed run: what follows is then the same.
+
+    Returns:
+        The undisturbed run at that place.
+    """
+    while not tried.over:
+        tried.prepare()
+        place = _place(tried)
+        on_its_way = tried.world.store.in_flight or tried.world.route53.delayed
+        if place in wanted.normals and not on_its_way and tried.world.normal() == wanted.normals[place]:
+            return next(play for _, play in wanted.begins if _place(play) == place)
+        tried.one_session(arm)
+    return wanted.end
 
 
 def cases(effort: Effort) -> Sequence[Crash]:
@@ -107,12 +133,12 @@ def _of_story(effort: Effort, name: str, most: int) -> list[Crash]:
 def places(seed: int, name: str) -> list[int]:
     """The calls at which a session is struck.
 
-    All of them in the story of changes. A resync reads much: between two writes it makes no difference to anybody at which of the
-    reads a session dies, so that of those the first ones are enough.
+    All of them in the story of changes, but for renewals that follow a renewal. A resync reads much: between two writes it makes no
+    difference to anybody at which of the reads a session dies, so that of those the first ones are enough.
     """
     calls = undisturbed(seed, name).calls
     if name == CHANGES:
-        return list(range(1, len(calls) + 1))
+        return [n for n, call in enumerate(calls, 1) if not (call.kind == calls[n - 2].kind == "lease")]
     starts = {1, *(at + 1 for at, _ in undisturbed(seed, name).begins)}
     return [n for n, call in enumerate(calls, 1) if call.writes or n in starts or calls[n - 2].writes]
 
@@ -134,16 +160,20 @@ def play(case: object) -> list[str]:
         kill_at(gate, case.call - offset, before=case.before)
 
     gate = tried.one_session(arm)
-    if not gate.dead:
+    if not gate.killed:
         return ["the session was not killed: its calls are not those of the undisturbed run"]
     tried.linger = case.linger
     if case.again:
         tried.one_session(lambda gate: kill_at(gate, case.again, before=case.call % 2 == 0))
-    tried.world.drip = case.drip
-    watch = PartsWatch(tried.world)
-    tried.to_the_end(watch.arm if case.drip else None)
-    # Event by event, a part may hold a later version of the same value than where a window took several together.
-    lines = shortened([*watch.lines, *tried.judge()]) if case.drip else judge(tried, wanted.normal)
+    if case.drip:
+        tried.world.drip = True
+        watch = PartsWatch(tried.world)
+        tried.to_the_end(watch.arm)
+        # Event by event, a part may hold a later version of the same value than where a window took several together.
+        lines = shortened([*watch.lines, *tried.judge()])
+    else:
+        lines = judge(tried, to_rest(tried, wanted).world.normal())
+    lines += tried.world.machine.failures
     return [f"at {gate.calls[-1]}: {line}" for line in lines]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from chaos import crash, killed, tables, two_masters, unknown, weather
+from chaos import crash, days, killed, schedules, tables, two_masters, unknown, weather
 from chaos.sections import Section
 from sequences import trial
 
@@ -17,5 +17,7 @@ SECTIONS: Final[tuple[Section, ...]] = (
     tables.SECTION,
     weather.SECTIONS[-1],
     trial.SECTION,
+    schedules.SECTION,
+    days.SECTION,
 )
 BY_NUMBER: Final = {section.number: section for section in SECTIONS}

@@ -8,11 +8,11 @@ from __future__ import annotations
 import random
 from typing import Final
 
-from chaos.crash import undisturbed
-from chaos.gate import Gate, Outward
-from chaos.sync_session import SyncSession
+from chaos.crash import to_rest, undisturbed
 from chaos.verdict import judge
 from kubesync.domain.errors import ErrorCode, StoreBusyError, ZoneThrottledError
+from simulation.gate import Gate, Outward
+from simulation.process import Process
 from support.manual_clock import ManualClock
 from support.reflecting import bookmark, event, list_answer, reflecting
 from support.scripted_server import Connection, status_answer, watch_answer
@@ -26,23 +26,10 @@ _MOST_OF_TABLES: Final = 160
 _MOST_OF_LISTENER: Final = 8
 
 
-class _RenewingClock(ManualClock):
-    """Who sleeps lets a second pass at a time, and the lease is renewed meanwhile, as by its own thread."""
-
-    session: SyncSession | None = None
-
-    def sleep(self, seconds: float) -> None:
-        while seconds > 0:
-            super().sleep(min(seconds, 1.0))
-            seconds -= 1.0
-            if self.session is not None:
-                self.session.renew()
-
-
 class _Storm:
     """Refuses calls to a service for a minute, from the first step of a session on; with a probability, for tables."""
 
-    def __init__(self, service: str, probability: float, seed: int, clock: ManualClock) -> None:
+    def __init__(self, service: str, probability: float, seed: int, clock: Process) -> None:
         self._service = service
         self._probability = probability
         self._chance = random.Random(seed)
@@ -72,24 +59,19 @@ def play_minute(service: str, probability: float, session: int, seed: int) -> st
     wanted = undisturbed(seed)
     tried = wanted.begins[session][1].copy()
     world = tried.world
-    clock = world.clock = _RenewingClock(monotonic=world.clock.monotonic(), epoch=world.clock.epoch())
-    storm = _Storm(service, probability, seed, clock)
-    gate = Gate("in the storm")
-    gate.on_before = storm.strike
-    begun = False
+    storm = _Storm(service, probability, seed, world.clock)
 
-    def drive(driven: SyncSession) -> bool:
-        nonlocal begun
-        if not begun:
-            begun, clock.session = True, driven
-            storm.begin()
-        elif storm.blowing:
-            clock.sleep(1.0)
-            return True
-        return tried.advance(gate)
+    def arm(gate: Gate) -> None:
+        gate.on_before = storm.strike
 
-    report = world.run(world.new_session(gate, drive), gate)
-    clock.session = None
+    tried.prepare()
+    running = tried.begin(arm)
+    world.clock.sleep(1.0)
+    storm.begin()
+    tried.advance(running)
+    world.clock.sleep(STORM_SECONDS)
+    tried.drive(running)
+    report, gate = running.report, running.gate
     assert report is not None, "the session ended by an error"
     assert report.code == ErrorCode.MAX_RUNTIME, f"the session ended with {report.ended}: {report.message}"
     zones = {str(zone["zone"]) for zone in report.zones}
@@ -106,9 +88,8 @@ def play_minute(service: str, probability: float, session: int, seed: int) -> st
         assert told == struck, f"{struck} refused, {told} reported"
         assert report.transactions["repeated"] <= report.dynamodb["refused_transactions"]
         assert report.dynamodb["requests"] == len(gate.calls_of("dynamodb")), "every request is reported"
-    tried.reports.append(report)
-    tried.to_the_end()
-    lines = judge(tried, wanted.normal)
+    tried.ended(running)
+    lines = judge(tried, to_rest(tried, wanted).world.normal())
     assert not lines, lines
     return (
         f"a minute of {service} refusing {probability:.0%}, session {session}: {struck} calls refused, {told} reported"

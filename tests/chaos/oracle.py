@@ -12,8 +12,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
-from chaos.scope_view import visible
-from chaos.world import SETTINGS, World
 from kubesync.aws.dynamodb.store import CONTROL, STATE
 from kubesync.aws.route53.journal import journal_record_key
 from kubesync.aws.tables.claims import claim_key
@@ -29,6 +27,8 @@ from kubesync.domain.named_upstreams import compose, named_key
 from kubesync.domain.objects import EndpointsObject, Resource, Service, ServiceKey
 from kubesync.domain.state import Name
 from kubesync.domain.upstreams import node_document, node_of
+from simulation.scope_view import visible
+from simulation.world import SETTINGS, World
 
 type Sets = dict[RecordKey, RecordSet]
 type Wanted = dict[Name, dict[ServiceKey, Sets]]

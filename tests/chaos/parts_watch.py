@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from chaos.gate import Gate, Outward
-from chaos.world import World
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import PartId
+from simulation.gate import Gate, Outward
+from simulation.world import World
 
 type _Versions = dict[tuple[ServiceKey, PartId], tuple[int, int]]
 
@@ -26,9 +26,8 @@ class PartsWatch:
     def _look(self, gate: Gate, call: Outward) -> None:
         if call.kind != "record":
             return
-        self._world.outside()
-        found = self._versions()
-        self._world.enter(gate)
+        with self._world.unseen():
+            found = self._versions()
         self.lines += [
             f"{call}: {key} {part} went back from version {self._known[key, part]} to {version}"
             for (key, part), version in found.items()

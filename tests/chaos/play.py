@@ -4,40 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
-from chaos.gate import Gate
 from chaos.oracle import judge_quiet
 from chaos.steps import Step, Story
-from chaos.sync_session import SyncSession
-from chaos.world import World
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
 from kubesync.operations.recovery import RecoveryRequest
+from simulation.gate import Gate
+from simulation.world import Running, World
 
-_AFTER_DEATH_SECONDS = 30.0
-_QUIET_SECONDS = (8.0, 60.0, 1200.0, 1200.0)
-_BEFORE_A_MISHAP_SECONDS = 60.0
-_MOST_SESSIONS = 60
-_MOST_WAITS = 8
+STEP_SECONDS: Final = 4.0
+"""In which a session does all that follows from a step."""
+_BEGIN_SECONDS: Final = 0.1
+_AFTER_DEATH_SECONDS: Final = 30.0
+# Between sessions, at the end: longer than any backoff, with time for a name to change hands.
+_QUIET_SECONDS: Final = (0.0, 60.0, 1200.0, 1200.0)
+_QUIET_STEPS: Final = 2
+_BEFORE_A_MISHAP_SECONDS: Final = 60.0
+_MOST_SESSIONS: Final = 60
+_MOST_WAITS: Final = 8
 
 type Arm = Callable[[Gate], None]
 
 
 @dataclass(slots=True)
 class Play:
-    """A story under way. ``position`` is the next step; ``marks`` are worlds as they stood at each hand-over."""
+    """A story under way. ``position`` is the next step; ``quiet`` counts the sessions after the last one."""
 
     world: World
     story: Story
     position: int = 0
-    quiet_rounds: int = 0
+    quiet: int = 0
     reports: list[SessionReport | None] = field(default_factory=list)
     linger: bool = False
     waits: int = 0
 
     @property
     def over(self) -> bool:
-        return self.step is None and self.quiet_rounds >= len(_QUIET_SECONDS)
+        return self.step is None and self.quiet >= len(_QUIET_SECONDS)
 
     @property
     def step(self) -> Step | None:
@@ -54,29 +59,41 @@ class Play:
         """What is wrong with the world, where it should be quiet."""
         return judge_quiet(self.world, self.story.foreign, self.story.left_upstreams)
 
-    def copy(self) -> Play:
-        return Play(
-            self.world.copy(), self.story, self.position, self.quiet_rounds, list(self.reports), self.linger, self.waits
-        )
+    def copy(self, seed: object = None) -> Play:
+        """The same at this point, in a world of its own. No session runs."""
+        world = self.world.copy(seed)
+        return Play(world, self.story, self.position, self.quiet, list(self.reports), self.linger, self.waits)
 
     def one_session(self, arm: Arm | None = None) -> Gate:
         """Run one session until a hand-over, the story's end, or its death. ``arm`` arranges what strikes it."""
         self.prepare()
-        gate = Gate(f"session-{self.world.sessions + 1}")
+        running = self.begin(arm)
+        self.drive(running)
+        self.ended(running)
+        return running.gate
+
+    def begin(self, arm: Arm | None = None) -> Running:
+        """Start a session."""
+        gate = self.world.new_gate()
+        running = self.world.new_session(gate, self.recovery)
         if arm is not None:
             arm(gate)
-        lingering = self.linger
+        running.start()
+        return running
 
-        def drive(_session: SyncSession) -> bool:
-            nonlocal lingering
-            if lingering:  # a round of its own for what the last one left behind, before the world moves on
-                lingering = False
-                return True
-            return self.advance(gate)
-
-        session = self.world.new_session(gate, drive)
-        self.ended(self.world.run(session, gate, self.recovery))
-        return gate
+    def drive(self, running: Running) -> None:
+        """Let the world move on while a session runs, until it is paused or has ended."""
+        clock = self.world.clock
+        if self.recovery is not None:
+            while running.alive and not running.process.paused:
+                clock.sleep(_BEGIN_SECONDS)
+            return
+        clock.sleep(STEP_SECONDS if self.linger else _BEGIN_SECONDS)
+        self.linger = False
+        while running.alive and not running.process.paused and self.advance(running):
+            clock.sleep(STEP_SECONDS)
+        if running.alive and not running.process.paused:
+            running.end()
 
     def prepare(self) -> None:
         """What happens while no session runs. Mishaps wait until all is quiet: another session comes first."""
@@ -84,41 +101,41 @@ class Play:
             wrong = self.judge()
             if wrong and self.waits < _MOST_WAITS:
                 self.waits += 1
-                self.world.clock.advance(_BEFORE_A_MISHAP_SECONDS)
+                self.world.clock.sleep(_BEFORE_A_MISHAP_SECONDS)
                 self.linger = True
                 return
             assert not wrong, f"not quiet before {self.step.name}: {wrong}"
             self.step.happen(self.world)
             self.position += 1
+        if self.step is None and self.quiet < len(_QUIET_SECONDS):
+            self.world.clock.sleep(_QUIET_SECONDS[self.quiet])
 
-    def ended(self, report: SessionReport | None) -> None:
-        """A session has ended (None: it was killed). A recovery that did not get through is asked for again."""
+    def ended(self, running: Running) -> None:
+        """A session has ended. A recovery that did not get through is asked for again."""
+        report = running.report
         self.reports.append(report)
         if report is None or report.code == ErrorCode.NOT_MASTER:
-            self.world.clock.advance(_AFTER_DEATH_SECONDS)
+            self.world.clock.sleep(_AFTER_DEATH_SECONDS)
         elif self.recovery is not None and _got_through(report) and (report.clean or self.recovery.dry_run):
             self.position += 1  # a dry run settles no zone, so that it leaves an unclean end as unclean as it was
 
-    def advance(self, gate: Gate) -> bool:
+    def advance(self, running: Running) -> bool:
         """The next step of the story, or of the quiet after it. False: the session's time is up."""
-        self.world.outside()
-        try:
-            step = self.step
-            if step is not None:
-                if step.in_session or step.hand_over or step.killed:
-                    self.position += 1
-                if step.in_session:
-                    step.happen(self.world)
-                if step.killed:
-                    gate.kill()
-                return step.in_session
-            if self.quiet_rounds < len(_QUIET_SECONDS):
-                self.world.clock.advance(_QUIET_SECONDS[self.quiet_rounds])
-                self.quiet_rounds += 1
-                return True
+        step = self.step
+        if step is None:
+            if self.over:
+                return False
+            self.quiet += 1
+            self.world.clock.sleep(STEP_SECONDS * (_QUIET_STEPS - 1))
             return False
-        finally:
-            self.world.enter(gate)
+        if step.between or step.recovery is not None:
+            return False
+        self.position += 1
+        if step.killed:
+            running.kill()
+        if step.in_session:
+            step.happen(self.world)
+        return step.in_session
 
     def to_the_end(self, arm: Arm | None = None) -> None:
         """Sessions until the story is over and all is quiet."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from chaos.cluster import ScriptedCluster
 from chaos.steps import Step, Story
 from chaos.story import FOREIGN, PRIVATE, ZONE, a_world
-from chaos.world import SETTINGS, World, copy_tables
 from kubesync.aws.tables.control.clusters import OnDelete, ZoneReference
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.resync_requests import RequestTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Resource
 from kubesync.operations.recovery import RecoveryRequest
+from simulation.cluster import ScriptedCluster
+from simulation.world import SETTINGS, World, copy_tables
 from support.builders import a_service, an_endpoints
 from support.memory_store import MemoryStore
 
@@ -59,8 +59,8 @@ def _begin(world: World) -> None:
 def ask(world: World, cluster: str = "", *, dry_run: bool = False, force: bool = False) -> None:
     """Somebody asks for a resync, and tells the master."""
     at = world.clock.epoch()
-    RequestTable(world.store, SETTINGS.shard).ask(
-        f"{len(world.store.calls):08x}", cluster, at, dry_run=dry_run, force=force
+    RequestTable(world.store, SETTINGS.shard).leave(
+        new_request(f"{len(world.store.calls):08x}", cluster, at, dry_run=dry_run, force=force)
     )
     LeaseTable(world.store, SETTINGS.shard).signal()
 

@@ -13,6 +13,7 @@ from typing import Final
 from chaos import every_section
 from chaos.sections import Effort, Outcome, Section
 from chaos.tally import Tally
+from simulation.machine import forget_workers
 from support.secrets_watch import LeakingLogs
 
 _MOST_SHOWN: Final = 20
@@ -47,7 +48,7 @@ def _outcomes(work: Sequence[_Numbered], workers: int) -> Iterator[_Played]:
     if workers == 1:
         yield from map(_play, work)
         return
-    with multiprocessing.get_context("fork").Pool(workers) as pool:
+    with multiprocessing.get_context("fork").Pool(workers, initializer=forget_workers) as pool:
         yield from pool.imap_unordered(_play, work, chunksize=8 if len(work) > 100 else 1)
 
 
@@ -64,13 +65,14 @@ def _beside(work: Sequence[_Numbered], workers: int) -> Iterator[_Played]:
 
 
 class Run:
-    """One run of some sections."""
+    """One run of some sections. ``first``: of each, up to the first violation."""
 
-    def __init__(self, *, seed: int, short: bool, workers: int, only: int | None = None) -> None:
+    def __init__(self, *, seed: int, short: bool, workers: int, only: int | None = None, first: bool = False) -> None:
         self._seed = seed
         self._short = short
         self._workers = workers
         self._only = only
+        self._first = first
 
     def sections(self, numbers: Iterable[int]) -> list[Tally]:
         """Play them; prints progress and each violation."""
@@ -115,11 +117,13 @@ class Run:
                 tally.violated += 1
                 tally.violations += outcome.violations
                 if tally.violated <= _MOST_SHOWN:
-                    print(
-                        f"VIOLATED: --seed {self._seed} --section {section.number} --case {index}: {case}", flush=True
-                    )
+                    print(f"VIOLATED: {case}", flush=True)
+                    options = f"--section {section.number} --seed {self._seed} --case {index}"
+                    print(f'    make chaos ARGS="{options}"', flush=True)
                     for line in outcome.violations:
                         print(f"    {line}", flush=True)
+            if tally.violated and self._first:
+                break
             if time.monotonic() - shown > _PROGRESS_SECONDS:
                 shown = time.monotonic()
                 print(f"  {tally.tried} of {len(work)}, {tally.violated} violated", flush=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from chaos.world import World
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.operations.recovery import RecoveryRequest
+from simulation.world import World
 
 
 def _nothing(_world: World) -> None: ...

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from chaos.cluster import ScriptedCluster
 from chaos.steps import Step, Story
-from chaos.world import World
-from chaos.zones import MemoryRoute53
 from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Endpoint, EndpointPort, Resource, ServicePort
+from simulation.cluster import ScriptedCluster
+from simulation.world import World
+from simulation.zones import MemoryRoute53
 from support.builders import HTTP, a_service, an_endpoint, an_endpoints
 from support.named import member, register
 
@@ -83,17 +83,17 @@ def _addresses_come(world: World) -> None:
 
 
 def _fight(world: World) -> None:
-    """First in the same window: the older wins; then another cluster wants the name too."""
+    """Another cluster is first, though its Service is the newest; in the same window of one cluster the older goes before the newer."""
     prod, edge = world.clusters["prod"], world.clusters["edge"]
+    edge.apply(
+        "third", a_service(cluster_ips=("10.9.2.3",), annotations={"hostname": "shop.example.com"}, created_at=_NEWEST)
+    )
     shop = {"hostname": "shop.example.com, www.example.com"}
     # Two events of one window that needs two transactions: the first one, where it comes again alone, must not be believed.
     prod.apply("first", a_service(cluster_ips=("10.0.2.9",), annotations=shop, created_at=_OLD))
     prod.apply("first", a_service(cluster_ips=("10.0.2.1",), annotations=shop, created_at=_OLD))
     prod.apply(
         "second", a_service(cluster_ips=("10.0.2.2",), annotations={"hostname": "shop.example.com"}, created_at=_NEWER)
-    )
-    edge.apply(
-        "third", a_service(cluster_ips=("10.9.2.3",), annotations={"hostname": "shop.example.com"}, created_at=_NEWEST)
     )
     prod.apply("taker", a_service(cluster_ips=("10.0.2.4",), annotations={"hostname": "taken.example.com"}))
 

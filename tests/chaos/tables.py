@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from chaos.crash import undisturbed
-from chaos.gate import Gate, kill_at
 from chaos.play import Play
 from chaos.requests_story import ask
 from chaos.sections import Effort, Section, sample
 from chaos.stories import CHANGES
 from chaos.verdict import shortened
-from chaos.world import World, copy_tables
 from kubesync.aws.dynamodb.store import CONTROL, KEY_ATTRIBUTES, STATE, UPSTREAMS
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.report import SessionReport
 from kubesync.operations.recovery import RecoveryRequest
+from simulation.gate import Gate, kill_at
+from simulation.world import World, copy_tables
 from support.builders import a_service
 from support.memory_store import MemoryStore
 
@@ -145,15 +145,12 @@ def restore(world: World, source: MemoryStore, tables: Collection[str]) -> None:
 
 def _run(tried: Play, gate: Gate, rounds: int, recovery: RecoveryRequest | None = None) -> SessionReport | None:
     """A session of so many rounds in which nothing happens, or a recovery."""
-    world, left = tried.world, rounds
-
-    def drive(_session: object) -> bool:
-        nonlocal left
-        left -= 1
-        world.clock.advance(_ROUND_SECONDS)
-        return left >= 0
-
-    return world.run(world.new_session(gate, drive), gate, recovery)
+    world = tried.world
+    running = world.start(gate, recovery)
+    if recovery is not None:
+        return running.wait()
+    world.clock.advance(_ROUND_SECONDS * rounds)
+    return running.end()
 
 
 def _recognised(tried: Play, case: Mishap) -> list[str]:

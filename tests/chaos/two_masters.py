@@ -7,25 +7,21 @@ lease is good, so that only fences and journals keep it out), has gone on, or is
 from __future__ import annotations
 
 import random
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from chaos.crash import Undisturbed, places, undisturbed
-from chaos.gate import Gate, Outward
-from chaos.play import Play
+from chaos.crash import Undisturbed, places, to_rest, undisturbed
+from chaos.play import STEP_SECONDS, Play
 from chaos.sections import Effort, Section, sample
 from chaos.stories import CHANGES, REQUESTS
-from chaos.sync_session import SyncSession
 from chaos.verdict import shortened
-from chaos.world import SETTINGS, World, differences
-from chaos.writes import SENT
-from kubesync.aws.dynamodb.store import AUDIT, Key
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Observation, Resource, Service
 from kubesync.domain.report import SessionReport
-from support.manual_clock import ManualClock
+from simulation.gate import Gate, Outward
+from simulation.world import SETTINGS, World
+from simulation.writes import SENT
 
 WORKS = ("goes on with the story", "changes and changes back", "finds what was under way undone", "does nothing")
 WAKES = ("while the new one is the master", "after it has ended", "while a third is the master", "while it takes over")
@@ -33,7 +29,7 @@ CLOCKS = ("stopped", "right", "ahead")
 _AHEAD_SECONDS = 20.0
 _SHORT_CASES, _SHORT_SENDERS, _SHORT_REQUESTS = 55, 25, 25
 _BOUND_SECONDS = 60.0
-_EPOCH = Key("control", "lease", "epoch")
+_SLOW_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,73 +82,41 @@ def fault(case: object) -> str:
 
 
 class PausedSession:
-    """A session in a thread of its own that stops at one call until it is woken. Never two run at a time."""
+    """A session that stops at one call, as a whole, until it is woken."""
 
     def __init__(self, play: Play, call: int, *, before: bool) -> None:
-        self.gate = Gate("the old master")
-        self.report: SessionReport | None = None
-        self.clock = ManualClock(monotonic=play.world.clock.monotonic(), epoch=play.world.clock.epoch())
-        self.position = play.position
-        self._play = play
-        self._recovery = play.recovery
-        self._lingering = play.linger
+        self._machine = play.world.machine
         self._pause_at = call
-        self._stands = threading.Event()
-        self._go_on = threading.Event()
-        self._rounds_left = 3
-        self._failure: BaseException | None = None
-        if before:
-            self.gate.on_before = self._strike
-        else:
-            self.gate.on_after = self._strike
-            self.gate.on_before = lambda c: self._strike(c) if c.number == call + 1 else None
-        self._session = play.world.new_session(self.gate, self._drive, self.clock)
-        self._thread = threading.Thread(target=self._run, name="the old master", daemon=True)
+        self._before = before
+        self._woken = False
+        self.running = play.begin(self._arm)
+        play.drive(self.running)
+
+    @property
+    def gate(self) -> Gate:
+        return self.running.gate
 
     @property
     def paused(self) -> bool:
-        return self._thread.is_alive()
+        return self.running.process.paused
 
-    def start(self) -> None:
-        """Run until the pause, or to its end where it never makes that call."""
-        self._thread.start()
-        assert self._stands.wait(_BOUND_SECONDS)
+    def wake(self, clock: str) -> None:
+        """Let it go on; what it has written by then is not looked at."""
+        self._woken = True
+        self.gate.effects.clear()
+        ahead = _AHEAD_SECONDS if clock == "ahead" else 0.0
+        self._machine.resume(self.running.process, clock="stopped" if clock == "stopped" else "right", ahead=ahead)
 
-    def wake(self) -> SessionReport:
-        """Let it run on to its end."""
-        self._play.world.enter(self.gate)
-        self._go_on.set()
-        self._thread.join(_BOUND_SECONDS)
-        assert not self._thread.is_alive(), "the old master does not end"
-        self._play.world.outside()
-        if self._failure is not None:
-            raise self._failure
-        assert self.report is not None
-        return self.report
-
-    def _run(self) -> None:
-        try:
-            self.report = self._play.world.run(self._session, self.gate, self._recovery)
-        except BaseException as error:  # noqa: BLE001 - raised again where it is awaited
-            self._failure = error
-        self._stands.set()
+    def _arm(self, gate: Gate) -> None:
+        if self._before:
+            gate.on_before = self._strike
+        else:
+            gate.on_after = self._strike
+            gate.on_before = lambda call: self._strike(call) if call.number == self._pause_at + 1 else None
 
     def _strike(self, call: Outward) -> None:
-        if not self._go_on.is_set() and call.number >= self._pause_at:
-            self._stands.set()
-            assert self._go_on.wait(_BOUND_SECONDS)
-
-    def _drive(self, _session: SyncSession) -> bool:
-        if self._go_on.is_set():  # what it would still do: a few rounds, each sees what happened meanwhile
-            self._rounds_left -= 1
-            return self._rounds_left > 0
-        if self._lingering:
-            self._lingering = False
-            return True
-        before = self._play.world.clock.monotonic()
-        moving_on = self._play.advance(self.gate)
-        self.clock.advance(self._play.world.clock.monotonic() - before)
-        return moving_on
+        if not self._woken and call.number >= self._pause_at:
+            self.gate.pause()
 
 
 def play(case: object) -> list[str]:
@@ -163,114 +127,106 @@ def play(case: object) -> list[str]:
     world = tried.world
     live_before = {name: dict(cluster.live) for name, cluster in world.clusters.items()}
     old = PausedSession(tried, case.call - offset, before=case.before)
-    old.start()
-    world.outside()
     if not old.paused:
         return ["the session was not paused: its calls are not those of the undisturbed run"]
     where = str(old.gate.calls[-1])
     held = LeaseTable(world.store, SETTINGS.shard).read()
-    master = held.holder == old._session.report.session and not held.released
-    world.clock.advance(max(0.0, old.clock.monotonic() - world.clock.monotonic()) + 40.0)
+    master = held.holder == old.running.session.report.session and not held.released
+    world.clock.sleep(40.0)
     if WORKS[case.work] == WORKS[2]:
         _undo(world, live_before)
         tried.position = begin.position
-    woken: list[str] = []
-    ends: list[SessionReport] = []
-
-    def wake() -> None:
-        if CLOCKS[case.clock] != "stopped":
-            behind = max(0.0, world.clock.monotonic() - old.clock.monotonic())
-            old.clock.advance(behind + (_AHEAD_SECONDS if CLOCKS[case.clock] == "ahead" else 0.0))
-        before, accepted = world.store.dump(), len(world.route53.accepted)
-        report = old.wake()
-        ends.append(report)
-        if master or report.epoch == 0:
-            # A batch may land until the one who takes over has swapped the zone's journal: it is settled then.
-            late = len(world.route53.accepted) if WAKES[case.wake] == WAKES[3] else accepted
-            woken.extend(_changed(before, world, late, was_master=master))
-            if report.code != ErrorCode.NOT_MASTER or report.clean:
-                woken.append(f"the old master ended with {report.ended}, clean={report.clean}")
-
-    new = _take_over(tried, case, wake)
-    if not ends:
-        woken.append("the old master was never woken: the new one made no such call")
+    new = _take_over(tried, case, lambda: old.wake(CLOCKS[case.clock]))
+    if old.paused:
+        old.wake(CLOCKS[case.clock])  # the new one has made no such call
+    lines = _of_the_old_one(old, case, master=master)
+    end = old.running.report
     # One that had not been master yet, with a clock that is ahead, may find the lease expired, and take it rightly.
-    usurped = any(not master and end.epoch > new.epoch for end in ends)
+    usurped = end is not None and not master and end.epoch > new.epoch
     if new.code != ErrorCode.MAX_RUNTIME and not (usurped and new.code == ErrorCode.NOT_MASTER):
-        woken.append(f"the new master ended with {new.ended}: {new.message}")
-    tried.to_the_end()
-    lines = [*woken, *tried.judge()]
+        lines.append(f"the new master ended with {new.ended}: {new.message}")
+    to_rest(tried, known)
+    # Else it is as it was in the undisturbed run at that place, where not all need be quiet.
+    lines += [*(tried.judge() if tried.over else ()), *world.machine.failures]
     return [f"paused at {where}: {line}" for line in shortened(lines)]
 
 
+def _of_the_old_one(old: PausedSession, case: Overlap, *, master: bool) -> list[str]:
+    """It ends by itself, as one that is not the master, and has written nothing."""
+    running = old.running
+    try:
+        report = running.wait(_BOUND_SECONDS)
+    except AssertionError:  # the rightful master by now
+        report = running.end()
+    if report is None:
+        return [] if not old.gate.effects else [f"the old master ended by an error, and wrote {old.gate.effects}"]
+    if not master and report.epoch:
+        return []
+    # A batch may land until the one who takes over has swapped the zone's journal: it is settled then.
+    late = ("batch sent", "journal swapped") if WAKES[case.wake] == WAKES[3] else ()
+    written = [call for call in old.gate.effects if call.kind not in late]
+    lines = [f"the old master wrote: {call}" for call in written if master or not _harmless(call)]
+    if report.code != ErrorCode.NOT_MASTER or report.clean:
+        lines.append(f"the old master ended with {report.ended}, clean={report.clean}")
+    return lines
+
+
 def _take_over(play: Play, case: Overlap, wake: Callable[[], None]) -> SessionReport:
-    when, work = WAKES[case.wake], WORKS[case.work]
-    gate = Gate("the new master")
-    rounds = 0
-
-    def drive(_session: SyncSession) -> bool:
-        nonlocal rounds
-        rounds += 1
-        play.world.outside()
-        try:
-            return _works(play, work, rounds, gate) or _awake(rounds)
-        finally:
-            play.world.enter(gate)
-
-    def _awake(_rounds: int) -> bool:
-        if when == WAKES[0]:
-            wake()
-        return False
-
+    when, work, clock = WAKES[case.wake], WORKS[case.work], play.world.clock
+    gate = play.world.new_gate()
     if when == WAKES[3]:
-        # In the middle of the take-over: once the fences are raised.
-        struck = False
-
-        def strike(call: Outward) -> None:
-            nonlocal struck
-            if not struck and not call.writes and any(c.kind == "fence raised" for c in gate.calls):
-                struck = True
-                play.world.outside()
-                wake()
-                play.world.enter(gate)
-
-        gate.on_before = strike
-    report = play.world.run(play.world.new_session(gate, drive), gate)
+        _wake_during_take_over(gate, wake)
+    running = play.world.start(gate)
+    clock.sleep(STEP_SECONDS)
+    rounds = 1
+    while running.alive and _works(play, work, rounds):
+        clock.sleep(STEP_SECONDS)
+        rounds += 1
+    if when == WAKES[0]:
+        wake()
+        clock.sleep(STEP_SECONDS)
+    report = running.end()
     play.reports.append(report)
-    assert report is not None
+    assert report is not None, running.error
     if when == WAKES[1]:
         wake()
     elif when == WAKES[2]:
-        third = Gate("the third master")
-        seen = 0
-
-        def look_on(_session: SyncSession) -> bool:
-            nonlocal seen
-            seen += 1
-            if seen == 2:
-                play.world.outside()
-                wake()
-                play.world.enter(third)
-            return seen < 3
-
-        play.reports.append(play.world.run(play.world.new_session(third, look_on), third))
+        third = play.world.start()
+        clock.sleep(STEP_SECONDS)
+        wake()
+        clock.sleep(STEP_SECONDS)
+        play.reports.append(third.end())
     return report
 
 
-def _works(play: Play, work: str, rounds: int, gate: Gate) -> bool:
+def _wake_during_take_over(gate: Gate, wake: Callable[[], None]) -> None:
+    """In the middle of it: once the fences are raised, and before the first call that reads something. That call takes long."""
+    struck = False
+
+    def strike(call: Outward) -> None:
+        nonlocal struck
+        if not struck and not call.writes and any(c.kind == "fence raised" for c in gate.calls):
+            struck = True
+            wake()
+            gate.process.sleep(_SLOW_SECONDS)
+
+    gate.on_before = strike
+
+
+def _works(play: Play, work: str, rounds: int) -> bool:
     """What the new master meets in its rounds. False: that was all."""
     if work == WORKS[0]:
         step = play.step
         if rounds > 3 or step is None or not step.in_session:
-            return rounds <= 1
+            return False
         play.position += 1
         step.happen(play.world)
         return True
     if work == WORKS[1]:
         if rounds in (1, 2):
             _shake(play.world)
-        return rounds <= 3
-    return rounds <= 1
+        return rounds <= 2
+    return False
 
 
 def _shake(world: World) -> None:
@@ -303,17 +259,9 @@ def _undo(world: World, live_before: dict[str, dict[tuple[Resource, str, str], O
                 cluster.apply(object_name, value, slice_name=slice_name, namespace=namespace)
 
 
-def _changed(before: Mapping[Key, object], world: World, accepted: int, *, was_master: bool) -> list[str]:
-    """What the old master wrote: nothing, but for the audit item of a session that never held the lease."""
-    found = {str(key): item for key, item in world.store.dump().items() if was_master or not _harmless(key)}
-    wanted = {str(key): item for key, item in before.items() if was_master or not _harmless(key)}
-    lines = differences(found, wanted)
-    lines += [f"batch accepted from it: {batch}" for batch in world.route53.accepted[accepted:]]
-    return [f"the old master wrote: {line}" for line in lines]
-
-
-def _harmless(key: Key) -> bool:
-    return key == _EPOCH or (key.table == AUDIT and key.partition == "sessions")
+def _harmless(call: Outward) -> bool:
+    """What one may write that never held the lease: it drew an epoch, and noted its end."""
+    return call.kind == "epoch drawn" or call.what.startswith("put_item audit sessions/")
 
 
 SECTION = Section(2, "a paused master wakes up after another took over", "I2", cases, play, fault=fault)

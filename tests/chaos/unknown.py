@@ -10,14 +10,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chaos.crash import places, undisturbed
-from chaos.gate import Gate, Outward
+from chaos.crash import places, to_rest, undisturbed
 from chaos.play import Play
 from chaos.sections import Effort, Section, sample
 from chaos.stories import CHANGES, STORIES
 from chaos.verdict import judge, shortened
-from chaos.world import World
-from chaos.writes import RECORD, SENT, SWAPPED
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.errors import (
     KubesyncError,
@@ -28,6 +25,9 @@ from kubesync.domain.errors import (
     ZoneThrottledError,
     ZoneUnavailableError,
 )
+from simulation.gate import Gate, Outward
+from simulation.world import World
+from simulation.writes import RECORD, SENT, SWAPPED
 from support.memory_store import LandLater
 
 DONE, NOT_DONE, REFUSED, LATER, ORPHANED = "done", "not done", "throttled", "lands later", "lands after a hand-over"
@@ -198,14 +198,15 @@ def play(case: object) -> list[str]:
     tried = begin.copy()
     strike = _Strike(tried.world, case, case.call - offset)
     gate = tried.one_session(strike.sender)
-    tried.to_the_end(strike.follower)
+    reached = to_rest(tried, wanted, strike.follower)
     while tried.world.store.in_flight or tried.world.route53.delayed:
         strike.land()
-    lines = judge(tried, wanted.normal)
+    lines = judge(tried, reached.world.normal())
     if "lease#" not in wanted.calls[case.call - 1].what:
         # A renewal without answer delays the news of a changed configuration: what came after it may be published under
         # the old one first, which is one change more, and no change twice.
-        lines += _twice(tried, wanted.end)
+        lines += _twice(tried, reached)
+    lines += tried.world.machine.failures
     return [f"at {gate.calls[case.call - offset - 1]}: {line}" for line in shortened(lines)]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaos.play import Play
-from chaos.world import differences
+from simulation.world import differences
 
 _MOST_LINES = 12
 
@@ -11,7 +11,9 @@ _MOST_LINES = 12
 def judge(play: Play, wanted: dict[str, object]) -> list[str]:
     """What is not as an undisturbed run would have made it."""
     lines = differences(play.world.normal(), wanted)
-    for key, record_set in play.story.foreign.items():
+    # Before its end a story has left nothing behind yet.
+    standing = play.story.foreign if play.over else play.story.others
+    for key, record_set in standing.items():
         if play.world.route53.records(key.zone_id).get(key) != record_set:
             lines.append(f"foreign record set {key.name} {key.type} was touched")
     return shortened(lines)

@@ -24,9 +24,11 @@ from support.waiting import PATIENCE_SECONDS
 def stack() -> Iterator[CliStack]:
     """Tables made, a cluster with one service, and one session that published it."""
     with a_cli_stack() as made:
-        ran = made.run("setup")
+        ran = made.call("setup")
         assert ran.status == 0, ran.err
-        assert ran.lines == [f"table {made.prefix}-{name} made" for name in ("control", "state", "audit", "upstreams")]
+        assert ran.lines == [
+            f"table {made.prefix}-{name} created" for name in ("control", "state", "audit", "upstreams")
+        ]
         made.api.cluster.deploy("shop", "web", 1)
         made.api.cluster.expose("shop", "web", {"ports": [{"name": "http", "port": 80}], "selector": {"app": "web"}})
         made.api.cluster.expose("shop", "bad", {"type": "ExternalName", "externalName": "10.0.0.1"})
@@ -46,7 +48,7 @@ def test_setup_again_changes_nothing(stack: CliStack) -> None:
 
     assert ran.status == 0
     assert ran.lines == [
-        f"table {stack.prefix}-{name} was there already" for name in ("control", "state", "audit", "upstreams")
+        f"table {stack.prefix}-{name} already exists" for name in ("control", "state", "audit", "upstreams")
     ]
 
 
@@ -328,6 +330,6 @@ def test_demo_ends_as_its_story_must() -> None:
         ran = stack.run("demo", "--fast", AWS_PROFILE="no-such-profile-of-the-person")
 
     assert ran.status == 0, ran.out + ran.err
-    assert "✓ 28 record sets and 13 upstreams are exactly what the story must lead to" in ran.out
+    assert "✓ 28 record sets and 13 upstreams are exactly as expected" in ran.out
     assert re.search(r"hand-over: watching again \d\.\d\d s after the lease was released", ran.out)
     assert ran.err == ""

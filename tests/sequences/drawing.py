@@ -9,13 +9,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from kubesync.domain.objects import (
-    EndpointGroup,
-    EndpointPort,
-    EndpointsObject,
-    Resource,
-    ServicePort,
-)
+from kubesync.domain.objects import EndpointGroup, EndpointPort, EndpointsObject, Resource, ServicePort
 from kubesync.domain.plan import Policy
 from sequences.orders import Place, place_of
 from sequences.outside import CLUSTERS, INNER, PRIVATE, PUBLIC

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from chaos.cluster import ScriptedCluster, ScriptedConnector, ScriptedReflector
-from chaos.sync_session import SyncPool, SyncRunner, SyncSession
-from chaos.world import World
-from chaos.zones import MemoryRoute53
-from kubesync.aws.tables.control.clusters import ZoneReference
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Resource
 from kubesync.kubernetes.ports import WatchSink
-from kubesync.session.control import Control
-from kubesync.session.master import Master
-from sequences.steps import Moment
+from simulation.cluster import ScriptedCluster, ScriptedConnector, ScriptedReflector
+from simulation.world import World
+from simulation.zones import MemoryRoute53
 from support.builders import a_service
 
 PUBLIC: Final = ZoneReference(id="ZPUBLIC", name="example.com")
 PRIVATE: Final = ZoneReference(id="ZPRIVATE", name="example.com", private=True)
 INNER: Final = ZoneReference(id="ZINNER", name="inner.example.com")
+WINDOW_CLOSES_SECONDS: Final = 1.2
 ZONES: Final = (PUBLIC, PRIVATE, INNER)
 CLUSTERS: Final[Mapping[str, str]] = {"prod": "prod.example.com", "edge": "edge.inner.example.com"}
 FOREIGN: Final = {
@@ -61,20 +58,21 @@ class UnrulyReflector(ScriptedReflector):
     def label(self) -> str:
         return listener(self.cluster_name, self._resource)
 
-    def _list(self, cluster: ScriptedCluster, sink: WatchSink) -> None:
-        super()._list(cluster, sink)
-        assert self._position is not None
-        self._listed = self._position
+    def _list(self, sink: WatchSink) -> None:
+        super()._list(sink)
+        self._listed = self._position or 0
 
-    def _read(self, cluster: ScriptedCluster, sink: WatchSink) -> None:
+    def _read(self, sink: WatchSink) -> None:
         assert self._position is not None
+        cluster, version = self._cluster, self._cluster.version
         delivery, self.delivery = self.delivery, Delivery()
         chance = random.Random(delivery.order)
-        fresh = cluster.since(self._resource, self._position, self.scope)[: delivery.most or None]
+        due = cluster.since(self._resource, self._position, self._scope)
+        fresh = due[: delivery.most or None]
         floor = None if delivery.floors is None else delivery.floors.get((self.cluster_name, self._resource))
         again = []
         if delivery.late and floor is not None:
-            earlier = cluster.since(self._resource, max(floor, self._listed), self.scope)
+            earlier = cluster.since(self._resource, max(floor, self._listed), self._scope)
             again = [event for event in earlier if event.resource_version <= self._position][-delivery.late :]
         events = [*fresh, *again]
         if delivery.order:
@@ -83,71 +81,48 @@ class UnrulyReflector(ScriptedReflector):
         if events:
             sink.on_events(events)
             self._position = max(self._position, *(event.resource_version for event in events))
-        if delivery.bookmark and not delivery.most and cluster.version > self._position:
-            sink.on_bookmark(cluster.version)
-            self._position = cluster.version
+        if len(fresh) < len(due):
+            self._process.sleep(WINDOW_CLOSES_SECONDS)
+        elif version > self._position:
+            if delivery.bookmark:
+                sink.on_bookmark(version)
+            self._position = version
 
 
 class UnrulyConnector(ScriptedConnector):
-    """``deliver`` says how the watches deliver next."""
+    """``deliver`` says how the watches deliver next; only ``reading`` ones read anything (None: all)."""
 
     reflector_type: ClassVar[type[ScriptedReflector]] = UnrulyReflector
+    reading: Collection[str] | None = None
 
-    def reflector(self, config, resource: Resource) -> ScriptedReflector:  # type: ignore[no-untyped-def]
+    def reflector(self, config: ClusterConfig, resource: Resource) -> ScriptedReflector:
         made = super().reflector(config, resource)
         assert isinstance(made, UnrulyReflector)
         made.delivery, made.cluster_name = Delivery(), config.name
+        made.held = self.reading is not None and made.label not in self.reading
         return made
 
     def deliver(self, delivery: Delivery) -> None:
         for made in self._unruly():
             made.delivery = delivery
 
-    def pump_some(self, labels: Collection[str]) -> None:
+    def read_only(self, labels: Collection[str] | None) -> None:
+        """Let these listeners read; None: all."""
+        self.reading = labels
         for made in self._unruly():
-            if made.label in labels:
-                made.pump()
+            made.held = labels is not None and made.label not in labels
 
     def _unruly(self) -> list[UnrulyReflector]:
         return [made for made in self.reflectors if isinstance(made, UnrulyReflector)]
 
 
-class PartialSession(SyncSession):
-    """A session that does a part of a round, where it is told to: ``moment``."""
-
-    moment: Moment | None = None
-    deliver: Callable[[UnrulyConnector], None] = staticmethod(lambda _connector: None)
-
-    def round(self, master: Master, control: Control) -> None:
-        connector = self._parts.connector
-        assert isinstance(connector, UnrulyConnector)
-        self.deliver(connector)
-        moment, self.moment = self.moment, None
-        if moment is None:
-            super().round(master, control)
-            return
-        self.renew()
-        connector.pump_some(moment.read)
-        for name, runner in list(master.runners.items()):
-            assert isinstance(runner, SyncRunner)
-            if name in moment.record:
-                runner.turn()
-        pool = master.pool
-        assert isinstance(pool, SyncPool)
-        for zone_id in sorted(pool.writers):
-            for _ in range(moment.write):
-                if pool._step(zone_id) != 0:
-                    break
-
-
 class UnrulyWorld(World):
     """The outside of the sessions that are played."""
 
-    session_type: ClassVar[type[SyncSession]] = PartialSession
     connector_type: ClassVar[type[ScriptedConnector]] = UnrulyConnector
 
 
-def an_outside(clusters: Mapping[str, ScriptedCluster] | None = None) -> UnrulyWorld:
+def an_outside(clusters: Mapping[str, ScriptedCluster] | None = None, *, seed: object = None) -> UnrulyWorld:
     """Zones with nothing but record sets of other people in them, and clusters (new ones, where none are given). Nothing is registered."""
     route53 = MemoryRoute53()
     for zone in ZONES:
@@ -158,7 +133,7 @@ def an_outside(clusters: Mapping[str, ScriptedCluster] | None = None) -> UnrulyW
         clusters = {name: ScriptedCluster(name) for name in CLUSTERS}
         for cluster in clusters.values():
             cluster.apply("kubernetes", a_service(cluster_ips=("10.0.0.1",)), namespace="default")
-    return UnrulyWorld(dict(clusters), route53)
+    return UnrulyWorld(dict(clusters), route53, seed=seed)
 
 
 def register(world: World, name: str) -> None:

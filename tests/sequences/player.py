@@ -7,10 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from chaos.gate import Gate, kill_at
 from chaos.requests_story import ask
-from chaos.sync_session import SyncSession
-from chaos.world import World
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.state import StateTable
@@ -19,7 +16,7 @@ from kubesync.domain.named_upstreams import Member, NamedUpstream
 from kubesync.domain.objects import Resource, Service
 from kubesync.domain.plan import Policy
 from kubesync.domain.report import SessionReport
-from sequences.outside import Delivery, PartialSession, UnrulyConnector, an_outside, register
+from sequences.outside import WINDOW_CLOSES_SECONDS, Delivery, UnrulyConnector, an_outside, register
 from sequences.steps import (
     Compact,
     Compose,
@@ -39,13 +36,18 @@ from sequences.steps import (
     Unregister,
     Wait,
 )
+from simulation.gate import Gate, kill_at
+from simulation.world import Running, World
 from support import named
 from support.named import member
 
 _AFTER_DEATH_SECONDS: Final = 30.0
 # Longer than any backoff, with time for a name to change hands and for its heir to be refused once more.
-QUIET_SECONDS: Final = (8.0, 60.0, 1200.0, 1200.0, 1200.0)
+QUIET_SECONDS: Final = (1.0, 60.0, 1200.0, 1200.0, 1200.0)
 _MOST_SESSIONS: Final = 100
+_BEGIN_SECONDS: Final = 0.2
+ROUND_SECONDS: Final = 4.0
+_AS_USUAL: Final = Round()
 
 
 class Player:
@@ -57,7 +59,6 @@ class Player:
         self._steps: list[Step] = []
         self._quiet: list[float] = []
         self._kill: Kill | None = None
-        self._gate = Gate("nobody")
 
     def play(self, script: Iterable[Step], quiet: Iterable[float] = QUIET_SECONDS) -> None:
         """Play it, and let what follows from it come to rest."""
@@ -78,51 +79,71 @@ class Player:
                 happen(self.world, step)
 
     def _session(self) -> None:
-        gate = self._gate = Gate(f"session-{self.world.sessions + 1}")
+        world = self.world
+        if not self._steps:
+            world.clock.advance(self._quiet.pop(0))
+        gate = world.new_gate()
+        running = world.new_session(gate)
         if self._kill is not None:
-            kill_at(gate, max(1, self._kill.calls), before=self._kill.before)
+            self._strike(gate, self._kill)
             self._kill = None
-        session = self.world.new_session(gate, self._drive)
-        report = self.world.run(session, gate)
+        running.start()
+        if self._steps:
+            world.clock.sleep(_BEGIN_SECONDS)
+            while running.alive and self._next(running):
+                pass
+        else:
+            world.clock.sleep(ROUND_SECONDS)
+        self._let_all_go_on(running)
+        report = running.end()
         self.reports.append(report)
         if report is None or report.code == ErrorCode.NOT_MASTER:
-            self.world.clock.advance(_AFTER_DEATH_SECONDS)
+            world.clock.sleep(_AFTER_DEATH_SECONDS)
 
-    def _drive(self, session: SyncSession) -> bool:
-        """The world moves on until the session has something to do. False: its time is up."""
-        assert isinstance(session, PartialSession)
-        self.world.outside()
-        try:
-            while self._steps:
-                step = self._steps.pop(0)
-                if isinstance(step, End):
-                    return False
-                if isinstance(step, Kill):
-                    self._strike(step)
-                elif isinstance(step, Round | Moment):
-                    self._prepare(session, step)
-                    return True
-                else:
-                    happen(self.world, step)
-            if not self._quiet:
-                return False
-            self.world.clock.advance(self._quiet.pop(0))
-            session.deliver = _deliver_as_usual
-            return True
-        finally:
-            self.world.enter(self._gate)
+    def _next(self, running: Running) -> bool:
+        """The next thing that happens while a session runs. False: its time is up."""
+        if not self._steps:
+            return False
+        step = self._steps.pop(0)
+        if isinstance(step, End):
+            return False
+        if isinstance(step, Kill):
+            self._strike(running.gate, step)
+        elif isinstance(step, Round):
+            self._let_all_go_on(running, step)
+            self.world.clock.sleep(ROUND_SECONDS)
+        elif isinstance(step, Moment):
+            self._a_part(running, step)
+        else:
+            happen(self.world, step)
+        return True
 
-    def _strike(self, kill: Kill) -> None:
-        if not kill.calls:
-            self._gate.kill()
-        kill_at(self._gate, len(self._gate.calls) + kill.calls, before=kill.before)
+    def _strike(self, gate: Gate, kill: Kill) -> None:
+        if not kill.calls and gate.calls:
+            gate.kill()
+        kill_at(gate, max(1, len(gate.calls) + kill.calls), before=kill.before)
 
-    def _prepare(self, session: PartialSession, step: Round | Moment) -> None:
-        session.moment = step if isinstance(step, Moment) else None
-        bookmark = isinstance(step, Round) and step.bookmark
+    def _connector(self, running: Running) -> UnrulyConnector:
+        found = self.world.connectors[running.gate.name]
+        assert isinstance(found, UnrulyConnector)
+        return found
+
+    def _let_all_go_on(self, running: Running, round_: Round = _AS_USUAL) -> None:
+        connector = self._connector(running)
+        connector.deliver(self._delivery(round_, bookmark=round_.bookmark))
+        connector.read_only(None)
+        self.world.route53.let_through(None)
+
+    def _a_part(self, running: Running, moment: Moment) -> None:
+        connector = self._connector(running)
+        connector.deliver(self._delivery(moment, bookmark=False))
+        connector.read_only(moment.read)
+        self.world.route53.let_through(moment.write)
+        self.world.clock.sleep(WINDOW_CLOSES_SECONDS if moment.record else _BEGIN_SECONDS)
+
+    def _delivery(self, step: Round | Moment, *, bookmark: bool) -> Delivery:
         floors = self._floors() if step.late else None
-        delivery = Delivery(step.order, step.late, bookmark, step.most, floors)
-        session.deliver = lambda connector: connector.deliver(delivery)
+        return Delivery(step.order, step.late, bookmark, step.most, floors)
 
     def _floors(self) -> dict[tuple[str, Resource], int]:
         table = ListenerTable(self.world.store)
@@ -131,10 +152,6 @@ class Player:
             for name in self.world.clusters
             for resource, checkpoint in table.checkpoints(name).items()
         }
-
-
-def _deliver_as_usual(connector: UnrulyConnector) -> None:
-    connector.deliver(Delivery())
 
 
 def happen(world: World, step: Step) -> None:

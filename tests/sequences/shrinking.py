@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sequences.steps import Script
 
-
-def shrunk(script: Script, fails: Callable[[Script], bool]) -> Script:
+def shrunk[S](script: tuple[S, ...], fails: Callable[[tuple[S, ...]], bool]) -> tuple[S, ...]:
     """A part of the script that fails too, and of which no single step can be left out."""
     length = len(script) // 2
     while length:
@@ -19,7 +17,7 @@ def shrunk(script: Script, fails: Callable[[Script], bool]) -> Script:
     return script
 
 
-def _without_some(script: Script, length: int, fails: Callable[[Script], bool]) -> Script:
+def _without_some[S](script: tuple[S, ...], length: int, fails: Callable[[tuple[S, ...]], bool]) -> tuple[S, ...]:
     at = 0
     while at < len(script):
         shorter = script[:at] + script[at + length :]

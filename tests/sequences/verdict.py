@@ -16,7 +16,6 @@ from typing import Any
 
 from chaos.oracle import Wanted, desired_by_key, judge_quiet, mixed_names
 from chaos.requests_story import ask
-from chaos.world import SETTINGS, World
 from kubesync.aws.tables.control.resync_requests import RequestTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
@@ -25,6 +24,7 @@ from kubesync.domain.state import Name
 from sequences.outside import FOREIGN
 from sequences.player import Player, afresh, played
 from sequences.steps import Round, Script
+from simulation.world import SETTINGS, World
 
 type Place = tuple[str, str]
 

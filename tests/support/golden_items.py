@@ -16,17 +16,15 @@ from typing import Any, Final, cast
 import pytest
 
 from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Action, Item, Key, Put, Store, Value
-from kubesync.aws.tables import state
 from kubesync.aws.tables.audit import AuditTable, Entry
 from kubesync.aws.tables.claims import Claim, ClaimTable
-from kubesync.aws.tables.control import inflight, resync_requests
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, ZoneReference
 from kubesync.aws.tables.control.fences import fence_key, raise_fences, shard_fence_key
 from kubesync.aws.tables.control.inflight import Inflight, InflightTable
 from kubesync.aws.tables.control.lease import LeaseTable, held_check
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint, ListenerTable
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registration
-from kubesync.aws.tables.control.resync_requests import RequestTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
@@ -194,8 +192,9 @@ def write_everything(store: Store) -> None:
     claim = Claim(NAME, WEB, 1, 0)
     store.transact(ClaimTable.wait(claim, API, "2026-01-02T03:04:06Z"), "tx-2")
     requests = RequestTable(store, "0")
-    requests.ask("r1", "prod", NOW, dry_run=True, force=False)
-    answered = requests.ask("r2", "", NOW, dry_run=False, force=True)
+    requests.leave(new_request("r1", "prod", NOW, dry_run=True, force=False))
+    answered = new_request("r2", "", NOW, dry_run=False, force=True)
+    requests.leave(answered)
     report = {"counts": {f"kind-{n}": n for n in range(60)}}
     store.transact(requests.answer(answered, report, "tx-3"), "tx-3")
 
@@ -205,9 +204,7 @@ def record(path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         # Slices of a size that a file can hold.
         patch.setattr("kubesync.aws.tables.state_codec._READABLE_BYTES", TWO_SLICES)
-        patch.setattr(state, "MAX_BODY_BYTES", TWO_SLICES)
-        patch.setattr(inflight, "_MAX_BODY_BYTES", TWO_SLICES)
-        patch.setattr(resync_requests, "_MAX_BODY", TWO_SLICES)
+        patch.setattr("kubesync.aws.slices.MAX_SLICE_BYTES", TWO_SLICES)
         store = MemoryStore(clock=ManualClock())
         write_everything(store)
     rows = [

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, KEY_ATTRIBUTES, STATE, UPSTREAMS, Key, Put, Update
+from kubesync.aws.tables.state_codec import SCHEMA
 from support.memory_store import Call
 
 _GOLDEN: Final = Path(__file__).resolve().parents[1] / "golden"
@@ -57,6 +58,8 @@ KINDS: Final[Mapping[str, tuple[str, str, str]]] = {
     "history of errors": (AUDIT, f"errors#{_CLUSTER}", f"{_TIME}#[^#]+#[^#]+"),
     "end of a session": (AUDIT, "sessions", f"{_TIME}#[^#]+"),
 }
+# Written by the first release whose items have a schema version above 1.
+_LATER: Final[Mapping[str, frozenset[str]]] = {"owner of the tables": frozenset({"schema"})}
 _COUNT: Final = re.compile(r"count_ERR_[A-Z_]+")
 
 
@@ -103,6 +106,9 @@ def why_unknown(calls: Iterable[Call]) -> str:
 
 
 def _why_unknown(action: Put | Update) -> str:
+    fields = action.item if isinstance(action, Put) else {**action.set, **action.add}
+    if cast(int, fields.get("v", SCHEMA)) > SCHEMA:
+        return ""  # a test plays a newer release
     try:
         kind = kind_of_item(action.key)
     except LookupError as error:
@@ -110,10 +116,7 @@ def _why_unknown(action: Put | Update) -> str:
     if kind not in golden_forms():
         return ""
     forms = golden_forms()[kind]
-    if isinstance(action, Put):
-        written = attributes_of(action.key.table, action.item)
-        missing = frozenset.intersection(*forms) - written
-    else:
-        written, missing = attributes_of(action.key.table, {**action.set, **action.add}), frozenset()
+    written = attributes_of(action.key.table, fields) - _LATER.get(kind, frozenset())
+    missing = frozenset.intersection(*forms) - written if isinstance(action, Put) else frozenset[str]()
     odd = sorted(written - frozenset.union(*forms)) + sorted(missing)
     return f"no golden of a {kind!r} is written with, or without, {', '.join(odd)}" if odd else ""

@@ -20,10 +20,11 @@ from kubesync.aws.dynamodb.store import (
     Update,
     Value,
 )
-from kubesync.aws.dynamodb.values import MAX_ITEM_BYTES, item_bytes
+from kubesync.aws.dynamodb.values import item_bytes
 from kubesync.domain.errors import StoreUnavailableError
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+MAX_ITEM_BYTES = 400 * 1024
 PARTITION_KEY_BYTES = 2048
 SORT_KEY_BYTES = 1024
 _NUMBER_LIMIT = 10**38

@@ -22,18 +22,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Protocol
+from typing import Protocol, Unpack
 
 from kubesync.aws.dynamodb.store import (
     KEY_ATTRIBUTES,
     MAX_TRANSACTION_ACTIONS,
-    MAX_TRANSACTION_BYTES,
     UPSTREAMS,
     Action,
     Delete,
     Item,
     Key,
     Put,
+    QueryOptions,
     Update,
     Write,
 )
@@ -59,6 +59,7 @@ from support.memory_items import (
 )
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
+MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
 PAGE_BYTES = 1024 * 1024
 BATCH_GET_KEYS = 100
 TOKEN_CHARACTERS = 36
@@ -150,35 +151,25 @@ class MemoryStore:
                         found[key] = copy_item(item)
         return found
 
-    def query(
-        self,
-        table: str,
-        partition: str,
-        *,
-        prefix: str = "",
-        start: str = "",
-        end: str = "",
-        limit: int | None = None,
-        newest_first: bool = False,
-    ) -> Iterator[Item]:
-        if prefix and (start or end):
+    def query(self, table: str, partition: str, **wanted: Unpack[QueryOptions]) -> Iterator[Item]:
+        if "prefix" in wanted and "between" in wanted:
             raise ValueError("a query takes a prefix or a range, not both")
-        if end and start > end:
+        if "between" in wanted and wanted["between"][0] > wanted["between"][1]:
             raise invalid("the range of a query ends before it begins")
-        return self._query(_Range(table, partition, prefix, start, end, newest_first), limit)
+        return self._query(table, partition, wanted)
 
-    def _query(self, wanted: _Range, limit: int | None) -> Iterator[Item]:
-        check_partition(wanted.partition)
-        if wanted.table == UPSTREAMS and (wanted.prefix or wanted.start or wanted.end):
+    def _query(self, table: str, partition: str, wanted: QueryOptions) -> Iterator[Item]:
+        check_partition(partition)
+        if table == UPSTREAMS and ("prefix" in wanted or "between" in wanted):
             raise invalid("the sort key of the upstreams table is a number")
-        left, last = limit, None
+        left, last = wanted.get("limit"), None
         while left is None or left > 0:
             page: list[Item] = []
             size = 0
             more = False
-            with self._call(Call("query", (wanted.table,), partition=wanted.partition)):
-                rows = self._tables[wanted.table].get(wanted.partition) or _Partition()
-                for sort in wanted.of(rows.order, last):
+            with self._call(Call("query", (table,), partition=partition)):
+                rows = self._tables[table].get(partition) or _Partition()
+                for sort in _wanted_of(rows.order, wanted, last):
                     if size >= PAGE_BYTES or len(page) == left:
                         more = True
                         break
@@ -341,33 +332,27 @@ class MemoryStore:
 _METHODS: Mapping[type[Write], str] = {Put: "put_item", Update: "update_item", Delete: "delete_item"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Range:
-    """What a query asks for, apart from its limit."""
+def _texts(order: list[str | int]) -> list[str]:
+    return [sort for sort in order if isinstance(sort, str)]
 
-    table: str
-    partition: str
-    prefix: str
-    start: str
-    end: str
-    newest_first: bool
 
-    def of(self, order: list[str | int], last: str | int | None) -> Iterator[str | int]:
-        """The sort keys wanted, out of those of a partition, after ``last``."""
-        low, high = 0, len(order)
-        if self.prefix or self.start or self.end:
-            texts = [sort for sort in order if isinstance(sort, str)]
-            low = bisect_left(texts, self.prefix or self.start)
-            if self.prefix:
-                high = bisect_right(texts, self.prefix, key=lambda text: text[: len(self.prefix)])
-            elif self.end:
-                high = bisect_right(texts, self.end)
-        if last is not None and self.newest_first:
-            high = bisect_left(order, last)
-        elif last is not None:
-            low = bisect_right(order, last)
-        indices = range(low, high)
-        return (order[index] for index in (reversed(indices) if self.newest_first else indices))
+def _wanted_of(order: list[str | int], wanted: QueryOptions, last: str | int | None) -> Iterator[str | int]:
+    """The sort keys that a query asks for, out of those of a partition, after ``last``."""
+    low, high = 0, len(order)
+    if prefix := wanted.get("prefix"):
+        texts = _texts(order)
+        low = bisect_left(texts, prefix)
+        high = bisect_right(texts, prefix, key=lambda text: text[: len(prefix)])
+    if between := wanted.get("between"):
+        texts = _texts(order)
+        low, high = bisect_left(texts, between[0]), bisect_right(texts, between[1])
+    newest_first = wanted.get("newest_first", False)
+    if last is not None and newest_first:
+        high = bisect_left(order, last)
+    elif last is not None:
+        low = bisect_right(order, last)
+    indices = range(low, high)
+    return (order[index] for index in (reversed(indices) if newest_first else indices))
 
 
 def _check_transaction(actions: tuple[Action, ...], token: str) -> None:

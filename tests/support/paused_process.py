@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Unpack, cast
 
 from kubesync.actors.threads import ThreadScheduler
-from kubesync.aws.dynamodb.store import CONTROL, STATE, UPSTREAMS, Action, Item, Key, Put, Store, Update, Write
+from kubesync.aws.dynamodb.store import (
+    CONTROL,
+    STATE,
+    UPSTREAMS,
+    Action,
+    Item,
+    Key,
+    Put,
+    QueryOptions,
+    Store,
+    Update,
+    Write,
+)
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.route53.zones import BatchChange, ZoneClient
 from kubesync.domain.dns.records import RecordKey, RecordSet, Zone
@@ -136,20 +148,8 @@ class GatedStore:
     def batch_get(self, keys: Sequence[Key]) -> dict[Key, Item]:
         return self._gate.around("read", lambda: self._store.batch_get(keys))
 
-    def query(
-        self,
-        table: str,
-        partition: str,
-        *,
-        prefix: str = "",
-        start: str = "",
-        end: str = "",
-        limit: int | None = None,
-        newest_first: bool = False,
-    ) -> Iterator[Item]:
-        found = self._store.query(
-            table, partition, prefix=prefix, start=start, end=end, limit=limit, newest_first=newest_first
-        )
+    def query(self, table: str, partition: str, **wanted: Unpack[QueryOptions]) -> Iterator[Item]:
+        found = self._store.query(table, partition, **wanted)
         return iter(self._gate.around("read", lambda: list(found)))
 
     def scan(self, table: str) -> Iterator[Item]:

@@ -28,7 +28,7 @@ from kubesync.aws.tables.audit import NAMED
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, OnDelete, ZoneReference
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
-from kubesync.aws.tables.control.resync_requests import RequestTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
@@ -250,6 +250,19 @@ def promoted(stage: Stage) -> Document:
     return killed(stage, promoted.__doc__)
 
 
+@scene
+def tombstones(stage: Stage) -> Document:
+    """A Service was deleted: that is recorded, and its master was killed before it announced a batch."""
+    stage.configure("prod")
+    expose(stage, "prod", "web", "10.61.0.10")
+    gate = Gate("announce", after=False, armed=False)
+    stage.master(gate)
+    gate.arm()
+    stage.clusters["prod"].cluster.delete_service("shop", "web")
+    gate.wait_until_paused()
+    return killed(stage, tombstones.__doc__)
+
+
 # --- removal ---
 
 
@@ -334,11 +347,12 @@ def requests(stage: Stage) -> Document:
     """A full resync was asked for and answered, and nobody has fetched the report; another, a dry run, still waits."""
     stage.configure("prod")
     table = RequestTable(stage.store, "0")
-    answered = table.ask("answered", "", START, dry_run=False, force=True)
+    answered = new_request("answered", "", START, dry_run=False, force=True)
+    table.leave(answered)
     running = stage.master()
     running.wait_for(lambda: not table.waiting(answered) and stage.at_rest())
     assert running.end().clean
-    table.ask("waiting", "prod", START, dry_run=True, force=False)
+    table.leave(new_request("waiting", "prod", START, dry_run=True, force=False))
     stage.signal()
     return stage.document(str(requests.__doc__))
 
@@ -397,7 +411,7 @@ def configurations(stage: Stage) -> Document:
         {"name": "eks", "server": "https://eks.test", "eks": "arn:aws:eks:eu-west-1:111111111111:cluster/one",
          "role_arn": "arn:aws:iam::222222222222:role/watch", "external_id": "kubesync-1"},
         {"name": "mtls", "server": "https://mtls.test", "client_certificate": "file:/c.pem", "client_key": "file:/k.pem"},
-        {"name": "file", "kubeconfig": "kubeconfig.yaml", "context": "prod"},
+        {"name": "file", "kubeconfig": "/etc/kubernetes/prod.conf", "context": "prod"},
         {"name": "scoped", "server": "https://scoped.test", "namespaces": ("a", "b"), "selector": "tier in (web)",
          "select_endpoints": True, "opt_in": True},
         {"name": "excluding", "server": "https://ex.test", "exclude_namespaces": ("kube-system",), "write_events": True},
@@ -449,7 +463,9 @@ def main(names: Sequence[str]) -> None:
     for name in names or SCENES:
         path = path_of(name)
         if path.exists():
-            sys.exit(f"{path.name} is there already: what a release wrote does not change")
+            if names:
+                sys.exit(f"{path.name} is there already: what a release wrote does not change")
+            continue
         record(name, path)
         if path.parent == TABLES and SCENES[name] is not configurations:
             record_outcome(name, OUTCOMES / path.name)

@@ -212,7 +212,7 @@ class Desk:
     def configure(self, config: ClusterConfig) -> None:
         """Take a (changed) configuration, as the master does."""
         ledger = self.ledgers.setdefault(config.name, Ledger(config, self.tables.state, self.world.clock))
-        ledger.identity = self.listeners.identity(config.name)
+        ledger.identity = self.listeners.remembered([config.name])[config.name].identity
         ledger.configure(config, self.listeners.checkpoints(config.name))
         for view in ledger.listeners.values():
             view.whole = view.checkpoint is not None and view.checkpoint.basis == ledger.basis

@@ -55,6 +55,7 @@ class RecordingSink:
 
     told: list[tuple[object, ...]] = field(default_factory=list)
     errors: list[ListenerError] = field(default_factory=list)
+    on_told: Callable[[], object] = lambda: None
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
     def on_events(self, events: Sequence[RawEvent]) -> None:
@@ -86,6 +87,7 @@ class RecordingSink:
         with self._changed:
             self.told.append(call)
             self._changed.notify_all()
+        self.on_told()
 
 
 @dataclass
@@ -102,8 +104,9 @@ class Reflecting:
         return [_describe(request.params) for request in self.server.requests]
 
     def stop(self) -> None:
+        """Stop it. The server gives up later than this does: what ends is ended by the reflector itself."""
         self.reflector.stop()
-        self.thread.join(GENEROUS_SECONDS)
+        self.thread.join(GENEROUS_SECONDS / 2)
         assert not self.thread.is_alive()
 
 

@@ -6,7 +6,7 @@ import secrets
 from typing import Any
 
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
 from support.stack import RunningSession, Stack
 
 
@@ -18,7 +18,8 @@ def a_request(cluster: str = "", *, dry_run: bool = False, force: bool = False) 
 def leave(stack: Stack, cluster: str = "", *, dry_run: bool = False, force: bool = False) -> ResyncRequest:
     """Put a request into the mailbox, and tell the master."""
     mailbox = RequestTable(stack.store, "0")
-    request = mailbox.ask(secrets.token_hex(4), cluster, stack.clock.epoch(), dry_run=dry_run, force=force)
+    request = new_request(secrets.token_hex(4), cluster, stack.clock.epoch(), dry_run=dry_run, force=force)
+    mailbox.leave(request)
     LeaseTable(stack.store, "0").signal()
     return request
 

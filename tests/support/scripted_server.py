@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import parse_qsl, urlsplit
 
-GENEROUS_SECONDS = 60.0
+GENEROUS_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,7 +132,7 @@ def main() -> None:
 
     clock = ShiftedClock()
     clock.advance(float(os.environ.get(AHEAD, "0")))
-    session = Application(Settings.from_environment(), local=True, clock=clock).new_session(_say)
+    session = Application(Settings.from_environment(), local=True, scheduler=clock).new_session(_say)
     signal.signal(signal.SIGTERM, lambda _number, _frame: session.stop(ErrorCode.WORKER_EXITING, "SIGTERM"))
     _say("report", session.run().document())
 

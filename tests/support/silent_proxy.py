@@ -61,7 +61,7 @@ class SilentProxy:
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
         for thread in list(self._threads):
-            thread.join(5)
+            thread.join(120)
         for each in sockets:
             each.close()
 

@@ -47,7 +47,7 @@ class StsStandIn:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._server.shutdown()
-        self._thread.join(5)
+        self._thread.join(120)
         self._server.server_close()
 
     def answer(self, form: dict[str, list[str]]) -> tuple[int, str]:

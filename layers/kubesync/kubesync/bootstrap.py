@@ -30,7 +30,7 @@ from kubesync.aws.tables.control.zone_access import ZoneAccessTable
 from kubesync.aws.tables.schema_guard import SchemaGuard
 from kubesync.aws.tables.state_codec import SCHEMA
 from kubesync.clock import Clock
-from kubesync.cluster.ports import Progress
+from kubesync.cluster.ports import Connector, Progress
 from kubesync.domain.errors import DeniedError, UsageError
 from kubesync.domain.objects import Observation, RawEvent, Resource
 from kubesync.domain.report import SessionReport
@@ -50,7 +50,6 @@ from kubesync.session.session import Session, new_session_id
 from kubesync.settings import Settings
 
 _EKS_ARN = re.compile(r"arn:[^:]+:eks:(?P<region>[^:]+):\d+:cluster/(?P<name>.+)")
-_PROBE_SECONDS = 5.0
 
 type AccessFor = Callable[[ClusterConfig, ReflectorPolicy], ClusterAccess]
 """How a cluster is reached; on a person's machine a kubeconfig may decide."""
@@ -228,6 +227,10 @@ class Application:
     def access(self) -> AccessFor:
         return self.access_for or ConfiguredAccess(self.session, self.scheduler, local=self.local)
 
+    def connector(self) -> Connector:
+        """How sessions reach their clusters."""
+        return KubernetesConnector(self.settings, self.scheduler, self.access())
+
     def new_session(self, progress: Progress = quiet) -> Session:
         """A session with clients of its own; nothing is connected before it runs.
 
@@ -247,8 +250,7 @@ class Application:
             ),
             self.scheduler,
         )
-        connector = KubernetesConnector(settings, self.scheduler, self.access())
-        parts = MasterParts(self.store(counted), self.zones(), connector, settings, self.scheduler, counted)
+        parts = MasterParts(self.store(counted), self.zones(), self.connector(), settings, self.scheduler, counted)
         return Session(parts, keeper, session_id, progress)
 
     def resync_invocation(

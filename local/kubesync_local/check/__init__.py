@@ -1,1 +1,1 @@
-"""``kubesync cluster check``: everything that has to be right for a cluster, step by step, each with what is wrong in words."""
+"""``kubesync cluster check``: tests what a cluster needs, step by step, and says what is wrong."""

@@ -1,4 +1,4 @@
-"""Certificates in words: what a server shows, and what we show it."""
+"""Certificates in words: the server's, and our client certificate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN_NAMES: Final = 6
 
 
 def shown_by(server: Server) -> x509.Certificate | None:
-    """The certificate that a server shows, whatever it is worth; None where none can be had. Nothing is sent to it."""
+    """The certificate that a server shows, trusted or not; None if it shows none. Sends it nothing."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -33,7 +33,7 @@ def shown_by(server: Server) -> x509.Certificate | None:
 
 
 def in_words(certificate: x509.Certificate) -> str:
-    """Subject, names, issuer and time of a certificate, on one line."""
+    """Subject, names, issuer and expiry of a certificate, on one line."""
     names = _names(certificate)
     more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
     listed = ", ".join(names[:_SHOWN_NAMES]) + more
@@ -44,13 +44,13 @@ def in_words(certificate: x509.Certificate) -> str:
 
 
 def client_in_words(pem: str) -> str:
-    """The first certificate of a text. Raises ValueError where it is none."""
+    """The first certificate of a PEM text, in words. Raises ValueError for other text."""
     certificate = x509.load_pem_x509_certificate(pem.encode())
     return f"client certificate of {_common_name(certificate.subject)}, valid until {until(pem):%Y-%m-%d %H:%M} UTC"
 
 
 def until(pem: str) -> datetime:
-    """When the first certificate of a text expires. Raises ValueError where it is none."""
+    """When the first certificate of a PEM text expires. Raises ValueError for other text."""
     return x509.load_pem_x509_certificate(pem.encode()).not_valid_after_utc.astimezone(UTC)
 
 

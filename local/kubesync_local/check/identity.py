@@ -1,4 +1,4 @@
-"""Who we say that we are, and whom the API server takes us for."""
+"""The credentials we have, and the user that the API server sees."""
 
 from __future__ import annotations
 
@@ -29,15 +29,13 @@ _ANONYMOUS: Final = "system:anonymous"
 
 
 def credentials_step(config: ClusterConfig, access: ClusterAccess, clock: Clock) -> Step:
-    """Whether there is something to sign in with, and in date."""
+    """Whether there are credentials, and they have not expired."""
     try:
         if access.token_source is not None:
             return _token(config, access.token_source.token(), clock)
         pem = _client_pem(access)
     except ListenerError as error:
-        return failed(
-            "credentials", error, "read it as who asks: allow it to this identity, and to the functions' roles"
-        )
+        return failed("credentials", error, "let the caller read it: this identity, and the functions' roles")
     if pem is None:
         return passed("credentials", "none: requests are anonymous")
     try:
@@ -48,7 +46,7 @@ def credentials_step(config: ClusterConfig, access: ClusterAccess, clock: Clock)
 
 
 def authentication_step(api: ApiClient, config: ClusterConfig) -> Step:
-    """Whom the server takes us for: asked, or where it cannot be asked told from a list."""
+    """The user that the server sees: from its own answer, or else judged by a list."""
     try:
         user = _asked(api)
         if user is None:
@@ -56,9 +54,9 @@ def authentication_step(api: ApiClient, config: ClusterConfig) -> Step:
     except ListenerError as error:
         return failed("authentication", error, advice.of_authentication(error, _way(config)))
     if user == _ANONYMOUS:
-        unknown = DeniedError("the server takes us for nobody (system:anonymous)", status=401)
+        unknown = DeniedError("the server sees no user (system:anonymous)", status=401)
         return failed("authentication", unknown, advice.of_authentication(unknown, _way(config)))
-    return passed("authentication", f"we are {user}" if user else "the server knows us")
+    return passed("authentication", f"signed in as {user}" if user else "signed in")
 
 
 def _asked(api: ApiClient) -> str | None:
@@ -78,7 +76,7 @@ def _asked(api: ApiClient) -> str | None:
 
 
 def _by_list(api: ApiClient, config: ClusterConfig) -> str:
-    """Empty: known, without a name."""
+    """Empty: signed in, but the name is unknown."""
     try:
         api.fetch(urls.list_page(Resource.SERVICES, config.scope.namespace, limit=1))
     except DeniedError as error:
@@ -101,14 +99,12 @@ def _token(config: ClusterConfig, token: str, clock: Clock) -> Step:
     at = datetime.fromtimestamp(expires, UTC)
     if expires <= clock.epoch():
         error = DeniedError(f"the token{of} from {where} expired on {at:%Y-%m-%d %H:%M} UTC")
-        return failed(
-            "credentials", error, "put a new one where the reference points; it is read again within five minutes"
-        )
+        return failed("credentials", error, "store a new one at the reference; it is read again within five minutes")
     return passed("credentials", f"token{of} from {where}, expires on {at:%Y-%m-%d %H:%M} UTC")
 
 
 def _claims(token: str) -> dict[str, Any]:
-    """What a ServiceAccount's token says about itself (RFC 7519); nothing where it is of another kind."""
+    """The claims of a ServiceAccount's token (RFC 7519); empty for other tokens."""
     parts = token.split(".")
     if len(parts) != 3:
         return {}

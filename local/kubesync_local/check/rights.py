@@ -1,4 +1,4 @@
-"""What we may: a real list of one object, and a real, short watch, of each resource that the cluster's listeners read."""
+"""What we may do: a real list of one object, and a real short watch, of each resource that the cluster's listeners read."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from kubesync_local.check import advice
 from kubesync_local.check.step import Result, Step, failed, passed, skipped
 
 _WATCH_SECONDS: Final = 1
-# A watch that was asked to end after a second and has not by then is held back by something in between.
+# A watch that should end after a second and still runs by then is delayed by something in between.
 _PATIENCE_SECONDS: Final = 8.0
 _ACCESS_REVIEW: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 def rights_steps(new_api: Callable[[], ApiClient], config: ClusterConfig, clock: Clock) -> Iterator[Step]:
-    """A step for each verb. ``new_api``: a client of its own for each resource, which are tested at the same time."""
+    """A step for each verb. ``new_api`` makes a client for each resource; resources are tested at the same time."""
 
     def both(resource: Resource) -> tuple[Step, Step]:
         with closing(new_api()) as api:
@@ -53,7 +53,7 @@ def _list(api: ApiClient, config: ClusterConfig, resource: Resource) -> tuple[St
     except TooOldError as error:
         return Step(name, Result.FAILED, str(error), ErrorCode.REQUEST_STATUS), 0
     where = f"namespace {scope.namespace}" if scope.namespace else "all namespaces"
-    seen = "there are some" if page.items else "there are none"
+    seen = "some exist" if page.items else "none exist"
     return passed(name, f"allowed in {where}, {seen}; version {page.resource_version}"), page.resource_version
 
 
@@ -78,7 +78,7 @@ def _watch(api: ApiClient, config: ClusterConfig, resource: Resource, version: i
         return failed(name, error, advice.of_verb(error, "watch", resource))
     except TooOldError as error:
         return Step(name, Result.FAILED, str(error), ErrorCode.REQUEST_STATUS)
-    return passed(name, f"allowed, and ended as asked after {_WATCH_SECONDS} s")
+    return passed(name, f"allowed, and ended after {_WATCH_SECONDS} s as requested")
 
 
 def _refuse_error(lines: list[bytes]) -> None:
@@ -94,7 +94,7 @@ def _refuse_error(lines: list[bytes]) -> None:
 
 
 def _events(api: ApiClient, config: ClusterConfig) -> Step:
-    """Asked, not tried: an Event would stand in the cluster."""
+    """Asked, not tried: an Event would stay in the cluster."""
     attributes = {"verb": "create", "resource": "events", "namespace": config.scope.namespace}
     body = {
         "apiVersion": "authorization.k8s.io/v1",
@@ -106,10 +106,10 @@ def _events(api: ApiClient, config: ClusterConfig) -> Step:
         allowed = bool(answer["status"]["allowed"])
     except ListenerError as error:
         if error.status in (403, 404):
-            return skipped("create events", "the server does not tell")
+            return skipped("create events", "the server does not say")
         return failed("create events", error, advice.of_error(error))
     except (ValueError, TypeError, KeyError):
-        return skipped("create events", "the server does not tell")
+        return skipped("create events", "the server does not say")
     if allowed:
         return passed("create events", "allowed")
     denied = DeniedError("creating events is not allowed", status=403)

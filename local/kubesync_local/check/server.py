@@ -1,9 +1,9 @@
-"""Name, connection, TLS, who we are, what we may, version and clock of one API server.
+"""Tests name, connection, TLS, sign-in, rights, version and clock of one API server.
 
     address ── name ── connection ── tls ── credentials ── authentication ──┬── list, watch of each resource, events
                                                                             └── version, clock
-A step that fails ends the row; those at its end are independent of each other. Whatever is asked, is asked with the session's own
-client, so that a code here is the code that a session would report.
+A failed step ends the row; the two branches at its end are independent. Requests use the session's own client, so that a code here
+is the code that a session would report.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _NOT_TRIED: Final = "not tried: a step before it failed"
 
 @dataclass(frozen=True, slots=True)
 class ServerCheck:
-    """Of one cluster.
+    """The check of one cluster.
 
     Args:
-        access: as a session would reach it; a function, since that may fail.
+        access: how a session would reach it; a function, because that may fail.
     """
 
     config: ClusterConfig
@@ -47,7 +47,7 @@ class ServerCheck:
     clock: Clock
 
     def run(self) -> Iterator[Step]:
-        """The steps, each as soon as it is known."""
+        """The steps, each as soon as it is done."""
         done: list[Step] = []
         for step in self._row():
             done.append(step)
@@ -65,7 +65,7 @@ class ServerCheck:
         return ApiClient(self.access(), self.clock)
 
     def _row(self) -> Iterator[Step]:
-        """Ends with the first step that failed."""
+        """The first steps, up to one that fails."""
         try:
             access = self.access()
             server = parse_server(access.server)
@@ -109,13 +109,13 @@ def _as_named(server: Server, addresses: list[str]) -> str:
         ipaddress.ip_address(server.host)
     except ValueError:
         return f"{server.host} is {', '.join(addresses)}"
-    return f"{server.host} is an address itself"
+    return f"{server.host} is an IP address"
 
 
 def _connection(
     server: Server, addresses: list[str], seconds: float, clock: Clock
 ) -> tuple[Step, socket.socket | None]:
-    """To the first address that answers, as a session tries them one after the other."""
+    """To the first address that answers: a session also tries them one by one."""
     error: ListenerError = ConnectError(f"{server.authority}: the server cannot be reached")
     for address in addresses:
         began = clock.monotonic()

@@ -1,4 +1,4 @@
-"""One step of a check and what it came to."""
+"""One step of a check and its result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """``code`` is the one that a session would report for it; hosted zones have none. ``advice`` says what to do."""
+    """``code`` is the one that a session would report; hosted zones have none. ``advice`` says what to do."""
 
     name: str
     result: Result
@@ -41,15 +41,15 @@ class Step:
 
 
 def passed(name: str, details: str) -> Step:
-    """It is as it should be."""
+    """The test passed."""
     return Step(name, Result.OK, details)
 
 
 def skipped(name: str, details: str) -> Step:
-    """It was not tested."""
+    """The step was not tested."""
     return Step(name, Result.SKIPPED, details)
 
 
 def failed(name: str, error: ListenerError, advice: str = "") -> Step:
-    """It is not, and a session would report this error."""
+    """The test failed; a session would report this error."""
     return Step(name, Result.FAILED, error.message, error.code, advice)

@@ -1,4 +1,4 @@
-"""What the API server is, and what time it has."""
+"""The API server's version and clock."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from kubesync.kubernetes.transport.failures import TooOldError
 from kubesync_local.check import advice
 from kubesync_local.check.step import Step, failed, passed, skipped
 
-# AWS refuses signatures that are 5 minutes off, API servers tokens from the future: a minute is on the way there, and far from what
-# synchronised clocks show. https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-troubleshooting.html
+# AWS refuses signatures that are 5 minutes off, and API servers refuse tokens from the future. A minute is a clear warning:
+# synchronised clocks differ far less. https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-troubleshooting.html
 _CLOSE_SECONDS: Final = 60.0
 
 
@@ -38,7 +38,7 @@ def version_steps(api: ApiClient, config: ClusterConfig, clock: Clock) -> Iterat
 
 
 def _version(api: ApiClient) -> str:
-    """Empty where it may not be read; nothing depends on it."""
+    """Empty if it cannot be read; nothing depends on it."""
     try:
         return str(json.loads(api.fetch(urls.ApiRequest("/version")))["gitVersion"])
     except (DeniedError, StatusError) as error:
@@ -50,7 +50,7 @@ def _version(api: ApiClient) -> str:
 
 
 def _served(api: ApiClient, config: ClusterConfig, version: str) -> Step:
-    says = f"Kubernetes {version}" if version else "version not told"
+    says = f"Kubernetes {version}" if version else "version unknown"
     date = api.date
     try:
         best = choose_endpoints_source(api)
@@ -61,7 +61,9 @@ def _served(api: ApiClient, config: ClusterConfig, version: str) -> Step:
     if best is Resource.ENDPOINTS:
         return passed("version", f"{says}, without EndpointSlices")
     if config.endpoints_source is Resource.ENDPOINTS:
-        return passed("version", f"{says}, with EndpointSlices; Endpoints are read, which are deprecated since 1.33")
+        return passed(
+            "version", f"{says}, with EndpointSlices; kubesync reads Endpoints, which are deprecated since 1.33"
+        )
     return passed("version", f"{says}, with EndpointSlices")
 
 
@@ -69,15 +71,15 @@ def _clock(date: str, ours: float) -> Step:
     try:
         theirs = parsedate_to_datetime(date).timestamp()
     except ValueError:
-        return skipped("clock", "the server does not tell the time")
+        return skipped("clock", "the server does not send its time")
     # A Date header has whole seconds, cut off: half a second on average.
     ahead = theirs + 0.5 - ours
     if abs(ahead) <= _CLOSE_SECONDS:
-        return passed("clock", f"the server's and ours are within {max(1, round(abs(ahead)))} s")
+        return passed("clock", f"the server's clock and ours differ by at most {max(1, round(abs(ahead)))} s")
     which = "ahead of" if ahead > 0 else "behind"
     error = DeniedError(f"the server's clock is {abs(ahead):.0f} s {which} ours")
     return failed(
         "clock",
         error,
-        "synchronise both: tokens and signatures are refused, certificates taken for not yet or no longer valid",
+        "synchronise both clocks: otherwise tokens, signatures and certificates are refused",
     )

@@ -1,4 +1,4 @@
-"""Each hosted zone of a cluster: reached, with the role that it has; of the name that it had; its journal ours; the names' place."""
+"""Tests each hosted zone of a cluster: it can be reached with its role, has the registered name, and its journal is ours."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ZoneCheck:
         if outside is not None:
             yield _failed("names", outside, "register a zone of the domain, or another domain")
         else:
-            yield passed("names", f"Services of {self.config.domain} have their place")
+            yield passed("names", f"Services of {self.config.domain} fit the zones")
 
     def _zone(self, name: str, reference: ZoneReference, access: ZoneAccess | None) -> Step:
         client = self.accounts.client(access)
@@ -66,13 +66,13 @@ class ZoneCheck:
         if journal is None:
             return None
         if journal.owner != self.settings.deployment:
-            owner = journal.owner or "nobody we know"
+            owner = journal.owner or "an unknown owner"
             return _failed(name, f"its journal belongs to {owner}", "give this deployment another KUBESYNC_DEPLOYMENT")
         epoch = LeaseTable(self.store, self.settings.shard).last_epoch()
         if journal.epoch > epoch:
             return _failed(
                 name,
-                f"its journal has epoch {journal.epoch}, our tables know {epoch}: were they lost or restored?",
+                f"its journal has epoch {journal.epoch}, our tables have {epoch}: they may have been lost or restored",
                 "see `kubesync recover`",
             )
         return None
@@ -81,8 +81,8 @@ class ZoneCheck:
 def _advice(access: ZoneAccess | None) -> str:
     needed = "route53:GetHostedZone and route53:ListResourceRecordSets"
     if access is None:
-        return f"allow {needed} on it to who asks; a zone of another account is registered with its role, ID@ROLE_ARN"
-    return f"allow sts:AssumeRole on {access.role} to who asks, and {needed} on the zone to that role"
+        return f"allow the caller {needed} on it; a zone of another account is registered with its role, ID@ROLE_ARN"
+    return f"allow the caller sts:AssumeRole on {access.role}, and that role {needed} on the zone"
 
 
 def _failed(name: str, details: str, advice: str) -> Step:

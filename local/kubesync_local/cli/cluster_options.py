@@ -1,4 +1,4 @@
-"""The part of the command line that is about clusters."""
+"""The options of ``kubesync cluster``."""
 
 from __future__ import annotations
 
@@ -18,54 +18,52 @@ def add_cluster_commands(commands: Commands) -> None:
     actions = cluster.add_subparsers(dest="command", metavar="ACTION", required=True)
     _add_cluster_add(actions)
     add_output(actions.add_parser("list", help="all registered clusters"))
-    show = actions.add_parser("show", help="one cluster's configuration; secrets are never shown, they are not stored")
-    show.add_argument("name", metavar="NAME", help="as it was registered")
+    show = actions.add_parser("show", help="one cluster's configuration; it holds references to secrets, never secrets")
+    show.add_argument("name", metavar="NAME", help="the cluster's name")
     add_output(show)
     check = actions.add_parser(
         "check",
         help="test name, connection, TLS, sign-in, rights, version, clock and hosted zones of a cluster",
-        description="Tests everything that a cluster needs, from where this command runs and with its credentials: says in words "
-        "what is wrong, and which error code a session would report. Writes nothing.",
+        description="Tests everything that a cluster needs, from this machine and with its credentials. Says what is wrong, "
+        "and which error code a session would report. Writes nothing.",
     )
-    check.add_argument("name", metavar="NAME", help="as it was registered")
+    check.add_argument("name", metavar="NAME", help="the cluster's name")
     add_output(check)
     remove = actions.add_parser(
         "remove",
-        help="remove a cluster, and its outputs unless it was added with --on-delete retain, or --retain says so",
-        description="Marks a cluster as being deleted. The master removes its record sets and upstreams (or leaves them, "
-        "with --retain, or where it was added with --on-delete retain), then forgets it; without a master, the next session does.",
+        help="remove a cluster and its record sets and upstreams; --retain keeps them",
+        description="Marks a cluster as being deleted. The running session, or else the next one, removes its record sets and "
+        "upstreams, then the cluster. They stay with --retain, or if the cluster was added with --on-delete retain.",
     )
-    remove.add_argument("name", metavar="NAME", help="as it was registered")
+    remove.add_argument("name", metavar="NAME", help="the cluster's name")
     remove.add_argument(
         "--retain",
         action="store_true",
-        help="leave its record sets and upstreams, also while it is being removed already",
+        help="keep its record sets and upstreams; works also while it is being removed",
     )
     disable = actions.add_parser(
         "disable",
-        help="leave a cluster and its outputs as they are, until it is enabled again",
-        description="Ends the watches of a cluster. Nothing that it has led to is changed or deleted, in no zone and no table.",
+        help="stop watching a cluster; its record sets and upstreams stay as they are",
+        description="Ends the watches of a cluster. Its record sets and upstreams stay as they are until it is enabled.",
     )
-    disable.add_argument("name", metavar="NAME", help="as it was registered")
-    enable = actions.add_parser(
-        "enable", help="watch a disabled cluster again: it is listed, and every difference mended"
-    )
-    enable.add_argument("name", metavar="NAME", help="as it was registered")
+    disable.add_argument("name", metavar="NAME", help="the cluster's name")
+    enable = actions.add_parser("enable", help="watch a disabled cluster again: list it and mend every difference")
+    enable.add_argument("name", metavar="NAME", help="the cluster's name")
 
 
 def _add_scope(add: argparse.ArgumentParser) -> None:
-    scope = add.add_argument_group("what of it")
+    scope = add.add_argument_group("which Services")
     scope.add_argument(
         "--namespace", "--namespaces", metavar="NS", action="append", dest="namespaces",
-        help="these namespaces only: NS[,NS...], may be given several times (default: all)",
+        help="only these namespaces: NS[,NS...]; may be given several times (default: all)",
     )  # fmt: skip
     scope.add_argument(
         "--exclude-namespaces", metavar="NS", action="append", help="all namespaces but these: NS[,NS...]"
     )
-    scope.add_argument("--selector", metavar="S", help="Services with these labels only, such as 'app=web,tier!=db'")
+    scope.add_argument("--selector", metavar="S", help="only Services with these labels, such as 'app=web,tier!=db'")
     scope.add_argument(
         "--select-endpoints", action="store_true",
-        help="select Endpoints and EndpointSlices by the same labels: those made by hand need them too",
+        help="select Endpoints and EndpointSlices by the same labels; those made by hand then need the labels too",
     )  # fmt: skip
     scope.add_argument(
         "--opt-in", action="store_true", help='only Services with the annotation kubesync.io/include: "true"'
@@ -74,56 +72,70 @@ def _add_scope(add: argparse.ArgumentParser) -> None:
 
 def _add_cluster_add(actions: Commands) -> None:
     add = actions.add_parser("add", help="register a cluster, or change one with --replace")
-    add.add_argument("name", metavar="NAME", help="a DNS label; part of every key, of upstreams too")
-    add.add_argument("--replace", action="store_true", help="change the cluster of this name: all options anew")
+    add.add_argument("name", metavar="NAME", help="a DNS label; it is part of every service key and upstream")
+    add.add_argument(
+        "--replace", action="store_true", help="change the cluster of this name; give all its options again"
+    )
     where = add.add_argument_group("the API server")
     where.add_argument("--server", metavar="URL", default="", help="https://host:port; http:// on loopback only")
     where.add_argument("--token", metavar="REF", help="secretsmanager:NAME[#KEY], ssm:NAME, file:PATH or env:NAME")
     where.add_argument("--ca-file", metavar="FILE", help="certificates to trust, PEM")
-    where.add_argument("--ca", metavar="REF", help="the same by reference: read where it lies, also when it is renewed")
+    where.add_argument("--ca", metavar="REF", help="the same by reference; renewed certificates are read again")
     where.add_argument(
-        "--client-certificate", metavar="REF", help="in place of a token: certificate, PEM, by reference"
+        "--client-certificate",
+        metavar="REF",
+        help="sign in with this certificate instead of a token; PEM, by reference",
     )
     where.add_argument(
-        "--client-key", metavar="REF", help="its key (default: beside the certificate, in the same place)"
+        "--client-key", metavar="REF", help="the certificate's key, by reference (default: stored with the certificate)"
     )
-    where.add_argument("--insecure-skip-tls-verify", action="store_true", help="trust anyone who answers: do not")
-    where.add_argument("--eks", metavar="NAME", help="an EKS cluster, or its ARN: server, CA and sign-in follow")
-    where.add_argument("--role-arn", metavar="ARN", help="assumed to sign in to EKS, as in another AWS account")
-    where.add_argument("--external-id", metavar="ID", help="what that role's trust policy asks for")
-    where.add_argument("--kubeconfig", metavar="FILE", help="as kubectl reaches it; for sessions on this machine")
-    where.add_argument("--context", metavar="C", help="of the kubeconfig (default: its current one)")
+    where.add_argument(
+        "--insecure-skip-tls-verify", action="store_true", help="trust any server that answers; dangerous"
+    )
+    where.add_argument(
+        "--eks", metavar="NAME", help="an EKS cluster's name or ARN; server, CA and sign-in come from AWS"
+    )
+    where.add_argument(
+        "--role-arn", metavar="ARN", help="the role to assume to sign in to EKS, such as one in another AWS account"
+    )
+    where.add_argument("--external-id", metavar="ID", help="the external id that the role's trust policy requires")
+    where.add_argument(
+        "--kubeconfig", metavar="FILE", help="reach the cluster as kubectl does; for sessions on this machine only"
+    )
+    where.add_argument("--context", metavar="C", help="context of the kubeconfig (default: its current one)")
     _add_scope(add)
     where.add_argument(
         "--endpoints-source", choices=("auto", "endpoints", "endpointslices"), default="auto",
-        help="where pods are read from (default: auto, endpointslices where served)",
+        help="where pods are read from (default: auto, which is endpointslices if the server has them)",
     )  # fmt: skip
     names = add.add_argument_group("names")
-    names.add_argument("--domain", metavar="D", required=True, help="takes the place of cluster.local")
+    names.add_argument("--domain", metavar="D", required=True, help="the domain that replaces cluster.local")
     names.add_argument("--zone", metavar="ZONE", required=True, action="append", help=_ZONE_HELP)
     names.add_argument("--ttl", type=count, metavar="S", help="default TTL in seconds (default: 30)")
     names.add_argument(
         "--template",
         metavar="T",
-        help="default: {service}.{namespace}.svc.{domain}; none: only names that are asked for",
+        help="form of a Service's name (default: {service}.{namespace}.svc.{domain}; none: only names from annotations)",
     )
     names.add_argument("--no-srv", action="store_true", help="publish no SRV records")
     names.add_argument(
-        "--load-balancer-cluster-ips", action="store_true", help="publish the cluster IPs of LoadBalancers"
+        "--load-balancer-cluster-ips", action="store_true", help="publish the cluster IPs of LoadBalancer Services"
     )
     names.add_argument(
-        "--load-balancer-alias", action="store_true", help="alias instead of CNAME for AWS load balancers"
+        "--load-balancer-alias", action="store_true", help="publish an alias instead of a CNAME for AWS load balancers"
     )
     names.add_argument(
         "--write-events",
         action="store_true",
-        help="show reasons as Kubernetes Events too; needs the right to create them",
+        help="also write reasons as Kubernetes Events; needs the right to create them",
     )
     names.add_argument(
-        "--policy", choices=("sync", "upsert-only", "create-only"), help="what may be done to records (default: sync)"
+        "--policy",
+        choices=("sync", "upsert-only", "create-only"),
+        help="which changes to records are allowed (default: sync)",
     )
     names.add_argument(
         "--on-delete",
         choices=("remove", "retain"),
-        help="what becomes of the outputs with the cluster (default: remove)",
+        help="what happens to its record sets and upstreams when it is removed (default: remove)",
     )

@@ -1,10 +1,10 @@
-"""Turns whatever goes wrong into one line on standard error and an exit status; a traceback is for KUBESYNC_DEBUG=1 only.
+"""Turns every error into one line on standard error and an exit status. KUBESYNC_DEBUG=1 shows the traceback instead.
 
 UsageError                      2    wrong use
 any other KubesyncError         1    the message says what to do
-AWS SDK                         1, or 2 where the environment names a profile or region that is not there
-interrupted                     130  as shells expect it after SIGINT
-anything else                   1    a fault of ours: says how to see more
+AWS SDK                         1, or 2 if the environment names a profile or region that does not exist
+interrupted                     130  as shells expect after SIGINT
+anything else                   1    a bug in kubesync: the line says how to see more
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from kubesync.domain.errors import KubesyncError, UsageError
 
 
 def guarded(command: Callable[[], int]) -> int:
-    """Run a command; never raises but for ``SystemExit`` of ``--help``, or with KUBESYNC_DEBUG=1."""
+    """Run a command. Raises nothing but ``SystemExit`` (``--help``), unless KUBESYNC_DEBUG=1."""
     _mend_streams()
     try:
         status = command()
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader (head, less) has seen enough. Python would complain once more when it closes standard output.
+        # The reader (head, less) closed the pipe. Python would report that again when it closes standard output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
@@ -40,14 +40,14 @@ def guarded(command: Callable[[], int]) -> int:
 
 
 class _ClosedError(KubesyncError):
-    """There is nowhere to write the answer to."""
+    """Standard output is closed."""
 
 
 class _Closed(io.StringIO):
-    """In place of a standard output that was closed before the command began (``>&-``)."""
+    """Replaces a standard output that was closed before the command began (``>&-``)."""
 
     def write(self, _text: str) -> NoReturn:
-        raise _ClosedError("standard output is closed: there is nowhere to write the answer to")
+        raise _ClosedError("standard output is closed: the answer cannot be written")
 
 
 def _mend_streams() -> None:
@@ -58,7 +58,9 @@ def _mend_streams() -> None:
     if out is None:
         sys.stdout = _Closed()
     elif isinstance(out, io.TextIOWrapper):
-        out.reconfigure(errors="backslashreplace")  # as standard error: no character ends an answer half-way
+        out.reconfigure(
+            errors="backslashreplace"
+        )  # like standard error: a character that cannot be encoded must not cut the answer off
 
 
 def _explained(error: Exception) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""The part of the command line that is about commands for this machine alone."""
+"""The options of commands that need only this machine."""
 
 from __future__ import annotations
 
@@ -11,35 +11,41 @@ from kubesync_local.cli.parser import Commands, positive
 
 def add_local_commands(commands: Commands) -> None:
     """``kubesync demo``, ``local up`` and ``setup``."""
-    demo = commands.add_parser("demo", help="see it work: everything embedded, about half a minute")
+    demo = commands.add_parser("demo", help="watch kubesync work: everything on this machine, in about half a minute")
     demo.add_argument("--fast", action="store_true", help="the same story without pauses, in a few seconds")
     _add_up(commands)
-    commands.add_parser("setup", help="make the tables (on AWS the template does it)")
+    commands.add_parser("setup", help="create the tables (on AWS the template does it)")
 
 
 def _add_up(commands: Commands) -> None:
-    local = commands.add_parser("local", help="everything that kubesync talks to, on this machine")
+    local = commands.add_parser("local", help="run everything that kubesync talks to on this machine")
     actions = local.add_subparsers(dest="command", metavar="ACTION", required=True)
     up = actions.add_parser(
         "up",
         help="start stand-ins of DynamoDB, Route 53 and a cluster, until Ctrl-C",
         description="Starts stand-ins of DynamoDB, Secrets Manager, Route 53 and a Kubernetes cluster in this process, makes the "
-        "tables, a hosted zone and a secret, registers the cluster `demo`, and serves until Ctrl-C. What to export goes to standard "
-        "output. Nothing is kept.",
+        "tables, a hosted zone and a secret, registers the cluster `demo`, and serves until Ctrl-C. Prints the variables to export on "
+        "standard output. Keeps nothing.",
     )
     up.add_argument(
         "--host", type=_address, default="127.0.0.1", metavar="IP",
-        help="where to listen (default: 127.0.0.1); 0.0.0.0, or the address of a container network, lets containers in. "
-        "Off loopback the cluster is reached by TLS",
+        help="address to listen on (default: 127.0.0.1); 0.0.0.0, or the address of a container network, lets containers in. "
+        "Outside loopback the cluster uses TLS",
     )  # fmt: skip
-    up.add_argument("--dynamodb-port", type=_port, default=8000, metavar="P", help="default: 8000; 0: any that is free")
+    up.add_argument("--dynamodb-port", type=_port, default=8000, metavar="P", help="default: 8000; 0: any free port")
     up.add_argument("--route53-port", type=_port, default=4653, metavar="P", help="default: 4653")
-    up.add_argument("--api-port", type=_port, default=6443, metavar="P", help="of the cluster (default: 6443)")
+    up.add_argument("--api-port", type=_port, default=6443, metavar="P", help="port of the cluster (default: 6443)")
     up.add_argument(
-        "--env-file", type=Path, metavar="FILE", help="write the same for `sam local invoke --env-vars FILE`"
+        "--env-file",
+        type=Path,
+        metavar="FILE",
+        help="write the variables also to a file for `sam local invoke --env-vars FILE`",
     )
     up.add_argument(
-        "--kubeconfig", type=Path, metavar="FILE", help="write access for kubectl to the cluster, which then speaks TLS"
+        "--kubeconfig",
+        type=Path,
+        metavar="FILE",
+        help="write a kubeconfig of the cluster for kubectl; the cluster then uses TLS",
     )
     up.add_argument(
         "--story", type=positive, metavar="S", help="play the demo's story in the cluster, a step every S seconds"
@@ -50,10 +56,10 @@ def _address(text: str) -> str:
     try:
         return str(ipaddress.IPv4Address(text))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no IPv4 address such as 127.0.0.1 or 0.0.0.0") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not an IPv4 address such as 127.0.0.1 or 0.0.0.0") from None
 
 
 def _port(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) > 65_535:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port from 0 to 65535")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
     return int(text)

@@ -1,13 +1,13 @@
-"""The ``kubesync`` command: what can be said on the command line. Each command lives in a module of ``commands``.
+"""The ``kubesync`` command: parses the command line and runs one command. Each command is a module of ``commands``.
 
-Only what a command needs is imported, when it runs: ``kubesync --help`` must not wait for boto3.
+That module is imported only when its command runs: ``kubesync --help`` must not wait for boto3.
 """
 
 from __future__ import annotations
 
 import sys
 
-try:  # Ctrl-C while Python still imports is an interruption as any other
+try:  # Ctrl-C while Python still imports ends like any other interruption
     import argparse
     import importlib
     from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""An argparse parser whose complaints are one line, and the types of its arguments."""
+"""An argparse parser that reports each error in one line, and the types of its arguments."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class OneLineParser(argparse.ArgumentParser):
         super().__init__(**{"allow_abbrev": False, **settings})  # type: ignore[arg-type]
 
     def error(self, message: str) -> NoReturn:
-        """Called by argparse for everything that is wrong."""
+        """Called by argparse for every error."""
         said = _readable(message)
         raise UsageError(
             f"{said} See `{self.prog} --help`" if said.endswith("?") else f"{said}; see `{self.prog} --help`"
@@ -48,26 +48,26 @@ def _readable(message: str) -> str:
     close = difflib.get_close_matches(choice["given"], known, n=1)
     meant = f", did you mean {close[0]}?" if close else ""
     what = {"COMMAND": "command", "ACTION": "action"}.get(choice["argument"], choice["argument"])
-    return f"{what} {choice['given']!r} is none of {', '.join(known)}{meant}"
+    return f"{what} {choice['given']!r} is not one of {', '.join(known)}{meant}"
 
 
 class ShowVersion(argparse.Action):
-    """Reads the version only when it is asked for."""
+    """Reads the version only when it is needed."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         try:
             version = metadata.version("kubesync")
         except metadata.PackageNotFoundError:
-            version = "of a checkout that was not installed"
+            version = "(a checkout that is not installed)"
         sys.stdout.write(f"kubesync {version}\n")
         parser.exit()
 
 
 def refuse_empty(arguments: Sequence[str]) -> None:
-    """Nothing that a command takes may be empty: a variable that was not set in a script must not mean all clusters.
+    """Refuse empty arguments: an unset variable in a script must not mean all clusters.
 
     Raises:
-        UsageError: one is; it is named by its option where it has one.
+        UsageError: an argument is empty; the message names its option, if it has one.
     """
     for before, argument in zip(("", *arguments), arguments, strict=False):
         option = before if not argument and before.startswith("--") else argument.removesuffix("=")
@@ -85,14 +85,14 @@ def positive(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value <= 86_400:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds more than 0, up to 86400")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0 and up to 86400")
     return value
 
 
 def whole(text: str, most: int) -> int:
     """A whole number from 1."""
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= most:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 to {most}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {most}")
     return int(text)
 
 
@@ -103,7 +103,7 @@ def count(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A moment as given: so many seconds before now, or at an epoch time."""
+    """A moment: seconds before now, or an epoch time."""
 
     seconds_ago: float | None = None
     at: float = 0.0
@@ -114,7 +114,7 @@ class Moment:
 
 
 def moment(text: str) -> Moment:
-    """A duration that lies back (``2h``, ``1d12h``), or a time in ISO form; UTC where it does not say otherwise."""
+    """A duration before now (``2h``, ``1d12h``), or a time in ISO form (default: UTC)."""
     if _DURATION.fullmatch(text):
         ago = sum(int(number) * _SECONDS[unit] for number, unit in re.findall(r"(\d+)([smhdw])", text))
         return Moment(seconds_ago=float(ago))
@@ -138,5 +138,5 @@ def days(text: str) -> Moment:
 def add_output(command: argparse.ArgumentParser, default: str = "table") -> None:
     """``--output table|json``."""
     command.add_argument(
-        "--output", choices=("table", "json"), default=default, help=f"form of the answer (default: {default})"
+        "--output", choices=("table", "json"), default=default, help=f"form of the output (default: {default})"
     )

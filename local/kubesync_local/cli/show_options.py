@@ -1,4 +1,4 @@
-"""The part of the command line that is about commands that only read."""
+"""The options of commands that only read."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from kubesync_local.cli.parser import Commands, add_output, count, days, moment
 def add_show_commands(commands: Commands) -> None:
     """``kubesync status``, ``records``, ``upstreams``, ``errors``, ``audit`` and ``explain``."""
     for name, text in (
-        ("status", "the lease, listeners, what is open, held back or wrong"),
-        ("records", "what is in the zones, and for which Service"),
-        ("upstreams", "what the proxies see"),
+        ("status", "the lease, the listeners, and what is open, held back or wrong"),
+        ("records", "the record sets in the zones, and the Service of each"),
+        ("upstreams", "the upstreams that proxies see"),
         ("errors", "the last errors, and how listeners and sessions ended"),
         ("audit", "every change: what, from, to, why, when"),
     ):
         command = commands.add_parser(name, help=text, description=f"Shows {text}.")
-        command.add_argument("--cluster", metavar="NAME", default="", help="of this cluster only (default: all)")
+        command.add_argument("--cluster", metavar="NAME", default="", help="only this cluster (default: all)")
         if name in ("errors", "audit"):
             command.add_argument("--limit", type=count, default=100, metavar="N", help="at most N rows (default: 100)")
         if name == "audit":
@@ -29,23 +29,21 @@ def add_show_commands(commands: Commands) -> None:
 def _add_explain(commands: Commands) -> None:
     explain = commands.add_parser(
         "explain",
-        help="one Service: what is wanted and why, what stands, what is wrong, what comes next",
-        description="Answers for every record set and upstream of a Service: by which rule it is wanted, who owns the name, "
-        "what the zone holds right now, what is wrong, and what will happen next.",
+        help="one Service: what is wanted and why, what is current, what is wrong, what happens next",
+        description="Shows for every record set and upstream of a Service: which rule wants it, who owns the name, what the zone "
+        "holds now, what is wrong, and what happens next.",
     )
     explain.add_argument("service", metavar="SERVICE_KEY", help="cluster/namespace/name")
     add_output(explain)
 
 
 def _add_audit_filters(audit: argparse.ArgumentParser) -> None:
-    audit.add_argument("--service", metavar="KEY", default="", help="of this Service only: cluster/namespace/name")
-    audit.add_argument(
-        "--name", metavar="NAME", default="", help="of this DNS name or upstream only; * stands for anything"
-    )
+    audit.add_argument("--service", metavar="KEY", default="", help="only this Service: cluster/namespace/name")
+    audit.add_argument("--name", metavar="NAME", default="", help="only this DNS name or upstream; * matches anything")
     since = audit.add_mutually_exclusive_group()
     since.add_argument(
         "--since", type=moment, default=days("7"), metavar="T",
-        help="from then on: a duration back, such as 2h, or a time such as 2026-01-31T08:00:00Z (default: 7d)",
+        help="changes since then: a duration such as 2h, or a time such as 2026-01-31T08:00:00Z (default: 7d)",
     )  # fmt: skip
     since.add_argument("--days", type=days, dest="since", metavar="N", help="the same as --since Nd")
-    audit.add_argument("--until", type=moment, metavar="T", help="up to then (default: now)")
+    audit.add_argument("--until", type=moment, metavar="T", help="changes until then (default: now)")

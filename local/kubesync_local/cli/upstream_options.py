@@ -1,4 +1,4 @@
-"""The part of the command line that is about named upstreams."""
+"""The options of ``kubesync upstream``."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ def add_upstream_commands(commands: Commands) -> None:
     _add_add(actions)
     add_output(actions.add_parser("list", help="all named upstreams"))
     show = actions.add_parser("show", help="one named upstream: its members, what each contributes, and what is wrong")
-    show.add_argument("name", metavar="NAME", help="as it was registered")
+    show.add_argument("name", metavar="NAME", help="the named upstream's name")
     add_output(show)
     remove = actions.add_parser(
         "remove",
         help="remove a named upstream that nothing refers to",
         description="Refused while another named upstream includes it, or somebody holds it.",
     )
-    remove.add_argument("name", metavar="NAME", help="as it was registered")
+    remove.add_argument("name", metavar="NAME", help="the named upstream's name")
     for action, text in (
-        ("hold", "note that somebody uses a named upstream: it cannot be removed until it is released"),
-        ("release", "note that somebody uses a named upstream no more"),
+        ("hold", "mark a named upstream as used by WHO: it cannot be removed until WHO releases it"),
+        ("release", "remove the mark that WHO uses a named upstream"),
     ):
         command = actions.add_parser(action, help=text)
-        command.add_argument("name", metavar="NAME", help="as it was registered")
-        command.add_argument("--by", metavar="WHO", required=True, help="who: such as the name of a deployment")
+        command.add_argument("name", metavar="NAME", help="the named upstream's name")
+        command.add_argument("--by", metavar="WHO", required=True, help="who uses it, such as the name of a deployment")
 
 
 def _add_add(actions: Commands) -> None:
     add = actions.add_parser(
         "add",
         help="register a named upstream, or change one with --replace",
-        description="Proxies find it in the upstreams table under named/NAME. A weight (default: 1) is that of each node of a "
-        "member; backups are for when no other node works. Each option may be given several times.",
+        description="Proxies find it in the upstreams table under named/NAME. A weight (default: 1) applies to each node of a "
+        "member. Backups are used when no other node works. Each option may be given several times.",
     )
     add.add_argument("name", metavar="NAME", help="a DNS label")
-    add.add_argument("--replace", action="store_true", help="change the one of this name: all members anew")
+    add.add_argument("--replace", action="store_true", help="change the one of this name; give all its members again")
     add.add_argument(
         "--service", metavar="S", action="append", default=[],
         help=f"cluster/namespace/service/port[/PROTOCOL]{_OPTIONS}: a Service's upstream",
     )  # fmt: skip
     add.add_argument(
         "--static", metavar="NODE", action="append", default=[],
-        help=f"10.0.0.1:80{_OPTIONS} or [2001:db8::1]:80{_OPTIONS}: a node outside of all clusters",
+        help=f"10.0.0.1:80{_OPTIONS} or [2001:db8::1]:80{_OPTIONS}: a node outside all clusters",
     )  # fmt: skip
     add.add_argument(
         "--upstream", metavar="OTHER", action="append", default=[], help=f"NAME{_OPTIONS}: another named upstream"

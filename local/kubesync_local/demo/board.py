@@ -28,7 +28,7 @@ class SessionView:
 
 @dataclass(slots=True)
 class Board:
-    """All figures are since the start; ``news`` are lines for a person, newest last; ``listener`` is told each."""
+    """Counts since the start. ``news`` are lines for people, newest last; ``listener`` gets each of them."""
 
     titles: list[str]
     started: float = field(default_factory=time.monotonic)

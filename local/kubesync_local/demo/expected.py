@@ -1,7 +1,7 @@
-"""What must stand when the story is over, written by hand from the story and the contracts for DNS and upstreams.
+"""The expected result of the story, written by hand from the story and the contracts for DNS and upstreams.
 
-Nothing here is computed: cluster IPs come in the order in which services are made (10.68.0.16 is test-hello's, which is
-gone in the end), pods in the order in which they start (10.42.0.2 to .5 were test-hello's; web begins at .6, pg at .9,
+Nothing here is computed. Cluster IPs come in the order in which services are made (10.68.0.16 is test-hello's, which is
+deleted in the end), pods in the order in which they start (10.42.0.2 to .5 were test-hello's; web begins at .6, pg at .9,
 dns at .12; .14 to .16 came and went when web was scaled to five and back).
 """
 
@@ -23,10 +23,10 @@ RECORDS: Final[Records] = {
     ("web.shop.svc.demo.example.com", "A"): (30, ("10.68.0.17",)),
     ("_http._tcp.web.shop.svc.demo.example.com", "SRV"): (30, ("0 100 80 web.shop.svc.demo.example.com.",)),
     ("_metrics._tcp.web.shop.svc.demo.example.com", "SRV"): (30, ("0 100 9090 web.shop.svc.demo.example.com.",)),
-    # Made anew under the same name, with IPv4 only: the AAAA record of the first one is gone.
+    # Created again with the same name, with IPv4 only: the AAAA record of the first one is deleted.
     ("web-dual.shop.svc.demo.example.com", "A"): (30, ("10.68.0.25",)),
     ("_http._tcp.web-dual.shop.svc.demo.example.com", "SRV"): (30, ("0 100 80 web-dual.shop.svc.demo.example.com.",)),
-    # A LoadBalancer by host name (CNAME) that became a ClusterIP service; the annotated name went with it.
+    # A LoadBalancer by host name (CNAME) that became a ClusterIP service; the annotated name changed with it.
     ("web-lb.shop.svc.demo.example.com", "A"): (30, ("10.68.0.18",)),
     ("_http._tcp.web-lb.shop.svc.demo.example.com", "SRV"): (30, ("0 100 80 web-lb.shop.svc.demo.example.com.",)),
     ("shop.example.com", "A"): (30, ("10.68.0.18",)),
@@ -39,7 +39,7 @@ RECORDS: Final[Records] = {
     ),
     # ExternalName, after its change.
     ("docs.shop.svc.demo.example.com", "CNAME"): (30, ("docs2.partner.example.org.",)),
-    # Headless, with the host names of a stateful set; pg-boot selects the same pods, which are not of its own set.
+    # Headless, with the host names of a stateful set; pg-boot selects the same pods, which belong to another set.
     ("pg.data.svc.demo.example.com", "A"): (30, _PODS_OF_PG),
     ("pg-0.pg.data.svc.demo.example.com", "A"): (30, ("10.42.0.9",)),
     ("pg-1.pg.data.svc.demo.example.com", "A"): (30, ("10.42.0.10",)),
@@ -57,7 +57,7 @@ RECORDS: Final[Records] = {
     ("dns.edge.svc.demo.example.com", "A"): (30, ("10.68.0.21",)),
     ("_dns._udp.dns.edge.svc.demo.example.com", "SRV"): (30, ("0 100 53 dns.edge.svc.demo.example.com.",)),
     ("_dns-tcp._tcp.dns.edge.svc.demo.example.com", "SRV"): (30, ("0 100 53 dns.edge.svc.demo.example.com.",)),
-    # A cluster IP has its record whether or not pods stand behind it; a port without a name has no SRV.
+    # A cluster IP has its record with or without pods; a port without a name has no SRV.
     ("no-selector.edge.svc.demo.example.com", "A"): (30, ("10.68.0.22",)),
     ("_tcp._tcp.no-selector.edge.svc.demo.example.com", "SRV"): (
         30,

@@ -1,4 +1,4 @@
-"""Reads the hosted zone and the upstreams table as a stranger would: over the wire, with plain boto3 clients."""
+"""Reads the hosted zone and the upstreams table from outside: over the wire, with plain boto3 clients."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ type Records = dict[tuple[str, str], tuple[int, tuple[str, ...]]]
 """Name and type to TTL and values; journal, SOA and NS are left out."""
 
 type Upstreams = dict[str, tuple[str, ...]]
-"""Upstream to its nodes: ``address:port``, with a ``!`` in front where not ready. Removed upstreams are left out."""
+"""Upstream to its nodes: ``address:port``, with a ``!`` in front if not ready. Removed upstreams are left out."""
 
 
 def read_zone(session: boto3.Session, zone_id: str) -> Records:
-    """Every record set of the zone that is not the zone's own."""
+    """Every record set of the zone, without its SOA, NS and journal."""
     found: Records = {}
     pages = session.client("route53").get_paginator("list_resource_record_sets").paginate(HostedZoneId=zone_id)
     for page in pages:

@@ -40,7 +40,7 @@ FAST: Final = Pace(pause=0.12, window=0.1, first_session=1.8, join=1.0)
 
 @dataclass(slots=True)
 class Outcome:
-    """What stands in the end, as read from outside, and what the sessions reported."""
+    """The result as read from outside, and the sessions' reports."""
 
     records: Records
     upstreams: Upstreams
@@ -49,7 +49,7 @@ class Outcome:
 
 
 class Play:
-    """One run. ``run`` blocks; the board may be shown from another thread meanwhile."""
+    """One run. ``run`` blocks; another thread may show the board meanwhile."""
 
     def __init__(self, stack: DemoStack, pace: Pace) -> None:
         self._stack = stack
@@ -66,24 +66,24 @@ class Play:
         self._stop = threading.Event()
 
     def run(self) -> Outcome:
-        """Play to the end, wait until everything has arrived (or patience ends), and read what stands."""
+        """Play to the end, wait until everything has arrived (or time is up), and read the result."""
         watcher = threading.Thread(target=self._watch, name="demo watcher", daemon=True)
         watcher.start()
         try:
             self._start("first", self._pace.first_session)
-            self._tell_story()
+            self._play_story()
             self._wait(lambda: self._arrived() or bool(self._failures), _PATIENCE_SECONDS)
         finally:
             self._end(watcher)
         return Outcome(*self._outside(), self._reports, self._failures)
 
     def stop(self) -> None:
-        """Break off: the person does not want to see more."""
+        """Stop early."""
         self._stop.set()
 
     # --- the story ---
 
-    def _tell_story(self) -> None:
+    def _play_story(self) -> None:
         for number, step in enumerate(self._steps):
             self._stop.wait(self._pace.pause)
             if self._stop.is_set():
@@ -98,7 +98,7 @@ class Play:
         self._wait(lambda: self.board.hand_over_seconds is not None or bool(self._failures), _PATIENCE_SECONDS)
 
     def _join(self) -> None:
-        """Start the second session, once the first is master: on a busy machine it might be quicker."""
+        """Start the second session, but only when the first is master: on a busy machine the second could be faster."""
         if len(self._sessions) == 1 and self.board.sessions[0].epoch:
             self._start("second", _LONG_SECONDS)
 
@@ -160,22 +160,22 @@ class Play:
             session.stop(ErrorCode.WORKER_EXITING, "the demo is over")
         for thread in self._threads:
             thread.join(_PATIENCE_SECONDS)
-        self._look()
+        self._observe()
         self._stop.set()
         watcher.join(_PATIENCE_SECONDS)
         self.board.finished = True
 
-    # --- looking from outside ---
+    # --- observing from outside ---
 
     def _watch(self) -> None:
         while not self._stop.wait(_POLL_SECONDS):
-            self._look()
+            self._observe()
 
-    def _look(self) -> None:
+    def _observe(self) -> None:
         board, route53 = self.board, self._stack.route53
         batches = [call for call in route53.batches(self._stack.zone_id) if call.accepted]
         for call in batches[self._seen_batches :]:
-            self._tell_batch(call)
+            self._show_batch(call)
         self._seen_batches = board.batches = len(batches)
         board.record_sets = sum(
             key.type not in ("SOA", "NS") and not key.name.startswith("_kubesync-")
@@ -190,7 +190,7 @@ class Play:
                 board.hand_over_seconds = after[0] - self._released
                 board.say("session", f"watching again {board.hand_over_seconds:.2f} s after the release")
 
-    def _tell_batch(self, call: Call) -> None:
+    def _show_batch(self, call: Call) -> None:
         ours = [c for c in call.changes if not c.record_set.key.name.startswith("_kubesync-")]
         self.board.changes += len(ours)
         for change in ours:

@@ -1,4 +1,4 @@
-"""What the demo and `kubesync local up` talk to: a stand-in API server, moto's DynamoDB and a strict Route 53, in this process."""
+"""The stand-ins of the demo and `kubesync local up`: an API server, moto's DynamoDB and a strict Route 53, in this process."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _TOKEN_VARIABLE: Final = "KUBESYNC_DEMO_TOKEN"  # noqa: S105 - the variable's na
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the stand-ins listen; port 0: any that is free.
+    """Where the stand-ins listen; port 0: any free port.
 
     Args:
-        reached_as: the address by which the API server is registered. Off loopback it speaks TLS (I8).
+        reached_as: the address by which the API server is registered. Outside loopback it uses TLS (I8).
         secret: the name of the secret that holds the API server's token; empty: only this process has it.
-        tls: the API server speaks TLS on loopback too: kubectl sends no token without.
+        tls: the API server uses TLS on loopback too: kubectl sends no token without TLS.
     """
 
     host: str = "127.0.0.1"
@@ -56,7 +56,7 @@ class Place:
 
 
 class PortError(KubesyncError):
-    """A port cannot be had; the message says which, and what to do."""
+    """A port cannot be used. The message says which, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class DemoStack:
     token: str
 
     def application(self, max_runtime_seconds: float, window_seconds: float) -> Application:
-        """Kubesync itself, wired as everywhere; only the endpoints are of this machine."""
+        """Kubesync itself, assembled as everywhere; only the endpoints are on this machine."""
         settings = Settings(
             deployment=self.place.deployment,
             table_prefix=f"kubesync-{self.place.deployment}",
@@ -105,25 +105,25 @@ class DemoStack:
 
 @contextmanager
 def demo_stack(place: Place | None = None) -> Iterator[DemoStack]:
-    """Start everything, make the tables and the hosted zone, register the cluster.
+    """Start everything, create the tables and the hosted zone, register the cluster.
 
     Raises:
-        PortError: a port is in use, or may not be used.
+        PortError: a port is in use, or not allowed.
         UsageError: the host's address is not one of this machine.
     """
     place = place or Place()
     token = secrets.token_urlsafe(24)
     with ExitStack() as stack:
         dynamodb = EmbeddedDynamoDB(place.host, place.dynamodb_port)
-        _had(place.host, place.dynamodb_port, "--dynamodb-port", lambda: stack.enter_context(dynamodb))
-        route53 = _had(
+        _listening(place.host, place.dynamodb_port, "--dynamodb-port", lambda: stack.enter_context(dynamodb))
+        route53 = _listening(
             place.host,
             place.route53_port,
             "--route53-port",
             lambda: stack.enter_context(StrictRoute53(host=place.host, port=place.route53_port)),
         )
         options = _api_options(place)
-        api = _had(
+        api = _listening(
             place.host,
             place.api_port,
             "--api-port",
@@ -149,15 +149,15 @@ def _api_options(place: Place) -> ServerOptions:
     return ServerOptions(host=place.host, port=place.api_port, tls=tls)
 
 
-def _had[T](host: str, port: int, option: str, make: Callable[[], T]) -> T:
-    """A server that listens there."""
+def _listening[T](host: str, port: int, option: str, make: Callable[[], T]) -> T:
+    """Start a server at an address; errors name the option."""
     try:
         return make()
     except OSError as error:
         if error.errno == errno.EADDRNOTAVAIL:
-            raise UsageError(f"--host {host} is no address of this machine") from None
-        why = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be had: {error.strerror}"
-        raise PortError(f"port {port} on {host} {why}: choose another with {option} (0: any that is free)") from None
+            raise UsageError(f"--host {host} is not an address of this machine") from None
+        why = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror}"
+        raise PortError(f"port {port} on {host} {why}: choose another with {option} (0: any free port)") from None
 
 
 def _environment(place: Place, dynamodb: EmbeddedDynamoDB, route53: StrictRoute53) -> dict[str, str]:
@@ -179,7 +179,7 @@ def _environment(place: Place, dynamodb: EmbeddedDynamoDB, route53: StrictRoute5
 
 @contextmanager
 def _only_these(values: Mapping[str, str]) -> Iterator[None]:
-    """An environment in which the person's own AWS profile cannot be used, not even by mistake."""
+    """An environment without the person's own AWS profile, so that nothing can use it by mistake."""
     before = {name: value for name, value in os.environ.items() if name.startswith("AWS_") or name in values}
     for name in before:
         del os.environ[name]

@@ -1,4 +1,4 @@
-"""Compares what stands in zone and table with what must, and shows both as tables."""
+"""Compares the zone and the upstreams table with the expected result, and shows both as tables."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from kubesync_local.demo.outside import Records, Upstreams
 from kubesync_local.terminal.output import print_table
 
 if TYPE_CHECKING:
-    from kubesync_local.demo.play import Outcome  # which brings moto along, and half a second
+    from kubesync_local.demo.play import Outcome  # it imports moto, which takes half a second
 
 
 def differences(
     records: Records, upstreams: Upstreams, wanted_records: Records, wanted_upstreams: Upstreams
 ) -> list[str]:
-    """One line for everything that is missing, surplus or different; empty where all is as it must be."""
+    """One line for everything that is missing, surplus or different; empty if all is as expected."""
     named = {f"{name} {kind}": value for (name, kind), value in records.items()}
     wanted = {f"{name} {kind}": value for (name, kind), value in wanted_records.items()}
     return [*_compare(named, wanted), *_compare(upstreams, wanted_upstreams)]
@@ -70,7 +70,7 @@ def show_verdict(console: Console, board: Board, outcome: Outcome, problems: lis
             f"session {report.session}: epoch {report.epoch}, {report.took_over}, {report.seconds:.1f} s, "
             f"{report.ended}; {listeners}",
             highlight=False,
-            soft_wrap=not console.is_terminal,  # a pipe gets one line for each
+            soft_wrap=not console.is_terminal,  # in a pipe each session is one line
         )
     if board.hand_over_seconds is not None:
         console.print(f"hand-over: watching again {board.hand_over_seconds:.2f} s after the lease was released")
@@ -81,9 +81,9 @@ def show_verdict(console: Console, board: Board, outcome: Outcome, problems: lis
         console.print(line, style="red", markup=False, soft_wrap=True)
     counted = f"{len(outcome.records)} record sets and {len(outcome.upstreams)} upstreams"
     if problems or outcome.failures:
-        console.print(f"✗ {len(problems)} differences from what the story must lead to", style="bold red")
+        console.print(f"✗ {len(problems)} differences from the expected result", style="bold red")
     else:
-        console.print(f"✓ {counted} are exactly what the story must lead to", style="bold green")
+        console.print(f"✓ {counted} are exactly as expected", style="bold green")
 
 
 def _begun(resumed: bool) -> str:

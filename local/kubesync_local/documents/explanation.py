@@ -1,4 +1,4 @@
-"""One Service explained, as JSON: the shape is described in ``docs/explain.md``. Pure: evidence in, a document out."""
+"""One Service explained, as JSON. ``docs/explain.md`` describes the fields. Pure: evidence in, a document out."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from kubesync_local.documents.outlook import Finding, Sides, Surroundings, of_re
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What was found out about a key.
+    """What is known about a key.
 
-    ``want`` is planned from what is stored, by the configuration as it is now. ``standing`` is what the zones hold at the
-    names of the key, ours or not; ``unread`` says why a zone could not be read.
+    ``want`` is planned from what is stored, with the current configuration. ``current`` is what the zones hold at the names of
+    the key, ours or not; ``unread`` says why a zone could not be read.
     """
 
     config: ClusterConfig
@@ -33,7 +33,7 @@ class Evidence:
     want: Desired
     owners: Mapping[Name, ServiceKey]
     queues: Mapping[Name, list[ServiceKey]]
-    standing: Mapping[RecordKey, RecordSet]
+    current: Mapping[RecordKey, RecordSet]
     unread: Mapping[str, str]
     upstreams: Mapping[str, StoredUpstream]
     around: Surroundings
@@ -87,19 +87,19 @@ def _ttl(service: Service, config: ClusterConfig) -> dict[str, Any]:
 
 
 def _remarks(found: Evidence) -> Iterator[str]:
-    """Why nothing is wanted where that is as it should be, and what holds for everything."""
+    """Why rightly nothing is wanted, and what is true for all outputs."""
     service, config = found.state.service, found.config
     if config.paused:
         yield f"the cluster is disabled: everything stays as it is until `kubesync cluster enable {config.name}`"
     if config.deleting:
         yield "the cluster is being removed: nothing is wanted any more"
     elif service is None:
-        what = "deleted, out of the cluster's scope, or was never understood"
+        what = "deleted, out of the cluster's scope, or unreadable"
         yield f"the Service is {what}: nothing is wanted"
     elif read_annotations(service.annotations).exclude:
-        yield "annotation kubesync.io/exclude: the Service is left out"
+        yield "annotation kubesync.io/exclude leaves the Service out"
     elif config.opt_in and not read_annotations(service.annotations).include:
-        yield 'the cluster is opt-in, and the Service lacks annotation kubesync.io/include: "true": it is left out'
+        yield 'the cluster is opt-in, and the Service has no annotation kubesync.io/include: "true": it is left out'
     elif found.want.records is None or found.want.upstreams is None:
         yield f"{config.endpoints_source} were not listed yet: what depends on them is unknown"
     elif config.template == NO_NAMES and not found.want.origins and not found.state.problems:
@@ -109,14 +109,14 @@ def _remarks(found: Evidence) -> Iterator[str]:
     elif not found.want.records and service.headless and not found.state.problems:
         yield "no endpoint is ready: there is no address to publish"
     if not found.around.running:
-        yield "no session is running: whatever is to be done waits for the next one"
+        yield "no session is running: all changes wait for the next one"
 
 
 # --- record sets ---
 
 
 def _keys(found: Evidence) -> list[RecordKey]:
-    """Record sets in question, by zone and place in its tree."""
+    """The record sets of the key, ordered by zone and name."""
     keys = {*(found.want.records or {}), *found.state.intended, *found.state.applied}
     return sorted(keys, key=lambda key: (key.zone_id, key.name.split(".")[::-1], key.type, key.identifier))
 
@@ -128,7 +128,7 @@ def _record(key: RecordKey, found: Evidence) -> dict[str, Any]:
         wanted=found.want.records.get(key) if found.want.records is not None else state.intended.get(key),
         intended=state.intended.get(key),
         applied=state.applied.get(key),
-        stands=found.standing.get(key),
+        current=found.current.get(key),
         listed=listed,
         read=key.zone_id not in found.unread,
     )
@@ -136,7 +136,7 @@ def _record(key: RecordKey, found: Evidence) -> dict[str, Any]:
     owner = found.owners.get(name)
     in_the_way = [
         {"type": other.type, "identifier": other.identifier or None, **_value(there)}
-        for other, there in sorted(found.standing.items())
+        for other, there in sorted(found.current.items())
         if (other.zone_id, other.name) == (key.zone_id, key.name)
         and other not in state.applied
         and (other == key or exclude_each_other(other, key))
@@ -150,7 +150,7 @@ def _record(key: RecordKey, found: Evidence) -> dict[str, Any]:
         "origins": [_origin(origin) for origin in found.want.origins.get(key.name, ())] if sides.wanted else [],
         "wanted": _value(sides.wanted) if sides.wanted is not None else None,
         "known": _value(sides.applied) if sides.applied is not None else None,
-        "stands": _value(sides.stands) if sides.stands is not None else None,
+        "stands": _value(sides.current) if sides.current is not None else None,
         "read": sides.read,
         "in_the_way": in_the_way if finding.state == "conflict" else [],
         "claim": {
@@ -191,12 +191,12 @@ def _found(finding: Finding) -> dict[str, Any]:
 
 def _upstream(name: str, found: Evidence) -> dict[str, Any]:
     wanted, stored = (found.want.upstreams or {}).get(name), found.upstreams.get(name)
-    stands = stored if stored is not None and not stored.deleted else None
+    current = stored if stored is not None and not stored.deleted else None
     finding = of_upstream(
         wanted=wanted is not None,
         known=name in found.state.upstreams,
         listed=found.want.upstreams is not None,
-        as_wanted=stands is None if wanted is None else stands is not None and stands.holds(wanted),
+        as_wanted=current is None if wanted is None else current is not None and current.holds(wanted),
         held=any(part.held for part in found.state.parts.values()),
         around=found.around,
     )
@@ -205,12 +205,12 @@ def _upstream(name: str, found: Evidence) -> dict[str, Any]:
         "origin": _port_of(name, found.state) if wanted is not None else None,
         "wanted": {"nodes": len(wanted), "ready": sum(node.ready for node in wanted)} if wanted is not None else None,
         "stands": None
-        if stands is None
+        if current is None
         else {
-            "version": stands.version,
-            "nodes": len(stands.nodes),
-            "ready": sum(bool(node["ready"]) for node in stands.nodes),
-            "updated_at": stands.updated_at,
+            "version": current.version,
+            "nodes": len(current.nodes),
+            "ready": sum(bool(node["ready"]) for node in current.nodes),
+            "updated_at": current.updated_at,
         },
         **_found(finding),
     }

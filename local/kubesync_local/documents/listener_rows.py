@@ -1,4 +1,4 @@
-"""Listeners as ``kubesync status`` shows them: whether each works, what went wrong last, and whether that is over."""
+"""Listeners in ``kubesync status``: whether each works, its last error, and whether that is over."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def listener_rows(cluster: str, table: ListenerTable) -> list[dict[str, Any]]:
 
 
 def listener_row(checkpoint: Checkpoint | None, errors: ListenerErrors | None) -> dict[str, Any]:
-    """What is known of one.
+    """The row of one listener.
 
     last error    its watches accepted since    state
     ----------    --------------------------    -----
@@ -30,7 +30,7 @@ def listener_row(checkpoint: Checkpoint | None, errors: ListenerErrors | None) -
     last = errors.last if errors is not None else None
     ended = errors.ended if errors is not None else None
     works_since = _works_since(checkpoint, ended)
-    # Times are of one form, which sorts as it counts.
+    # Times have one form, which sorts by time.
     over = last is None or (works_since is not None and works_since >= str(last["at"]))
     return {
         "checkpoint": checkpoint.resource_version if checkpoint is not None else None,
@@ -45,14 +45,14 @@ def listener_row(checkpoint: Checkpoint | None, errors: ListenerErrors | None) -
 
 
 def _works_since(checkpoint: Checkpoint | None, ended: Mapping[str, object] | None) -> str | None:
-    """The newer of what was told with a checkpoint and when the listener ended."""
-    told = timestamp(checkpoint.works_since) if checkpoint is not None and checkpoint.works_since else ""
+    """The later of the times in the checkpoint and in the listener's end."""
+    stored = timestamp(checkpoint.works_since) if checkpoint is not None and checkpoint.works_since else ""
     at_the_end = str(ended.get("works_since") or "") if ended is not None else ""
-    return max(told, at_the_end) or None
+    return max(stored, at_the_end) or None
 
 
 def for_people(row: Mapping[str, Any]) -> dict[str, Any]:
-    """An error that is over must not look like one that is not, nor the other way round."""
+    """The row for people. An error that is over is marked, so that nobody takes it for a current one."""
     over = row["state"] == "works"
     since = f" since {row['works_since']}" if row["works_since"] else ""
     error = None

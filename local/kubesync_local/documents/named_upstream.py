@@ -1,4 +1,4 @@
-"""A named upstream as it is shown: what is registered, what each member contributes now, and what stands in the table."""
+"""A named upstream as JSON: what is registered, what each member adds now, and what the table holds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubesync.domain.upstreams import node_of
 
 
 class NamedDocument:
-    """One named upstream. Reads the table when it is asked for something."""
+    """One named upstream. Every method reads the table."""
 
     def __init__(self, name: str, registry: Registry, upstreams: UpstreamTable) -> None:
         self._name = name
@@ -37,7 +37,7 @@ class NamedDocument:
         }
 
     def document(self) -> dict[str, Any]:
-        """Everything. ``state``: whether the table holds what follows from its parts at this moment."""
+        """Everything. ``state``: whether the table holds what its members lead to now."""
         nodes_of = self._nodes_of()
         composed = compose(self._name, self._registry.named, nodes_of)
         stored = self._upstreams.read(named_key(self._name))
@@ -60,7 +60,7 @@ class NamedDocument:
         }
 
     def _member(self, member: Member, nodes_of: dict[str, Sequence[Node] | None]) -> dict[str, Any]:
-        # Alone, so that nodes that others have too count here as well.
+        # Composed alone, so that nodes that other members also have count here too.
         alone = NamedUpstream(self._name, (member,))
         composed = compose(self._name, {**self._registry.named, self._name: alone}, nodes_of)
         problem = _problem(composed.problems[0]) if composed.problems else {}
@@ -75,8 +75,8 @@ class NamedDocument:
 
 def _state(stored: StoredUpstream | None, composed: Composed) -> str:
     if stored is not None and stored.holds(composed.nodes):
-        return f"version {stored.version} stands, {len(composed.nodes)} nodes"
-    return "being composed: see `kubesync status` if that lasts longer than some seconds"
+        return f"version {stored.version} is current, {len(composed.nodes)} nodes"
+    return "being composed: if that takes longer than some seconds, see `kubesync status`"
 
 
 def _problem(problem: Problem) -> dict[str, str]:

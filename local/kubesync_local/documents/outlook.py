@@ -1,16 +1,16 @@
-"""What is wrong with one record set or upstream, and what will happen next. Pure: cases in, a finding out.
+"""What is wrong with one record set or upstream, and what happens next. Pure: cases in, a finding out.
 
-Of a record set, the first row that fits:
+For a record set, the first matching row:
 
-    a foreign set stands at its name                    conflict    a person has to decide; looked at again with backoff
-    another Service owns its name                       waiting     until that one lets go
+    a foreign set is at its name                        conflict    a person has to decide; checked again with backoff
+    another Service owns its name                       waiting     until the owner releases it
     the objects it depends on were not listed yet       unknown     stays as it is
     the deletion of its object is held back             held        until a forced resync
     it has to change, and the zone cannot be written    blocked     until the zone can be
     it has to change, and was tried                     open        at the time of the next try
     it has to change                                    open        with the next batch
-    it would change, but for the cluster's policy       kept        stays as it is
-    it is wanted otherwise than it was planned          planned     with the next list
+    the cluster's policy forbids its change             kept        stays as it is
+    what is wanted differs from what was planned        planned     with the next list
     the zone does not hold it as known                  drifted     a person has to run a resync
     else                                                closed      nothing
 """
@@ -27,9 +27,9 @@ from kubesync.domain.state import KeyState, Name
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """``state`` is a word of the table above, ``code`` of ``domain.reasons`` (empty: nothing is wrong), ``then`` for people.
+    """``state`` is a word of the table above, ``code`` one of ``domain.reasons`` (empty: nothing is wrong), ``then`` text.
 
-    ``retry_at``: epoch seconds of the next try, 0 where there is none to wait for.
+    ``retry_at``: epoch seconds of the next try, 0 if there is none.
     """
 
     state: str
@@ -43,8 +43,8 @@ class Surroundings:
     """What a finding depends on besides the key itself.
 
     Args:
-        zone_problems: what keeps zones from being written, by id.
-        turns: for a name that the key waits for: who owns it, and whose turn this one is (1: the next).
+        zone_problems: why zones cannot be written, by id.
+        turns: for a name that the key waits for: its owner, and the key's place in the queue (1: the next).
         running: whether a master holds the lease.
         paused: whether the cluster is disabled.
         looked_at: see ``KeyState.tried_next``.
@@ -60,40 +60,40 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """One record set from all sides. ``listed``: what it depends on is known; ``read``: the zone could be read."""
+    """One record set as wanted, planned, written and current. ``listed``: its objects are known; ``read``: the zone could be read."""
 
     wanted: RecordSet | None
     intended: RecordSet | None
     applied: RecordSet | None
-    stands: RecordSet | None
+    current: RecordSet | None
     listed: bool = True
     read: bool = True
 
 
 def of_record_set(key: RecordKey, sides: Sides, state: KeyState, around: Surroundings) -> Finding:
-    """The first row of the table that fits."""
+    """The first matching row of the table."""
     name = Name.of(key)
     retry_at = state.tried_next(around.looked_at)
     if name in state.conflicts:
-        return Finding("conflict", "Conflict", "a person has to decide; it is looked at again", retry_at)
+        return Finding("conflict", "Conflict", "a person has to decide; kubesync checks again", retry_at)
     if name in around.turns and sides.applied is None:
         owner, turn = around.turns[name]
-        return Finding("waiting", "NameTaken", f"waits for {owner} to let the name go, as number {turn} in the queue")
+        return Finding("waiting", "NameTaken", f"waits until {owner} releases the name; number {turn} in the queue")
     if not sides.listed:
         return Finding("unknown", "NotListedYet", "stays as it is until a listener has listed completely")
     if sides.intended is not None and any(part.held for part in state.parts.values()):
         release = f"kubesync resync --cluster {state.key.cluster} --force"
-        return Finding("held", "DeletionHeld", f"stays until the object is seen again, or `{release}`")
+        return Finding("held", "DeletionHeld", f"stays until the object is seen again; `{release}` deletes it")
     if sides.intended != sides.applied:
         return _to_be_changed(key, state, around)
     if sides.wanted != sides.intended:
-        return Finding("planned", "", f"is planned anew {_when('with the next list', around)}")
-    if sides.read and sides.stands != sides.applied:
+        return Finding("planned", "", f"is planned again {_when('with the next list', around)}")
+    if sides.read and sides.current != sides.applied:
         mend = f"kubesync resync --cluster {state.key.cluster}"
-        return Finding("drifted", "ChangedByHand", f"stays as it is until somebody runs `{mend}`")
+        return Finding("drifted", "ChangedByHand", f"stays as it is until you run `{mend}`")
     if sides.intended is None:
-        return Finding("closed", "", "nothing: it is gone, as wanted")
-    return Finding("closed", "", "nothing: it stands as wanted" if sides.read else "nothing: it was made as wanted")
+        return Finding("closed", "", "nothing: it is deleted, as wanted")
+    return Finding("closed", "", "nothing: it is as wanted" if sides.read else "nothing: it was written as wanted")
 
 
 def _to_be_changed(key: RecordKey, state: KeyState, around: Surroundings) -> Finding:
@@ -101,40 +101,40 @@ def _to_be_changed(key: RecordKey, state: KeyState, around: Surroundings) -> Fin
     if key not in {change.key for change in changes_of(state, around.policy)}:
         return Finding("kept", "KeptByPolicy", f"stays as it is: the cluster's policy is {around.policy}")
     if problem := around.zone_problems.get(key.zone_id, ""):
-        return Finding("blocked", zone_code(problem), "waits until the zone can be written; tried again by itself")
+        return Finding("blocked", zone_code(problem), "waits until the zone can be written; kubesync tries again")
     if mark is not None and mark.attempts:
         times = "once" if mark.attempts == 1 else f"{mark.attempts} times"
-        then = f"was tried {times} ({mark.reason}); tried again {_when('at the time shown', around)}"
+        then = f"was tried {times} ({mark.reason}); the next try is {_when('at the time shown', around)}"
         return Finding("open", mark.code, then, mark.retry_at)
-    return Finding("open", "", f"goes {_when('with the next batch', around)}")
+    return Finding("open", "", f"is sent {_when('with the next batch', around)}")
 
 
 def of_upstream(
     *, wanted: bool, known: bool, listed: bool, as_wanted: bool, held: bool, around: Surroundings
 ) -> Finding:
-    """What becomes of an upstream.
+    """What happens to an upstream.
 
     Args:
         wanted: a port of the Service asks for it.
         known: the key has written it.
         listed: the endpoints are known.
-        as_wanted: what stands in the table are the nodes that the endpoints lead to (or nothing, where none are wanted).
+        as_wanted: the table holds the nodes of the endpoints (or nothing, if none are wanted).
     """
     if not listed:
         return Finding("unknown", "NotListedYet", "stays as it is until a listener has listed completely")
     if held and known:
-        return Finding("held", "DeletionHeld", "stays until the object is seen again, or a forced resync")
+        return Finding("held", "DeletionHeld", "stays until the object is seen again; a forced resync deletes it")
     if as_wanted:
-        return Finding("closed", "", "nothing: it stands as wanted" if wanted else "nothing: it is gone, as wanted")
+        return Finding("closed", "", "nothing: it is as wanted" if wanted else "nothing: it is deleted, as wanted")
     return Finding("planned", "", f"is written {_when('with the next list, or by a resync', around)}")
 
 
 def zone_code(problem: str) -> str:
-    """The reason code of what is noted of a zone."""
+    """The reason code of a zone's problem."""
     return "ZoneFull" if problem.startswith("the zone is full") else "ZoneBlocked"
 
 
 def _when(moment: str, around: Surroundings) -> str:
     if around.paused:
         return f"{moment}, once the cluster is enabled again"
-    return moment if around.running else f"{moment}, by the next session: none is running"
+    return moment if around.running else f"{moment}, by the next session (none is running)"

@@ -1,7 +1,7 @@
 """DynamoDB, Secrets Manager and Parameter Store in this process: moto's server in a thread, for the demo and tests.
 
-It checks correctness on small tables only: a transaction copies its whole table once per action. Import this module
-where it is used, not at the top of a command: moto takes half a second.
+Use it for small tables: a transaction copies its whole table once per action. Import this module where it is used, not at
+the top of a command: moto takes half a second.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class EmbeddedDynamoDB:
     """A server, by default on 127.0.0.1 at a free port; its tables, secrets and parameters are empty when it starts.
 
     moto keeps its state in the process, so only one may run at a time. Clients take any credentials and any region,
-    but see only what was made in the same region. Entering raises OSError where the address cannot be had.
+    but see only what was made in the same region. Entering raises OSError if the address cannot be used.
     """
 
     def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
@@ -44,7 +44,7 @@ class EmbeddedDynamoDB:
 
     @property
     def url(self) -> str:
-        """The endpoint of all its services, once started, for this machine."""
+        """The endpoint of all its services on this machine, once started."""
         return f"http://{_reachable(self._address[0])}:{self.port}"
 
     @property
@@ -55,7 +55,7 @@ class EmbeddedDynamoDB:
 
     def __enter__(self) -> Self:
         app = _OneAtATime(DomainDispatcherApplication(create_backend_app))
-        # Bound here: where an address cannot be had, werkzeug prints, and ends the process.
+        # Bound here: if an address cannot be used, werkzeug prints, and ends the process.
         with socket.create_server(self._address) as bound:
             host, port = bound.getsockname()
             self._server = _Server(host, port, app, _Handler, fd=bound.fileno())
@@ -89,7 +89,7 @@ class _Handler(MotoRequestHandler):
 
 
 class _Server(ThreadedWSGIServer):
-    """Knows its connections, to close those that clients keep alive when it stops."""
+    """Keeps its connections, to close those that clients keep alive when it stops."""
 
     def __init__(self, host: str, port: int, app: WSGIApplication, handler: type[MotoRequestHandler], fd: int) -> None:
         self._connections: dict[socket.socket, threading.Thread] = {}
@@ -113,7 +113,7 @@ class _Server(ThreadedWSGIServer):
         with self._connections_lock:
             connections = dict(self._connections)
         for connection, thread in connections.items():
-            with contextlib.suppress(OSError):  # the client was faster
+            with contextlib.suppress(OSError):  # the client closed it first
                 connection.shutdown(socket.SHUT_RDWR)  # wakes the thread, which then closes it
             thread.join()
 
@@ -121,9 +121,9 @@ class _Server(ThreadedWSGIServer):
 class _OneAtATime:
     """Makes moto's DynamoDB safe for concurrent clients, and its transactions idempotent.
 
-    moto undoes a refused transaction by putting back a copy of the whole table, and with it whatever another request
-    wrote meanwhile: a renewed lease, for one. It also ignores ClientRequestToken, which DynamoDB honours: a repeat of what
-    has landed is answered with success (AWS: for ten minutes; here: for the last thousand transactions).
+    moto undoes a refused transaction by restoring a copy of the whole table. That also undoes what another request wrote
+    meanwhile, such as a renewed lease. moto also ignores ClientRequestToken. DynamoDB honours it: a repeated transaction
+    that landed is answered with success (AWS: for ten minutes; here: for the last thousand transactions).
     """
 
     def __init__(self, app: WSGIApplication) -> None:

@@ -1,6 +1,5 @@
-"""Folds text for a screen at places where a person would: at spaces and after commas, and only where nothing else will do after
-the dots and slashes of a long name. A word, a label of a name and an address stay whole, even where they are too wide: what is
-copied from the screen is then still right.
+"""Folds text for a screen: at spaces and after commas, and only if nothing else fits after the dots and slashes of a long name. A
+word, a label of a name and an address stay whole, even if they are too wide, so that a copy from the screen is right.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Final
 from rich.cells import cell_len
 from rich.text import Text
 
-# Not before a digit: 10.42.0.9, 80/TCP and 04:47:03.306Z are one thing.
+# Not before a digit: 10.42.0.9, 80/TCP and 04:47:03.306Z stay whole.
 _PLACE: Final = re.compile(r"\s+|(?<=[./,])(?=[^\s\d./,])|(?<=,)(?=\S)")
 
 
@@ -21,7 +20,7 @@ def fold(text: str, width: int, later: int | None = None) -> list[str]:
 
     Args:
         width: cells of the first line.
-        later: cells of all other lines (default: as many).
+        later: cells of all other lines (default: the same).
     """
     return [text[begin:end] for begin, end in _spans(text, width, width if later is None else later)]
 
@@ -32,7 +31,7 @@ def fold_styled(text: Text, width: int, later: int) -> list[Text]:
 
 
 def widest_piece(text: str) -> int:
-    """Cells of what cannot be folded: no column can be narrower."""
+    """Cells of the widest piece that cannot be folded: no column can be narrower."""
     return max((cell_len(piece) for piece in _PLACE.split(text)), default=0)
 
 

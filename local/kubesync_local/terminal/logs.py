@@ -1,6 +1,6 @@
-"""Where the log goes when a person runs a command: to standard error, readable, and quiet unless asked for.
+"""The log of a command: on standard error, readable, and by default only warnings and errors.
 
-KUBESYNC_LOG_LEVEL (default WARNING) decides; on Lambda it is POWERTOOLS_LOG_LEVEL.
+KUBESYNC_LOG_LEVEL sets the level (default: WARNING). On Lambda it is POWERTOOLS_LOG_LEVEL.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def set_up_logs() -> None:
     """Send the log of kubesync to standard error.
 
     Raises:
-        UsageError: KUBESYNC_LOG_LEVEL is no level.
+        UsageError: KUBESYNC_LOG_LEVEL is not a level.
     """
     level = os.environ.get("KUBESYNC_LOG_LEVEL", "").upper() or "WARNING"
     if level not in LEVELS:
-        raise UsageError(f"KUBESYNC_LOG_LEVEL={level!r} is none of {', '.join(LEVELS)}")
-    # Modules make their loggers when they are imported, with the level that stands here.
+        raise UsageError(f"KUBESYNC_LOG_LEVEL={level!r} is not one of {', '.join(LEVELS)}")
+    # Modules make their loggers when they are imported, with this level.
     os.environ["POWERTOOLS_LOG_LEVEL"] = level
     root = logging.getLogger("kubesync")
     handler = logging.StreamHandler(sys.stderr)

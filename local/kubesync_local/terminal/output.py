@@ -1,4 +1,4 @@
-"""How commands answer: tables for people, JSON for programs; answers on standard output, remarks on standard error."""
+"""How commands answer: tables for people, JSON for programs. Answers go to standard output, remarks to standard error."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from rich.text import Text
 from kubesync_local.terminal.folding import fold_styled
 from kubesync_local.terminal.tables import lines_of
 
-# A pipe has no width: wide enough that a program's lines are not broken for a screen that is not there.
+# A pipe has no width: lines for programs are not folded.
 _PIPE_WIDTH: Final = 100_000
 _NARROWEST: Final = 40
 _VALUES_SHOWN: Final = 6
 
 
 def new_console(*, stderr: bool = False) -> Console:
-    """A console that shows text as it is: no markup, no emoji, nothing guessed."""
+    """A console that shows text as it is: no markup, no emoji, no highlighting."""
     stream = sys.stderr if stderr else sys.stdout
     return Console(file=stream, markup=False, emoji=False, highlight=False, width=_width(stream))
 
 
 def _width(stream: TextIO) -> int | None:
-    """Cells of a line; None: as wide as the terminal is at each moment. COLUMNS decides where it is set, as in a pipe."""
+    """Cells of a line; None: the terminal's current width. COLUMNS wins if it is set."""
     given = os.environ.get("COLUMNS", "")
     if given.isascii() and given.isdigit():
-        # rich would show nothing at all on a screen of no width.
+        # rich shows nothing on a screen of width 0.
         return int(given) or shutil.get_terminal_size().columns
     return None if stream.isatty() else _PIPE_WIDTH
 
@@ -42,7 +42,7 @@ def print_json(document: object) -> None:
 
 
 def print_line(text: str) -> None:
-    """A line of an answer that is being given bit by bit."""
+    """A line of an answer that comes bit by bit."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
@@ -71,7 +71,7 @@ def print_table(
     names: int = 1,
     console: Console | None = None,
 ) -> None:
-    """Rows for people, in a form that fits the screen; see ``tables``."""
+    """Rows for people, in the form that fits the screen; see ``tables``."""
     console = console or new_console()
     lines = lines_of(rows, columns, screen_width(console), names)
     for line in [*([] if title is None else [Text(), Text(title, style="italic")]), *lines]:
@@ -79,7 +79,7 @@ def print_table(
 
 
 def print_folded(console: Console, text: Text, indent: int) -> None:
-    """Text of a person's answer, folded where a person would; all lines but the first are indented by so many cells."""
+    """Text for people, folded at good places; all lines but the first are indented by ``indent`` cells."""
     width = screen_width(console)
     lines = [text] if width is None else fold_styled(text, width, width - indent)
     for number, line in enumerate(lines):
@@ -87,12 +87,12 @@ def print_folded(console: Console, text: Text, indent: int) -> None:
 
 
 def screen_width(console: Console) -> int | None:
-    """Its cells in a line; None where nobody looks at a screen."""
+    """Cells in a line; None without a screen."""
     return None if console.width >= _PIPE_WIDTH else max(_NARROWEST, console.width)
 
 
 def counted(number: int, what: str) -> str:
-    """``1 problem``, ``2 problems``; of several words the first is counted: ``2 keys changed``."""
+    """``1 problem``, ``2 problems``; only the first of several words gets the plural: ``2 keys changed``."""
     noun, space, rest = what.partition(" ")
     return f"{number} {noun}{'' if number == 1 else 's'}{space}{rest}"
 
@@ -111,6 +111,6 @@ def side_in_words(side: object) -> str:
 
 
 def remark(text: str) -> None:
-    """A line for a person that is no part of the answer."""
+    """A line for people that is not part of the answer."""
     sys.stderr.write(text + "\n")
     sys.stderr.flush()

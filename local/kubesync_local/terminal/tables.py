@@ -1,5 +1,5 @@
-"""Lists for people: a table where one fits the screen, a block for each row where that takes fewer lines, and for a program one
-row on one line. No value is ever cut.
+"""Lists: for people a table if it fits the screen, or a block for each row if that takes fewer lines; for programs one line for each
+row. No value is ever cut.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kubesync_local.terminal.folding import fold, widest_piece
 _GAP: Final = 2
 _INDENT: Final = 2
 _SEPARATOR: Final = " · "
-# In a pipe: a column is lined up to this width, a longer value moves its own row only.
+# In a pipe: columns are aligned up to this width; a longer value shifts only its own row.
 _LINED_UP: Final = 60
 
 type _Cell = Sequence[str]
@@ -26,12 +26,12 @@ type _Cell = Sequence[str]
 def lines_of(
     rows: Sequence[Mapping[str, Any]], columns: Sequence[str], width: int | None, names: int = 1
 ) -> list[Text]:
-    """Rows as lines; columns without any value are left out.
+    """Rows as lines, without empty columns.
 
     Args:
         columns: fields that are shown, in order.
-        width: cells of the screen; None: there is none, each row is one line.
-        names: so many of the first columns name a row: they are the head of its block.
+        width: cells of the screen; None: no screen, each row is one line.
+        names: how many of the first columns name a row; they are the head of its block.
     """
     shown = [column for column in columns if any(row.get(column) not in (None, "", []) for row in rows)]
     headings = [column.replace("_", " ") for column in shown]
@@ -61,7 +61,7 @@ def _cell(value: object) -> _Cell:
 
 
 def visible(text: str) -> str:
-    """On one line, without anything that a terminal would obey: messages come from elsewhere."""
+    """On one line and without control characters, which a terminal would obey: messages come from outside."""
     line = " ".join(text.split())
     return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
@@ -87,7 +87,7 @@ def _natural(headings: Sequence[str], cells: Sequence[Sequence[_Cell]]) -> list[
 
 
 def _widths(headings: Sequence[str], cells: Sequence[Sequence[_Cell]], width: int) -> list[int] | None:
-    """A width for each column, the widest ones narrowed first; None where words would have to be broken."""
+    """A width for each column, the widest narrowed first; None if words had to be broken."""
     natural = _natural(headings, cells)
     least = [max(map(widest_piece, column)) for column in _columns(headings, cells)]
     room = width - _GAP * (len(headings) - 1)
@@ -114,7 +114,7 @@ def _row(row: Sequence[_Cell], widths: Sequence[int]) -> list[str]:
 def _block(headings: Sequence[str], row: Sequence[_Cell], names: int, width: int) -> list[Text]:
     head = "  ".join(filter(None, (", ".join(cell) for cell in row[:names])))
     lines = [Text(line, style="bold") for line in fold(head, width)]
-    begun: Text | None = None  # a line that may have room for one more
+    begun: Text | None = None  # the last line, if it may have room for more
     for heading, cell in zip(headings[names:], row[names:], strict=True):
         pair = f"{heading} {', '.join(cell)}"
         if cell == ("",):

@@ -26,10 +26,10 @@ class ExecPlugin:
 
 
 class ExecToken:
-    """The token that an exec plugin prints; asked for once, and again when the server refuses it.
+    """The token that an exec plugin prints. The plugin runs once, and again when the server refuses the token.
 
-    Raises (at ``token``): DeniedError when the plugin cannot be run, fails, or prints no token. What it prints is
-    never repeated (I8).
+    ``token`` raises DeniedError when the plugin cannot run, fails, or prints no token. Messages never quote its
+    output (I8).
     """
 
     def __init__(self, plugin: ExecPlugin) -> None:

@@ -1,7 +1,7 @@
-"""Access to a cluster as a kubeconfig file describes it, for registering one from a person's machine.
+"""Access to a cluster as a kubeconfig file describes it, for registering clusters from a person's machine.
 
-Understood of a user: ``token``, ``tokenFile``, client certificate (data or file) and exec plugins that give a token.
-Not understood, and said so: password, ``auth-provider`` (removed from Kubernetes' own clients in 1.26), proxies.
+Supported for a user: ``token``, ``tokenFile``, a client certificate (data or file) and exec plugins that print a token.
+Refused with a message: passwords, ``auth-provider`` (removed from Kubernetes' own clients in 1.26) and proxies.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import yaml
 
 from kubesync.clock import Clock
 from kubesync.domain.errors import UsageError
-from kubesync.kubernetes.credentials import FileToken, StaticToken
 from kubesync.kubernetes.transport.client import ClusterAccess, TokenSource
 from kubesync.kubernetes.transport.connections import ClientCertificate
 from kubesync_local.workplace.exec_plugin import ExecPlugin, ExecToken
+from kubesync_local.workplace.file_tokens import FileToken, StaticToken
 
 _EXEC_API: Final = "client.authentication.k8s.io"
 _EXEC_VERSIONS: Final = frozenset({f"{_EXEC_API}/v1", f"{_EXEC_API}/v1beta1"})
@@ -37,13 +37,13 @@ def load_kubeconfig(path: str | Path, context: str | None, clock: Clock) -> Clus
         clock: for tokens in files, which are read again every minute.
 
     Raises:
-        UsageError: the file or what it refers to is missing or broken; the message says which entry.
+        UsageError: the file, or a file that it names, is missing or broken. The message names the entry.
     """
     file = Path(path).expanduser()
     config = _load(file)
     name = context or config.get("current-context")
     if not isinstance(name, str) or not name:
-        raise UsageError(f"{file}: no current-context, name one with --context")
+        raise UsageError(f"{file}: has no current-context: name one with --context")
     chosen = _entry(file, config, "contexts", "context", name)
     cluster = _entry(file, config, "clusters", "cluster", _text(file, chosen, "cluster", f"context {name!r}"))
     user_name = chosen.get("user")
@@ -71,9 +71,9 @@ def _load(file: Path) -> Mapping[str, Any]:
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror or type(error).__name__}") from None
     except (yaml.YAMLError, UnicodeDecodeError):
-        raise UsageError(f"{file}: is not YAML") from None  # YAML's own message would quote the file
+        raise UsageError(f"{file} is not YAML") from None  # YAML's own message quotes the file
     if not isinstance(config, Mapping):
-        raise UsageError(f"{file}: is not a kubeconfig")
+        raise UsageError(f"{file} is not a kubeconfig")
     return config
 
 
@@ -99,7 +99,7 @@ def _text(file: Path, mapping: Mapping[str, Any], key: str, where: str) -> str:
 
 
 def _data(file: Path, mapping: Mapping[str, Any], key: str) -> bytes | None:
-    """What ``<key>-data`` holds in base64, or the file that ``<key>`` names, relative to the kubeconfig."""
+    """``<key>-data`` from base64, or the file that ``<key>`` names, relative to the kubeconfig."""
     encoded = mapping.get(f"{key}-data")
     if encoded:
         try:
@@ -123,7 +123,7 @@ def _decoded(file: Path, key: str, data: bytes) -> str:
 
 
 def _token_source(file: Path, user: Mapping[str, Any], clock: Clock) -> TokenSource | None:
-    """As in Kubernetes' own clients ``tokenFile`` comes before ``token``, and both before a plugin."""
+    """``tokenFile`` wins over ``token``, and both over a plugin, as in Kubernetes' own clients."""
     if user.get("tokenFile"):
         return FileToken(file.parent / Path(str(user["tokenFile"])).expanduser(), clock)
     if user.get("token"):
@@ -132,7 +132,7 @@ def _token_source(file: Path, user: Mapping[str, Any], clock: Clock) -> TokenSou
         return ExecToken(_exec_plugin(file, user["exec"]))
     for unsupported in ("username", "auth-provider"):
         if user.get(unsupported):
-            raise UsageError(f"{file}: a user with {unsupported} is not supported, use a token")
+            raise UsageError(f"{file}: a user with {unsupported} is not supported: use a token")
     return None
 
 
@@ -141,9 +141,9 @@ def _exec_plugin(file: Path, plugin: object) -> ExecPlugin:
         raise UsageError(f"{file}: exec of the user is empty")
     version = _text(file, plugin, "apiVersion", "exec of the user")
     if version not in _EXEC_VERSIONS:
-        raise UsageError(f"{file}: exec of the user has apiVersion {version!r}, supported are v1 and v1beta1")
+        raise UsageError(f"{file}: exec of the user has apiVersion {version!r}: only v1 and v1beta1 are supported")
     command = _text(file, plugin, "command", "exec of the user")
-    if "/" in command:  # a path is relative to the kubeconfig, a bare name is looked up
+    if "/" in command:  # a path is relative to the kubeconfig, a bare name is found in PATH
         command = str(file.parent / command)
     arguments, variables = plugin.get("args") or [], plugin.get("env") or []
     if not isinstance(arguments, list) or not isinstance(variables, list):
@@ -172,7 +172,7 @@ def _client_certificate(file: Path, user: Mapping[str, Any]) -> ClientCertificat
 
 
 def _private_file(data: bytes) -> str:
-    """A file that only this user can read, gone with the process: Python's TLS takes certificates and keys from files."""
+    """A file that only this user can read, deleted when the process ends: Python's TLS reads certificates and keys from files."""
     descriptor, name = tempfile.mkstemp(prefix="kubesync-", suffix=".pem")
     atexit.register(Path(name).unlink, missing_ok=True)
     with os.fdopen(descriptor, "wb") as opened:

@@ -28,13 +28,13 @@ NO_CLUSTERS: Final = "no clusters are registered: kubesync cluster add --help"
 
 
 class Workplace:
-    """Made once per command; nothing is connected before it is used.
+    """Made once per command. It connects to nothing before the first use.
 
     Args:
-        settings: fields that the command line sets, over the environment.
+        settings: fields from the command line; they win over the environment.
 
     Raises:
-        UsageError: a setting of the environment, or the AWS profile it names, is not valid.
+        UsageError: a setting in the environment, or the AWS profile that it names, is not valid.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -60,7 +60,7 @@ class Workplace:
         """The tables.
 
         Raises:
-            UsageError: they are another deployment's.
+            UsageError: they belong to another deployment.
         """
         store = self.application.store()
         LeaseTable(store, self.settings.shard).check_owner(self.settings.deployment)
@@ -95,10 +95,10 @@ class Workplace:
         return found
 
     def names(self, name: str, has_past: Callable[[str], bool]) -> Sequence[str]:
-        """The names of all clusters, or this one: it may have been removed, where it left something to show.
+        """The names of all clusters, or this one, which may be a removed cluster with something left to show.
 
         Raises:
-            UsageError: there is no such cluster, and nothing of it is kept.
+            UsageError: there is no such cluster, and nothing of it is left.
         """
         configs = self.clusters.all()
         if not name:
@@ -109,7 +109,7 @@ class Workplace:
 
 
 class LocalAccess:
-    """How clusters are reached from this machine: by a kubeconfig where one is registered, else as on Lambda.
+    """How clusters are reached from this machine: by kubeconfig if one is registered, else as on Lambda.
 
     Implements ``bootstrap.AccessFor``.
     """
@@ -124,7 +124,7 @@ class LocalAccess:
         try:
             access = load_kubeconfig(config.kubeconfig, config.context, self._clock)
         except UsageError as error:
-            # In a session this is one cluster's trouble, not the whole command's (I4).
+            # In a session this is an error of one cluster, not of the whole command (I4).
             raise DeniedError(str(error)) from error
         return replace(access, policy=policy)
 
@@ -132,7 +132,7 @@ class LocalAccess:
 def _check_endpoints(environment: Mapping[str, str]) -> None:
     for name, value in sorted(environment.items()):
         if name.startswith("AWS_ENDPOINT_URL") and value and not _is_address(value):
-            raise UsageError(f"{name}={value!r} is no URL such as http://127.0.0.1:8000")
+            raise UsageError(f"{name}={value!r} is not a URL such as http://127.0.0.1:8000")
 
 
 def _is_address(url: str) -> bool:

@@ -133,7 +133,7 @@ def test_label_step_changes_no_spec() -> None:
 
 def test_recreated_service_is_told_as_deleted_and_added_with_another_uid() -> None:
     with ApiServer() as server:
-        play(server, "create shop/web-dual anew")
+        play(server, "create shop/web-dual again")
         target = "/api/v1/namespaces/shop/services?watch=1&resourceVersion=203&fieldSelector=metadata.name%3Dweb-dual"
         with Stream(server.address, target) as stream:
             events = [json.loads(line) for line in stream.lines(3)]
@@ -174,7 +174,7 @@ def test_command_serves_until_it_is_stopped(capsys: pytest.CaptureFixture[str], 
             assert ask((host, int(port)), "/api/v1/services", headers=headers, tls=context).status == expected
     finally:
         stop.set()
-        thread.join(20.0)
+        thread.join(120)
     assert statuses == [0]
 
 
@@ -189,7 +189,7 @@ def test_command_plays_the_story(capsys: pytest.CaptureFixture[str]) -> None:
                 pass
     finally:
         stop.set()
-        thread.join(20.0)
+        thread.join(120)
 
 
 @pytest.mark.parametrize("arguments", [["--port", "70000"], ["--ca-file", "ca.pem"], ["--host", "192.0.2.1"]])

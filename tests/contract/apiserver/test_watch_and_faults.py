@@ -271,14 +271,15 @@ def test_slow_answer_is_the_same_answer(server: ApiServer, fault: f.Fault) -> No
 
 def test_pace_of_one_answer_does_not_stick_to_the_connection(server: ApiServer) -> None:
     server.faults.add(f.SlowBytes(1, 0.001))
-    connection = http.client.HTTPConnection(*server.address, timeout=20)
+    connection = http.client.HTTPConnection(*server.address, timeout=120)
     bodies: list[Any] = []
     durations = []
-    for _ in range(2):
+    for _ in range(21):
         started = time.monotonic()
         connection.request("GET", "/api/v1/namespaces/shop/services/no")
         bodies.append(connection.getresponse().read())
         durations.append(time.monotonic() - started)
     connection.close()
-    assert bodies[0] == bodies[1]
-    assert durations[0] > len(bodies[0]) * 0.001 > durations[1]
+    assert bodies == bodies[:1] * 21
+    # A busy machine may be slow as well, but not all the time.
+    assert durations[0] > len(bodies[0]) * 0.001 > min(durations[1:])

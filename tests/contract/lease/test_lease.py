@@ -59,7 +59,7 @@ def test_one_of_many_takes_the_lease(store: Store, shard: str) -> None:
     def try_to_take(name: str) -> None:
         mine = LeaseTable(store, shard)
         epoch = mine.draw_epoch()
-        start.wait(10)
+        start.wait(120)
         with contextlib.suppress(NotMasterError):
             won.append(mine.take(free, name, epoch, 1000).holder)
 
@@ -67,7 +67,7 @@ def test_one_of_many_takes_the_lease(store: Store, shard: str) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(120)
     assert won == [table.read().holder]
 
 

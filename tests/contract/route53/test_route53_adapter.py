@@ -23,6 +23,7 @@ from kubesync.domain.errors import (
 )
 from kubesync_local.standins.route53 import ANY_OPERATION, CHANGE, StrictRoute53
 from support.route53 import FakeClock, a_change, a_client, a_set
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from mypy_boto3_route53.client import Route53Client
@@ -76,7 +77,7 @@ def test_change_that_gets_no_answer_in_time_is_unknown(r53: StrictRoute53, zone_
     r53.faults.stall()
     with pytest.raises(ZoneOutcomeUnknownError):
         Route53ZoneClient(client, FakeClock()).change(zone_id, [_A])
-    assert r53.held == 1
+    wait_until(lambda: r53.held == 1)
     client.close()
     r53.release()
     assert _names(r53, zone_id) == ["web.example.com."]

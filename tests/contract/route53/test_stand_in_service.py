@@ -6,8 +6,6 @@ import http.client
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +16,7 @@ from kubesync.aws.route53.rate import TokenBucket
 from kubesync.domain.errors import BatchRefusedError, ZoneError, ZoneOutcomeUnknownError, ZoneThrottledError
 from kubesync_local.standins.route53 import SetKey, StrictRoute53
 from support.route53 import FakeClock, a_change, a_client
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from mypy_boto3_route53.client import Route53Client
@@ -25,15 +24,6 @@ if TYPE_CHECKING:
 
 def _fill(adapter: Route53ZoneClient, zone_id: str, *names: str) -> None:
     adapter.change(zone_id, [a_change("CREATE", zone_id, name, "A", "192.0.2.1") for name in names])
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    """Look again and again, for at most ten seconds."""
-    for _ in range(1_000):
-        if holds():
-            return
-        time.sleep(0.01)
-    raise AssertionError("it did not come to be within ten seconds")
 
 
 def _code(refused: pytest.ExceptionInfo[ClientError]) -> tuple[str, int]:
@@ -201,11 +191,11 @@ class TestFaults:
 
         thread = threading.Thread(target=change)
         thread.start()
-        _until(lambda: r53.held == 1)
+        wait_until(lambda: r53.held == 1)
         assert not done.is_set()
         assert SetKey("a.example.com.", "A") not in r53.records(zone_id)
         [call] = r53.release()
-        assert done.wait(10)
+        assert done.wait(120)
         thread.join()
         assert (call.accepted, call.answered) == (True, True)
         assert SetKey("a.example.com.", "A") in r53.records(zone_id)
@@ -267,7 +257,7 @@ def test_calls_say_what_came_and_what_became_of_it(
     ],
 )
 def test_body_that_cannot_be_read_is_refused(r53: StrictRoute53, zone_id: str, body: bytes, code: bytes) -> None:
-    connection = http.client.HTTPConnection(r53.url.removeprefix("http://"), timeout=10)
+    connection = http.client.HTTPConnection(r53.url.removeprefix("http://"), timeout=120)
     connection.request("POST", f"/2013-04-01/hostedzone/{zone_id}/rrset/", body)
     response = connection.getresponse()
     answer = response.read()
@@ -325,9 +315,9 @@ def test_server_ends_with_idle_and_stalled_connections_open() -> None:
 
     thread = threading.Thread(target=change)
     thread.start()
-    _until(lambda: server.held == 1)
+    wait_until(lambda: server.held == 1)
     server.close()
-    thread.join(10)
+    thread.join(120)
     assert outcomes == [ZoneOutcomeUnknownError]
     assert SetKey("a.example.com.", "A") not in server.records(zone_id)
     assert not [thread for thread in threading.enumerate() if thread.name in ("route53", "route53-call")]
@@ -345,4 +335,4 @@ def test_command_serves_until_it_is_interrupted() -> None:
         assert client.get_hosted_zone(Id=zone_id)["HostedZone"]["Name"] == name + "."
         client.close()
         process.send_signal(2)
-        assert process.wait(10) == 0
+        assert process.wait(120) == 0

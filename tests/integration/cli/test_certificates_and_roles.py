@@ -58,18 +58,21 @@ def test_role_of_an_eks_cluster_is_shown_and_its_external_id_is_not(stack: CliSt
     ("options", "said"),
     [
         ((*SERVER, "--ca", "ca.pem"), "a certificate is given by reference: secretsmanager:NAME[#KEY] or ssm:NAME"),
-        ((*SERVER, "--ca", "ssm:/ca", "--insecure-skip-tls-verify"), "--ca and --insecure-skip-tls-verify exclude each other"),
-        ((*SERVER, "--ca", "ssm:/ca", "--ca-file", "ca.pem"), "--ca and --ca-file exclude each other"),
-        ((*SERVER, "--client-key", "ssm:/key"), "--client-key goes with --client-certificate"),
+        ((*SERVER, "--ca", "ssm:/ca", "--insecure-skip-tls-verify"), "--ca and --insecure-skip-tls-verify cannot be combined"),
+        ((*SERVER, "--ca", "ssm:/ca", "--ca-file", "ca.pem"), "--ca and --ca-file cannot be combined"),
+        ((*SERVER, "--client-key", "ssm:/key"), "--client-key needs --client-certificate"),
         ((*SERVER, "--client-certificate", "ssm:/c", "--client-key", "key.pem"), "a key is given by reference"),
         ((*SERVER, "--client-certificate", "ssm:/c", "--token", "ssm:/t"), "signs in by itself: leave out --token"),
         ((*EKS, "--client-certificate", "ssm:/c"), "--client-certificate signs in by itself: leave out --eks"),
-        ((*SERVER, "--role-arn", ROLE), "--role-arn goes with --eks"),
-        ((*EKS, "--external-id", "shared"), "--external-id goes with --role-arn"),
+        ((*SERVER, "--role-arn", ROLE), "--role-arn needs --eks"),
+        ((*EKS, "--external-id", "shared"), "--external-id needs --role-arn"),
         ((*EKS, "--role-arn", "kubesync"), "--role-arn: 'kubesync' is no role such as arn:aws:iam::123456789012:role/kubesync"),
         ((*EKS, "--role-arn", ROLE, "--external-id", "!"), "--external-id: '!' is no external id"),
-        (("--kubeconfig", "config", "--ca", "ssm:/ca"), "--kubeconfig says it all: leave out --ca"),
-        (("--kubeconfig", "config", "--client-certificate", "ssm:/c"), "--kubeconfig says it all: leave out --client-certificate"),
+        (("--kubeconfig", "config", "--ca", "ssm:/ca"), "--kubeconfig already says how the cluster is reached: leave out --ca"),
+        (
+            ("--kubeconfig", "config", "--client-certificate", "ssm:/c"),
+            "--kubeconfig already says how the cluster is reached: leave out --client-certificate",
+        ),
     ],
 )  # fmt: skip
 def test_wrong_use_is_one_line(stack: CliStack, options: tuple[str, ...], said: str) -> None:

@@ -49,7 +49,7 @@ def test_cluster_that_is_right_is_right_in_every_step(stack: CliStack, name: str
         add(stack, name, "--ca-file", str(tmp_path / "ca.pem"), server=api.url)
         ran = stack.call("cluster", "check", name)
     assert ran.status == 0, ran.out
-    assert ran.lines == [f"cluster {name}: everything that was tested from here is right"]
+    assert ran.lines == [f"cluster {name}: all tests passed"]
     lines = [(line[:9].strip(), line[9:31].strip()) for line in ran.out.splitlines()]
     assert lines == [
         ("ok", "address"),
@@ -168,9 +168,7 @@ def test_certificate_of_another_authority(stack: CliStack, name: str, tmp_path: 
     (tmp_path / "ca.pem").write_bytes(other.pem)
     with ApiServer(ServerOptions(tls=ca.issue()), tokens={TOKEN: "admin"}) as api:
         add(stack, name, "--ca-file", str(tmp_path / "ca.pem"), server=api.url)
-        ends_with(
-            stack, name, "tls", 8, "the certificate is not accepted", "the cluster's own authority: --ca-file or --ca"
-        )
+        ends_with(stack, name, "tls", 8, "the certificate is not accepted", "the cluster's own CA: --ca-file or --ca")
         steps, _ = check(stack, name)
         assert (
             "certificate of kube-apiserver for localhost, 127.0.0.1, ::1, issued by kubernetes"
@@ -197,7 +195,7 @@ def test_server_that_speaks_no_tls(stack: CliStack, name: str) -> None:
 
     with ScriptedServer(on_accept=plain) as server:
         add(stack, name, "--insecure-skip-tls-verify", server=f"https://127.0.0.1:{server.port}")
-        ends_with(stack, name, "tls", 8, "the TLS handshake failed", "speaks no TLS: check the port")
+        ends_with(stack, name, "tls", 8, "the TLS handshake failed", "does not speak TLS: check the port")
 
 
 def test_tls_that_is_not_verified_is_said(stack: CliStack, name: str) -> None:
@@ -210,7 +208,7 @@ def test_tls_that_is_not_verified_is_said(stack: CliStack, name: str) -> None:
 
 def test_ca_by_reference_that_cannot_be_read(stack: CliStack, name: str, tmp_path: Path) -> None:
     add(stack, name, "--ca", f"file:{tmp_path / 'gone.pem'}", server=stack.api.url.replace("http://", "https://"))
-    ends_with(stack, name, "tls", 8, f"no CA certificate from file:{tmp_path / 'gone.pem'}", "allow reading it")
+    ends_with(stack, name, "tls", 8, f"no CA certificate from file:{tmp_path / 'gone.pem'}", "let the caller read it")
 
 
 def test_client_certificate_that_the_server_does_not_accept(stack: CliStack, name: str, tmp_path: Path) -> None:
@@ -224,7 +222,7 @@ def test_client_certificate_that_the_server_does_not_accept(stack: CliStack, nam
         # With TLS 1.3 it shows with the first request only.
         steps, status = check(stack, name)
     assert (status, results(steps)["tls"], steps["authentication"]["code"]) == (1, "ok", 8)
-    assert "our client certificate" in steps["authentication"]["advice"]
+    assert "refuses the client certificate" in steps["authentication"]["advice"]
 
 
 # --- who we are ---
@@ -233,7 +231,7 @@ def test_client_certificate_that_the_server_does_not_accept(stack: CliStack, nam
 def test_token_that_the_server_does_not_know(stack: CliStack, name: str) -> None:
     add(stack, name)
     stack.api.authority.set_tokens({"another-token-than-ours": "admin"})
-    ends_with(stack, name, "authentication", 10, "HTTP 401", "is it a token of this cluster")
+    ends_with(stack, name, "authentication", 10, "HTTP 401", "check that it is a token of this cluster")
 
 
 def test_no_token_at_all(stack: CliStack, name: str) -> None:
@@ -243,7 +241,14 @@ def test_no_token_at_all(stack: CliStack, name: str) -> None:
 
 def test_token_that_cannot_be_read(stack: CliStack, name: str, tmp_path: Path) -> None:
     add(stack, name, token=f"file:{tmp_path / 'gone'}")
-    ends_with(stack, name, "credentials", 10, f"no token from file:{tmp_path / 'gone'}: No such file", "allow it")
+    ends_with(
+        stack,
+        name,
+        "credentials",
+        10,
+        f"no token from file:{tmp_path / 'gone'}: No such file",
+        "let the caller read it",
+    )
 
 
 def a_jwt(expires: float) -> str:
@@ -268,14 +273,14 @@ def test_token_says_whose_it_is_and_when_it_expires(stack: CliStack, name: str, 
     ran = stack.call("cluster", "check", name)
     assert good not in ran.out
     assert old not in ran.out
-    ends_with(stack, name, "credentials", 10, "expired on", "put a new one where the reference points")
+    ends_with(stack, name, "credentials", 10, "expired on", "store a new one at the reference")
 
 
 @pytest.mark.parametrize(
     ("user", "result", "details"),
     [
-        ("system:serviceaccount:kubesync:kubesync", "ok", "we are system:serviceaccount:kubesync:kubesync"),
-        ("system:anonymous", "failed", "the server takes us for nobody (system:anonymous)"),
+        ("system:serviceaccount:kubesync:kubesync", "ok", "signed in as system:serviceaccount:kubesync:kubesync"),
+        ("system:anonymous", "failed", "the server sees no user (system:anonymous)"),
     ],
 )
 def test_server_says_whom_it_takes_us_for(stack: CliStack, name: str, user: str, result: str, details: str) -> None:

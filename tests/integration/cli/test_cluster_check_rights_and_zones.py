@@ -85,7 +85,7 @@ def test_watch_that_is_none(stack: CliStack, name: str) -> None:
     stack.api.faults.add(garbage(b"<html>\n"), verb="watch", resource="endpointslices")
     found = only_failure(stack, name)
     assert (found["step"], found["code"]) == ("watch endpointslices", 12)
-    assert "holds back or cuts off" in found["advice"]
+    assert "delays or cuts off" in found["advice"]
 
 
 def test_events_are_asked_about_where_they_are_written(stack: CliStack, name: str) -> None:
@@ -165,5 +165,5 @@ def test_journal_of_another_owner_and_of_an_epoch_that_the_tables_cannot_know(st
     stands("DELETE", "another", 1)
     stands("CREATE", "test", 99_999)
     found = only_failure(stack, name)
-    assert "its journal has epoch 99999, our tables know" in found["details"]
+    assert "its journal has epoch 99999, our tables have" in found["details"]
     assert found["advice"] == "see `kubesync recover`"

@@ -74,7 +74,7 @@ def test_record_set_that_is_well_says_why_it_is_there(stack: CliStack) -> None:
         "claim": {"owner": "prod/shop/web", "own": True, "waiting": []},
         "state": "closed",
         "reason": None,
-        "next": "nothing: it stands as wanted",
+        "next": "nothing: it is as wanted",
         "retry_at": None,
     }
     (upstream,) = found["upstreams"]
@@ -92,7 +92,7 @@ def test_waiting_service_names_the_owner_and_its_turn(stack: CliStack) -> None:
     assert pay[owner]["claim"] == {"owner": f"prod/shop/{owner}", "own": True, "waiting": [f"prod/shop/{waiter}"]}
     assert pay[owner]["state"] == "closed"
     assert (pay[waiter]["state"], pay[waiter]["reason"]) == ("waiting", "NameTaken")
-    assert pay[waiter]["next"] == f"waits for prod/shop/{owner} to let the name go, as number 1 in the queue"
+    assert pay[waiter]["next"] == f"waits until prod/shop/{owner} releases the name; number 1 in the queue"
     assert pay[waiter]["origins"] == [
         {"rule": "annotation external-dns.alpha.kubernetes.io/hostname", "source": "spec.clusterIPs"}
     ]
@@ -106,7 +106,7 @@ def test_conflict_shows_what_is_in_the_way_and_when_it_is_looked_at_again(stack:
     (record,) = found["records"]
     assert (record["state"], record["reason"]) == ("conflict", "Conflict")
     assert record["in_the_way"] == [{"type": "A", "identifier": None, "ttl": 5, "values": ["192.0.2.99"]}]
-    assert record["next"] == "a person has to decide; it is looked at again"
+    assert record["next"] == "a person has to decide; kubesync checks again"
     assert found["state"] == "open"
     assert record["retry_at"] == found["retry_at"]
     assert found["problems"][0]["advice"].startswith("To let kubesync take over the record set")
@@ -118,7 +118,7 @@ def test_zone_is_read_as_it_stands_now(stack: CliStack) -> None:
     assert record["stands"] == {"ttl": 5, "values": ["192.0.2.98"]}
     assert record["known"] == record["wanted"] != record["stands"]
     assert (record["state"], record["reason"]) == ("drifted", "ChangedByHand")
-    assert record["next"] == "stays as it is until somebody runs `kubesync resync --cluster prod`"
+    assert record["next"] == "stays as it is until you run `kubesync resync --cluster prod`"
 
 
 def test_zone_that_cannot_be_read_is_said_and_no_failure(stack: CliStack) -> None:
@@ -147,8 +147,11 @@ def test_form_for_people_is_readable_at_any_width(stack: CliStack) -> None:
 @pytest.mark.parametrize(
     ("key", "said"),
     [
-        ("prod/shop/wbe", "kubesync knows no Service prod/shop/wbe, did you mean prod/shop/web?"),
-        ("prod/elsewhere/zzzzzz", "kubesync knows no Service prod/elsewhere/zzzzzz: it was never seen there"),
+        ("prod/shop/wbe", "kubesync has seen no Service prod/shop/wbe, did you mean prod/shop/web?"),
+        (
+            "prod/elsewhere/zzzzzz",
+            "kubesync has seen no Service prod/elsewhere/zzzzzz: check the key, or wait for the next list",
+        ),
         ("stage/shop/web", "there is no cluster 'stage'; registered: prod"),
     ],
 )
@@ -216,4 +219,4 @@ def test_nothing_found_says_where_it_was_looked_for(stack: CliStack) -> None:
     ran = stack.call("audit", "--since", "2026-01-01", "--until", "2026-01-02")
 
     assert (ran.status, ran.out) == (0, "")
-    assert ran.err == "no such changes from 2026-01-01T00:00:00.000Z to 2026-01-02T00:00:00.000Z\n"
+    assert ran.err == "no matching changes from 2026-01-01T00:00:00.000Z to 2026-01-02T00:00:00.000Z\n"

@@ -65,7 +65,7 @@ class Up:
         assert self.process.stderr is not None
         for line in self.process.stderr:
             self.err.append(line.rstrip("\n"))
-            if "Ctrl-C ends it" in line:
+            if "Ctrl-C ends this" in line:
                 self.ready.set()
         self.ready.set()
 
@@ -122,7 +122,7 @@ def test_session_works_with_what_it_exports_and_it_ends_in_order(tmp_path: Path)
     assert [(row["name"], row["domain"], row["token"]) for row in clusters.json] == [
         ("demo", "demo.example.com", "secretsmanager:kubesync/demo")
     ]
-    assert (status, stack.err[-1]) == (0, "ended; nothing is kept")
+    assert (status, stack.err[-1]) == (0, "ended; nothing was kept")
     assert not [line for line in stack.err if "Traceback" in line]
     endpoints = {name: value for name, value in stack.exports.items() if name.startswith("AWS_ENDPOINT_URL")}
     written = json.loads(env_file.read_text())["Parameters"]
@@ -147,7 +147,7 @@ def test_cluster_that_containers_reach_speaks_tls_and_its_story_is_told() -> Non
     assert session.json["clean"]
     assert not any(listener["errors"] for listener in session.json["listeners"])
     assert len(records.json) > 5
-    assert (status, stack.err[-1]) == (0, "ended; nothing is kept")
+    assert (status, stack.err[-1]) == (0, "ended; nothing was kept")
 
 
 def test_kubeconfig_lets_a_client_with_tls_find_and_make_services(tmp_path: Path) -> None:
@@ -182,21 +182,21 @@ def test_port_in_use_is_said_in_one_line(option: str) -> None:
 
     assert (ran.status, ran.out) == (1, "")
     assert ran.lines == [
-        f"kubesync: port {port} on 127.0.0.1 is in use: choose another with {option} (0: any that is free)"
+        f"kubesync: port {port} on 127.0.0.1 is in use: choose another with {option} (0: any free port)"
     ]
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--host", "203.0.113.7"), "kubesync: --host 203.0.113.7 is no address of this machine"),
+        (("--host", "203.0.113.7"), "kubesync: --host 203.0.113.7 is not an address of this machine"),
         (
             ("--host", "localhost"),
-            "kubesync: argument --host: 'localhost' is no IPv4 address such as 127.0.0.1 or 0.0.0.0; see `kubesync local up --help`",
+            "kubesync: argument --host: 'localhost' is not an IPv4 address such as 127.0.0.1 or 0.0.0.0; see `kubesync local up --help`",
         ),
         (
             ("--api-port", "70000"),
-            "kubesync: argument --api-port: '70000' is no port from 0 to 65535; see `kubesync local up --help`",
+            "kubesync: argument --api-port: '70000' is not a port from 0 to 65535; see `kubesync local up --help`",
         ),
         (("--port", "1"), "kubesync: unrecognized arguments: --port 1; see `kubesync local up --help`"),
     ],

@@ -37,7 +37,7 @@ def test_way_of_a_named_upstream(stack: CliStack) -> None:
         0,
         [
             "named upstream shop registered: 2 members, for proxies as named/shop",
-            "there is no upstream prod/shop/web/80/TCP yet: it contributes nothing until its Service is there",
+            "there is no upstream prod/shop/web/80/TCP yet: it adds no nodes until its Service exists",
         ],
     )
     shown = stack.call("upstream", "show", "shop", "--output", "json").json
@@ -56,7 +56,7 @@ def test_way_of_a_named_upstream(stack: CliStack) -> None:
     assert stack.session().json["clean"]
 
     shown = stack.call("upstream", "show", "shop", "--output", "json").json
-    assert (shown["upstream"], shown["state"]) == ("named/shop", f"version {shown['version']} stands, 3 nodes")
+    assert (shown["upstream"], shown["state"]) == ("named/shop", f"version {shown['version']} is current, 3 nodes")
     assert [(n["port"], n.get("weight"), n.get("backup")) for n in shown["nodes"]] == [
         (8080, 3, None),
         (8080, 3, None),
@@ -82,8 +82,8 @@ def test_cluster_and_what_is_held_or_included_stay(stack: CliStack) -> None:
     assert add(stack, "outer", "--upstream", "inner,backup").status == 0
     refused(
         stack.call("cluster", "remove", "prod"),
-        "cluster prod is behind named upstreams inner, shop: take its Services out (`kubesync upstream add NAME ... "
-        "--replace`) or remove the named upstream (`kubesync upstream remove NAME`) first",
+        "cluster prod has Services in named upstreams inner, shop: first take them out (`kubesync upstream add NAME ... "
+        "--replace`) or remove the named upstream (`kubesync upstream remove NAME`)",
     )
     refused(
         stack.call("upstream", "remove", "inner"),
@@ -106,7 +106,7 @@ def test_cluster_and_what_is_held_or_included_stay(stack: CliStack) -> None:
     assert stack.call("upstream", "release", "outer", "--by", "edge eu").status == 0
     for name in ("outer", "inner", "shop"):
         ran = stack.call("upstream", "remove", name)
-        said = f"named upstream {name} is removed; the next session takes it out of the table"
+        said = f"named upstream {name} is removed; the next session removes it from the table"
         assert (ran.status, ran.lines) == (0, [said])
     assert stack.call("upstream", "list").lines == [
         "no named upstream is registered: see `kubesync upstream add --help`"
@@ -121,7 +121,7 @@ def test_cluster_and_what_is_held_or_included_stay(stack: CliStack) -> None:
         (["--service", "prod/shop/web"], "--service 'prod/shop/web' is no cluster/namespace/service/port[/PROTOCOL]"),
         (["--service", "test/shop/web/80"], "test/shop/web/80/TCP: there is no cluster 'test'; registered: prod"),
         (["--static", "web:80"], "--static 'web:80' is no node such as 10.0.0.1:80 or [2001:db8::1]:80"),
-        (["--static", "10.0.0.1:80,weight=0"], "--static: weight '0' is no whole number from 1 to 1000"),
+        (["--static", "10.0.0.1:80,weight=0"], "--static: weight '0' is not a whole number from 1 to 1000"),
         (
             ["--static", "10.0.0.1:80,slow"],
             "--static '10.0.0.1:80,slow': 'slow' is neither weight=N nor backup",
@@ -147,9 +147,9 @@ def test_wrong_members_are_one_line(stack: CliStack, options: list[str], said: s
             ["remove", "none"],
             "there is no named upstream 'none'; registered: none yet, see `kubesync upstream add --help`",
         ),
-        (["hold", "none", "--by", " "], "--by: 1 to 100 printable ASCII characters, no space at either end"),
+        (["hold", "none", "--by", " "], "--by: give 1 to 100 printable ASCII characters, without a space at either end"),
         (["hold", "none"], "the following arguments are required: --by; see `kubesync upstream hold --help`"),
-        (["ad"], "action 'ad' is none of add, list, show, remove, hold, release, did you mean add? See `kubesync upstream --help`"),
+        (["ad"], "action 'ad' is not one of add, list, show, remove, hold, release, did you mean add? See `kubesync upstream --help`"),
         (["list", "now"], "unrecognized arguments: now; see `kubesync upstream --help`"),
     ],
 )  # fmt: skip
@@ -166,7 +166,7 @@ def test_clusters_of_two_shards_are_refused(stack: CliStack) -> None:
     assert ran.status == 0, ran.err
     refused(
         add(stack, "both", "--service", "blue/shop/web/80", "--service", "green/shop/web/80"),
-        "all that is behind a named upstream must belong to one shard: cluster blue to 0; cluster green to g",
+        "all members of a named upstream must belong to one shard: cluster blue belongs to 0; cluster green belongs to g",
     )
     assert add(stack, "one", "--service", "green/shop/web/80").status == 0
     assert stack.call("upstream", "show", "one", "--output", "json").json["shard"] == "g"

@@ -53,13 +53,13 @@ def test_cluster_is_disabled_and_enabled_and_stays_disabled_when_it_is_changed(s
     [status] = stack.call("status", "--cluster", "paused", "--output", "json").json["clusters"]
     assert status["state"] == "disabled"
     again = stack.call("cluster", "disable", "paused")
-    assert (again.status, again.lines) == (0, ["cluster paused is disabled already"])
+    assert (again.status, again.lines) == (0, ["cluster paused is already disabled"])
     revision = shown(stack, "paused")["revision"]
     changed = stack.add_cluster("paused", "--replace", "--ttl", "90")
     assert changed.status == 0
     assert changed.lines[1:] == [
-        "what changed: ttl 30 -> 90",
-        "note: it stays disabled: `kubesync cluster enable paused` lets it go on",
+        "changed: ttl 30 -> 90",
+        "note: it stays disabled; `kubesync cluster enable paused` enables it",
     ]
     assert (shown(stack, "paused")["state"], shown(stack, "paused")["ttl"]) == ("disabled", 90)
     ran = stack.call("cluster", "enable", "paused")
@@ -75,5 +75,5 @@ def test_cluster_that_is_being_removed_or_unknown_cannot_be_disabled(stack: CliS
     assert stack.call("cluster", "remove", "going").status == 0
     ran = stack.call("cluster", "disable", "going")
     assert (ran.status, len(ran.lines)) == (2, 1)
-    assert "cluster going is being removed: it can be neither disabled nor enabled" in ran.err
+    assert "cluster going is being removed: it cannot be disabled or enabled" in ran.err
     assert stack.call("cluster", "enable", "nobody").status == 2

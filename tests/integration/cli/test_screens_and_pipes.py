@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
-from support.cli_stack import CliStack, Ran, a_cli_stack
+from support.cli_stack import CliStack, Ran, a_cli_stack, call
 
 NAME: Final = "a-service-with-a-rather-long-name.customer-facing-shop.svc.prod.example.com"
 LISTS: Final = [["records"], ["errors"], ["cluster", "list"], ["upstreams"], ["status"], ["audit"],
@@ -31,11 +31,19 @@ def stack() -> Iterator[CliStack]:
         yield made
 
 
+def _no_width(stack: CliStack) -> dict[str, str]:
+    return {name: value for name, value in stack.environment.items() if name != "COLUMNS"}
+
+
+def without_a_screen(stack: CliStack, *arguments: str) -> Ran:
+    """In this process, where standard output is no terminal either."""
+    return call(*arguments, environment=_no_width(stack))
+
+
 def on_a_pipe(stack: CliStack, *arguments: str) -> Ran:
-    environment = {name: value for name, value in stack.environment.items() if name != "COLUMNS"}
     done = subprocess.run(
         [sys.executable, "-m", "kubesync_local", *arguments],
-        env=environment, capture_output=True, text=True, timeout=60, check=False,
+        env=_no_width(stack), capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     return Ran(done.returncode, done.stdout, done.stderr)
 
@@ -56,10 +64,14 @@ def test_words_stay_whole_and_lines_fit(stack: CliStack, command: list[str], col
     assert words - set(narrow.out.replace("/", "/ ").replace(".", ". ").split()) - set(narrow.out.split()) == set()
 
 
+def test_command_on_a_pipe_writes_what_a_caller_without_a_screen_gets(stack: CliStack) -> None:
+    assert on_a_pipe(stack, "records").out == without_a_screen(stack, "records").out
+
+
 @pytest.mark.parametrize("command", LISTS[:4], ids=" ".join)
 def test_pipe_has_one_line_for_each_row(stack: CliStack, command: list[str]) -> None:
     rows = stack.call(*command, "--output", "json").json
-    lines = on_a_pipe(stack, *command).out.splitlines()
+    lines = without_a_screen(stack, *command).out.splitlines()
     titles = [line for line in lines if not line or line in ("listeners", "history, newest first")]
     headers = 2 if command == ["errors"] else 1
 
@@ -72,8 +84,8 @@ def test_screen_without_width_shows_everything(stack: CliStack) -> None:
 
 
 SHELL: Final = [
-    ("closed standard output", '"$@" >&-', 1, "kubesync: standard output is closed: there is nowhere to write the answer to\n"),
-    ("closed, as JSON", '"$@" --output json >&-', 1, "kubesync: standard output is closed: there is nowhere to write"),
+    ("closed standard output", '"$@" >&-', 1, "kubesync: standard output is closed: the answer cannot be written\n"),
+    ("closed, as JSON", '"$@" --output json >&-', 1, "kubesync: standard output is closed: the answer cannot be"),
     ("closed standard error", '"$@" --cluster nobody 2>&-', 2, ""),
     ("a full disk", '"$@" >/dev/full', 1, "kubesync: the answer cannot be written: No space left on device\n"),
     ("a reader that has seen enough", '{ "$@"; echo $? >&2; } | true', 0, "1\n"),
@@ -98,9 +110,7 @@ def test_shard_without_a_cluster_is_told(stack: CliStack) -> None:
 
     assert ran.status == 0
     assert ran.out.startswith("deployment test, shard 7: the lease was never held\n")
-    assert ran.lines == [
-        "none of these clusters is of shard 7, but of 0: KUBESYNC_SHARD=0 shows the lease under which they are kept"
-    ]
+    assert ran.lines == ["these clusters do not belong to shard 7, but to 0: KUBESYNC_SHARD=0 shows their lease"]
     assert stack.call("status", "--output", "json").json["shard"] == "0"
 
 
@@ -127,14 +137,14 @@ def test_status_begins_with_what_blocks_a_zone_and_says_how_to_find_out_about_a_
     assert found == sorted(found)
     assert "see `kubesync recover`" in " ".join(lines[: found[1]])
     assert "  → docs/runbook.md#zoneblocked says what to do" in lines
-    assert "  `kubesync cluster check prod` says what is wrong, and what to do" in lines
+    assert "  `kubesync cluster check prod` shows what is wrong, and what to do" in lines
     assert [line for line in errors if line.startswith("zone ") and "`kubesync status` shows zones" in line]
 
 
 def test_errors_say_where_there_are_none(stack: CliStack) -> None:
     ran = stack.call("errors")
 
-    assert (ran.status, ran.lines) == (0, ["no errors of listeners: this is how they and sessions ended"])
+    assert (ran.status, ran.lines) == (0, ["no listener errors: the rows show how listeners and sessions ended"])
     with a_cli_stack() as empty:
         assert empty.call("setup").status == 0
         nothing = empty.call("errors")

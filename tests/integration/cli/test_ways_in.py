@@ -112,7 +112,7 @@ def test_eks_tells_server_and_authority(stack: CliStack) -> None:
     with an_eks(ready=ready, young={"status": "CREATING"}) as url:
         assert add_eks(stack, "none", url) == (
             2,
-            "kubesync: EKS knows no cluster none here: check the name and AWS_REGION, or give its ARN\n",
+            "kubesync: EKS has no cluster none here: check the name and AWS_REGION, or give its ARN\n",
         )
         assert add_eks(stack, "young", url) == (
             1,
@@ -140,7 +140,7 @@ def test_ca_file_is_stored_whole(stack: CliStack, tmp_path: Path) -> None:
     assert "own ca" in shown.out
     assert "BEGIN CERTIFICATE" not in shown.out
     assert stack.call("cluster", "remove", "tls").lines == [
-        "cluster tls is being removed, its 0 record sets and 0 upstreams go; the next session does it"
+        "cluster tls is being removed, with its 0 record sets and 0 upstreams; the next session does it"
     ]
     assert stack.call("cluster", "remove", "tls", "--retain").lines == [
         "cluster tls is being removed, its 0 record sets and 0 upstreams stay; the next session does it"

@@ -37,40 +37,40 @@ GRAMMAR: Final = [
     (["demo", "--slow"], "unrecognized arguments: --slow"),
     (["setup", "now"], "unrecognized arguments: now"),
     (["cluster"], "the following arguments are required: ACTION"),
-    (["cluster", "ad"], "action 'ad' is none of add, list, show, check, remove, disable, enable, did you mean add?"),
+    (["cluster", "ad"], "action 'ad' is not one of add, list, show, check, remove, disable, enable, did you mean add?"),
     (["cluster", "add"], "the following arguments are required: NAME, --domain, --zone"),
-    (["cluster", "list", "--output", "yaml"], "--output 'yaml' is none of table, json"),
+    (["cluster", "list", "--output", "yaml"], "--output 'yaml' is not one of table, json"),
     (["cluster", "show"], "the following arguments are required: NAME"),
     (["cluster", "remove"], "the following arguments are required: NAME"),
     (["cluster", "disable"], "the following arguments are required: NAME"),
     (["cluster", "enable", "a", "b"], "unrecognized arguments: b; see `kubesync cluster enable --help`"),
-    (["session", "--max-runtime", "0"], "'0' is no number of seconds more than 0, up to 86400"),
-    (["session", "--max-runtime", "soon"], "'soon' is no number of seconds"),
-    (["session", "--max-runtime", "nan"], "'nan' is no number of seconds"),
+    (["session", "--max-runtime", "0"], "'0' is not a number of seconds above 0 and up to 86400"),
+    (["session", "--max-runtime", "soon"], "'soon' is not a number of seconds"),
+    (["session", "--max-runtime", "nan"], "'nan' is not a number of seconds"),
     (["resync", "--cluster"], "expected one argument"),
     (["resync", "--forced"], "unrecognized arguments: --forced"),
-    (["resync", "--timeout", "-1"], "'-1' is no number of seconds"),
+    (["resync", "--timeout", "-1"], "'-1' is not a number of seconds"),
     (["recover", "--apply", "now"], "unrecognized arguments: now"),
-    (["status", "--output", "text"], "is none of table, json"),
+    (["status", "--output", "text"], "is not one of table, json"),
     (["records", "--limit", "5"], "unrecognized arguments: --limit 5"),
     (["upstreams", "prod"], "unrecognized arguments: prod"),
-    (["errors", "--limit", "0"], "'0' is no whole number from 1 to"),
+    (["errors", "--limit", "0"], "'0' is not a whole number from 1 to"),
     (["status", "--outptu", "json"], "unrecognized arguments: --outptu json; see `kubesync status --help`"),
     (["cluster", "show", "a", "b"], "unrecognized arguments: b; see `kubesync cluster show --help`"),
-    (["audit", "--days", "1.5"], "'1.5' is no whole number from 1 to 3660"),
+    (["audit", "--days", "1.5"], "'1.5' is not a whole number from 1 to 3660"),
     (
         ["audit", "--since", "yesterday"],
         "'yesterday' is neither a duration such as 90m, 2h or 1d12h nor a time such as",
     ),
     (["audit", "--until", "2026-13-01"], "'2026-13-01' is neither a duration"),
     (["audit", "--since", "1h", "--days", "2"], "argument --days: not allowed with argument --since"),
-    (["audit", "--service", "web"], "'web' is no service key: write cluster/namespace/name, such as prod/shop/web"),
-    (["audit", "--service", "prod/a/b", "--cluster", "stage"], "--service prod/a/b is none of cluster stage"),
+    (["audit", "--service", "web"], "'web' is not a service key: write cluster/namespace/name, such as prod/shop/web"),
+    (["audit", "--service", "prod/a/b", "--cluster", "stage"], "--service prod/a/b is not in cluster stage"),
     (["explain"], "the following arguments are required: SERVICE_KEY"),
-    (["explain", "shop/web"], "'shop/web' is no service key: write cluster/namespace/name, such as prod/shop/web"),
-    (["explain", "prod/shop/Web_"], "'Web_' is no name (lower-case letters, digits and hyphens, at most 63)"),
-    (["explain", "prod//web"], "'' is no namespace"),
-    (["explain", "prod/shop/web/80/TCP"], "is an upstream: the service key is prod/shop/web"),
+    (["explain", "shop/web"], "'shop/web' is not a service key: write cluster/namespace/name, such as prod/shop/web"),
+    (["explain", "prod/shop/Web_"], "'Web_' is not a name (lower-case letters, digits and hyphens, at most 63)"),
+    (["explain", "prod//web"], "'' is not a namespace"),
+    (["explain", "prod/shop/web/80/TCP"], "is an upstream; its service key is prod/shop/web"),
     (["explain", "prod/a/b", "c"], "unrecognized arguments: c"),
     (["cluster", "remove", ""], "an argument is empty: give it a value"),
     (["cluster", "show", ""], "an argument is empty: give it a value"),
@@ -90,14 +90,17 @@ REACHED: Final = ["--server", "https://127.0.0.1:6443"]
 PLAIN: Final = ["--server", "http://127.0.0.1:6443"]
 NAMED: Final = ["--domain", "x.example.com", "--zone", "ZONE"]
 ADDED_WRONG: Final = [
-    (["Prod", *REACHED, *NAMED], "'Prod' is no name for a cluster"),
-    (["x", *NAMED], "say how the cluster is reached: --server URL, --eks NAME or --kubeconfig FILE"),
+    (["Prod", *REACHED, *NAMED], "'Prod' is not a name for a cluster"),
+    (["x", *NAMED], "give one of --server URL, --eks NAME or --kubeconfig FILE: how the cluster is reached"),
     (["x", "--server", "ftp://a", *NAMED], "server 'ftp://a' is not a URL such as https://host:6443"),
     (["x", "--server", "http://10.0.0.1:80", *NAMED], "http:// is allowed on loopback only"),
     (["x", "--server", "https://u:p@h", *NAMED], "the server's URL must hold no credentials"),
     (["x", *REACHED, "--domain", "no domain", "--zone", "ZONE"], "domain: "),
     (["x", *REACHED, "--domain", "a.b", "--zone", ","], "--zone is empty"),
-    (["x", *REACHED, "--domain", "a.b", "--zone", "example.com"], "--zone 'example.com' is no id of a hosted zone"),
+    (
+        ["x", *REACHED, "--domain", "a.b", "--zone", "example.com"],
+        "--zone 'example.com' is not the id of a hosted zone",
+    ),
     (["x", *REACHED, "--domain", "x.example.org", "--zone", "ZONE"], "no zone given can hold names of x.example.org"),
     (["x", "--server", "https://h:99999", *NAMED], "a port is a number from 1 to 65535"),
     (["x", *REACHED, *NAMED, "--namespace", "Foo_"], "--namespace 'Foo_' is no namespace"),
@@ -121,11 +124,11 @@ ADDED_WRONG: Final = [
     (["x", *REACHED, *NAMED, "--zone", "ZONE"], "is given twice: give each hosted zone once"),
     (
         ["x", *PLAIN, *NAMED, "--ca-file", __file__],
-        "--ca-file is about TLS, which an http:// server lacks: leave it out",
+        "--ca-file is for TLS, which an http:// server does not use: leave it out",
     ),
-    (["x", *PLAIN, *NAMED, "--ca", "env:CA"], "--ca is about TLS"),
-    (["x", *PLAIN, *NAMED, "--insecure-skip-tls-verify"], "--insecure-skip-tls-verify is about TLS"),
-    (["x", *PLAIN, *NAMED, "--client-certificate", "env:C"], "--client-certificate is about TLS"),
+    (["x", *PLAIN, *NAMED, "--ca", "env:CA"], "--ca is for TLS"),
+    (["x", *PLAIN, *NAMED, "--insecure-skip-tls-verify"], "--insecure-skip-tls-verify is for TLS"),
+    (["x", *PLAIN, *NAMED, "--client-certificate", "env:C"], "--client-certificate is for TLS"),
     (
         ["x", *REACHED, *NAMED, "--template", "{service}.{namespace.svc.{domain}"],
         "{cluster} only: '{' at character 11 of '{service}.{namespace.svc.{domain}' is not closed",
@@ -148,17 +151,20 @@ ADDED_WRONG: Final = [
         "joins {service} and {namespace} without",
     ),
     (["x", *REACHED, "--domain", "a.b", "--zone", "Z1@dns"], "--zone: 'dns' is no role such as arn:aws:iam::"),
-    (["x", *REACHED, "--domain", "a.b", "--zone", "Z1,Z2@arn:aws:iam::222222222222:role/d"], "'Z1,Z2' is no id"),
-    (["x", *REACHED, *NAMED, "--ttl", "0"], "'0' is no whole number"),
+    (["x", *REACHED, "--domain", "a.b", "--zone", "Z1,Z2@arn:aws:iam::222222222222:role/d"], "'Z1,Z2' is not the id"),
+    (["x", *REACHED, *NAMED, "--ttl", "0"], "'0' is not a whole number"),
     (["x", *REACHED, *NAMED, "--template", "{pod}.{domain}"], "the template may hold {service}"),
     (["x", *REACHED, *NAMED, "--token", "abc.def.ghi"], "a token is given by reference"),
     (["x", *REACHED, *NAMED, "--token", "env:"], "a reference to env: has no name"),
-    (["x", *REACHED, *NAMED, "--policy", "some"], "--policy 'some' is none of sync, upsert-only, create-only"),
-    (["x", *REACHED, *NAMED, "--on-delete", "keep"], "--on-delete 'keep' is none of remove, retain"),
+    (["x", *REACHED, *NAMED, "--policy", "some"], "--policy 'some' is not one of sync, upsert-only, create-only"),
+    (["x", *REACHED, *NAMED, "--on-delete", "keep"], "--on-delete 'keep' is not one of remove, retain"),
     (["x", *REACHED, *NAMED, "--ca-file", "/no/such/ca.pem"], "--ca-file /no/such/ca.pem: No such file"),
     (["x", *REACHED, *NAMED, "--ca-file", __file__], "holds no certificate in PEM form"),
-    (["x", *REACHED, *NAMED, "--context", "c"], "--context goes with --kubeconfig"),
-    (["x", *REACHED, *NAMED, "--kubeconfig", "f"], "--kubeconfig says it all: leave out --server"),
+    (["x", *REACHED, *NAMED, "--context", "c"], "--context needs --kubeconfig"),
+    (
+        ["x", *REACHED, *NAMED, "--kubeconfig", "f"],
+        "--kubeconfig already says how the cluster is reached: leave out --server",
+    ),
     (["x", "--kubeconfig", "/no/such/config", *NAMED], "/no/such/config: No such file"),
     (["x", *REACHED, "--eks", "e", "--token", "env:T", *NAMED], "--eks signs in by itself: leave out --token"),
     (["x", "--replace", *REACHED, *NAMED], "there is no cluster x to replace"),
@@ -208,7 +214,7 @@ def test_zone_that_does_not_exist_is_refused(stack: CliStack) -> None:
     [
         ("a: [", "is not YAML"),
         ("[]", "is not a kubeconfig"),
-        ("contexts: []\n", "no current-context, name one with --context"),
+        ("contexts: []\n", "has no current-context: name one with --context"),
         ("current-context: a\ncontexts: []\n", "has no context 'a'; it has: none"),
     ],
 )
@@ -267,14 +273,14 @@ def test_missing_tables_say_what_to_do(stack: CliStack, command: list[str]) -> N
 
 
 def test_service_of_a_cluster_that_was_never_listed_is_one_line(stack: CliStack) -> None:
-    said = "nothing has been seen of cluster prod yet: no session has listed it. `kubesync session` runs one"
+    said = "no session has listed cluster prod yet: `kubesync session` runs one"
     check(stack.call("explain", "prod/shop/web"), 1, said)
 
 
 def test_span_that_ends_before_it_begins_is_refused(stack: CliStack) -> None:
     ran = stack.call("audit", "--since", "2026-01-02", "--until", "2026-01-01T12:00:00+02:00")
 
-    check(ran, 2, "--since (2026-01-02T00:00:00.000Z) lies after --until (2026-01-01T10:00:00.000Z)")
+    check(ran, 2, "--since (2026-01-02T00:00:00.000Z) is after --until (2026-01-01T10:00:00.000Z)")
 
 
 type Spoil = Callable[[dict[str, str]], None]
@@ -306,19 +312,19 @@ ENVIRONMENTS: Final = [
         "endpoint without scheme",
         _with(AWS_ENDPOINT_URL_DYNAMODB="127.0.0.1:1"),
         2,
-        "AWS_ENDPOINT_URL_DYNAMODB='127.0.0.1:1' is no URL",
+        "AWS_ENDPOINT_URL_DYNAMODB='127.0.0.1:1' is not a URL",
     ),
     (
         "endpoint with a port that is none",
         _with(AWS_ENDPOINT_URL_DYNAMODB="http://127.0.0.1:99999"),
         2,
-        "AWS_ENDPOINT_URL_DYNAMODB='http://127.0.0.1:99999' is no URL",
+        "AWS_ENDPOINT_URL_DYNAMODB='http://127.0.0.1:99999' is not a URL",
     ),
     (
         "endpoint without host",
         _with(AWS_ENDPOINT_URL_ROUTE_53="http://"),
         2,
-        "AWS_ENDPOINT_URL_ROUTE_53='http://' is no URL",
+        "AWS_ENDPOINT_URL_ROUTE_53='http://' is not a URL",
     ),
     (
         "bad prefix",
@@ -327,7 +333,7 @@ ENVIRONMENTS: Final = [
         "KUBESYNC_TABLE_PREFIX='a b' is not valid: at most 244 letters",
     ),
     ("bad deployment", _with(KUBESYNC_DEPLOYMENT="My Own"), 2, "KUBESYNC_DEPLOYMENT='My Own' is not valid: 1 to 24"),
-    ("bad log level", _with(KUBESYNC_LOG_LEVEL="loud"), 2, "KUBESYNC_LOG_LEVEL='LOUD' is none of DEBUG, INFO"),
+    ("bad log level", _with(KUBESYNC_LOG_LEVEL="loud"), 2, "KUBESYNC_LOG_LEVEL='LOUD' is not one of DEBUG, INFO"),
 ]
 
 
@@ -361,7 +367,7 @@ def test_cluster_that_cannot_be_reached_is_added_with_a_remark(stack: CliStack) 
                      "--zone", stack.zone_id)  # fmt: skip
 
     assert (ran.status, len(ran.lines)) == (0, 2), ran.err
-    assert ran.lines[0].startswith("note: away cannot be asked now (ERR_CONNECT_FAILED: ")
+    assert ran.lines[0].startswith("note: away cannot be reached now (ERR_CONNECT_FAILED: ")
     assert ran.lines[1].endswith("pods from endpointslices")
     failed = stack.call("resync", "--cluster", "away", "--dry-run")
     assert failed.status == 1

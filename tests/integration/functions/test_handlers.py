@@ -98,9 +98,8 @@ def test_scheduled_event_runs_a_session_and_publishes_metrics_and_durations(
     assert len(lists) == 2
     assert len(windows) in (1, 2)  # the lists of both resources may share one
     assert all(0.0 <= seconds <= whole for seconds in (took_over, batch, *windows, *lists))
-    assert [each["RecordingTime"] for each in found if "RecordingTime" in each] == [
-        [pytest.approx(sum(windows), abs=0.01)]
-    ]
+    (recording,) = [each["RecordingTime"][0] for each in found if "RecordingTime" in each]
+    assert sum(windows) - 0.01 <= recording <= whole  # windows that changed nothing are not in the log
     (ending,) = [line for line in logged if line.get("message") == "session ended"]
     assert 0.0 <= ending["ending_seconds"] <= whole == report["seconds"]
 

@@ -17,7 +17,7 @@ from support.certificates import Authority, Leaf, make_authority, make_leaf
 from support.scripted_server import ScriptedServer, answer, status_answer
 
 REQUEST = ApiRequest("/api/v1/services")
-POLICY = ReflectorPolicy(connect_timeout=5.0, read_timeout=5.0)
+POLICY = ReflectorPolicy(connect_timeout=60.0, read_timeout=60.0)
 
 
 @dataclass

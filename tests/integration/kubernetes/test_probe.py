@@ -45,15 +45,14 @@ def test_identity_that_cannot_be_asked_for_is_not_taken_for_absent_i5(status: in
 
 
 def test_server_that_stays_silent_is_asked_for_its_identity_until_the_deadline_only() -> None:
-    clock = SystemClock()
-    begun = clock.monotonic()
+    # An hour: what ends before the server gives up was ended by the deadline.
+    policy = ReflectorPolicy(connect_timeout=3600.0, read_timeout=3600.0)
     with (
         ScriptedServer([silence]) as server,
-        closing(ApiClient(ClusterAccess(server.url))) as api,
-        pytest.raises(ListenerError),
+        closing(ApiClient(ClusterAccess(server.url, policy=policy))) as api,
+        pytest.raises(ListenerError, match=r"no answer|silent|time"),
     ):
-        cluster_identity(api, begun + 0.2)
-    assert clock.monotonic() - begun < ReflectorPolicy().read_timeout / 2
+        cluster_identity(api, SystemClock().monotonic() + 0.2)
 
 
 SLICES = answer({"kind": "EndpointSliceList", "metadata": {"resourceVersion": "1"}, "items": []})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from dataclasses import replace
 
 import pytest
@@ -279,10 +278,11 @@ def test_other_error_in_the_stream_backs_off_and_watches_then_lists() -> None:
 
 
 def test_silence_is_reported_and_the_watch_resumed() -> None:
-    policy = replace(POLICY, bookmark_interval=0.2, silence_margin=0.05)
-    with reflecting([WATCHING, WATCHING], resume_from=7, policy=policy, clock=ThreadScheduler()) as running:
+    # Silent after 0.2 s, doubtful only after a time that never passes here.
+    policy = replace(POLICY, bookmark_interval=GENEROUS_SECONDS, silence_margin=0.2 - GENEROUS_SECONDS)
+    with reflecting([WATCHING] * 9, resume_from=7, policy=policy, clock=ThreadScheduler()) as running:
         running.server.wait_for_requests(2)
-        assert running.asked == ["watch 7", "watch 7"]
+        assert running.asked[:2] == ["watch 7", "watch 7"]
         assert isinstance(running.sink.errors[0], BodyError)
         assert "went silent" in running.sink.errors[0].message
 
@@ -306,44 +306,61 @@ def test_quiet_watch_of_a_version_that_the_store_has_is_resumed() -> None:
         assert ("stale",) not in running.sink.told
 
 
+class StandsUntilStarted(ThreadScheduler):
+    """Its time begins when a test says so: a machine that is slow to connect uses up nothing of it."""
+
+    def __init__(self) -> None:
+        self._started: float | None = None
+
+    def start(self) -> None:
+        if self._started is None:
+            self._started = super().monotonic()
+
+    def monotonic(self) -> float:
+        return 0.0 if self._started is None else super().monotonic() - self._started
+
+
 def test_deadline_ends_a_silent_watch() -> None:
-    with reflecting([WATCHING], resume_from=7, clock=ThreadScheduler(), deadline_seconds=0.3) as running:
-        running.thread.join(GENEROUS_SECONDS)
+    clock = StandsUntilStarted()
+    with reflecting([WATCHING], resume_from=7, clock=clock, deadline_seconds=0.3) as running:
+        running.sink.on_told = clock.start
+        if running.sink.told:
+            clock.start()
+        running.thread.join(GENEROUS_SECONDS / 2)
         assert not running.thread.is_alive()
         assert running.sink.told == [("resumed",)]
 
 
 def test_deadline_ends_a_list_without_an_answer() -> None:
     with reflecting([silence], clock=ThreadScheduler(), deadline_seconds=0.3) as running:
-        running.thread.join(GENEROUS_SECONDS)
+        running.thread.join(GENEROUS_SECONDS / 2)
         assert not running.thread.is_alive()
         assert running.sink.told == []
 
 
 @pytest.mark.parametrize("script", [[silence], [list_answer(7), WATCHING]], ids=["list", "watch"])
-def test_stop_ends_a_blocking_read_within_a_second(script: list[Answer]) -> None:
-    with reflecting(script) as running:
+def test_stop_ends_a_blocking_read(script: list[Answer]) -> None:
+    # Neither a timeout nor silence ends it: those take an hour.
+    policy = replace(POLICY, connect_timeout=3600.0, read_timeout=3600.0, bookmark_interval=3600.0)
+    with reflecting(script, policy=policy) as running:
         running.server.wait_for_requests(len(script))
-        before = time.monotonic()
         running.stop()
-        assert time.monotonic() - before < 1.0
         assert running.sink.errors == []
 
 
 def test_stop_ends_a_backoff_at_once() -> None:
-    policy = replace(POLICY, backoff_initial=300.0, backoff_cap=300.0)
+    policy = replace(POLICY, backoff_initial=3600.0, backoff_cap=3600.0)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     sink, clock = RecordingSink(), ThreadScheduler()
     api = ApiClient(ClusterAccess(f"http://127.0.0.1:{port}", policy=policy), clock)
     reflector = KubernetesReflector(api, Resource.SERVICES, scheduler=clock, jitter=lambda: 0.0)
-    thread = threading.Thread(target=reflector.run, args=(sink, 7, clock.monotonic() + 600.0))
+    thread = threading.Thread(target=reflector.run, args=(sink, 7, clock.monotonic() + 7200.0))
     thread.start()
     sink.wait_until_told(("error", 7, 1))
-    before = time.monotonic()
     reflector.stop()
     thread.join(GENEROUS_SECONDS)
-    assert time.monotonic() - before < 1.0
+    assert not thread.is_alive()
 
 
 def test_stop_before_run_asks_nothing() -> None:

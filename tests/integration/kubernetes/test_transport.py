@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kubesync.domain.errors import DeniedError, HandshakeError, StatusError
-from kubesync.kubernetes.credentials import StaticToken
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
 from kubesync.kubernetes.transport.connections import ClientCertificate, StoppedError
 from kubesync.kubernetes.transport.streams import Block
 from kubesync.kubernetes.transport.urls import ApiRequest
+from kubesync_local.workplace.file_tokens import StaticToken
 from support.certificates import Authority, make_authority, make_leaf
 from support.scripted_server import (
     GENEROUS_SECONDS,
@@ -294,7 +293,7 @@ def test_shutdown_ends_a_blocking_read_at_once(
                 while stream.read(GENEROUS_SECONDS) is not None:
                     pass
 
-        assert seconds_to_stop(client, read, lambda: server.wait_for_requests(1)) < 1.0
+        stops(client, read, lambda: server.wait_for_requests(1))
 
 
 def test_shutdown_ends_a_handshake_that_blocks(authority: Authority) -> None:
@@ -308,7 +307,7 @@ def test_shutdown_ends_a_handshake_that_blocks(authority: Authority) -> None:
 
     with ScriptedServer(on_accept=say_nothing) as server:
         client = ApiClient(ClusterAccess(f"https://127.0.0.1:{server.port}", ca_pem=authority.pem, policy=POLICY))
-        assert seconds_to_stop(client, lambda: client.fetch(REQUEST), lambda: greeted.wait(GENEROUS_SECONDS)) < 1.0
+        stops(client, lambda: client.fetch(REQUEST), lambda: greeted.wait(GENEROUS_SECONDS))
 
 
 def test_shutdown_ends_a_connection_that_does_not_come_about() -> None:
@@ -327,7 +326,7 @@ def test_shutdown_ends_a_connection_that_does_not_come_about() -> None:
             started.set()
             client.fetch(REQUEST)
 
-        assert seconds_to_stop(client, connect, lambda: started.wait(GENEROUS_SECONDS)) < 1.0
+        stops(client, connect, lambda: started.wait(GENEROUS_SECONDS))
         for filler in fillers:
             filler.close()
 
@@ -344,7 +343,8 @@ def test_shutdown_before_a_request_refuses_it_and_may_be_repeated() -> None:
         assert server.connections == 0
 
 
-def seconds_to_stop(client: ApiClient, work: Callable[[], object], wait_until_busy: Callable[[], object]) -> float:
+def stops(client: ApiClient, work: Callable[[], object], wait_until_busy: Callable[[], object]) -> None:
+    """What a client does ends when it is shut down, and not by a timeout: those are twice as long as this waits."""
     stopped: list[bool] = []
 
     def run() -> None:
@@ -358,8 +358,6 @@ def seconds_to_stop(client: ApiClient, work: Callable[[], object], wait_until_bu
     worker = threading.Thread(target=run)
     worker.start()
     wait_until_busy()
-    before = time.monotonic()
     client.shutdown()
-    worker.join(GENEROUS_SECONDS)
+    worker.join(GENEROUS_SECONDS / 2)
     assert stopped == [True]
-    return time.monotonic() - before

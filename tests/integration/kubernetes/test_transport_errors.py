@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from kubesync.domain.errors import ErrorCode, ListenerError
-from kubesync.kubernetes.credentials import StaticToken
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
 from kubesync.kubernetes.transport.failures import TooOldError
 from kubesync.kubernetes.transport.urls import ApiRequest
+from kubesync_local.workplace.file_tokens import StaticToken
 from support.certificates import Authority, make_authority, make_leaf
 from support.scripted_server import (
+    GENEROUS_SECONDS,
     Connection,
     ScriptedServer,
     answer,
@@ -30,7 +31,8 @@ from support.scripted_server import (
 )
 
 REQUEST = ApiRequest("/api/v1/services")
-POLICY = ReflectorPolicy(connect_timeout=2.0, read_timeout=2.0)
+POLICY = ReflectorPolicy(connect_timeout=GENEROUS_SECONDS, read_timeout=GENEROUS_SECONDS)
+# Where nothing comes, however long one waits.
 HASTY = replace(POLICY, connect_timeout=0.2, read_timeout=0.2)
 
 
@@ -266,10 +268,23 @@ def test_code_12_when_the_body_breaks_off_or_makes_no_sense(body: Callable[[Conn
     assert error.code is ErrorCode.READ_BODY
 
 
+def hasty_once_the_body_is_read(client: ApiClient) -> None:
+    with client.stream(REQUEST) as lines:
+        while lines.read(HASTY.read_timeout) is not None:
+            pass
+
+
 @pytest.mark.parametrize("stream", [False, True], ids=["fetch", "stream"])
 def test_code_12_when_the_body_goes_silent(stream: bool) -> None:
     with ScriptedServer([watch_answer(b'{"some": "line"}', then=silence)]) as server:
-        error = failure(ClusterAccess(server.url, policy=HASTY), stream=stream)
+        # Enough for the head of the answer, which has to come.
+        policy = POLICY if stream else replace(POLICY, read_timeout=3.0)
+        with (
+            closing(ApiClient(ClusterAccess(server.url, policy=policy))) as client,
+            pytest.raises(ListenerError) as caught,
+        ):
+            hasty_once_the_body_is_read(client) if stream else client.fetch(REQUEST)
+        error = caught.value
         assert error.message == f"127.0.0.1:{server.port}: the body went silent"
     assert error.code is ErrorCode.READ_BODY
 

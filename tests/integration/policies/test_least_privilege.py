@@ -6,7 +6,6 @@ What is missing also shows in every other test that runs sessions: their store r
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -41,6 +40,7 @@ from support.shifted_clock import ShiftedClock
 from support.stack import TOKEN, Stack, a_stack
 from support.store_faults import StoreFaults
 from support.sts import StsStandIn
+from support.waiting import wait_until
 
 # What Lambda does with a function's role by itself: it looks at subnets in a VPC, and sends dead letters.
 LAMBDAS_OWN: Final = {
@@ -109,11 +109,11 @@ class Play:
             yield session
         finally:
             session.stop(ErrorCode.WORKER_EXITING)
-            thread.join(60)
+            thread.join(120)
         assert result, "the session ended with an exception"
 
     def resync(
-        self, seconds: float = 60.0, before_walk: Callable[[], None] = lambda: None, **event: Any
+        self, seconds: float = 600.0, before_walk: Callable[[], None] = lambda: None, **event: Any
     ) -> dict[str, Any]:
         application = self.application("ResyncRole")
         application.before_walk = before_walk
@@ -130,10 +130,7 @@ class Play:
         return any(state.key.name == name for state in StateTable(self.stack.store).load_all("prod"))
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
-        until = time.monotonic() + 60
-        while not condition():
-            assert time.monotonic() < until, sorted(self.stack.records())
-            time.sleep(0.05)
+        wait_until(condition)
 
     def has(self, *names: str) -> bool:
         return set(names) <= self.stack.records().keys()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -80,6 +81,7 @@ def test_failing_script_is_shrunk_to_what_makes_it_fail() -> None:
     assert shrunk(script, lambda _some: True) == ()
 
 
+@pytest.mark.thorough
 def test_drawn_scripts_hold_every_kind_of_step_and_of_service() -> None:
     found: Counter[str] = Counter()
 

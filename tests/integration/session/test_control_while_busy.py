@@ -250,11 +250,11 @@ def test_turn_does_not_wait_for_who_writes_a_cluster_and_comes_back_to_it() -> N
         def hold() -> None:
             with ledger.lock:
                 held.set()
-                let_go.wait(60)
+                let_go.wait(120)
 
         holder = threading.Thread(target=hold)
         holder.start()
-        assert held.wait(20)
+        assert held.wait(120)
         try:
             changed = desk.change(ttl=77)
             desk.control.run()
@@ -264,7 +264,7 @@ def test_turn_does_not_wait_for_who_writes_a_cluster_and_comes_back_to_it() -> N
             assert desk.master.ledgers == {"prod": ledger}
         finally:
             let_go.set()
-            holder.join(20)
+            holder.join(120)
         desk.control.run()
         assert desk.master.ledgers == {}
         assert desk.control.again_at > desk.master.deadline

@@ -10,15 +10,7 @@ import pytest
 
 from kubesync.actors.fair_lock import FairLock
 from kubesync.actors.threads import ThreadScheduler
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    pause = threading.Event()
-    for _ in range(4000):  # 20 s
-        if condition():
-            return
-        pause.wait(0.005)
-    raise AssertionError("it never came true")
+from support.waiting import wait_until
 
 
 def started(target: Callable[[], object]) -> threading.Thread:
@@ -43,7 +35,7 @@ def test_who_asked_first_has_it_first_and_the_holder_goes_to_the_back() -> None:
     lock.release()
     take("holder")  # at once, as a reconciler does after each section
     for thread in threads:
-        thread.join(20)
+        thread.join(120)
     assert turns == ["waiter 0", "waiter 1", "waiter 2", "waiter 3", "waiter 4", "holder"]
 
 
@@ -51,7 +43,7 @@ def test_holder_may_take_it_again_and_keeps_it_until_it_has_let_go_as_often() ->
     lock = FairLock(ThreadScheduler())
     got: list[bool] = []
     with lock, lock:
-        started(lambda: got.append(lock.acquire(timeout=0.01))).join(20)
+        started(lambda: got.append(lock.acquire(timeout=0.01))).join(120)
     assert got == [False]
     assert lock.acquire(timeout=0)
     lock.release()
@@ -61,7 +53,7 @@ def test_who_gave_up_waiting_is_passed_over() -> None:
     lock = FairLock(ThreadScheduler())
     got: list[str] = []
     lock.acquire()
-    started(lambda: got.append(f"impatient {lock.acquire(timeout=0.01)}")).join(20)
+    started(lambda: got.append(f"impatient {lock.acquire(timeout=0.01)}")).join(120)
 
     def patient() -> None:
         with lock:
@@ -70,7 +62,7 @@ def test_who_gave_up_waiting_is_passed_over() -> None:
     thread = started(patient)
     wait_until(lambda: len(lock._waiting) == 1)
     lock.release()
-    thread.join(20)
+    thread.join(120)
     assert got == ["impatient False", "patient"]
 
 
@@ -87,7 +79,7 @@ def test_only_who_has_it_lets_go_of_it() -> None:
             errors.append(error)
 
     with lock:
-        started(steal).join(20)
+        started(steal).join(120)
     assert len(errors) == 1
 
 
@@ -106,7 +98,7 @@ def test_it_is_never_had_by_two_at_a_time() -> None:
 
     threads = [started(work) for _ in range(6)]
     for thread in threads:
-        thread.join(20)
+        thread.join(120)
     assert not any(thread.is_alive() for thread in threads)
     assert set(most) == {1}
     assert lock.acquire(timeout=0)

@@ -145,7 +145,13 @@ def run_until(stack: Stack, moment: Moment, proxy: HoldingProxy) -> SessionProce
     return SessionProcess(environment)
 
 
-@pytest.mark.parametrize("moment", MOMENTS.values(), ids=MOMENTS.keys())
+OFTEN = {"batch under way", "landed, half closed", "announced, no batch sent"}
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [pytest.param(m, id=name, marks=() if name in OFTEN else pytest.mark.thorough) for name, m in MOMENTS.items()],
+)
 def test_i1_the_next_session_completes_what_a_killed_one_began(moment: Moment, stack: Stack) -> None:
     begin(stack, moment.services)
     assert stack.dynamodb_url is not None

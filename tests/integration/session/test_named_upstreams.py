@@ -209,7 +209,7 @@ def test_reader_never_sees_a_half_written_one_while_its_services_change() -> Non
                 running.wait_for(lambda wanted=replicas: len(two.nodes() or []) == wanted + 4)  # type: ignore[misc]
         finally:
             over.set()
-            reader.join(20)
+            reader.join(120)
         assert running.end().clean
         assert set(seen) <= {(count, 4, True) for count in (2, 3, 4, 5, 6)}
         assert len(set(seen)) > 1

@@ -89,7 +89,10 @@ STORIES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", STORIES)
+LONG = {"a first list of 110 services", "a list of 110 changes those in between and lacks some"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.thorough if n in LONG else ()) for n in STORIES])
 def test_session_that_dies_at_any_transaction_loses_nothing_i1(name: str) -> None:
     story = STORIES[name]
 

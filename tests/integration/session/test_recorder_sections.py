@@ -21,6 +21,7 @@ from kubesync.domain.state import Name
 from support.builders import a_key, a_service, an_endpoints
 from support.memory_store import Call, NoFaults
 from support.recording import SERVICES, SLICES, Desk, World, a_config, a_list, identity, saw
+from support.waiting import wait_until
 
 COUNT = 230
 
@@ -144,12 +145,7 @@ def test_zones_writer_waits_for_few_transactions_of_a_long_list() -> None:
             if recording and not begun_at and len(transactions()) >= 2:
                 begun_at.append(len(transactions()))
                 writer.start()
-                waiting = threading.Event()
-                for _ in range(400):  # 20 s at most
-                    if lock._waiting:
-                        return
-                    waiting.wait(0.05)
-                raise AssertionError("the writer does not wait for the ledger")
+                wait_until(lambda: lock._waiting, said="the writer does not wait for the ledger")
 
     def transactions() -> list[Call]:
         return [call for call in world.store.calls if call.operation == "transact_write_items"]
@@ -157,7 +153,7 @@ def test_zones_writer_waits_for_few_transactions_of_a_long_list() -> None:
     world.store.calls.clear()
     world.store.faults = BeginsAtTheSecondTransaction()
     anew(desk, services(number=2))
-    writer.join(20)
+    writer.join(120)
     assert not writer.is_alive()
     assert errors == []
     landed = next(n for n, call in enumerate(transactions()) if _closes(call, key))

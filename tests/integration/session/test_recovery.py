@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.world import copy_tables
 from kubesync.aws.dynamodb.store import CONTROL, Key
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
@@ -13,6 +12,7 @@ from kubesync.domain.errors import UsageError
 from kubesync.domain.report import SessionReport
 from kubesync.domain.state import KeyState
 from kubesync.operations.recovery import RecoveryRequest
+from simulation.world import copy_tables
 from support.memory_store import MemoryStore
 from support.stack import Stack, a_stack
 

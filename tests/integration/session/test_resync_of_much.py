@@ -7,11 +7,11 @@ import random
 import threading
 from itertools import count
 
-from kubesync.aws.dynamodb.store import MAX_TRANSACTION_BYTES, UPSTREAMS
-from kubesync.aws.tables.control.resync_requests import RequestTable
+from kubesync.aws.dynamodb.store import UPSTREAMS
+from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
 from kubesync.clock import SystemClock
 from kubesync.operations.resync_report import with_counts, within_limits
-from support.memory_store import Call, MemoryStore, NoFaults
+from support.memory_store import MAX_TRANSACTION_BYTES, Call, MemoryStore, NoFaults
 from support.resync_requests import a_request, leave, wait_for_answer
 from support.stack import Stack, a_stack
 from support.waiting import PATIENCE_SECONDS
@@ -79,7 +79,8 @@ def test_thousands_of_differences_fit_every_way_of_answering() -> None:
 
 def delivered(mailbox: RequestTable, report: dict[str, object]) -> dict[str, object] | None:
     store = mailbox._store
-    request = mailbox.ask("abc", "", 1_800_000_000.0, dry_run=True, force=False)
+    request = new_request("abc", "", 1_800_000_000.0, dry_run=True, force=False)
+    mailbox.leave(request)
     store.transact(mailbox.answer(request, report, "token"), "token")
     answer = mailbox.collect(request)
     assert list(mailbox.pending(1_800_000_000.0)) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +18,7 @@ from kubesync_local.standins.apiserver.objects.resources import EVENTS
 from kubesync_local.standins.apiserver.transport import faults
 from support.builders import a_key
 from support.stack import Stack, a_stack
+from support.waiting import wait_until
 
 BAD = {"type": "ExternalName", "externalName": "10.0.0.1"}
 GOOD = {"ports": [{"port": 80}]}
@@ -107,15 +107,14 @@ def test_api_server_that_is_silent_about_events_holds_up_nothing() -> None:
     with a_stack() as stack:
         stack.api.faults.add(faults.Silent(), resource="events", verb="create", times=None)
         a_stack_with(stack)
-        running = stack.start()
+        # No timeout ends the silence.
+        running = stack.start(read_timeout_seconds=7200, drain_margin_seconds=7200)
         running.wait_for(lambda: asked(stack) == 1)
         running.wait_for(stack.at_rest)
         stack.api.cluster.expose("shop", "late", GOOD)
         running.wait_for(lambda: "late.shop.svc.prod.example.com A" in stack.records())
-        began = time.monotonic()
         report = running.end()
 
-        assert time.monotonic() - began < 20
         assert report.clean
         assert notes_of(report) == {"written": 0, "dropped": 1, "refused": ""}
 
@@ -133,7 +132,7 @@ class Poster:
         self.error: Callable[[], Exception] | None = None
 
     def post(self, note: ServiceNote, at: float) -> None:
-        self.gate.wait(20)
+        self.gate.wait(120)
         if self.error is not None:
             raise self.error()
         self.posted.append(note)
@@ -150,20 +149,13 @@ def a_state(version: int = 7, name: str = "web") -> KeyState:
     return KeyState(a_key(name), parts={PartId(Resource.SERVICES, name): part})
 
 
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline, "not within 20 s"
-        time.sleep(0.01)
-
-
 def test_reason_is_written_once_whichever_version_it_is_seen_with() -> None:
     poster = Poster()
     notes = ServiceNotes("prod", lambda: poster, ThreadScheduler())
     for version in (7, 8, 9):
         notes.tell(a_state(version), [Problem("NoZone", "a.b", "fits none")])
     notes.tell(a_state(10), [Problem("NameTaken", "a.b", "taken")])
-    until(lambda: notes.report.written == 2)
+    wait_until(lambda: notes.report.written == 2)
     notes.stop()
 
     assert [(note.problem.code, note.resource_version) for note in poster.posted] == [("NoZone", 7), ("NameTaken", 10)]
@@ -177,7 +169,7 @@ def test_no_more_than_the_rate_allows_is_written_and_too_much_is_dropped_and_cou
         notes.tell(a_state(), [Problem("NoZone", f"{number}.b", "fits none")])
     assert notes.report.dropped in (49, 50)  # one may be under way
     poster.gate.set()
-    until(lambda: notes.report.written >= BURST)
+    wait_until(lambda: notes.report.written >= BURST)
     assert notes.report.written <= BURST + 2
     notes.stop()
 
@@ -189,10 +181,10 @@ def test_error_drops_one_note_and_a_denial_all_that_follow() -> None:
     notes = ServiceNotes("prod", lambda: poster, ThreadScheduler())
     poster.error = lambda: ConnectError("refused")
     notes.tell(a_state(), [Problem("NoZone", "a.b", "fits none")])
-    until(lambda: notes.report.dropped == 1)
+    wait_until(lambda: notes.report.dropped == 1)
     poster.error = lambda: DeniedError("HTTP 403: forbidden", status=403)
     notes.tell(a_state(), [Problem("NoZone", "c.d", "fits none")])
-    until(lambda: bool(notes.report.refused))
+    wait_until(lambda: bool(notes.report.refused))
     notes.tell(a_state(), [Problem("NoZone", "e.f", "fits none")])
     notes.stop()
 
@@ -204,7 +196,7 @@ def test_fault_of_the_poster_ends_events_and_nothing_else() -> None:
     poster.error = lambda: ValueError("a fault of ours")
     notes = ServiceNotes("prod", lambda: poster, ThreadScheduler())
     notes.tell(a_state(), [Problem("NoZone", "a.b", "fits none")])
-    until(lambda: bool(notes.report.refused))
+    wait_until(lambda: bool(notes.report.refused))
     notes.stop()
 
     assert notes.report.refused == "ValueError: a fault of ours"

@@ -28,7 +28,7 @@ def test_listener_that_starts_late_resumes_although_a_window_was_recorded_before
         known = threading.Event()
 
         def late(config: ClusterConfig, policy: ReflectorPolicy) -> ClusterAccess:
-            assert known.wait(20)
+            assert known.wait(120)
             if any(thread.name == "prod/services" for thread in threading.enumerate()):
                 started[0].wait_for(lambda: started[0].saw("window", events=1))
             return plain(config, policy)

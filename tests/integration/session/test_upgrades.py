@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from kubesync.aws.dynamodb.store import CONTROL, KEY_ATTRIBUTES, Item, Key, Put, Update
+from kubesync.aws.dynamodb.store import CONTROL, KEY_ATTRIBUTES, Item, Key, Update
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.state import open_key, state_key
+from kubesync.aws.tables.state import StateTable, open_key, state_key
 from kubesync.domain.errors import ErrorCode, NewerSchemaError
 from kubesync.domain.objects import ServiceKey
+from kubesync.domain.state import OpenMark
 from kubesync.operations.resync_invocation import ResyncEvent
 from support.stack import Stack, a_stack
 
@@ -69,7 +70,7 @@ def test_cluster_that_a_newer_release_wrote_to_is_left_out_and_the_others_go_on_
             "configuration": Key(CONTROL, "clusters", "prod"),
         }[what]
         if what == "state":  # an open key is read at the beginning, any other when something changes
-            stack.store.write(Put(open_key(web), {"v": 1, "attempts": 0, "retry_at": 0, "reason": ""}))
+            stack.store.transact([StateTable.mark_open(web, OpenMark())], "by-hand")
         stack.store.write(Update(place, set={"v": 2, "unheard": "of"}))
         newer_item = stack.store.get(place)
         zone = stack.records()

@@ -5,7 +5,7 @@ It gets one slice with each request, as from pages of a query, so that most of i
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,14 +39,28 @@ def url() -> str:
 
 
 class SliceBySlice:
-    """A table that answers each query with one item only. ``begun``: how often a reader began, or began anew."""
+    """A table that answers each query with one item only, and changes between two slices of every other reading.
 
-    def __init__(self, table: Any) -> None:
+    Args:
+        change: makes the next version.
+
+    Attributes:
+        begun: how often a reader began, or began anew.
+    """
+
+    def __init__(self, table: Any, change: Callable[[], object]) -> None:
         self._table = table
+        self._change = change
+        self._due = False
         self.begun = 0
 
     def query(self, **request: Any) -> Any:
-        self.begun += "ExclusiveStartKey" not in request
+        if "ExclusiveStartKey" not in request:
+            self.begun += 1
+            self._due = self.begun % 2 == 1
+        elif self._due:
+            self._due = False
+            self._change()
         return self._table.query(**request, Limit=1)
 
 
@@ -67,13 +81,7 @@ def test_reader_never_sees_a_half_written_upstream(
     create_tables(client, prefix)
     store = DynamoStore(client, table_names(prefix), SystemClock())
     resource: Any = session.resource("dynamodb", endpoint_url=url)
-    table = SliceBySlice(resource.Table(table_names(prefix)[UPSTREAMS]))
-    read_upstream, seen, over = published_reader(), [], threading.Event()
-
-    def read() -> None:
-        while not over.is_set():
-            nodes = read_upstream(table, UPSTREAM)
-            seen.append((len(nodes), {node["pod"] for node in nodes}))
+    read_upstream, seen = published_reader(), []
 
     def write(version: int, count: int, stands: UpstreamState | None) -> UpstreamState:
         nodes = [Node(f"10.1.0.{n + 1}", 8080, ready=True, pod=f"v{version}") for n in range(count)]
@@ -81,21 +89,21 @@ def test_reader_never_sees_a_half_written_upstream(
         store.transact(actions, f"version-{version}")
         return state
 
-    state = write(0, 60, None)
-    assert state.slices > 5
-    reader = threading.Thread(target=read, daemon=True)
-    reader.start()
-    try:
-        for version, count in enumerate(VERSIONS, 1):
-            state = write(version, count, state)
-    finally:
-        over.set()
-        reader.join(30)
-    assert not reader.is_alive()
+    states = [write(0, 60, None)]
+    assert states[0].slices > 5
+
+    def change() -> None:
+        if len(states) <= len(VERSIONS):
+            states.append(write(len(states), VERSIONS[len(states) - 1], states[-1]))
+
+    table = SliceBySlice(resource.Table(table_names(prefix)[UPSTREAMS]), change)
+    while len(states) <= len(VERSIONS):
+        nodes = read_upstream(table, UPSTREAM)
+        seen.append((len(nodes), {node["pod"] for node in nodes}))
     assert all(len(pods) == 1 for _, pods in seen)
     counts = {f"v{version}": count for version, count in enumerate((60, *VERSIONS))}
     assert all(counts[pod] == count for count, pods in seen for pod in pods)
-    # It was a trial: versions did change under the reader, which then began anew.
-    assert table.begun > len(seen)
+    # It was a trial: every version came while the one before was being read, and the reader began anew.
+    assert table.begun == 2 * len(seen) == 2 * len(VERSIONS)
     client.close()
     resource.meta.client.close()

@@ -89,12 +89,26 @@ PLACES = [
 ]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(st.lists(st.tuples(st.sampled_from(PLACES), JSON_VALUES), min_size=1, max_size=6))
-def test_i4_anything_anywhere_in_an_object_is_survived(
-    mutations: list[tuple[tuple[str, tuple[str | int, ...]], object]],
-) -> None:
-    """Each example: a session that lists some broken objects, is sent others, and publishes the good ones."""
+type Mutations = list[tuple[tuple[str, tuple[str | int, ...]], object]]
+ANYTHING = st.lists(st.tuples(st.sampled_from(PLACES), JSON_VALUES), min_size=1, max_size=6)
+SLOW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+@settings(SLOW, max_examples=12)
+@given(ANYTHING)
+def test_i4_anything_anywhere_in_an_object_is_survived(mutations: Mutations) -> None:
+    survived(mutations)
+
+
+@pytest.mark.thorough
+@settings(SLOW, max_examples=60)
+@given(ANYTHING)
+def test_i4_much_anywhere_in_an_object_is_survived(mutations: Mutations) -> None:
+    survived(mutations)
+
+
+def survived(mutations: Mutations) -> None:
+    """A session that lists some broken objects, is sent others, and publishes the good ones."""
     odd = []
     for number, ((resource, path), value) in enumerate(mutations):
         item = json.loads(json.dumps(SHAPES[resource]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, UPSTREAMS, Item, Key, Put, Update
+from kubesync.aws.tables.state_codec import SCHEMA
 from support.item_kinds import KINDS, golden_forms, kind_of_item, why_unknown
 from support.memory_store import Call
 
@@ -73,6 +74,10 @@ def test_attribute_that_is_set_alone_is_noticed_where_no_golden_has_it() -> None
     assert not why_unknown([_call(Update(place, set={"released": True}, add={"renewal": 1}))])
     assert why_unknown([_call(Update(place, set={"unheard_of": True}))])
     assert why_unknown([_call(Update(place, add={"unheard_of": 1}))])
+
+
+def test_item_of_a_newer_release_is_its_own_affair() -> None:
+    assert not why_unknown([_call(Put(Key(CONTROL, "cluster#prod", "identity"), {"v": SCHEMA + 1, "unheard_of": 1}))])
 
 
 def _call(action: Put | Update) -> Call:

@@ -52,11 +52,11 @@ def test_checkpoint_follows_the_one_that_was_read(store: MemoryStore) -> None:
 
 def test_identity_of_the_cluster_is_remembered(store: MemoryStore) -> None:
     table = ListenerTable(store)
-    assert table.identity("prod") is None
+    assert table.remembered(["prod"])["prod"].identity is None
     action = table.put_identity("prod", "uid")
     assert isinstance(action, Put)
     store.write(action)
-    assert table.identity("prod") == "uid"
+    assert table.remembered(["prod"])["prod"].identity == "uid"
 
 
 def test_errors_are_counted_by_code_and_how_it_ended_never_hides_the_last_one(store: MemoryStore) -> None:

@@ -19,7 +19,7 @@ from kubesync.aws.tables.control.clusters import (
     why_outside,
     why_useless,
 )
-from kubesync.aws.tables.control.resync_requests import RequestTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
 from kubesync.domain.errors import TransactionRefusedError, UsageError
 from support.manual_clock import ManualClock
 from support.memory_store import MemoryStore
@@ -185,7 +185,8 @@ def test_names_of_clusters_are_labels() -> None:
 
 def test_request_is_answered_and_collected_once(store: Store) -> None:
     table = RequestTable(store, "0")
-    request = table.ask("id1", "prod", NOW, dry_run=True, force=False)
+    request = new_request("id1", "prod", NOW, dry_run=True, force=False)
+    table.leave(request)
     assert table.pending(NOW) == [request]
     assert (request.cluster, request.dry_run, request.force) == ("prod", True, False)
     assert table.collect(request) is None
@@ -198,7 +199,8 @@ def test_request_is_answered_and_collected_once(store: Store) -> None:
 
 def test_long_report_is_sliced_and_leaves_nothing_behind(store: Store) -> None:
     table = RequestTable(store, "0")
-    request = table.ask("id1", "", NOW, dry_run=False, force=True)
+    request = new_request("id1", "", NOW, dry_run=False, force=True)
+    table.leave(request)
     report = {"drift": [sha256(b"%d" % n).hexdigest() for n in range(10_000)]}
     store.transact(table.answer(request, report, "t"), "t")
     assert len(list(store.scan("control"))) == 4
@@ -209,7 +211,8 @@ def test_long_report_is_sliced_and_leaves_nothing_behind(store: Store) -> None:
 
 def test_answer_to_somebody_who_went_away_is_refused(store: Store) -> None:
     table = RequestTable(store, "0")
-    request = table.ask("id1", "", NOW, dry_run=False, force=False)
+    request = new_request("id1", "", NOW, dry_run=False, force=False)
+    table.leave(request)
     table.withdraw(request)
     with pytest.raises(TransactionRefusedError):
         store.transact(table.answer(request, {}, "t"), "t")
@@ -218,9 +221,10 @@ def test_answer_to_somebody_who_went_away_is_refused(store: Store) -> None:
 
 def test_old_requests_and_other_shards_are_not_pending(store: Store) -> None:
     table = RequestTable(store, "0")
-    table.ask("old", "", NOW - 3600, dry_run=False, force=False)
-    fresh = table.ask("new", "", NOW - 3599, dry_run=False, force=False)
-    RequestTable(store, "1").ask("other", "", NOW, dry_run=False, force=False)
+    table.leave(new_request("old", "", NOW - 3600, dry_run=False, force=False))
+    fresh = new_request("new", "", NOW - 3599, dry_run=False, force=False)
+    table.leave(fresh)
+    RequestTable(store, "1").leave(new_request("other", "", NOW, dry_run=False, force=False))
     assert table.pending(NOW) == [fresh]
     assert len(list(store.query("control", "resync#0"))) == 1, "the old one was dropped"
 

@@ -41,7 +41,7 @@ def evidence(state: KeyState, *, listed: bool = True, **changes: Any) -> Evidenc
         "want": desired(KEY, state.service, endpoints, rules_of(config)),
         "owners": {},
         "queues": {},
-        "standing": {},
+        "current": {},
         "unread": {},
         "upstreams": {},
         "around": AROUND,
@@ -54,11 +54,11 @@ def evidence(state: KeyState, *, listed: bool = True, **changes: Any) -> Evidenc
     [
         (
             evidence(seen(a_service(annotations={"kubesync.io/exclude": "true"}))),
-            "annotation kubesync.io/exclude: the Service is left out",
+            "annotation kubesync.io/exclude leaves the Service out",
         ),
         (
             evidence(seen(a_service()), config=CONFIG.model_copy(update={"opt_in": True})),
-            'the cluster is opt-in, and the Service lacks annotation kubesync.io/include: "true": it is left out',
+            'the cluster is opt-in, and the Service has no annotation kubesync.io/include: "true": it is left out',
         ),
         (
             evidence(seen(a_service()), config=CONFIG.model_copy(update={"template": "none"})),
@@ -79,7 +79,7 @@ def evidence(state: KeyState, *, listed: bool = True, **changes: Any) -> Evidenc
         ),
         (
             evidence(seen(None, deleted=True)),
-            "the Service is deleted, out of the cluster's scope, or was never understood: nothing is wanted",
+            "the Service is deleted, out of the cluster's scope, or unreadable: nothing is wanted",
         ),
         (
             evidence(seen(a_service()), config=CONFIG.model_copy(update={"deleting": True}), want=Desired({}, {}, ())),
@@ -87,7 +87,7 @@ def evidence(state: KeyState, *, listed: bool = True, **changes: Any) -> Evidenc
         ),
         (
             evidence(seen(a_service(ports=())), around=replace(AROUND, running=False)),
-            "no session is running: whatever is to be done waits for the next one",
+            "no session is running: all changes wait for the next one",
         ),
     ],
     ids=[
@@ -128,17 +128,17 @@ def test_objects_are_told_as_they_were_seen(part: dict[str, Any], word: str) -> 
 
 def test_set_that_goes_has_no_origin_and_says_what_stands() -> None:
     gone = replace(seen(None, deleted=True), applied={A: OLD}, opened=OpenMark(cause="watch services/web@7"))
-    found = document(evidence(gone, standing={A: OLD}))
+    found = document(evidence(gone, current={A: OLD}))
 
     assert (found["state"], found["cause"]) == ("open", "watch services/web@7")
     (record,) = found["records"]
     assert (record["origins"], record["wanted"], record["stands"]) == ([], None, {"ttl": 30, "values": ["10.0.0.9"]})
-    assert (record["state"], record["next"]) == ("open", "goes with the next batch")
+    assert (record["state"], record["next"]) == ("open", "is sent with the next batch")
 
 
 def test_unknown_endpoints_leave_records_and_upstreams_as_they_are() -> None:
     state = replace(seen(a_service(headless=True)), intended={A: OLD}, applied={A: OLD})
-    (record,) = document(evidence(state, listed=False, standing={A: OLD}))["records"]
+    (record,) = document(evidence(state, listed=False, current={A: OLD}))["records"]
 
     assert (record["state"], record["reason"], record["wanted"]) == (
         "unknown",

@@ -51,5 +51,5 @@ def test_service_key_may_have_slashes_around() -> None:
     "text", ["", "web", "shop/web", "a/b/c/d", "prod/shop/Web", "prod/-a/web", "prod/shop/" + 64 * "a"]
 )
 def test_other_forms_are_no_service_keys(text: str) -> None:
-    with pytest.raises(UsageError, match="is no service key"):
+    with pytest.raises(UsageError, match="is not a service key"):
         parse_service_key(text)

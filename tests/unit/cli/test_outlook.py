@@ -23,76 +23,76 @@ HELD: Final = {PartId(Resource.SERVICES, "web"): Part("u", 7, 1, None, held=True
 
 def found(state: KeyState = STATE, around: Surroundings = AROUND, **sides: Any) -> Finding:
     """A record set that is wanted, meant, made and standing as ``NEW`` unless told otherwise."""
-    all_sides = {"wanted": NEW, "intended": NEW, "applied": NEW, "stands": NEW, **sides}
+    all_sides = {"wanted": NEW, "intended": NEW, "applied": NEW, "current": NEW, **sides}
     intended, applied = ({KEY: all_sides[side]} if all_sides[side] else {} for side in ("intended", "applied"))
     return of_record_set(KEY, Sides(**all_sides), replace(state, intended=intended, applied=applied), around)
 
 
 CASES: Final[list[tuple[str, Finding, Finding]]] = [
-    ("stands as wanted", found(), Finding("closed", "", "nothing: it stands as wanted")),
+    ("current as wanted", found(), Finding("closed", "", "nothing: it is as wanted")),
     (
         "the zone cannot be read",
-        found(stands=None, read=False),
-        Finding("closed", "", "nothing: it was made as wanted"),
+        found(current=None, read=False),
+        Finding("closed", "", "nothing: it was written as wanted"),
     ),
     (
         "gone as wanted",
-        found(wanted=None, intended=None, applied=None, stands=None),
-        Finding("closed", "", "nothing: it is gone, as wanted"),
+        found(wanted=None, intended=None, applied=None, current=None),
+        Finding("closed", "", "nothing: it is deleted, as wanted"),
     ),
     (
         "changed by hand",
-        found(stands=OTHER),
-        Finding("drifted", "ChangedByHand", "stays as it is until somebody runs `kubesync resync --cluster prod`"),
+        found(current=OTHER),
+        Finding("drifted", "ChangedByHand", "stays as it is until you run `kubesync resync --cluster prod`"),
     ),
     (
         "deleted by hand",
-        found(stands=None),
-        Finding("drifted", "ChangedByHand", "stays as it is until somebody runs `kubesync resync --cluster prod`"),
+        found(current=None),
+        Finding("drifted", "ChangedByHand", "stays as it is until you run `kubesync resync --cluster prod`"),
     ),
     (
         "on its way",
-        found(replace(STATE, opened=OpenMark()), applied=OLD, stands=OLD),
-        Finding("open", "", "goes with the next batch"),
+        found(replace(STATE, opened=OpenMark()), applied=OLD, current=OLD),
+        Finding("open", "", "is sent with the next batch"),
     ),
     (
         "on its way, nobody runs",
         found(replace(STATE, opened=OpenMark()), replace(AROUND, running=False), applied=OLD),
-        Finding("open", "", "goes with the next batch, by the next session: none is running"),
+        Finding("open", "", "is sent with the next batch, by the next session (none is running)"),
     ),
     (
         "on its way, cluster disabled",
         found(replace(STATE, opened=OpenMark()), replace(AROUND, paused=True), applied=OLD),
-        Finding("open", "", "goes with the next batch, once the cluster is enabled again"),
+        Finding("open", "", "is sent with the next batch, once the cluster is enabled again"),
     ),
     (
         "refused before",
         found(replace(STATE, opened=OpenMark(2, 1800.0, "bad value", "Rejected")), applied=OLD),
-        Finding("open", "Rejected", "was tried 2 times (bad value); tried again at the time shown", 1800.0),
+        Finding("open", "Rejected", "was tried 2 times (bad value); the next try is at the time shown", 1800.0),
     ),
     (
         "refused once",
         found(replace(STATE, opened=OpenMark(1, 1800.0, "bad value", "Rejected")), applied=OLD),
-        Finding("open", "Rejected", "was tried once (bad value); tried again at the time shown", 1800.0),
+        Finding("open", "Rejected", "was tried once (bad value); the next try is at the time shown", 1800.0),
     ),
     (
         "zone cannot be written",
         found(around=replace(AROUND, zone_problems={"Z1": "access denied"}), applied=OLD),
-        Finding("blocked", "ZoneBlocked", "waits until the zone can be written; tried again by itself"),
+        Finding("blocked", "ZoneBlocked", "waits until the zone can be written; kubesync tries again"),
     ),
     (
         "another zone cannot be written",
         found(around=replace(AROUND, zone_problems={"Z2": "access denied"})),
-        Finding("closed", "", "nothing: it stands as wanted"),
+        Finding("closed", "", "nothing: it is as wanted"),
     ),
     (
         "a foreign set stands there",
         found(
             replace(STATE, conflicts={NAME: "not ours"}, opened=OpenMark(1, 1800.0, "not ours", "Conflict")),
             applied=None,
-            stands=OTHER,
+            current=OTHER,
         ),
-        Finding("conflict", "Conflict", "a person has to decide; it is looked at again", 1800.0),
+        Finding("conflict", "Conflict", "a person has to decide; kubesync checks again", 1800.0),
     ),
     (
         "another Service has the name",
@@ -100,9 +100,9 @@ CASES: Final[list[tuple[str, Finding, Finding]]] = [
             around=replace(AROUND, turns={NAME: ("prod/shop/a", 2)}),
             intended=None,
             applied=None,
-            stands=OTHER,
+            current=OTHER,
         ),
-        Finding("waiting", "NameTaken", "waits for prod/shop/a to let the name go, as number 2 in the queue"),
+        Finding("waiting", "NameTaken", "waits until prod/shop/a releases the name; number 2 in the queue"),
     ),
     (
         "deletion held back",
@@ -110,7 +110,7 @@ CASES: Final[list[tuple[str, Finding, Finding]]] = [
         Finding(
             "held",
             "DeletionHeld",
-            "stays until the object is seen again, or `kubesync resync --cluster prod --force`",
+            "stays until the object is seen again; `kubesync resync --cluster prod --force` deletes it",
         ),
     ),
     (
@@ -125,13 +125,13 @@ CASES: Final[list[tuple[str, Finding, Finding]]] = [
     ),
     (
         "policy forbids the change",
-        found(around=replace(AROUND, policy=Policy.CREATE_ONLY), applied=OLD, stands=OLD),
+        found(around=replace(AROUND, policy=Policy.CREATE_ONLY), applied=OLD, current=OLD),
         Finding("kept", "KeptByPolicy", "stays as it is: the cluster's policy is create-only"),
     ),
     (
         "configuration changed a moment ago",
         found(wanted=OTHER),
-        Finding("planned", "", "is planned anew with the next list"),
+        Finding("planned", "", "is planned again with the next list"),
     ),
 ]
 
@@ -144,14 +144,17 @@ def test_record_set(finding: Finding, expected: Finding) -> None:
 @pytest.mark.parametrize(
     ("case", "expected"),
     [
-        ({}, Finding("closed", "", "nothing: it stands as wanted")),
-        ({"wanted": False, "known": False}, Finding("closed", "", "nothing: it is gone, as wanted")),
+        ({}, Finding("closed", "", "nothing: it is as wanted")),
+        ({"wanted": False, "known": False}, Finding("closed", "", "nothing: it is deleted, as wanted")),
         ({"as_wanted": False}, Finding("planned", "", "is written with the next list, or by a resync")),
         (
             {"listed": False},
             Finding("unknown", "NotListedYet", "stays as it is until a listener has listed completely"),
         ),
-        ({"held": True}, Finding("held", "DeletionHeld", "stays until the object is seen again, or a forced resync")),
+        (
+            {"held": True},
+            Finding("held", "DeletionHeld", "stays until the object is seen again; a forced resync deletes it"),
+        ),
     ],
     ids=["stands", "gone", "differs", "not listed", "held"],
 )

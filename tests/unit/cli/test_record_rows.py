@@ -60,8 +60,8 @@ def test_changing_set_shows_what_stands_and_what_comes() -> None:
 @pytest.mark.parametrize(
     ("state", "reason", "values"),
     [
-        (replace(STATE, intended={KEY: NEW}, opened=OpenMark()), "on its way", ["10.0.0.2"]),
-        (replace(STATE, applied={KEY: OLD}, opened=OpenMark()), "is to be deleted", ["10.0.0.1"]),
+        (replace(STATE, intended={KEY: NEW}, opened=OpenMark()), "to be written", ["10.0.0.2"]),
+        (replace(STATE, applied={KEY: OLD}, opened=OpenMark()), "to be deleted", ["10.0.0.1"]),
     ],
 )
 def test_open_set_says_where_it_goes(state: KeyState, reason: str, values: list[str]) -> None:

@@ -9,26 +9,14 @@ import boto3
 import pytest
 
 from kubesync.domain.errors import DeniedError
-from kubesync.kubernetes.credentials import EksToken, EnvironmentToken, FileToken, StaticToken
+from kubesync.kubernetes.credentials import EksToken
 from kubesync.kubernetes.transport.client import without_secret
+from kubesync_local.workplace.file_tokens import FileToken, StaticToken
 from support.manual_clock import ManualClock
 
 
 def test_static_token_stays() -> None:
     assert StaticToken("t").token(fresh=True) == "t"
-
-
-def test_environment_token_is_read_each_time() -> None:
-    environment = {"TOKEN": " one\n"}
-    source = EnvironmentToken("TOKEN", environment)
-    assert source.token() == "one"
-    environment["TOKEN"] = "two"
-    assert source.token() == "two"
-
-
-def test_environment_token_that_is_not_set_says_which() -> None:
-    with pytest.raises(DeniedError, match="the environment variable TOKEN is not set"):
-        EnvironmentToken("TOKEN", {}).token()
 
 
 def test_file_token_is_read_again_after_a_minute_or_when_refused(tmp_path: Path) -> None:

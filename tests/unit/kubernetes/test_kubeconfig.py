@@ -152,7 +152,7 @@ def test_exec_plugin_that_gives_no_token_is_a_denial_without_its_output_i8(
         ({"auth-provider": {"name": "gcp"}}, None, "auth-provider is not supported"),
         ({"exec": "s3cr3t"}, None, "exec of the user is empty"),
         ({"exec": {"command": "x"}}, None, "exec of the user has no apiVersion"),
-        (exec_user("", "client.authentication.k8s.io/v1alpha1"), None, "supported are v1 and v1beta1"),
+        (exec_user("", "client.authentication.k8s.io/v1alpha1"), None, "only v1 and v1beta1 are supported"),
         (exec_user("", env=["s3cr3t"]), None, "must have names and values"),
         (None, {}, "cluster 'c1' is empty|has no server"),
         (None, {"server": "https://k8s", "certificate-authority": "none.pem"}, "certificate-authority none.pem"),

@@ -10,7 +10,7 @@ import pytest
 from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import Resource
 from kubesync.kubernetes.ports import ReflectorPolicy
-from kubesync.kubernetes.transport.client import Block, LineStream
+from kubesync.kubernetes.transport.streams import Block, LineStream
 from kubesync.kubernetes.watch import Position, WatchEnd, follow
 from support.manual_clock import ManualClock
 from support.reflecting import RecordingSink, bookmark

@@ -15,10 +15,9 @@ from kubesync.kubernetes.wire.decode import (
     StreamError,
     UnreadableEvent,
     observe,
-    read_event_header,
     read_event_header_as_json,
 )
-from support.recorded import recorded
+from support.recorded import read_event_header, recorded
 
 KINDS = {
     Resource.SERVICES: ("Service", "v1"),

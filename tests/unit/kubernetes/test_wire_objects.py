@@ -21,8 +21,8 @@ from kubesync.domain.objects import (
     Service,
     ServicePort,
 )
-from kubesync.kubernetes.wire.decode import observe, read_event_header, read_list_page
-from support.recorded import recorded
+from kubesync.kubernetes.wire.decode import observe, read_list_page
+from support.recorded import read_event_header, recorded
 
 METADATA = {"name": "web", "namespace": "shop", "uid": "u-1", "resourceVersion": "9"}
 KINDS = {Resource.SERVICES: "Service", Resource.ENDPOINTS: "Endpoints", Resource.ENDPOINTSLICES: "EndpointSlice"}

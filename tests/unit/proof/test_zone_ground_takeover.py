@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from chaos.zones import MemoryRoute53
 from kubesync.aws.fencing.take_over import Fencing
 from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.route53.journal import journal_swap
@@ -33,6 +32,7 @@ from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import KeyState, Name, OpenMark
 from kubesync.zone.journal import ZoneGround, ZoneMeans
 from kubesync.zone.writer import ZoneWriter
+from simulation.zones import MemoryRoute53
 from support.fencing import NO_LEASE, raise_fence
 from support.manual_clock import ManualClock
 from support.memory_store import MemoryStore

@@ -13,7 +13,7 @@ from support.memory_store import Call, MemoryStore
 from support.store_faults import StoreFaults, writes_to
 
 LEASE = lease_key("0")
-BOUND_SECONDS = 20
+BOUND_SECONDS = 120
 
 
 @pytest.mark.parametrize("answered", [False, True], ids=["before its effect", "before its answer"])

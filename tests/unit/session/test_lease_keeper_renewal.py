@@ -217,9 +217,9 @@ def test_renewing_goes_on_by_itself_and_a_lost_lease_is_told_once() -> None:
     keeper.on_lost = told.release
     keeper.start(clock.epoch() + 10)
     for _ in range(4):
-        assert renewed.acquire(timeout=10)
+        assert renewed.acquire(timeout=120)
     table.release(table.read(), clean=False)  # by a person, say
-    assert told.acquire(timeout=10)
+    assert told.acquire(timeout=120)
     keeper.release(clean=True)
     assert not told.acquire(blocking=False)
     assert (table.read().released, table.read().clean) == (True, False)

@@ -75,7 +75,7 @@ class Stepped:
     def begin(self, mode: Mode | None) -> None:
         self.runner._begin(mode)
         for listener in self.runner.listeners:
-            assert listener.join(20)
+            assert listener.join(120)
 
     def lists(self, resource: Resource, *, of: int = -1) -> None:
         """A complete list of a listener, the newest unless said otherwise."""

@@ -48,7 +48,7 @@ def test_first_list_publishes_records_and_upstreams() -> None:
         SERVICES: Checkpoint(10, 1, basis, 1),
         SLICES: Checkpoint(10, 1, basis, 1),
     }
-    assert desk.listeners.identity("prod") == "uid-of-default-kubernetes"
+    assert desk.listeners.remembered(["prod"])["prod"].identity == "uid-of-default-kubernetes"
 
 
 def test_event_that_changes_nothing_writes_nothing_i6() -> None:

@@ -105,13 +105,13 @@ def test_list_of_another_cluster_deletes_nothing_until_forced_i5() -> None:
         "the uid of Service default/kubernetes is not the remembered one: another cluster?"
         in (recorded.held or {})[SERVICES]
     )
-    assert desk.listeners.identity("prod") == "uid-of-default-kubernetes"
+    assert desk.listeners.remembered(["prod"])["prod"].identity == "uid-of-default-kubernetes"
     following = world.session()
     following.record(lists=(a_list(30, identity(uid="other"), *services(2)),))
     assert live(desk) == ["s00", "s01", "s02"]
     following.record(lists=(a_list(31, identity(uid="other"), *services(2)),), mode=FORCED)
     assert live(desk) == ["s00", "s01"]
-    assert following.listeners.identity("prod") == "other"
+    assert following.listeners.remembered(["prod"])["prod"].identity == "other"
 
 
 def test_list_of_slices_asks_the_cluster_whose_it_is() -> None:

@@ -208,17 +208,17 @@ def test_step_does_not_wait_for_whoever_holds_the_cluster() -> None:
     def hold() -> None:
         with lock:
             held.set()
-            let_go.wait(20)
+            let_go.wait(120)
 
     holder = threading.Thread(target=hold)
     holder.start()
-    held.wait(20)
+    held.wait(120)
     try:
         assert removal.step(case.world.clock.monotonic()) is False
         assert case.told == []
     finally:
         let_go.set()
-        holder.join(20)
+        holder.join(120)
     assert case.step(removal) is False
     assert case.told == [a_key()]
 

@@ -31,7 +31,7 @@ def begun(count: int, **config: object) -> tuple[World, Desk]:
     shown = () if config else (identity(),)
     desk.record(lists=(a_list(10, *shown, *services(count)),))
     desk.land()
-    assert desk.listeners.identity("prod") == UID
+    assert desk.listeners.remembered(["prod"])["prod"].identity == UID
     return world, desk
 
 
@@ -65,7 +65,7 @@ def test_changed_selector_at_another_cluster_deletes_nothing_i5() -> None:
     assert list(recorded.held or {}) == [SERVICES]
     assert "the uid of Service default/kubernetes is not the remembered one" in (recorded.held or {})[SERVICES]
     assert live(desk) == ["s00", "s01", "s02"]
-    assert desk.listeners.identity("prod") == UID
+    assert desk.listeners.remembered(["prod"])["prod"].identity == UID
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_cluster_that_does_not_show_its_identity_is_asked_for_it_i5(
     desk.probed = probed
     desk.record(lists=(a_list(20, *services(1)),))
     assert live(desk) == left
-    assert desk.listeners.identity("prod") == UID
+    assert desk.listeners.remembered(["prod"])["prod"].identity == UID
 
 
 def test_identity_that_was_not_answered_is_not_remembered() -> None:
@@ -92,7 +92,7 @@ def test_identity_that_was_not_answered_is_not_remembered() -> None:
     desk.configure(a_config(namespaces=("shop",)))
     desk.probed = ConnectError("refused")
     desk.record(lists=(a_list(10, *services(1)),))
-    assert desk.listeners.identity("prod") is None
+    assert desk.listeners.remembered(["prod"])["prod"].identity is None
     assert live(desk) == ["s00"]
 
 

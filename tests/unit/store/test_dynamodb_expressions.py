@@ -73,7 +73,7 @@ def test_every_action_of_a_transaction_asks_for_the_item_that_refuses_it() -> No
 
 def test_reads_are_strongly_consistent() -> None:
     assert key_request(KEY, NAMES)["ConsistentRead"] is True
-    assert query_request(CONTROL, "p", NAMES)["ConsistentRead"] is True
+    assert query_request(CONTROL, "p", NAMES, {})["ConsistentRead"] is True
 
 
 @pytest.mark.parametrize("attribute", [{"SS": ["a"]}, {"NS": ["1"]}, {"N": "1.5"}])

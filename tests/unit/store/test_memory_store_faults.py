@@ -99,14 +99,14 @@ def test_transactions_that_name_one_item_collide_while_one_is_under_way() -> Non
     def pause(call: Call) -> None:
         if call.token == "slow":
             entered.set()
-            assert go_on.wait(timeout=10)
+            assert go_on.wait(timeout=120)
 
     store = MemoryStore(clock=ManualClock(), faults=Hooks(before=pause), conflicts=True)
     store.write(Put(KEY, {}))
     other = Key(STATE, "p", "s")
     slow = threading.Thread(target=store.transact, args=([Check(KEY, (Exists(),)), Put(other, {})], "slow"))
     slow.start()
-    assert entered.wait(timeout=10)
+    assert entered.wait(timeout=120)
     with pytest.raises(StoreBusyError):
         store.transact([Check(KEY, (Exists(),))], "fast")
     with pytest.raises(StoreBusyError):
@@ -114,7 +114,7 @@ def test_transactions_that_name_one_item_collide_while_one_is_under_way() -> Non
     store.transact([Put(Key(STATE, "p", "free"), {})], "elsewhere")
     assert store.get(KEY) == {"pk": "p", "sk": "s"}
     go_on.set()
-    slow.join(timeout=10)
+    slow.join(timeout=120)
     assert store.get(other) == {"pk": "p", "sk": "s"}
     store.transact([Check(KEY, (Exists(),))], "fast")
 

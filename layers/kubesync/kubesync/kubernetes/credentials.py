@@ -1,12 +1,9 @@
-"""Where bearer tokens come from: a value, a file, an environment variable, or EKS."""
+"""Bearer tokens of EKS clusters."""
 
 from __future__ import annotations
 
 import base64
-import os
 import threading
-from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -18,73 +15,11 @@ from kubesync.kubernetes.eks_role import AssumedRole
 if TYPE_CHECKING:
     import boto3
 
-# Kubernetes rotates projected service account tokens on disk; its own clients read them again every minute.
-_FILE_SECONDS: Final = 60.0
 # EKS takes a token for 15 minutes after its URL was signed, aws-iam-authenticator says 14 to its clients.
 _EKS_TOKEN_SECONDS: Final = 13 * 60.0
 _EKS_URL_SECONDS: Final = 60
 _EKS_PREFIX: Final = "k8s-aws-v1."
 _EKS_HEADER: Final = "x-k8s-aws-id"
-
-
-class StaticToken:
-    """A token that never changes."""
-
-    def __init__(self, token: str) -> None:
-        self._token = token
-
-    def token(self, *, fresh: bool = False) -> str:  # noqa: ARG002 - there is no other
-        return self._token
-
-
-class EnvironmentToken:
-    """A token in an environment variable, read each time.
-
-    Raises (at ``token``): DeniedError when the variable is not set.
-    """
-
-    def __init__(self, name: str, environment: Mapping[str, str] | None = None) -> None:
-        self._name = name
-        self._environment = os.environ if environment is None else environment
-
-    def token(self, *, fresh: bool = False) -> str:  # noqa: ARG002 - always read anew
-        value = self._environment.get(self._name, "").strip()
-        if not value:
-            raise DeniedError(f"no token: the environment variable {self._name} is not set")
-        return value
-
-
-class FileToken:
-    """A token in a file, read again when it is older than a minute, or when the server refused the last one.
-
-    Raises (at ``token``): DeniedError when the file cannot be read or is empty.
-    """
-
-    def __init__(self, path: str | Path, clock: Clock) -> None:
-        self._path = Path(path)
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._value = ""
-        self._read_at = 0.0
-
-    def token(self, *, fresh: bool = False) -> str:
-        with self._lock:
-            now = self._clock.monotonic()
-            if fresh or not self._value or now - self._read_at >= _FILE_SECONDS:
-                self._value = self._read()
-                self._read_at = now
-            return self._value
-
-    def _read(self) -> str:
-        try:
-            value = self._path.read_text(encoding="ascii").strip()
-        except OSError as error:
-            raise DeniedError(f"no token: {self._path}: {error.strerror or type(error).__name__}") from None
-        except UnicodeDecodeError:
-            raise DeniedError(f"no token: {self._path} holds no token") from None
-        if not value:
-            raise DeniedError(f"no token: {self._path} is empty")
-        return value
 
 
 class EksToken:

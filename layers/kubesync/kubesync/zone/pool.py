@@ -66,7 +66,7 @@ class ZonePool:
     def settle(self, zone_ids: Iterable[str]) -> None:
         """Start the writers of zones that have to be settled, whether or not there is anything to write."""
         with self._changed:
-            for zone_id in zone_ids:
+            for zone_id in sorted(zone_ids):
                 self._writer(zone_id)
 
     def add(self, states: Iterable[KeyState], since: float | None = None, *, inherited: bool = False) -> None:
@@ -79,7 +79,7 @@ class ZonePool:
                 waits[state.key] = 0.0
             elif inherited:
                 waits[state.key] = mark.retry_at
-            for zone_id in zones_of(state):
+            for zone_id in sorted(zones_of(state)):
                 by_zone[zone_id].append(state.key)
         with self._changed:
             for zone_id, keys in by_zone.items():

@@ -14,14 +14,16 @@ from kubesync_local.workplace.workplace import Workplace
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check, write, and tell the running master."""
+    """Check, write, and signal the running session."""
     work = Workplace()
     work.lease.bind(work.settings.deployment)
     form = read_form(arguments, work)
     config = form.config
     known = work.clusters.get(config.name)
     if known is not None and known.deleting:
-        raise UsageError(f"cluster {config.name} is being removed: add it again once `kubesync cluster list` lacks it")
+        raise UsageError(
+            f"cluster {config.name} is being removed: add it again when `kubesync cluster list` no longer shows it"
+        )
     if known is not None and not arguments.replace:
         raise UsageError(f"cluster {config.name} is already registered: --replace changes it (give all its options)")
     if known is None and arguments.replace:
@@ -43,23 +45,23 @@ def run(arguments: argparse.Namespace) -> int:
     if known is not None:
         remark(_difference(known, stored))
     if stored.disabled:
-        remark(f"note: it stays disabled: `kubesync cluster enable {stored.name}` lets it go on")
+        remark(f"note: it stays disabled; `kubesync cluster enable {stored.name}` enables it")
     if stored.insecure_skip_tls_verify:
-        remark("warning: TLS is not verified for this cluster: whoever answers at its address gets the token")
+        remark("warning: TLS is not verified for this cluster: any server that answers at its address gets the token")
     return 0
 
 
 def _difference(before: ClusterConfig, after: ClusterConfig) -> str:
-    """Every setting that changed: an option that was forgotten went back to its default."""
+    """Every setting that changed. An option that was left out goes back to its default."""
     old, new = (config.model_dump(mode="json", exclude={"revision"}) for config in (before, after))
     changed = [
         f"{name} {_shown(name, old[name])} -> {_shown(name, new[name])}" for name in new if old[name] != new[name]
     ]
-    return f"what changed: {', '.join(changed) or 'nothing'}"
+    return f"changed: {', '.join(changed) or 'nothing'}"
 
 
 def _shown(name: str, value: object) -> str:
-    """A value as it is written in JSON; of certificates only whether there are any."""
+    """A value as JSON; for certificates only whether there are any."""
     if name == "ca_pem":
         return "given" if value else "none"
     return json.dumps(value)

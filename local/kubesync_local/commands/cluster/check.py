@@ -1,4 +1,4 @@
-"""``kubesync cluster check``: whether everything that a cluster needs is there, from where this command runs."""
+"""``kubesync cluster check``: tests everything that a cluster needs, from this machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STEP_WIDTH: Final = 22
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Say it step by step. 1 where one failed."""
+    """Show each step when it is done. Returns 1 if one failed."""
     work = Workplace()
     [config] = work.chosen(arguments.name)
     if config.deleting:
@@ -32,14 +32,14 @@ def run(arguments: argparse.Namespace) -> int:
     for step in _steps(config, work):
         done.append(step)
         if arguments.output == "table":
-            _say(step)
+            _show(step)
     bad = [step for step in done if step.result is Result.FAILED]
     if arguments.output == "json":
         print_json({"cluster": config.name, "ok": not bad, "steps": [step.document() for step in done]})
     elif bad:
         remark(f"cluster {config.name}: {counted(len(bad), 'step')} failed")
     else:
-        remark(f"cluster {config.name}: everything that was tested from here is right")
+        remark(f"cluster {config.name}: all tests passed")
     return 1 if bad else 0
 
 
@@ -50,8 +50,8 @@ def _steps(config: ClusterConfig, work: Workplace) -> Iterator[Step]:
     yield from ZoneCheck(config, work.store, application.zone_accounts(), work.settings).run()
 
 
-def _say(step: Step) -> None:
-    """One line for a program; for a person broken to the terminal's width, under its column."""
+def _show(step: Step) -> None:
+    """One line in a pipe; on a terminal the text is folded under its column."""
     code = f"{step.code.key} ({int(step.code)}): " if step.code is not None else ""
     text = f"{code}{step.details}{f'; {step.advice}' if step.advice else ''}"
     head = f"{step.result.value:<{_RESULT_WIDTH}}{step.name:<{_STEP_WIDTH}}"

@@ -10,15 +10,15 @@ from kubesync_local.workplace.workplace import Workplace
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Change the mark, and tell the running master. Done already: nothing is written."""
+    """Change the mark and signal the running session. Writes nothing if the mark is already right."""
     work = Workplace()
     config = work.chosen(arguments.name)[0]
     work.lease.bind(work.settings.deployment)
     disabled = arguments.command == "disable"
     if config.deleting:
-        raise UsageError(f"cluster {config.name} is being removed: it can be neither disabled nor enabled")
+        raise UsageError(f"cluster {config.name} is being removed: it cannot be disabled or enabled")
     if config.disabled == disabled:
-        remark(f"cluster {config.name} is {'disabled' if disabled else 'enabled'} already")
+        remark(f"cluster {config.name} is already {'disabled' if disabled else 'enabled'}")
         return 0
     work.clusters.put(config.model_copy(update={"disabled": disabled}))
     work.lease.signal()

@@ -1,4 +1,4 @@
-"""What EKS knows about a cluster: where its API server is, and what its certificate is signed with."""
+"""What EKS knows about a cluster: its API server's address and CA."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ _ARN: Final = re.compile(r"arn:[^:]+:eks:(?P<region>[^:]+):\d+:cluster/(?P<name>
 
 
 class EksError(KubesyncError):
-    """EKS could not be asked, or the cluster is not ready; one line that says what to do."""
+    """EKS could not be reached, or the cluster is not ready. The message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class EksCluster:
-    """``ca_pem`` is the cluster's own authority."""
+    """``ca_pem`` is the cluster's own CA."""
 
     server: str
     ca_pem: str
 
 
 def eks_region(eks: str) -> str | None:
-    """The region that an ARN names; None: the session's."""
+    """The region in an ARN; None: the session's region."""
     arn = _ARN.fullmatch(eks)
     return arn["region"] if arn else None
 
 
 def look_up_eks(session: boto3.Session, eks: str, role: AssumedRole | None = None) -> EksCluster:
-    """Ask ``eks:DescribeCluster``.
+    """Call ``eks:DescribeCluster``.
 
     Args:
         eks: the cluster's name (in the session's region), or its ARN.
-        role: asks in place of the session's own identity.
+        role: makes the call instead of the session's own identity.
 
     Raises:
         UsageError: there is no such cluster.
-        EksError: EKS could not be asked, or the cluster has no address yet.
-        DeniedError: the role may not be assumed.
+        EksError: EKS could not be reached, or the cluster has no address yet.
+        DeniedError: the role cannot be assumed.
     """
     arn = _ARN.fullmatch(eks)
     name, region = (arn["name"], arn["region"]) if arn else (eks, None)
@@ -61,14 +61,14 @@ def look_up_eks(session: boto3.Session, eks: str, role: AssumedRole | None = Non
         code = error.response.get("Error", {}).get("Code", "unknown")
         if code == "ResourceNotFoundException":
             raise UsageError(
-                f"EKS knows no cluster {name} here: check the name and AWS_REGION, or give its ARN"
+                f"EKS has no cluster {name} here: check the name and AWS_REGION, or give its ARN"
             ) from None
         if code == "InvalidParameterException":
-            raise UsageError(f"--eks {eks!r} is no name or ARN of an EKS cluster") from None
-        raise EksError(f"EKS cannot be asked about {name}: {code}; give --server and --ca-file instead") from None
+            raise UsageError(f"--eks {eks!r} is not the name or ARN of an EKS cluster") from None
+        raise EksError(f"EKS cannot describe cluster {name}: {code}; give --server and --ca-file instead") from None
     except BotoCoreError as error:
         why = " ".join(str(error).split())
-        raise EksError(f"EKS cannot be asked about {name}: {why}") from None
+        raise EksError(f"EKS cannot describe cluster {name}: {why}") from None
     server, ca_data = cluster.get("endpoint"), cluster.get("certificateAuthority", {}).get("data")
     if not server or not ca_data:
         raise EksError(f"EKS cluster {name} has no address yet (it is {cluster.get('status', 'unknown')}): try later")

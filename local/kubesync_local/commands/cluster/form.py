@@ -1,4 +1,4 @@
-"""From the options of ``kubesync cluster add`` to a configuration that was checked as far as it can be from here."""
+"""Turns the options of ``kubesync cluster add`` into a configuration, and checks all that can be checked from here."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ _PROBE_POLICY: Final = ReflectorPolicy(connect_timeout=3, read_timeout=5)
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What the options describe: a configuration, and the role with which each of its zones is reached."""
+    """What the options describe: a configuration, and the role for each of its zones."""
 
     config: ClusterConfig
     access: Mapping[str, ZoneAccess | None]
 
 
 def read_form(arguments: argparse.Namespace, work: Workplace) -> Form:
-    """The configuration that the options describe; its zones exist, may be read, and fit the domain.
+    """The configuration that the options describe. Its zones exist, can be read, and fit the domain.
 
     Raises:
-        UsageError: an option is wrong, or does not go with another.
-        KubesyncError: Route 53 or EKS could not be asked.
+        UsageError: an option is wrong, or cannot be combined with another.
+        KubesyncError: Route 53 or EKS could not be reached.
     """
     _check_name(arguments.name)
     _check_combination(arguments)
@@ -85,7 +85,7 @@ def read_form(arguments: argparse.Namespace, work: Workplace) -> Form:
     fields["srv"] = not arguments.no_srv
     fields["shard"] = work.settings.shard
     access = zones_given(arguments.zone)
-    # Checked before Route 53 is asked, so that wrong use needs no AWS account to be told.
+    # Checked before the call to Route 53, so that wrong use is reported without an AWS account too.
     draft = _validated({**fields, "zones": [ZoneReference(id=zone_id, name="unknown") for zone_id in access]})
     zones = look_up_zones(work.application.zone_accounts(), access)
     outside = why_outside(draft.model_copy(update={"zones": tuple(zones)}))
@@ -105,14 +105,14 @@ def _validated(fields: dict[str, Any]) -> ClusterConfig:
     if useless is not None:
         raise UsageError(useless)
     if config.load_balancer_alias and config.load_balancer_cluster_ips:
-        raise UsageError("--load-balancer-alias and --load-balancer-cluster-ips exclude each other")
+        raise UsageError("--load-balancer-alias and --load-balancer-cluster-ips cannot be combined")
     if config.on_delete == "remove" and config.policy is not Policy.SYNC:
         remark(f"note: with --policy {config.policy} nothing is deleted, not even when the cluster is removed")
     return config
 
 
 def _listed(option: str, given: Sequence[str] | None) -> tuple[str, ...]:
-    """Names of ``NS,NS`` and of an option that is repeated, each of them once. Raises UsageError."""
+    """The names in ``NS,NS`` and repeated options, each once. Raises UsageError."""
     found = [part.strip() for text in given or () for part in text.split(",") if part.strip()]
     if given and not found:
         raise UsageError(f"{option} is empty: give namespaces, such as shop,billing")
@@ -124,17 +124,19 @@ def _listed(option: str, given: Sequence[str] | None) -> tuple[str, ...]:
 
 def _check_name(name: str) -> None:
     if not valid_cluster_name(name):
-        raise UsageError(f"{name!r} is no name for a cluster: lower-case letters, digits and hyphens, at most 63")
+        raise UsageError(
+            f"{name!r} is not a name for a cluster: use lower-case letters, digits and hyphens, at most 63"
+        )
 
 
 def _check_combination(arguments: argparse.Namespace) -> None:
     given = [option for option in ("server", "eks", "kubeconfig") if getattr(arguments, option)]
     if not given:
-        raise UsageError("say how the cluster is reached: --server URL, --eks NAME or --kubeconfig FILE")
+        raise UsageError("give one of --server URL, --eks NAME or --kubeconfig FILE: how the cluster is reached")
     if arguments.kubeconfig and len(given) > 1:
-        raise UsageError(f"--kubeconfig says it all: leave out --{given[0]}")
+        raise UsageError(f"--kubeconfig already says how the cluster is reached: leave out --{given[0]}")
     if arguments.context and not arguments.kubeconfig:
-        raise UsageError("--context goes with --kubeconfig")
+        raise UsageError("--context needs --kubeconfig")
     if arguments.token and arguments.eks:
         raise UsageError("--eks signs in by itself: leave out --token")
     for option in (
@@ -147,31 +149,33 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         "insecure_skip_tls_verify",
     ):
         if arguments.kubeconfig and getattr(arguments, option):
-            raise UsageError(f"--kubeconfig says it all: leave out --{option.replace('_', '-')}")
+            raise UsageError(
+                f"--kubeconfig already says how the cluster is reached: leave out --{option.replace('_', '-')}"
+            )
     if arguments.server.lower().startswith("http://"):
         for option in ("ca_file", "ca", "insecure_skip_tls_verify", "client_certificate", "client_key"):
             if getattr(arguments, option):
                 raise UsageError(
-                    f"--{option.replace('_', '-')} is about TLS, which an http:// server lacks: leave it out"
+                    f"--{option.replace('_', '-')} is for TLS, which an http:// server does not use: leave it out"
                 )
     if arguments.ca_file and arguments.insecure_skip_tls_verify:
-        raise UsageError("--ca-file and --insecure-skip-tls-verify exclude each other")
+        raise UsageError("--ca-file and --insecure-skip-tls-verify cannot be combined")
     if arguments.ca and (arguments.ca_file or arguments.insecure_skip_tls_verify):
         other = "--ca-file" if arguments.ca_file else "--insecure-skip-tls-verify"
-        raise UsageError(f"--ca and {other} exclude each other")
+        raise UsageError(f"--ca and {other} cannot be combined")
     if arguments.client_certificate and (arguments.token or arguments.eks):
         other = "--token" if arguments.token else "--eks"
         raise UsageError(f"--client-certificate signs in by itself: leave out {other}")
     if arguments.client_key and not arguments.client_certificate:
-        raise UsageError("--client-key goes with --client-certificate")
+        raise UsageError("--client-key needs --client-certificate")
     if arguments.role_arn and not arguments.eks:
-        raise UsageError("--role-arn goes with --eks: a hosted zone's role is given with --zone ID@ROLE_ARN")
+        raise UsageError("--role-arn needs --eks; give a hosted zone's role with --zone ID@ROLE_ARN")
     if arguments.external_id and not arguments.role_arn:
-        raise UsageError("--external-id goes with --role-arn")
+        raise UsageError("--external-id needs --role-arn")
 
 
 def _references(arguments: argparse.Namespace) -> dict[str, str]:
-    """What is not stored, but read where it lies: certificates, and the role to sign in with."""
+    """What is stored as a reference only: certificates, and the role to sign in with."""
     found: dict[str, str] = {}
     for option, what in (
         ("ca", "a certificate"),
@@ -192,7 +196,7 @@ def _references(arguments: argparse.Namespace) -> dict[str, str]:
 def _place(arguments: argparse.Namespace, work: Workplace) -> dict[str, Any]:
     if arguments.kubeconfig:
         path = Path(arguments.kubeconfig).expanduser().resolve()
-        access = load_kubeconfig(path, arguments.context, SystemClock())  # says now what would fail later
+        access = load_kubeconfig(path, arguments.context, SystemClock())  # reports now what would fail later
         return {"kubeconfig": str(path), "context": arguments.context, "server": access.server}
     if arguments.eks:
         role = None
@@ -209,7 +213,7 @@ def _place(arguments: argparse.Namespace, work: Workplace) -> dict[str, Any]:
 
 
 def _absolute(reference: str) -> str:
-    """A reference to a file means the same wherever sessions are started."""
+    """Make a reference to a file absolute: sessions may start in other directories."""
     kind, _, path = reference.partition(":")
     return f"file:{Path(path).expanduser().resolve()}" if kind == "file" else reference
 
@@ -246,5 +250,5 @@ def _endpoints_source(given: str, config: ClusterConfig, work: Workplace) -> Res
         finally:
             api.close()
     except ListenerError as error:
-        remark(f"note: {config.name} cannot be asked now ({error.code.key}: {error.message}); taking endpointslices")
+        remark(f"note: {config.name} cannot be reached now ({error.code.key}: {error.message}); using endpointslices")
         return Resource.ENDPOINTSLICES

@@ -14,7 +14,7 @@ from kubesync_local.workplace.workplace import Workplace
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Mark the cluster as being deleted, and tell the running master, which does the rest."""
+    """Mark the cluster as being deleted and signal the running session, which does the rest."""
     work = Workplace()
     config = work.chosen(arguments.name)[0]
     work.lease.bind(work.settings.deployment)
@@ -30,21 +30,21 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _outputs(work: Workplace, config: ClusterConfig) -> str:
-    """How much goes, or stays: the last chance to see that it was the wrong cluster."""
+    """How much is removed or stays: the last chance to see that this is the wrong cluster."""
     states = list(StateTable(work.store).load_all(config.name))
     records, upstreams = sum(len(state.applied) for state in states), sum(len(state.upstreams) for state in states)
     what = f"its {records} record set{'' if records == 1 else 's'} and {counted(upstreams, 'upstream')}"
     if retains(config):
         return f"{what} stay"
-    return f"{what} go" + (" (`--retain` now leaves what is still there)" if records or upstreams else "")
+    return f"with {what}" + (" (`--retain` keeps those that are left)" if records or upstreams else "")
 
 
 def _unless_referred_to(cluster: str, named: NamedUpstreamTable) -> list[Check]:
-    """That no named upstream refers to a Service of the cluster, now and when it is marked. Raises UsageError."""
+    """Check that no named upstream uses a Service of the cluster, now and when the mark is written. Raises UsageError."""
     registry = named.read()
     if names := registry.of_cluster(cluster):
         raise UsageError(
-            f"cluster {cluster} is behind named upstream{'s' if len(names) > 1 else ''} {', '.join(names)}: take its Services "
-            "out (`kubesync upstream add NAME ... --replace`) or remove the named upstream (`kubesync upstream remove NAME`) first"
+            f"cluster {cluster} has Services in named upstream{'s' if len(names) > 1 else ''} {', '.join(names)}: first take them "
+            "out (`kubesync upstream add NAME ... --replace`) or remove the named upstream (`kubesync upstream remove NAME`)"
         )
     return [named.unchanged(registry)]

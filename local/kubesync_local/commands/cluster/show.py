@@ -27,9 +27,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def document(config: ClusterConfig, ways: ZoneAccessTable) -> dict[str, Any]:
-    """A configuration as JSON. It holds references to secrets only; of the CA, that there is one.
+    """A configuration as JSON: references to secrets only, and of a CA only that there is one.
 
-    Zones in other accounts have a ``role``; an external id is not shown.
+    Zones in other accounts have a ``role``. External ids are not shown.
     """
     fields = config.model_dump(mode="json", exclude={"ca_pem", "deleting", "disabled", "external_id"})
     for zone in fields["zones"]:

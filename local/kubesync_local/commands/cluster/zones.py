@@ -1,4 +1,4 @@
-"""Hosted zones as ``cluster add`` takes them: parsed, looked up in Route 53, and compared with the domain."""
+"""The hosted zones of ``cluster add``: parsed, looked up in Route 53, and compared with the domain."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _ZONE_ID: Final = re.compile(r"Z[A-Z0-9]{1,31}")
 
 
 def zones_given(given: Sequence[str]) -> dict[str, ZoneAccess | None]:
-    """Zone ids, each with its role, of ``ID``, ``ID,ID`` and ``ID@ROLE-ARN[#EXTERNAL-ID]``.
+    """Zone ids and their roles, from ``ID``, ``ID,ID`` and ``ID@ROLE-ARN[#EXTERNAL-ID]``.
 
     Raises:
-        UsageError: there is none, one is not of this form, or one zone has two roles.
+        UsageError: there is none, one has another form, or a zone is given twice.
     """
-    # What has a role is not split: the name of a role may hold commas.
+    # An entry with a role is not split: the name of a role may hold commas.
     parts = [part.strip() for text in given for part in ([text] if "@" in text else text.split(",")) if part.strip()]
     if not parts:
         raise UsageError("--zone is empty: give the id of a hosted zone, such as Z0123456789ABCDEFGHIJ")
@@ -32,7 +32,7 @@ def zones_given(given: Sequence[str]) -> dict[str, ZoneAccess | None]:
         written, at_sign, role = part.partition("@")
         zone_id = written.removeprefix("/hostedzone/")
         if _ZONE_ID.fullmatch(zone_id) is None:
-            raise UsageError(f"--zone {zone_id!r} is no id of a hosted zone, such as Z0123456789ABCDEFGHIJ")
+            raise UsageError(f"--zone {zone_id!r} is not the id of a hosted zone, such as Z0123456789ABCDEFGHIJ")
         access = parse_zone_access(role) if at_sign else None
         if zone_id in found and found[zone_id] != access:
             raise UsageError(f"--zone {zone_id} is given twice, with different roles")
@@ -43,11 +43,11 @@ def zones_given(given: Sequence[str]) -> dict[str, ZoneAccess | None]:
 
 
 def look_up_zones(accounts: ZoneAccounts, access: Mapping[str, ZoneAccess | None]) -> list[ZoneReference]:
-    """The zones' names from Route 53, each asked for with its role; a zone with a role is listed too.
+    """Look up the zones in Route 53, each with its role. A zone with a role is also listed.
 
     Raises:
         UsageError: a zone does not exist.
-        ZoneError: a role may not be assumed, a zone not be read, or Route 53 not be reached.
+        ZoneError: a role cannot be assumed, a zone cannot be read, or Route 53 cannot be reached.
     """
     zones = [_look_up(accounts.client(role), zone_id, role) for zone_id, role in access.items()]
     return [ZoneReference(id=zone.id, name=zone.name, private=zone.private) for zone in zones]
@@ -69,4 +69,4 @@ def _look_up(client: ZoneClient, zone_id: str, access: ZoneAccess | None) -> Zon
 def remark_on_zones(zones: Sequence[ZoneReference], domain: str) -> None:
     for zone in zones:
         if not domain.endswith(f".{zone.name}") and domain != zone.name and not zone.name.endswith(f".{domain}"):
-            remark(f"note: {zone.id} ({zone.name}) holds no names of {domain}, only host names from annotations")
+            remark(f"note: {zone.id} ({zone.name}) gets no names of {domain}, only host names from annotations")

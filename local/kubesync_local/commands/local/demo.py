@@ -9,8 +9,8 @@ from kubesync_local.terminal.output import new_console
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Play once. Returns 0 only where everything is as it must be."""
-    set_up_logs()  # before kubesync is imported, whose modules make their loggers then
+    """Play once. Returns 0 only if the result is exactly as expected."""
+    set_up_logs()  # before kubesync is imported: its modules make their loggers then
     from kubesync_local.demo import expected
     from kubesync_local.demo.play import FAST, USUAL, Play
     from kubesync_local.demo.screen import showing
@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
             outcome = play.run()
     problems = differences(outcome.records, outcome.upstreams, expected.RECORDS, expected.UPSTREAMS)
     if play.board.hand_over_seconds is None:
-        problems.append("the second session did not take over while the story went on")
+        problems.append("the second session did not take over during the story")
     show_tables(console, outcome, ZONE)
     show_verdict(console, play.board, outcome, problems)
     return 1 if problems or outcome.failures else 0

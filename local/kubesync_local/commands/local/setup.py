@@ -1,4 +1,4 @@
-"""``kubesync setup``: make the four tables, where no template does."""
+"""``kubesync setup``: create the four tables. On AWS the template does it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def run(_arguments: argparse.Namespace) -> int:
-    """Make what is missing; safe to run again."""
+    """Create the missing tables; safe to run again."""
     work = Workplace()
     client = build_dynamodb_client(work.boto, connect_timeout=2, read_timeout=10)
     if _is_there(client, work.settings.tables):
-        _ = work.store  # refused where the tables are another deployment's
+        _ = work.store  # raises if the tables belong to another deployment
     for name, made in create_tables(client, work.settings.tables).items():
-        remark(f"table {name} {'made' if made else 'was there already'}")
+        remark(f"table {name} {'created' if made else 'already exists'}")
     return 0
 
 
@@ -32,5 +32,5 @@ def _is_there(client: DynamoDBClient, prefix: str) -> bool:
     try:
         client.describe_table(TableName=table_names(prefix)[CONTROL])
     except (ClientError, BotoCoreError):
-        return False  # or cannot be told: making the tables says why
+        return False  # or unknown: creating the tables then says why
     return True

@@ -1,4 +1,4 @@
-"""``kubesync local up``: the embedded stack in the foreground, for sessions in other processes and for ``sam local invoke``."""
+"""``kubesync local up``: runs the stand-ins in the foreground, for sessions in other processes and for ``sam local invoke``."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ DEPLOYMENT: Final = "local"
 SECRET: Final = "kubesync/demo"  # noqa: S105 - its name
 # Long enough to see it work, short enough to wait for.
 _SAM_RUNTIME_SECONDS: Final = 60
-_ANYWHERE: Final = "0.0.0.0"  # noqa: S104 - only where it is asked for
+_ANYWHERE: Final = "0.0.0.0"  # noqa: S104 - only if the person gives it
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until a signal comes; that is a good end.
+    """Serve until a signal comes, which is the normal end.
 
     Raises:
-        UsageError, PortError: an address cannot be had.
+        UsageError, PortError: an address cannot be used.
         OSError: the file cannot be written.
     """
     set_up_logs()
@@ -51,19 +51,19 @@ def run(arguments: argparse.Namespace) -> int:
             write_env_file(arguments.env_file, endpoints)
         if arguments.kubeconfig is not None:
             write_kubeconfig(arguments.kubeconfig, stack)
-        _say_what_there_is(stack, endpoints)
+        _print_addresses(stack, endpoints)
         for step in story(stack.api.cluster) if arguments.story is not None else ():
             if end.wait(arguments.story):
                 break
             step.play()
             remark(step.title)
         end.wait()
-    remark("ended; nothing is kept")
+    remark("ended; nothing was kept")
     return 0
 
 
 def endpoints_of(place: Place, dynamodb_port: int, route53_port: int) -> dict[str, str]:
-    """The variables that lead the AWS SDK to the stand-ins, from wherever ``reached_as`` leads to this machine."""
+    """The variables that send the AWS SDK to the stand-ins, from everywhere that reaches this machine as ``reached_as``."""
     dynamodb = f"http://{place.reached_as}:{dynamodb_port}"
     return {
         "AWS_ENDPOINT_URL_DYNAMODB": dynamodb,
@@ -74,7 +74,7 @@ def endpoints_of(place: Place, dynamodb_port: int, route53_port: int) -> dict[st
 
 
 def write_env_file(path: Path, endpoints: Mapping[str, str]) -> None:
-    """What ``sam local invoke --env-vars`` reads; it sets only variables that the template declares."""
+    """Write what ``sam local invoke --env-vars`` reads. It sets only variables that the template declares."""
     parameters = {
         "KUBESYNC_DEPLOYMENT": DEPLOYMENT,
         "KUBESYNC_TABLE_PREFIX": f"kubesync-{DEPLOYMENT}",
@@ -85,7 +85,7 @@ def write_env_file(path: Path, endpoints: Mapping[str, str]) -> None:
 
 
 def write_kubeconfig(path: Path, stack: DemoStack) -> None:
-    """Access for kubectl. The file is for its owner only, though the token is of no use once this process has ended."""
+    """Write access for kubectl. Only its owner can read the file, though the token ends with this process."""
     tls = stack.api.options.tls
     assert tls is not None, "kubectl sends no token without TLS"
     ca = base64.b64encode(tls.ca_pem).decode()
@@ -102,7 +102,7 @@ def write_kubeconfig(path: Path, stack: DemoStack) -> None:
     path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")  # JSON is YAML
 
 
-def _say_what_there_is(stack: DemoStack, endpoints: Mapping[str, str]) -> None:
+def _print_addresses(stack: DemoStack, endpoints: Mapping[str, str]) -> None:
     remark(f"cluster {CLUSTER}: {stack.api_url}, domain {DOMAIN}, hosted zone {stack.zone_id} ({ZONE})")
     for name, value in {
         "AWS_ACCESS_KEY_ID": "local",
@@ -114,12 +114,12 @@ def _say_what_there_is(stack: DemoStack, endpoints: Mapping[str, str]) -> None:
     }.items():
         print_line(f"export {name}={value}")
     remark(
-        "with these exported in another terminal: kubesync session --max-runtime 10; kubesync records. Ctrl-C ends it"
+        "export these in another terminal, then run: kubesync session --max-runtime 10; kubesync records. Ctrl-C ends this"
     )
 
 
 def _own_address() -> str:
-    """This machine's address on the network, which containers reach as well; 127.0.0.1 where there is no network."""
+    """This machine's address on the network, which containers can reach; 127.0.0.1 without a network."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))  # RFC 5737: looks the route up, sends nothing

@@ -1,4 +1,4 @@
-"""Signals: SIGINT and SIGTERM end a session in an orderly way, however often they come."""
+"""Signals: SIGINT and SIGTERM end a session in order, however often they come."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kubesync_local.terminal.output import remark
 
 @contextmanager
 def ended_by_signals(session: Callable[[], Session | None]) -> Iterator[None]:
-    """While the block runs, a signal ends the session there is; where there is none, it is a KeyboardInterrupt."""
+    """Within the block a signal ends the session; without a session it raises KeyboardInterrupt."""
 
     def stop(number: int, _frame: FrameType | None) -> None:
         running = session()
         if running is None:
             raise KeyboardInterrupt
         name = signal.Signals(number).name
-        remark(f"{name}: ending the session: what was read is applied, the lease is released")
+        remark(f"{name}: ending the session; what was read is applied, then the lease is released")
         running.stop(ErrorCode.WORKER_EXITING, name)
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -1,7 +1,7 @@
-"""What happens in a session, one line per event on standard error.
+"""Prints what happens in a session, one line per event, on standard error.
 
-An error of a listener that is the same as before is told once a minute, with how often it came: a cluster that is down for an
-hour must not bury what happens in the others. That the listener works again is told as well.
+A repeated error of a listener is printed once a minute, with its count: a cluster that is down for an hour must not hide what
+happens in the others. A line also says when the listener works again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WORDS: Final[dict[str, _Words]] = {
     "master": lambda d: f"session {d['session']} is the master, epoch {d['epoch']}, after: {d['after']}",
     "window": _window,
     "batch": lambda d: f"zone {d['zone']}: a batch of {counted(d['changes'], 'change')} landed",
-    "ending": lambda _: "reading has ended: what was read is applied",
+    "ending": lambda _: "reading has ended; applying what was read",
     "configuration": lambda d: f"{d['cluster']}: configuration {d['key']}",
     "removed": lambda d: f"{d['cluster']}: removed",
     "resync": lambda d: str(d["text"]),
@@ -40,7 +40,7 @@ _AGAIN_SECONDS: Final = 60.0
 
 
 @dataclass(slots=True)
-class _Told:
+class _Shown:
     at: float
     since: int = 0
 
@@ -56,7 +56,7 @@ class ProgressLines:
         self._now = now
         self._started = now()
         self._lock = threading.Lock()
-        self._told: dict[tuple[str, str], dict[str, _Told]] = {}
+        self._shown: dict[tuple[str, str], dict[str, _Shown]] = {}
         self._failing: set[tuple[str, str]] = set()
 
     def __call__(self, what: str, details: dict[str, object]) -> None:
@@ -80,14 +80,14 @@ class ProgressLines:
             self._failing.discard(listener)
             return f"{name}: works again" if works_again else ""
         text = f"{details['key']} {details['message']}"
-        told = self._told.setdefault(listener, {})
-        for old in [each for each, entry in told.items() if at - entry.at >= 2 * _AGAIN_SECONDS]:
-            del told[old]
-        entry = told.get(text)
+        shown = self._shown.setdefault(listener, {})
+        for old in [each for each, entry in shown.items() if at - entry.at >= 2 * _AGAIN_SECONDS]:
+            del shown[old]
+        entry = shown.get(text)
         if entry is not None and at - entry.at < _AGAIN_SECONDS:
             entry.since += 1
             return ""
         self._failing.add(listener)
-        told[text] = _Told(at)
+        shown[text] = _Shown(at)
         count = f" ({entry.since + 1} times in the last {at - entry.at:.0f} s)" if entry is not None else ""
         return f"{name}: {text}{count}"

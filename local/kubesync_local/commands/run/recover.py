@@ -1,4 +1,4 @@
-"""``kubesync recover``: after tables were lost or restored from a backup; a dry run unless --apply is given."""
+"""``kubesync recover``: takes over existing record sets, such as after tables were lost. A dry run unless --apply is given."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from kubesync_local.terminal.output import print_json, print_table, remark, side
 from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
 
 _WHAT = {
-    "claimed": "stands as wanted: taken as ours",
-    "unproven": "stands as wanted, in a zone that kubesync has not written yet: not taken",
-    "differing": "stands in another form: yours to decide",
-    "unwanted": "nobody wants it: yours to decide",
+    "claimed": "exists as wanted: taken over",
+    "unproven": "exists as wanted, in a zone that kubesync has not written yet: not taken over",
+    "differing": "exists in another form: you decide",
+    "unwanted": "no cluster wants it: you decide",
 }
 
 
-_CHECK = "check first, by `--dry-run`"
+_CHECK = "check them with `kubesync resync --dry-run`"
 
 
 class RecoverError(KubesyncError):
-    """Nothing was recovered; one line that says why."""
+    """Nothing was recovered. The message says why."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do it, or say what would be done. 1 where some cluster could not be recovered."""
+    """Recover, or show what would be recovered. Returns 1 if a cluster could not be recovered."""
     work = Workplace()
     if not work.chosen(arguments.cluster):
         raise UsageError(NO_CLUSTERS)
@@ -46,18 +46,18 @@ def run(arguments: argparse.Namespace) -> int:
         for resource, reason in cluster.get("held", {}).items():
             remark(f"{cluster['cluster']}: deletions of {resource} are held back: {reason}; {_CHECK}")
     if found["dry_run"]:
-        remark("nothing was changed; --apply does it")
+        remark("nothing was changed: this was a dry run; --apply recovers")
     if arguments.output == "json":
         print_json(found)
     elif rows := _rows(found):
-        print_table(rows, ("name", "type", "what", "stands", "wanted", "service", "cluster"), names=2)
+        print_table(rows, ("name", "type", "what", "current", "wanted", "service", "cluster"), names=2)
     return 1 if any("error" in cluster for cluster in found["clusters"]) else 0
 
 
 def _summary(cluster: dict[str, Any]) -> str:
     if "error" in cluster:
         return f"{cluster['cluster']}: failed: {cluster['error']}"
-    # Zones that were never written are the rare case: said where there is one.
+    # Zones that were never written are rare: shown only if there is one.
     counted = ", ".join(f"{len(cluster[kind])} {kind}" for kind in _WHAT if cluster[kind] or kind != "unproven")
     return f"{cluster['cluster']}: record sets: {counted}"
 
@@ -66,7 +66,7 @@ def _sides(row: dict[str, Any]) -> dict[str, str]:
     wanted_type = row.get("wanted_type", row["type"])
     named = f"{wanted_type} " if wanted_type != row["type"] else ""
     return {
-        "stands": side_in_words(row["stands"]),
+        "current": side_in_words(row["stands"]),
         **({"wanted": f"{named}{side_in_words(row['wanted'])}"} if "wanted" in row else {}),
     }
 

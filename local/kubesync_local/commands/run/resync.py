@@ -1,4 +1,4 @@
-"""``kubesync resync``: a full resync or a dry run of it, by the running master or by this process."""
+"""``kubesync resync``: a full resync or its dry run, by the running session or by this process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubesync.operations.resync_invocation import ResyncEvent, has_errors
 from kubesync.session.session import Session
 from kubesync_local.commands.run.ending import ended_by_signals
 from kubesync_local.commands.run.progress import ProgressLines
-from kubesync_local.terminal.output import counted, print_json, print_table, remark
+from kubesync_local.terminal.output import counted, print_json, print_table, remark, side_in_words
 from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
 
 _PLURALS: Final = {
@@ -22,7 +22,7 @@ _PLURALS: Final = {
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Have it done, say what came of it. 1 where some cluster could not be resynchronised."""
+    """Run the resync and show its result. Returns 1 if a cluster could not be resynchronised."""
     work = Workplace()
     if not work.chosen(arguments.cluster):
         raise UsageError(NO_CLUSTERS)
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         ProgressLines(),
         own.append,
     )
-    # A session of its own that came too late has ended: what a signal ends then is the wait for the master.
+    # A session of our own that found another master has ended: a signal then ends the wait for that master.
     with ended_by_signals(lambda: own[-1] if own and not own[-1].report.ended else None):
         report = invocation.run()
     for cluster in report["clusters"]:
@@ -53,11 +53,11 @@ def _of_named(row: dict[str, Any], report: dict[str, Any]) -> str:
     if "error" in row:
         return f"failed: {row['error']}"
     if row["drift"] == "stray" and not report["forced"]:
-        return "nobody registered it: `kubesync resync --force` removes it"
+        return "it is not registered: `kubesync resync --force` removes it"
     if row["drift"] == "unknown":
-        return "cannot be composed: something that it is made of cannot be read"
-    done = "would be written anew" if report["dry_run"] else "written anew"
-    return f"{row['drift']}: {done}" if row["drift"] != "stray" else "nobody registered it: removed"
+        return "cannot be composed: one of its members cannot be read"
+    done = "would be written again" if report["dry_run"] else "written again"
+    return f"{row['drift']}: {done}" if row["drift"] != "stray" else "it is not registered: removed"
 
 
 def _summary(cluster: dict[str, Any], *, dry_run: bool) -> str:
@@ -75,7 +75,7 @@ def _summary(cluster: dict[str, Any], *, dry_run: bool) -> str:
         parts.append(
             f"{counted(cluster['held_counts'].get(resource, 0), 'deletion')} of {resource} held back ({reason})"
         )
-    return f"{name}: {'would be: ' if dry_run else ''}{', '.join(parts)}"
+    return f"{name}: {'dry run: ' if dry_run else ''}{', '.join(parts)}"
 
 
 def _rows(report: dict[str, Any]) -> list[dict[str, Any]]:
@@ -85,13 +85,16 @@ def _rows(report: dict[str, Any]) -> list[dict[str, Any]]:
         if "error" in cluster:
             rows.append({"cluster": name, "what": f"failed: {cluster['error']}"})
             continue
-        rows += [{"cluster": name, **change} for change in cluster.get("changes", [])]
+        rows += [
+            {"cluster": name, "what": change["what"], "from": _side(change["from"]), "to": _side(change["to"])}
+            for change in cluster.get("changes", [])
+        ]
         rows += [
             {
                 "cluster": name,
                 "what": f"{drift['drift']} {drift['name']} {drift['type']}",
-                "from": drift["stands"],
-                "to": drift["known"],
+                "from": _side(drift["stands"]),
+                "to": _side(drift["known"]),
             }
             for drift in cluster["drift"]
         ]
@@ -110,3 +113,8 @@ def _rows(report: dict[str, Any]) -> list[dict[str, Any]]:
             {"cluster": name, "what": f"... and {count} more {_PLURALS[kind]}"} for kind, count in left_out.items()
         ]
     return rows
+
+
+def _side(value: object) -> str | None:
+    """One side of a change in words; empty if there is nothing on it."""
+    return None if value is None else side_in_words(value)

@@ -12,17 +12,17 @@ from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run it; the report is the answer. Codes 4 and 5 are good ends, a signal is not."""
+    """Run it and print the report. Returns 0 for codes 4 and 5, which are normal, else 1."""
     settings = {} if arguments.max_runtime is None else {"max_runtime_seconds": arguments.max_runtime}
     work = Workplace(**settings)
     if not work.clusters.all():
-        remark(NO_CLUSTERS)  # and goes on: one may be registered while it runs
+        remark(NO_CLUSTERS)  # no error: one may be registered while the session runs
     session = work.application.new_session(ProgressLines())
     with ended_by_signals(lambda: session):
         report = session.run()
     print_json(report.document())
     if report.code == ErrorCode.MAX_RUNTIME:
-        remark(f"the session ended as it should: its time was up ({report.ended})")
+        remark(f"the session ended normally: its time was up ({report.ended})")
     else:
         remark(f"the session ended: {report.ended} {report.message}".rstrip())
     return 0 if report.code in (ErrorCode.NOT_MASTER, ErrorCode.MAX_RUNTIME) else 1

@@ -1,4 +1,4 @@
-"""``kubesync audit``: every change, newest first. What the words in it mean is said in ``docs/audit.md``."""
+"""``kubesync audit``: every change, newest first. ``docs/audit.md`` explains its words."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from kubesync_local.workplace.workplace import Workplace
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show the changes that are asked for, of all clusters together."""
+    """Show the matching changes of all clusters together."""
     cluster = _cluster(arguments)
     work = Workplace()
     table, now = AuditTable(work.store, ""), work.now()
-    # A day is a query: no further back than --days goes.
+    # One query per day: go back no further than --days can.
     since = max(arguments.since.epoch(now), now - 3_660 * 86_400.0)
     span = Span(since, now if arguments.until is None else arguments.until.epoch(now))
     if span.since > span.until:
-        raise UsageError(f"--since ({timestamp(span.since)}) lies after --until ({timestamp(span.until)})")
+        raise UsageError(f"--since ({timestamp(span.since)}) is after --until ({timestamp(span.until)})")
     names = work.names(cluster, lambda name: any(True for _ in table.read_changes(name, now, span)))
     if not cluster:
         names = [*names, NAMED]
-    # Each stream is read only as far as rows are taken from it.
+    # Each stream is read only as far as its rows are needed.
     merged = heapq.merge(
         *(table.read_changes(name, now, span) for name in names), key=lambda row: str(row["at"]), reverse=True
     )
@@ -43,20 +43,20 @@ def run(arguments: argparse.Namespace) -> int:
     elif rows:
         show_changes(rows)
         if len(rows) == arguments.limit and next(found, None) is not None:
-            remark(f"there are older ones: these are the newest {arguments.limit}; --limit or --until shows more")
+            remark(f"only the newest {arguments.limit} are shown; --limit or --until shows older ones")
     else:
-        remark(f"no such changes from {timestamp(span.since)} to {timestamp(span.until)}")
+        remark(f"no matching changes from {timestamp(span.since)} to {timestamp(span.until)}")
     return 0
 
 
 def _cluster(arguments: argparse.Namespace) -> str:
-    """The one cluster that has to be read; empty: all. The table is partitioned by cluster and day."""
+    """The cluster to read; empty: all. The table is partitioned by cluster and day."""
     given = str(arguments.cluster)
     if not arguments.service:
         return given
     key = parse_service_key(arguments.service)
     if given not in ("", key.cluster):
-        raise UsageError(f"--service {key} is none of cluster {given}")
+        raise UsageError(f"--service {key} is not in cluster {given}")
     return key.cluster
 
 

@@ -1,4 +1,4 @@
-"""The form of ``kubesync audit`` for people: two lines for each change, readable at any width."""
+"""``kubesync audit`` for people: two lines for each change, readable at any width."""
 
 from __future__ import annotations
 

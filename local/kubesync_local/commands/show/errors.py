@@ -20,7 +20,7 @@ _HISTORY = ("at", "kind", "cluster", "listener", "key", "message", "session")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show them: one row per last error, end, count, entry of the history and session."""
+    """Show one row for each last error, end, count, history entry and session."""
     work = Workplace()
     listeners, audit = ListenerTable(work.store), AuditTable(work.store, "")
     now: list[dict[str, Any]] = []
@@ -39,12 +39,12 @@ def run(arguments: argparse.Namespace) -> int:
         print_json([*now, *past])
         return 0
     if not now and not past:
-        remark("no errors of listeners yet; sessions are listed only where they never held the lease")
+        remark("no listener errors yet; only sessions that never held the lease are listed here")
         return 0
     for zone in ZoneProblemTable(work.store, work.settings.shard, "").current():
         remark(f"zone {zone.zone_id}: {zone.problem}; `kubesync status` shows zones")
     if not any(row["key"] not in _GOOD_ENDS for row in (*now, *past)):
-        remark("no errors of listeners: this is how they and sessions ended")
+        remark("no listener errors: the rows show how listeners and sessions ended")
     if now:
         print_table(now, _LISTENERS, "listeners", names=3)
     if past:

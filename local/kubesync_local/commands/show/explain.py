@@ -1,4 +1,4 @@
-"""``kubesync explain``: of one Service, what is wanted and why, what is claimed, what stands, what is wrong, and what comes next."""
+"""``kubesync explain``: one Service: what is wanted and why, who owns its names, what is current, what is wrong, and what happens next."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from kubesync_local.documents.outlook import Surroundings
 from kubesync_local.terminal.output import print_json
 from kubesync_local.workplace.workplace import Workplace
 
-# Reading names one by one is for few of them: a walk of a full zone of 10,000 sets takes 34 requests.
+# Up to so many names are read one by one; a walk of a full zone of 10,000 sets takes 34 requests.
 _NAMES_READ: Final = 30
 
 
 class NothingSeenError(KubesyncError):
-    """No session has listed the cluster: there is nothing to explain. One line that says what to do."""
+    """No session has listed the cluster: there is nothing to explain. The message says what to do."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Gather and show it."""
+    """Gather the evidence and show it."""
     key = parse_service_key(arguments.service)
     work = Workplace()
     (config,) = work.chosen(key.cluster)
@@ -45,8 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
     if state == KeyState(key):
         if not ListenerTable(work.store).checkpoints(config.name):
             raise NothingSeenError(
-                f"nothing has been seen of cluster {config.name} yet: no session has listed it. `kubesync session` runs one, "
-                f"`kubesync cluster check {config.name}` tests what it needs"
+                f"no session has listed cluster {config.name} yet: `kubesync session` runs one, "
+                f"`kubesync cluster check {config.name}` tests what the cluster needs"
             )
         raise UsageError(_unknown(key, config, states))
     found = document(gather(state, config, work))
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def gather(state: KeyState, config: ClusterConfig, work: Workplace) -> Evidence:
-    """Everything that is known of a key, the zones as they stand now included."""
+    """Everything that is known about a key, with what the zones hold now."""
     now, lease = work.now(), work.lease.read()
     listed = set(ListenerTable(work.store).checkpoints(config.name))
     want = _wanted(state, config, endpoints_listed=config.endpoints_source in listed)
@@ -67,7 +67,7 @@ def gather(state: KeyState, config: ClusterConfig, work: Workplace) -> Evidence:
     claims = ClaimTable(work.store)
     owned = claims.read(names) if names else {}
     queues = {name: [waiter for waiter, _ in claims.waiters(name)] for name, claim in owned.items() if claim.waiting}
-    standing, unread = standing_at(work.application.zones(), names)
+    current, unread = current_at(work.application.zones(), names)
     upstreams, named = UpstreamTable(work.store), sorted({*(want.upstreams or {}), *state.upstreams})
     of_zones = ZoneProblemTable(work.store, config.shard, "")
     problems = {each.zone_id: each.problem for each in of_zones.current()}
@@ -77,7 +77,7 @@ def gather(state: KeyState, config: ClusterConfig, work: Workplace) -> Evidence:
         want=want,
         owners={name: claim.owner for name, claim in owned.items()},
         queues=queues,
-        standing=standing,
+        current=current,
         unread=unread,
         upstreams={name: found for name in named if (found := upstreams.read(name)) is not None},
         around=Surroundings(
@@ -91,23 +91,23 @@ def gather(state: KeyState, config: ClusterConfig, work: Workplace) -> Evidence:
     )
 
 
-def standing_at(client: ZoneClient, names: Iterable[Name]) -> tuple[dict[RecordKey, RecordSet], dict[str, str]]:
-    """What stands at these names now, in Route 53; and why a zone could not be read, by its id."""
+def current_at(client: ZoneClient, names: Iterable[Name]) -> tuple[dict[RecordKey, RecordSet], dict[str, str]]:
+    """The record sets that Route 53 has at these names now; and for each unreadable zone why, by its id."""
     by_zone: dict[str, set[str]] = {}
     for name in names:
         by_zone.setdefault(name.zone_id, set()).add(name.name)
-    standing: dict[RecordKey, RecordSet] = {}
+    current: dict[RecordKey, RecordSet] = {}
     unread: dict[str, str] = {}
     for zone_id, wanted in sorted(by_zone.items()):
         try:
             if len(wanted) <= _NAMES_READ:
                 for each in sorted(wanted):
-                    standing |= client.read(zone_id, each)
+                    current |= client.read(zone_id, each)
             else:
-                standing |= {key: found for key, found in client.walk(zone_id) if key.name in wanted}
+                current |= {key: found for key, found in client.walk(zone_id) if key.name in wanted}
         except ZoneError as error:
             unread[zone_id] = str(error)
-    return standing, unread
+    return current, unread
 
 
 def _wanted(state: KeyState, config: ClusterConfig, *, endpoints_listed: bool) -> Desired:
@@ -131,9 +131,9 @@ def _turns(
 def _unknown(key: ServiceKey, config: ClusterConfig, states: StateTable) -> str:
     if not config.scope.holds(key.namespace):
         which = f"--namespace {','.join(config.namespaces)}" if config.namespaces else "--exclude-namespaces"
-        return f"namespace {key.namespace} is not watched: cluster {config.name} was registered with {which}"
+        return f"namespace {key.namespace} is not watched: cluster {config.name} was added with {which}"
     known = {str(state.key) for state in states.load_all(key.cluster)}
     close = difflib.get_close_matches(str(key), known, n=1)
-    return f"kubesync knows no Service {key}" + (
-        f", did you mean {close[0]}?" if close else ": it was never seen there"
+    return f"kubesync has seen no Service {key}" + (
+        f", did you mean {close[0]}?" if close else ": check the key, or wait for the next list"
     )

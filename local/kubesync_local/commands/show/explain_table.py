@@ -1,4 +1,4 @@
-"""The form of ``kubesync explain`` for people: one block for each record set and upstream, readable at any width."""
+"""``kubesync explain`` for people: one block for each record set and upstream, readable at any width."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ def _of_record(record: dict[str, Any]) -> Iterator[tuple[str, Text]]:
     same = record["wanted"] == record["stands"]
     yield "wanted", _value(record["wanted"], "nothing")
     unread = "cannot be read now" if not record["read"] else "nothing"
-    yield "stands", Text("the same") if same and record["wanted"] else _value(record["stands"], unread)
+    yield "current", Text("the same") if same and record["wanted"] else _value(record["stands"], unread)
     if record["known"] != record["stands"] and record["read"] and record["known"] is not None:
-        yield "made", _value(record["known"], "nothing")
+        yield "written", _value(record["known"], "nothing")
     for other in record["in_the_way"]:
         yield "in the way", Text.assemble(f"{other['type']} ", _value(other, "nothing"))
     claim = record["claim"]
@@ -112,8 +112,7 @@ def _value(value: dict[str, Any] | None, nothing: str) -> Text:
 def _of_upstream(upstream: dict[str, Any]) -> Iterator[tuple[str, Text]]:
     if upstream["origin"]:
         yield "by", Text(upstream["origin"])
-    for side in ("wanted", "stands"):
-        nodes = upstream[side]
+    for side, nodes in (("wanted", upstream["wanted"]), ("current", upstream["stands"])):
         if nodes is None:
             yield side, Text("nothing", style="dim")
             continue

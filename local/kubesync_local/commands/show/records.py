@@ -1,4 +1,4 @@
-"""``kubesync records``: what is in the zones for which Service, and what is on its way there."""
+"""``kubesync records``: the record sets in the zones, the Service of each, and what is still to be written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COLUMNS = ("name", "type", "identifier", "weight", "ttl", "values", "alias", "z
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show them, sorted by zone and name."""
+    """Show all record sets, sorted by zone and name."""
     work = Workplace()
     state, claims = StateTable(work.store), ClaimTable(work.store)
     rows: list[dict[str, Any]] = []
@@ -42,10 +42,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 # | in conflict | applied and intended | policy lets it change | a part is held | state    |
 # | ----------- | -------------------- | --------------------- | -------------- | -------- |
-# | yes         |                      |                       |                | conflict |  nothing of ours stands there
+# | yes         |                      |                       |                | conflict |  none of ours exists there
 # | no          | equal                |                       | no             | applied  |
-# | no          | equal                |                       | yes            | held     |  would go, waits for a person
-# | no          | different            | yes                   |                | open     |  values are what stands, if anything
+# | no          | equal                |                       | yes            | held     |  would be deleted, waits for a person
+# | no          | different            | yes                   |                | open     |  values are the current ones, if any
 # | no          | different            | no                    |                | kept     |
 def rows_of(state: KeyState, config: ClusterConfig) -> Iterator[dict[str, Any]]:
     """The record sets of one Service."""
@@ -58,7 +58,7 @@ def rows_of(state: KeyState, config: ClusterConfig) -> Iterator[dict[str, Any]]:
         if conflict is not None:
             word, reason = "conflict", conflict
         elif intended == applied:
-            release = f"a list lacks its object: `kubesync resync --cluster {config.name} --force` lets it go"
+            release = f"a list lacks its object: `kubesync resync --cluster {config.name} --force` deletes it"
             word, reason = ("held", release) if held else ("applied", "")
         elif key in pending:
             word, reason = "open", _why(state, intended)
@@ -68,19 +68,19 @@ def rows_of(state: KeyState, config: ClusterConfig) -> Iterator[dict[str, Any]]:
 
 
 def _row(
-    state: KeyState, key: RecordKey, stands: RecordSet | None, intended: RecordSet | None, word: str, reason: str
+    state: KeyState, key: RecordKey, current: RecordSet | None, intended: RecordSet | None, word: str, reason: str
 ) -> dict[str, Any]:
     row: dict[str, Any] = {
         "zone": key.zone_id,
         "name": key.name,
         "type": key.type,
         **({"identifier": key.identifier} if key.identifier else {}),
-        **_value(stands),
+        **_value(current),
         "service": str(state.key),
         "state": word,
         "reason": reason,
     }
-    if intended != stands:
+    if intended != current:
         row["intended"] = None if intended is None else _value(intended)
     return row
 
@@ -100,13 +100,13 @@ def _why(state: KeyState, intended: RecordSet | None) -> str:
     tried = ""
     if state.opened is not None and state.opened.attempts:
         tried = f"tried {state.opened.attempts} times: {state.opened.reason}"
-    return tried or ("is to be deleted" if intended is None else "on its way")
+    return tried or ("to be deleted" if intended is None else "to be written")
 
 
 def _waiting(state: KeyState, claims: ClaimTable) -> Iterator[dict[str, Any]]:
     owners = claims.read(state.waits) if state.waits else {}
     for name in sorted(state.waits):
-        owner = f"the name is {owners[name].owner}'s" if name in owners else "the name is another's"
+        owner = f"{owners[name].owner} has the name" if name in owners else "another Service has the name"
         yield {
             "zone": name.zone_id,
             "name": name.name,

@@ -1,4 +1,4 @@
-"""``kubesync status``: the lease, and for each cluster its listeners, what is open, wrong or held back."""
+"""``kubesync status``: the lease, and for each cluster its listeners, and what is open, wrong or held back."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from kubesync_local.workplace.workplace import Workplace
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Gather and show it."""
+    """Gather the status and show it."""
     work = Workplace()
     chosen = work.chosen(arguments.cluster)
     problems = {each.zone_id: each for each in ZoneProblemTable(work.store, work.settings.shard, "").current()}
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def lease_document(lease: Lease, now_ms: int) -> dict[str, Any]:
-    """Who is master, until when. ``state``: held, released, expired or never held."""
+    """The holder of the lease, and until when. ``state``: held, released, expired or never held."""
     state = "held"
     if not lease.holder:
         state = "never held"
@@ -80,13 +80,13 @@ def lease_document(lease: Lease, now_ms: int) -> dict[str, Any]:
 
 
 def _named_upstreams(work: Workplace) -> list[dict[str, Any]]:
-    """What is wrong with named upstreams now; they belong to no cluster. What cannot be read hides nothing else."""
+    """The problems of named upstreams, which belong to no cluster. An unreadable one does not hide the others."""
     registry, table = NamedUpstreamTable(work.store).read(), UpstreamTable(work.store)
     rows: list[dict[str, Any]] = []
     for name in sorted(registry.entries):
         try:
             problems = NamedDocument(name, registry, table).document()["problems"]
-        except (NewerSchemaError, KeyError, TypeError) as error:  # of a newer release, or written by somebody else
+        except (NewerSchemaError, KeyError, TypeError) as error:  # written by a newer release, or by another program
             problems = [{"reason": "Unreadable", "subject": named_key(name), "message": str(error)}]
         for problem in problems:
             code = problem["reason"]
@@ -129,7 +129,7 @@ def _open(
     state: KeyState, mark: OpenMark, problems: Mapping[str, ZoneProblem], looks: Mapping[str, float]
 ) -> dict[str, Any]:
     retry_at = state.tried_next(looks)
-    # What a whole zone waits for is no failure of its keys: it stands with the zone alone.
+    # A problem of a whole zone is no failure of its keys: it is stored with the zone only.
     zones = sorted({key.zone_id for key in {*state.intended, *state.applied} if _differs(state, key)} & problems.keys())
     of_zones = "; ".join(f"zone {zone_id}: {problems[zone_id].problem}" for zone_id in zones)
     return {

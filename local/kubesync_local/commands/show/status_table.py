@@ -16,7 +16,7 @@ _LEASE: Final = {"never held": "was never held", "expired": "has expired"}
 
 
 def show_status(status: dict[str, Any]) -> None:
-    """Print what a person looks for, in the order in which it matters."""
+    """Print the status, the most important first."""
     console = new_console()
     lease = status["lease"]
     style = "green" if lease["state"] == "held" else "yellow"
@@ -30,10 +30,10 @@ def show_status(status: dict[str, Any]) -> None:
     elif all(cluster["shard"] != status["shard"] for cluster in status["clusters"]):
         others = ", ".join(sorted({cluster["shard"] for cluster in status["clusters"]}))
         remark(
-            f"none of these clusters is of shard {status['shard']}, but of {others}: "
-            f"KUBESYNC_SHARD={status['clusters'][0]['shard']} shows the lease under which they are kept"
+            f"these clusters do not belong to shard {status['shard']}, but to {others}: "
+            f"KUBESYNC_SHARD={status['clusters'][0]['shard']} shows their lease"
         )
-    # First: what keeps a whole zone from being written is the reason for most of what the clusters' tables show.
+    # First: the problem of a zone is the cause of most rows in the clusters' tables.
     for zone in status["zones"]:
         if zone["problem"]:
             print_folded(console, Text(f"zone {zone['name']} ({zone['zone']}): {zone['problem']}", style="red"), 2)
@@ -41,7 +41,7 @@ def show_status(status: dict[str, Any]) -> None:
     for cluster in status["clusters"]:
         _show_cluster(cluster, status["shard"])
     if waiting := status["named_upstreams_waiting"]:
-        text = f"named upstreams: {counted(waiting, 'change')} not composed yet; a master does it within seconds"
+        text = f"named upstreams: {counted(waiting, 'change')} not composed yet; the running session does it within seconds"
         print_folded(console, Text(text, style="yellow"), 2)
     if status["named_upstreams"]:
         shown = status["named_upstreams"][:_PROBLEMS_SHOWN]
@@ -49,7 +49,7 @@ def show_status(status: dict[str, Any]) -> None:
 
 
 def _zone_advice(problem: str) -> str:
-    # The advice on a blocked zone is to read its problem, which is what stands here.
+    # The advice on a blocked zone is to read its problem, which is already printed.
     code = zone_code(problem)
     return "docs/runbook.md#zoneblocked says what to do" if code == "ZoneBlocked" else advice_for(code)
 
@@ -72,16 +72,16 @@ def _show_cluster(cluster: dict[str, Any], own_shard: str) -> None:
     print_folded(console, head, 2)
     console.print(f"  {sizes}; {len(cluster['open'])} open, {counted(len(cluster['problems']), 'problem')}")
     for held in cluster["held"]:
-        text = f"  {held['deletions']} deletions of {held['listener']} are held back; {held['release']}"
-        print_folded(console, Text(f"{text} lets them through", style="yellow"), 4)
+        text = f"  {held['deletions']} deletions of {held['listener']} are held back; `{held['release']}`"
+        print_folded(console, Text(f"{text} makes them", style="yellow"), 4)
     if cluster["listeners"]:
         rows = [for_people(each) for each in cluster["listeners"]]
         print_table(rows, ("listener", "state", "checkpoint", "last_error", "ended"))
         if any(each["state"] == "failing" for each in cluster["listeners"]):
-            text = f"  `kubesync cluster check {cluster['cluster']}` says what is wrong, and what to do"
+            text = f"  `kubesync cluster check {cluster['cluster']}` shows what is wrong, and what to do"
             print_folded(console, Text(text, style="yellow"), 4)
     else:
-        console.print("  not listened to yet")
+        console.print("  no session has watched it yet")
     if cluster["open"]:
         columns = ("service", "attempts", "retry_at", "code", "reason")
         print_table(cluster["open"][:_PROBLEMS_SHOWN], columns, "open")
@@ -89,4 +89,4 @@ def _show_cluster(cluster: dict[str, Any], own_shard: str) -> None:
         shown = cluster["problems"][:_PROBLEMS_SHOWN]
         print_table(shown, ("service", "code", "subject", "message"), "problems")
     if cluster["open"] or cluster["problems"]:
-        console.print("  `kubesync explain SERVICE` says more of one; docs/reasons.md lists the codes", style="dim")
+        console.print("  `kubesync explain SERVICE` explains one of them; docs/reasons.md lists the codes", style="dim")

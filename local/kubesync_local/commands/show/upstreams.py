@@ -1,4 +1,4 @@
-"""``kubesync upstreams``: what the proxies see."""
+"""``kubesync upstreams``: the upstreams that proxies see."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _COLUMNS = ("upstream", "version", "updated_at", "nodes")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show the upstreams table as it stands; removed ones are left out."""
+    """Show the upstreams table, without removed upstreams."""
     work = Workplace()
-    # Upstreams of a cluster that was removed with --on-delete retain are still there for the proxies.
+    # The upstreams of a cluster that was removed with --on-delete retain are kept for the proxies.
     chosen = [arguments.cluster] if arguments.cluster else None
     rows = [document(each) for each in UpstreamTable(work.store).read_all(chosen) if not each.deleted]
     if not rows and arguments.cluster:

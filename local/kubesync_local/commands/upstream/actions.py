@@ -1,4 +1,4 @@
-"""``kubesync upstream``: named upstreams are registered, shown, held and removed. The master composes them."""
+"""``kubesync upstream``: registers, shows, holds and removes named upstreams. The running session composes them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MEMBERS: Final = ("member", "weight", "backup", "nodes", "ready", "reason")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what is asked for."""
+    """Run the action."""
     work = Workplace()
     _ACTIONS[arguments.action](arguments, work, NamedUpstreamTable(work.store))
     return 0
@@ -47,11 +47,11 @@ def _add(arguments: argparse.Namespace, work: Workplace, named: NamedUpstreamTab
     standing = UpstreamTable(work.store).standing([source.upstream for source in wanted.services])
     for source in wanted.services:
         if source.upstream not in standing:
-            remark(f"there is no upstream {source} yet: it contributes nothing until its Service is there")
+            remark(f"there is no upstream {source} yet: it adds no nodes until its Service exists")
 
 
 def _clusters(wanted: NamedUpstream, configs: Mapping[str, ClusterConfig]) -> dict[str, ClusterConfig]:
-    """The clusters of its Services, which must be there and stay there."""
+    """The clusters of its Services. Each must be registered, and not being removed."""
     found: dict[str, ClusterConfig] = {}
     for source in wanted.services:
         config = configs.get(source.key.cluster)
@@ -65,14 +65,14 @@ def _clusters(wanted: NamedUpstream, configs: Mapping[str, ClusterConfig]) -> di
 
 
 def _shard(wanted: NamedUpstream, clusters: Mapping[str, ClusterConfig], registry: Registry, own: str) -> str:
-    """The shard whose master composes it: the one of everything that is behind it."""
+    """The shard whose master composes it: the shard of all its members."""
     places = {f"cluster {name}": config.shard for name, config in sorted(clusters.items())}
     included = [name for name in wanted.includes if name in registry.entries]
     places |= {f"named upstream {name}": registry.entries[name].shard for name in included}
     shards = sorted(set(places.values()))
     if len(shards) > 1:
-        said = "; ".join(f"{place} to {shard}" for place, shard in places.items())
-        raise UsageError(f"all that is behind a named upstream must belong to one shard: {said}")
+        said = "; ".join(f"{place} belongs to {shard}" for place, shard in places.items())
+        raise UsageError(f"all members of a named upstream must belong to one shard: {said}")
     known = registry.entries.get(wanted.name)
     return shards[0] if shards else known.shard if known is not None else own
 
@@ -118,7 +118,7 @@ def _remove(arguments: argparse.Namespace, work: Workplace, named: NamedUpstream
     shard = registry.entries[arguments.name].shard
     LeaseTable(work.store, shard).signal()
     held = not LeaseTable(work.store, shard).read().free(int(work.now() * 1000))
-    who = "the running session takes it out of the table now" if held else "the next session takes it out of the table"
+    who = "the running session removes it from the table now" if held else "the next session removes it from the table"
     remark(f"named upstream {arguments.name} is removed; {who}")
 
 
@@ -131,7 +131,7 @@ def _hold(arguments: argparse.Namespace, _work: Workplace, named: NamedUpstreamT
 def _release(arguments: argparse.Namespace, _work: Workplace, named: NamedUpstreamTable) -> None:
     who = read_holder(arguments.by)
     named.release(arguments.name, who, named.read())
-    remark(f"named upstream {arguments.name} is not held by {who} any more")
+    remark(f"named upstream {arguments.name} is no longer held by {who}")
 
 
 type _Action = Callable[[argparse.Namespace, Workplace, NamedUpstreamTable], None]

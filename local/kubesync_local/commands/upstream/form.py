@@ -1,4 +1,4 @@
-"""Reads what ``kubesync upstream`` was given: members with their options, and who holds."""
+"""Reads the arguments of ``kubesync upstream``: members with their options, and holders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from kubesync.domain.errors import UsageError
 from kubesync.domain.named_upstreams import MAX_WEIGHT, Member, NamedOf, Source, parse_service, parse_static, valid_name
 
-# A semicolon would have to be quoted in a shell; who writes one means the same.
+# A semicolon means the same as a comma, but a shell needs it quoted.
 _SEPARATOR: Final = re.compile("[,;]")
 _HOLDER: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,98}[\x21-\x7e])?")
 
@@ -19,7 +19,7 @@ def read_members(arguments: argparse.Namespace) -> tuple[Member, ...]:
     """Members in the order of the options: Services, other named upstreams, static nodes.
 
     Raises:
-        UsageError: one cannot be understood.
+        UsageError: a member has another form.
     """
     return (
         *(read_member("--service", text, parse_service) for text in arguments.service),
@@ -51,20 +51,20 @@ def read_member(option: str, text: str, parse: Callable[[str], Source]) -> Membe
 
 
 def read_holder(text: str) -> str:
-    """A name for people, printable ASCII. Raises UsageError."""
+    """The name of a holder, for people: printable ASCII. Raises UsageError."""
     if _HOLDER.fullmatch(text) is None:
-        raise UsageError("--by: 1 to 100 printable ASCII characters, no space at either end")
+        raise UsageError("--by: give 1 to 100 printable ASCII characters, without a space at either end")
     return text
 
 
 def _weight(option: str, text: str) -> int:
     number = int(text) if text.isascii() and text.isdigit() and len(text) <= 4 else 0
     if not 1 <= number <= MAX_WEIGHT:
-        raise UsageError(f"{option}: weight {text!r} is no whole number from 1 to {MAX_WEIGHT}")
+        raise UsageError(f"{option}: weight {text!r} is not a whole number from 1 to {MAX_WEIGHT}")
     return number
 
 
 def _parse_name(text: str) -> NamedOf:
     if not valid_name(text):
-        raise ValueError(f"{text!r} is no name: lower-case letters, digits and hyphens, at most 63")
+        raise ValueError(f"{text!r} is not a name: use lower-case letters, digits and hyphens, at most 63")
     return NamedOf(text)

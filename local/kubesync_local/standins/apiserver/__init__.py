@@ -1,11 +1,11 @@
-"""A stand-in Kubernetes API server for this machine: embedded in tests and demos, or run by a person.
+"""A stand-in Kubernetes API server for this machine: embedded in tests and demos, or run by hand.
 
     with ApiServer() as server:
         server.cluster.deploy("default", "hello", 2)
         server.cluster.expose("default", "hello", {"ports": [{"port": 80}], "selector": {"app": "hello"}})
         ... requests.get(server.url + "/api/v1/services") ...
 
-Its answers are held against recordings of a real API server by tests/contract/apiserver.
+tests/contract/apiserver compares its answers with recordings of a real API server.
 """
 
 from __future__ import annotations

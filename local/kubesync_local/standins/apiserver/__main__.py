@@ -23,20 +23,18 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=0, help="port to listen on (default: any free one)")
     parser.add_argument(
-        "--token", action="append", metavar="TOKEN", help="a bearer token to accept (default: none asked for)"
+        "--token", action="append", metavar="TOKEN", help="a bearer token to accept (default: no token needed)"
     )
     parser.add_argument("--tls", action="store_true", help="serve https with a certificate of a CA made for this run")
     parser.add_argument(
         "--ca-file", type=Path, metavar="FILE", help="where --tls writes the CA (default: apiserver-ca.pem)"
     )
-    parser.add_argument(
-        "--story", type=float, metavar="SECONDS", help="play the recorded story, a step every so many seconds"
-    )
+    parser.add_argument("--story", type=float, metavar="SECONDS", help="play the recorded story, a step every SECONDS")
     return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None, stop: threading.Event | None = None) -> int:
-    """Serve until interrupted, or until ``stop`` is set. Returns the exit status: 0, or 2 for what cannot be done."""
+    """Serve until interrupted, or until ``stop`` is set. Returns the exit status: 0, or 2 for wrong options."""
     arguments = _arguments(argv)
     if not 0 <= arguments.port <= 65535:
         return _wrong("--port must be between 0 and 65535")

@@ -17,11 +17,11 @@ class ServerOptions:
     Args:
         host: where it listens; port 0: any free one.
         tls: the certificate to serve with; None: plain HTTP.
-        future_version_wait: how long a list waits for a version that has not come (recorded: 3 s).
+        future_version_wait: how long a list waits for a future version (recorded: 3 s).
         ipv6_cidr: None: a cluster with IPv4 only.
         first_version: where the store's versions begin; older ones are too old from the start.
         history_limit: changes kept per resource; None: all, until ``compact``.
-        bootstrap: whether Service ``default/kubernetes`` and its endpoints are there at the start.
+        bootstrap: whether Service ``default/kubernetes`` and its endpoints exist from the start.
     """
 
     host: str = "127.0.0.1"

@@ -1,4 +1,4 @@
-"""Recordings of a real server, brought back to life: their objects and events with the versions and uids they had."""
+"""Replays recordings of a real server: their objects and events, with the recorded versions and uids."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Recording:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read one file. Raises OSError, ValueError and KeyError for what is no recording."""
+        """Read one file. Raises OSError, ValueError and KeyError for other files."""
         value = json.loads(path.read_text(encoding="utf-8"))
         request = value["request"]
         return cls(
@@ -52,12 +52,12 @@ class Recording:
 
     @property
     def target(self) -> str:
-        """Path and query, as they were asked for."""
+        """Path and query of the request."""
         return self.path + (f"?{urlencode(self.params)}" if self.params else "")
 
     @property
     def resource(self) -> ResourceType:
-        """Raises ValueError where the path names none."""
+        """Raises ValueError if the path names none."""
         found = parse_path(self.path)
         if found is None:
             raise ValueError(f"no resource at {self.path}")
@@ -91,7 +91,7 @@ def load_list(server: ApiServer, recording: Recording) -> int:
 
 
 def events_of(recording: Recording) -> list[RecordedEvent]:
-    """The events of a recorded watch, in order; ERROR events are not among them."""
+    """The events of a recorded watch, in order, without ERROR events."""
     events = []
     for milliseconds, text in recording.lines:
         line = json.loads(text)
@@ -104,14 +104,14 @@ def events_of(recording: Recording) -> list[RecordedEvent]:
 
 
 class Replay:
-    """Releases recorded events into a server, at the pace of whoever drives it. Not thread-safe.
+    """Releases recorded events into a server, at the caller's pace. Not thread-safe.
 
-    Events of all watches are merged by the time they came at, those of one millisecond by version. While a replay is under
-    way each resource stands at its own last recorded version, as a watch cache does.
+    Events of all watches are merged by their recorded time, those of one millisecond by version. During a replay each
+    resource is at its own last recorded version, as in a watch cache.
     """
 
     def __init__(self, server: ApiServer, lists: Iterable[Recording], watches: Iterable[Recording]) -> None:
-        """Installs the lists at once, in place of what the server held."""
+        """Installs the lists at once, replacing what the server held."""
         self._server = server
         for recording in lists:
             load_list(server, recording)
@@ -121,7 +121,7 @@ class Replay:
 
     @classmethod
     def of_story(cls, server: ApiServer, directory: Path) -> Self:
-        """The whole story, from the recordings in ``directory``; the server stands where it begins."""
+        """The whole story, from the recordings in ``directory``; sets the server to its beginning."""
 
         def read(names: Iterable[str]) -> list[Recording]:
             return [Recording.read(directory / f"{name}.json") for name in names]
@@ -130,7 +130,7 @@ class Replay:
 
     @property
     def pending(self) -> tuple[RecordedEvent, ...]:
-        """What has not been released."""
+        """What is not released yet."""
         return tuple(self._events[self._position :])
 
     def release_next(self) -> RecordedEvent | None:
@@ -146,7 +146,7 @@ class Replay:
         return event
 
     def release_until(self, milliseconds: int) -> int:
-        """Release everything that came up to so many milliseconds after the watches began; returns how many."""
+        """Release everything recorded in the first milliseconds of the watches; returns how many."""
         before = self._position
         while self._position < len(self._events) and self._events[self._position].milliseconds <= milliseconds:
             self.release_next()
@@ -157,6 +157,6 @@ class Replay:
         return self.release_until(self._events[-1].milliseconds) if self._events else 0
 
     def settle(self, version: int) -> None:
-        """Let the whole store stand at ``version``, as it did when later lists were recorded."""
+        """Set the whole store to ``version``, as it was when later lists were recorded."""
         self._server.store.advance(version)
         self._server.note_allocations()

@@ -46,8 +46,8 @@ _VERSION_BODY: Final = {"major": "1", "minor": "36", "gitVersion": "v1.36.0", "p
 class ApiServer:
     """A server in this process: ``with ApiServer() as server: requests.get(server.url + "/api/v1/services")``.
 
-    What tests act on: ``store``, ``writer`` (writes without HTTP), ``authority`` (tokens, denials), ``faults``,
-    ``requests`` (what was seen on the wire), ``cluster`` (plays deployments and their controllers).
+    For tests: ``store``, ``writer`` (writes without HTTP), ``authority`` (tokens, denials), ``faults``,
+    ``requests`` (the log of requests), ``cluster`` (plays deployments and their controllers).
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ApiServer:
         tokens: Mapping[str, User | str] | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Raises OSError where the address cannot be had. ``tokens`` None: no token is asked for."""
+        """Raises OSError if the address cannot be used. ``tokens`` None: no token is needed."""
         self.options = options or ServerOptions()
         self.clock: Clock = clock or SystemClock()
         self.store = Store(self.options.first_version, self.options.history_limit)
@@ -85,7 +85,7 @@ class ApiServer:
 
     @cached_property
     def cluster(self) -> Cluster:
-        """Plays what runs in the cluster, by HTTP calls of its own that are neither logged nor disturbed."""
+        """Plays what runs in the cluster. Its HTTP calls are not logged and get no faults."""
         return Cluster(self.internal_client())
 
     def internal_client(self) -> ApiClient:
@@ -112,7 +112,7 @@ class ApiServer:
     ) -> None:
         self.stop()
 
-    # -- what a test does to it ----------------------------------------------------------------------------------
+    # -- what tests do to it ------------------------------------------------------------------------------------
 
     def compact(self, to_version: int, resource: ResourceType | None = None) -> None:
         """Make versions below ``to_version`` too old."""
@@ -128,7 +128,7 @@ class ApiServer:
         self.sever()
 
     def note_allocations(self) -> None:
-        """Mark what the stored services hold as allocated, after objects were installed."""
+        """Mark the addresses of stored services as allocated, after objects were installed."""
         for service in self.store.objects(SERVICES):
             self.allocations.note(service.item)
 
@@ -147,7 +147,7 @@ class ApiServer:
             self.store.bookmark(resource)
 
     def deliver_in_pieces(self, bytes_at_once: int = 1, seconds_between: float = 0.0) -> None:
-        """Send all answers to requests from now on in pieces of so many bytes; 0: as they come."""
+        """From now on send all answers in pieces of ``bytes_at_once``; 0: whole."""
         self._pace = (bytes_at_once, seconds_between)
 
     # -- requests ------------------------------------------------------------------------------------------------
@@ -275,7 +275,7 @@ def _body(request: HttpRequest) -> JsonObject:
 
 
 def _deleted(stored: StoredObject, target: Target) -> JsonObject:
-    """What DELETE answers for anything but a Service, which is returned itself."""
+    """The answer to DELETE, except for a Service, which is returned itself."""
     details: JsonObject = {"name": target.name}
     if target.resource.group:
         details["group"] = target.resource.group

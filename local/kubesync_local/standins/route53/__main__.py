@@ -1,4 +1,4 @@
-"""``python -m kubesync_local.standins.route53 --port 4653 --zone example.com``: the stand-in on its own, until interrupted."""
+"""``python -m kubesync_local.standins.route53 --port 4653 --zone example.com``: runs the stand-in alone, until interrupted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1 (default: any that is free)")
     parser.add_argument("--zone", action="append", default=[], metavar="NAME", help="make this hosted zone; repeatable")
     options = parser.parse_args(arguments)
-    # Also where it was started in the background of a script, which ignores the one, and by a supervisor, which sends the other.
+    # A script's background job ignores SIGINT; supervisors send SIGTERM.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     server = StrictRoute53(port=options.port)

@@ -21,14 +21,14 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from botocore.config import Config
 
 from kubesync.actors.backoff import Backoff
 from kubesync.aws.dynamodb.errors import CAUGHT, Failure, Outcome, failure_of
 from kubesync.aws.dynamodb.expressions import key_request, query_request, transact_request, write_request
-from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Action, Delete, Item, Key, Put, Value, Write
+from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Action, Delete, Item, Key, Put, QueryOptions, Value, Write
 from kubesync.aws.dynamodb.store_calls import Kind, StoreCalls
 from kubesync.aws.dynamodb.values import from_attributes, to_attributes
 from kubesync.clock import Clock
@@ -166,21 +166,9 @@ class DynamoStore:
             left += [_key_of(table, from_attributes(key)) for key in unprocessed.get(real_name, {}).get("Keys", ())]
         return found, left
 
-    def query(
-        self,
-        table: str,
-        partition: str,
-        *,
-        prefix: str = "",
-        start: str = "",
-        end: str = "",
-        limit: int | None = None,
-        newest_first: bool = False,
-    ) -> Iterator[Item]:
-        request = query_request(
-            table, partition, self._table_names, prefix=prefix, start=start, end=end, newest_first=newest_first
-        )
-        return self._pages("query", request, table, limit)
+    def query(self, table: str, partition: str, **wanted: Unpack[QueryOptions]) -> Iterator[Item]:
+        request = query_request(table, partition, self._table_names, wanted)
+        return self._pages("query", request, table, wanted.get("limit"))
 
     def scan(self, table: str) -> Iterator[Item]:
         request = {"TableName": self._table_names[table], "ConsistentRead": True}

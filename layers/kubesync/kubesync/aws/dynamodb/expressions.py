@@ -22,6 +22,7 @@ from kubesync.aws.dynamodb.store import (
     Exists,
     Key,
     Put,
+    QueryOptions,
     Update,
     Value,
     Write,
@@ -168,38 +169,26 @@ def key_request(key: Key, table_names: TableNames) -> Request:
     }
 
 
-def query_request(
-    table: str,
-    partition: str,
-    table_names: TableNames,
-    *,
-    prefix: str = "",
-    start: str = "",
-    end: str = "",
-    newest_first: bool = False,
-) -> Request:
+def query_request(table: str, partition: str, table_names: TableNames, wanted: QueryOptions) -> Request:
     """The parameters of a strongly consistent Query, without its page's limit.
 
     Raises:
-        ValueError: both ``prefix`` and ``start`` or ``end``: DynamoDB takes one condition on the sort key.
+        ValueError: both ``prefix`` and ``between``: DynamoDB takes one condition on the sort key.
     """
-    if prefix and (start or end):
+    if "prefix" in wanted and "between" in wanted:
         raise ValueError("a query takes a prefix or a range, not both")
     partition_name, sort_name = KEY_ATTRIBUTES[table]
     placeholders = Placeholders()
     parts = [f"{placeholders.name(partition_name)} = {placeholders.value(partition)}"]
-    if prefix:
-        parts.append(f"begins_with({placeholders.name(sort_name)}, {placeholders.value(prefix)})")
-    if start and end:
-        sort, low, high = placeholders.name(sort_name), placeholders.value(start), placeholders.value(end)
-        parts.append(f"{sort} BETWEEN {low} AND {high}")
-    elif start or end:
-        comparison, bound = (">=", start) if start else ("<=", end)
-        parts.append(f"{placeholders.name(sort_name)} {comparison} {placeholders.value(bound)}")
+    if "prefix" in wanted:
+        parts.append(f"begins_with({placeholders.name(sort_name)}, {placeholders.value(wanted['prefix'])})")
+    if "between" in wanted:
+        low, high = map(placeholders.value, wanted["between"])
+        parts.append(f"{placeholders.name(sort_name)} BETWEEN {low} AND {high}")
     return {
         "TableName": table_names[table],
         "KeyConditionExpression": " AND ".join(parts),
-        "ScanIndexForward": not newest_first,
+        "ScanIndexForward": not wanted.get("newest_first", False),
         "ConsistentRead": True,
         **placeholders.as_request(),
     }

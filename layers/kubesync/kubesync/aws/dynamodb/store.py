@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, Protocol, TypedDict, Unpack
 
 type Value = str | int | bool | bytes | list[Value] | dict[str, Value] | None
 type Item = Mapping[str, Value]
@@ -26,7 +26,6 @@ KEY_ATTRIBUTES: Final[Mapping[str, tuple[str, str]]] = {
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
 MAX_TRANSACTION_ACTIONS: Final = 100
-MAX_TRANSACTION_BYTES: Final = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +111,22 @@ type Write = Put | Update | Delete
 type Action = Put | Update | Delete | Check
 
 
+class QueryOptions(TypedDict, total=False):
+    """Which items of a partition a query returns. Not both of the first two, and neither in the upstreams table.
+
+    Attributes:
+        prefix: only sort keys that begin so.
+        between: only sort keys from the first to the second, both included.
+        limit: at most so many items; None: all.
+        newest_first: in descending order.
+    """
+
+    prefix: str
+    between: tuple[str, str]
+    limit: int | None
+    newest_first: bool
+
+
 class Store(Protocol):
     """Tables by their logical name. Errors are those of ``domain.errors`` under StoreError; any call can raise
     StoreUnavailableError, reads and writes StoreBusyError once the adapter's own retries are spent."""
@@ -122,26 +137,8 @@ class Store(Protocol):
     def batch_get(self, keys: Sequence[Key]) -> dict[Key, Item]:
         """The items that exist, any number of keys; unprocessed keys are asked for again."""
 
-    def query(
-        self,
-        table: str,
-        partition: str,
-        *,
-        prefix: str = "",
-        start: str = "",
-        end: str = "",
-        limit: int | None = None,
-        newest_first: bool = False,
-    ) -> Iterator[Item]:
-        """Items of one partition in order of the sort key, page after page.
-
-        Args:
-            prefix: only sort keys that begin so (string sort keys).
-            start: only sort keys not less than this (string sort keys; not together with ``prefix``).
-            end: only sort keys not greater than this (likewise).
-            limit: at most so many items.
-            newest_first: descending order.
-        """
+    def query(self, table: str, partition: str, **wanted: Unpack[QueryOptions]) -> Iterator[Item]:
+        """Items of one partition in order of the sort key, page after page."""
 
     def scan(self, table: str) -> Iterator[Item]:
         """Every item of the table; for commands of a person and full resyncs only."""

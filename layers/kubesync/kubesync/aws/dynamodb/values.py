@@ -14,7 +14,6 @@ from kubesync.aws.dynamodb.store import Item, Value
 from kubesync.domain.errors import StoreUnavailableError
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
-MAX_ITEM_BYTES: Final = 400 * 1024
 MAX_NUMBER_DIGITS: Final = 38
 _NUMBER_LIMIT: Final = 10**MAX_NUMBER_DIGITS
 

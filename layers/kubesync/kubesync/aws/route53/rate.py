@@ -10,10 +10,6 @@ import threading
 
 from kubesync.clock import Clock
 
-# Half of the account's: the other half is for people and other programs.
-DEFAULT_REQUESTS_PER_SECOND = 5.0
-DEFAULT_REQUEST_BURST = 25
-
 
 class TokenBucket:
     """``burst`` tokens at most, ``rate`` new ones a second. Safe to use from several threads.

@@ -148,7 +148,7 @@ class AuditTable:
         """Changes of a cluster, newest first, one row each; reads nothing outside of the span."""
         start, end = timestamp(span.since), timestamp(span.until) + "$"  # "$" sorts after the "#" that follows a time
         for day in span.days():
-            found = self._store.query(AUDIT, f"changes#{cluster}#{day}", start=start, end=end, newest_first=True)
+            found = self._store.query(AUDIT, f"changes#{cluster}#{day}", between=(start, end), newest_first=True)
             for item in found:
                 if cast(int, item["expires_at"]) <= now:  # TTL deletes days late
                     continue

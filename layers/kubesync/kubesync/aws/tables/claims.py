@@ -59,8 +59,8 @@ class ClaimTable:
         self._store = store
 
     def read(self, names: Iterable[Name]) -> dict[Name, Claim]:
-        """The claims that exist."""
-        places = {claim_key(name): name for name in names}
+        """The claims that exist. They are read in a stable order, so that the same run makes the same calls."""
+        places = {claim_key(name): name for name in sorted(names)}
         found = self._store.batch_get(list(places))
         return {
             places[place]: Claim(

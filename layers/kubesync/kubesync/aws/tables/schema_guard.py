@@ -16,9 +16,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, cast
+from typing import Final, Unpack, cast
 
-from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, AbsentOrBelow, Action, Check, Item, Key, Store, Write
+from kubesync.aws.dynamodb.store import (
+    KEY_ATTRIBUTES,
+    AbsentOrBelow,
+    Action,
+    Check,
+    Item,
+    Key,
+    QueryOptions,
+    Store,
+    Write,
+)
 from kubesync.aws.tables.state_codec import SCHEMA
 from kubesync.domain.errors import ConditionFailedError, NewerSchemaError, TransactionRefusedError
 
@@ -52,22 +62,9 @@ class SchemaGuard:
             self._check(key.table, item)
         return found
 
-    def query(
-        self,
-        table: str,
-        partition: str,
-        *,
-        prefix: str = "",
-        start: str = "",
-        end: str = "",
-        limit: int | None = None,
-        newest_first: bool = False,
-    ) -> Iterator[Item]:
+    def query(self, table: str, partition: str, **wanted: Unpack[QueryOptions]) -> Iterator[Item]:
         """See ``Store.query``. After an error for one item the iterator goes on with the next: see ``readable``."""
-        found = self._store.query(
-            table, partition, prefix=prefix, start=start, end=end, limit=limit, newest_first=newest_first
-        )
-        return _Checked(found, table, self._check)
+        return _Checked(self._store.query(table, partition, **wanted), table, self._check)
 
     def scan(self, table: str) -> Iterator[Item]:
         """See ``Store.scan``, and ``query``."""

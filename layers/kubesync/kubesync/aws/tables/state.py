@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 from typing import Final, cast
 
 from kubesync.aws.dynamodb.store import STATE, Absent, Action, Delete, Equals, Item, Key, Put, Store
-from kubesync.aws.tables.state_codec import SCHEMA, decode_state, encode_state, pack, unpack
+from kubesync.aws.slices import pack_slices, slice_place, unpack_slices
+from kubesync.aws.tables.state_codec import SCHEMA, decode_state, encode_state
 from kubesync.domain.errors import StoreBusyError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import KeyState, Name, OpenMark
@@ -27,7 +28,6 @@ BUCKETS: Final = 16
 # Fewer than the buckets of keys: a take-over queries all of them, however little there is to do (I7). A divisor of their
 # number: the marks of a bucket's keys are all in one of these.
 OPEN_PARTITIONS: Final = 4
-MAX_BODY_BYTES: Final = 100_000
 _TORN_READS: Final = 5
 _GONE: Final = "gone"
 
@@ -176,10 +176,10 @@ class StateTable:
         guard = (Absent(),) if before.version == 0 else (Equals("version", before.version),)
         if after.bare and not after.parts and after.opened is None:
             gone: list[Action] = [] if before.version == 0 else [Delete(place, guard)]
-            gone += [Delete(_slice_place(place, n)) for n in range(1, before.slices)]
+            gone += [Delete(slice_place(place, n)) for n in range(1, before.slices)]
             gone += self._mark_change(before, after)
             return KeyState(before.key), gone
-        head, *rest = _slices(pack(encode_state(after)))
+        head, *rest = pack_slices(encode_state(after))
         stored = replace(after, version=before.version + 1, slices=1 + len(rest))
         item: dict[str, object] = {
             "v": SCHEMA,
@@ -190,10 +190,10 @@ class StateTable:
         }
         actions: list[Action] = [Put(place, cast(Item, item), guard)]
         actions += [
-            Put(_slice_place(place, n), {"v": SCHEMA, "of": stored.version, "body": body})
+            Put(slice_place(place, n), {"v": SCHEMA, "of": stored.version, "body": body})
             for n, body in enumerate(rest, 1)
         ]
-        actions += [Delete(_slice_place(place, n)) for n in range(1 + len(rest), before.slices)]
+        actions += [Delete(slice_place(place, n)) for n in range(1 + len(rest), before.slices)]
         actions += self._mark_change(before, after)
         return stored, actions
 
@@ -254,7 +254,7 @@ class StateTable:
     def _decode(self, key: ServiceKey, head: Item, mark: OpenMark | None) -> KeyState:
         items = [head]
         for _ in range(_TORN_READS):
-            places = [_slice_place(state_key(key), n) for n in range(1, cast(int, items[0]["slices"]))]
+            places = [slice_place(state_key(key), n) for n in range(1, cast(int, items[0]["slices"]))]
             found = self._store.batch_get([state_key(key), *places]) if places else {}
             items = [found.get(state_key(key), items[0]), *(found[place] for place in places if place in found)]
             if _whole(items):
@@ -275,21 +275,8 @@ def _whole(items: list[Item]) -> bool:
 
 
 def _decode_items(key: ServiceKey, items: list[Item], mark: OpenMark | None) -> KeyState:
-    head = items[0]
-    body = cast("str | bytes", head["body"])
-    if len(items) > 1:
-        body = b"".join(cast(bytes, item["body"]) for item in items)
-    return decode_state(key, cast(int, head["version"]), unpack(body), mark, len(items))
-
-
-def _slice_place(head: Key, number: int) -> Key:
-    return Key(head.table, head.partition, f"{head.sort}#{number:03d}")
-
-
-def _slices(body: str | bytes) -> list[str | bytes]:
-    if isinstance(body, str) or len(body) <= MAX_BODY_BYTES:
-        return [body]
-    return [body[at : at + MAX_BODY_BYTES] for at in range(0, len(body), MAX_BODY_BYTES)]
+    document = unpack_slices([item["body"] for item in items])
+    return decode_state(key, cast(int, items[0]["version"]), document, mark, len(items))
 
 
 def _delete(item: Item) -> Delete:

@@ -66,7 +66,8 @@ class Ledger:
         self.identity: str | None = None
         self.configured = 0
         self.configure(config, {})
-        self.tombstoned: set[ServiceKey] = set()
+        # In the order of their coming, so that the same run sweeps the same keys first.
+        self.tombstoned: dict[ServiceKey, None] = {}
         # How often each code of ``domain.reasons`` came up anew, and who is told of it.
         self.reasons: dict[str, int] = {}
         self.on_problems: Callable[[KeyState, Iterable[Problem]], None] | None = None
@@ -143,9 +144,9 @@ class Ledger:
             self.on_problems(state, fresh)
         self._states[state.key] = state
         if state.tombstoned:
-            self.tombstoned.add(state.key)
+            self.tombstoned[state.key] = None
         else:
-            self.tombstoned.discard(state.key)
+            self.tombstoned.pop(state.key, None)
         self._states.move_to_end(state.key)
         while len(self._states) > CACHED_KEYS:
             self._states.popitem(last=False)

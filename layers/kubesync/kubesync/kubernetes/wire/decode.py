@@ -118,11 +118,6 @@ _HEADER: Final = TypeAdapter(models.Header)
 _ANY_LIST: Final = TypeAdapter(models.AnyList)
 
 
-def read_event_header(line: bytes, resource: Resource) -> EventHeader:
-    """Read a line of a watch as far as its metadata; see ``read_event_headers``."""
-    return next(read_event_headers((line,), resource))
-
-
 def read_event_headers(lines: Iterable[bytes], resource: Resource) -> Iterator[EventHeader]:
     """Read lines of a watch as far as their metadata, one after the other.
 

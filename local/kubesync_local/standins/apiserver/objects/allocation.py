@@ -1,4 +1,4 @@
-"""Cluster IPs and node ports: handed out in order, so that what a demo shows is the same every time."""
+"""Cluster IPs and node ports, given out in order, so that a demo shows the same ones every time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ IPV4: Final = "IPv4"
 IPV6: Final = "IPv6"
 # The real server's default --service-node-port-range.
 _NODE_PORTS: Final = range(30000, 32768)
-# The first addresses of a range are left to statically assigned services (.1 kubernetes, .10 DNS by custom).
+# The first addresses of a range are reserved for statically assigned services (.1 kubernetes, .10 DNS by custom).
 _FIRST_OFFSET: Final = 16
 
 
@@ -24,11 +24,11 @@ class TakenError(Exception):
 
 
 class OutOfRangeError(Exception):
-    """The value does not lie in the server's range; the message is the real server's."""
+    """The value is outside the server's range; the message is the real server's."""
 
 
 class AddressRange:
-    """One service CIDR. Addresses come in order and are not given out again before the range has been gone through."""
+    """One service CIDR. Addresses come in order and are given out again only after the whole range was used."""
 
     def __init__(self, cidr: str) -> None:
         self.network = ipaddress.ip_network(cidr)
@@ -58,7 +58,7 @@ class AddressRange:
         self._used.add(address)
 
     def release(self, address: str) -> None:
-        """Give it back."""
+        """Release it."""
         self._used.discard(address)
 
     def note(self, address: str) -> None:
@@ -67,7 +67,7 @@ class AddressRange:
 
 
 class ServiceAllocations:
-    """What services hold of the cluster: addresses by family and node ports. Not thread-safe: guarded by the store's lock."""
+    """The addresses and node ports that services hold, by family. Not thread-safe: guarded by the store's lock."""
 
     def __init__(self, ipv4_cidr: str = "10.68.0.0/16", ipv6_cidr: str | None = "fd00:10:68::/112") -> None:
         """``ipv6_cidr`` None: a server with IPv4 only."""
@@ -99,7 +99,7 @@ class ServiceAllocations:
         self._node_ports.add((port, protocol))
 
     def release_node_port(self, port: int, protocol: str) -> None:
-        """Give it back."""
+        """Release it."""
         self._node_ports.discard((port, protocol))
 
     def note(self, service: JsonObject) -> None:
@@ -113,7 +113,7 @@ class ServiceAllocations:
                 self._node_ports.add((port["nodePort"], port.get("protocol", "TCP")))
 
     def release(self, service: JsonObject) -> None:
-        """Give back what a service holds."""
+        """Release what a service holds."""
         spec = service.get("spec", {})
         for address in spec.get("clusterIPs", ()):
             self.release_address(address)
@@ -121,11 +121,11 @@ class ServiceAllocations:
             self.release_node_port(port.get("nodePort", 0), port.get("protocol", "TCP"))
 
     def release_address(self, address: str) -> None:
-        """Give a cluster IP back; ``None`` is no address and ignored."""
+        """Release a cluster IP; ``None`` (headless) is ignored."""
         if address != "None" and family_of(address) in self.ranges:
             self.ranges[family_of(address)].release(address)
 
 
 def family_of(address: str) -> str:
-    """``IPv4`` or ``IPv6``. Raises ValueError for what is no address."""
+    """``IPv4`` or ``IPv6``. Raises ValueError if it is not an address."""
     return IPV6 if ipaddress.ip_address(address).version == 6 else IPV4

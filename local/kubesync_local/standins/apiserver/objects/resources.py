@@ -56,7 +56,7 @@ ENDPOINTSLICES: Final = ResourceType(
 )
 EVENTS: Final = ResourceType("events", "Event", "", "v1")
 RESOURCES: Final = (SERVICES, ENDPOINTS, ENDPOINTSLICES)
-"""Those that are recorded and replayed; Events are only taken and kept."""
+"""The resources that are recorded and replayed. Events are only stored."""
 STORED: Final = (*RESOURCES, EVENTS)
 BY_PLURAL: Final = {resource.plural: resource for resource in STORED}
 
@@ -73,7 +73,7 @@ class Target:
 
 
 def parse_path(path: str) -> Target | None:
-    """The target of a path without its query, or None where there is no such resource.
+    """The target of a path without its query, or None if there is no such resource.
 
     | path after the group                       | meaning                        |
     |--------------------------------------------|--------------------------------|

@@ -1,4 +1,4 @@
-"""Fields of the served types, in the order of the wire. What is not named here is dropped, as the real server does."""
+"""Fields of the served types, in wire order. Other fields are dropped, as the real server does."""
 
 from __future__ import annotations
 
@@ -145,13 +145,13 @@ _KEPT_EMPTY: Final = frozenset(
 
 
 class ShapeError(ValueError):
-    """A field holds another JSON type than the schema's; the message names it as Go's decoder does."""
+    """A field has another JSON type than the schema. The message names it as Go's decoder does."""
 
 
 def arrange(plural: str, given: JsonObject) -> JsonObject:
     """A new object with the known fields of ``given`` in wire order; empty ones are left out, unknown ones dropped.
 
-    Raises ShapeError where an object, list or map is expected and something else is given.
+    Raises ShapeError if something else is given where an object, list or map is expected.
     """
     arranged = _arrange_object(SHAPES[plural], given, plural)
     arranged.setdefault("metadata", {})

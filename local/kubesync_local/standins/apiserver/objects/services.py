@@ -1,4 +1,4 @@
-"""What the server does to a Service that is written: defaults, rules, and what it allocates."""
+"""What the server does when a Service is written: defaults, rules, and allocation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def prepare_service(allocations: ServiceAllocations, given: JsonObject, before: 
     """The service as it will be stored, less metadata: defaults filled in, validated, addresses and ports allocated.
 
     ``given`` is arranged by the schema and changed in place; ``before`` is the stored state on an update. Nothing stays
-    allocated when it raises ApiStatusError (422).
+    allocated if it raises ApiStatusError (422).
     """
     name = given["metadata"].get("name", "")
     spec: JsonObject = given.setdefault("spec", {})
@@ -74,7 +74,7 @@ def _set_defaults(spec: JsonObject) -> None:
 
 
 def _carry_over(spec: JsonObject, before: Mapping[str, Any]) -> None:
-    """Take over what a client may leave out on an update, and drop what it leaves behind when it changes the type.
+    """Keep what a client may leave out on an update, and drop what does not fit a changed type.
 
     As the real server's patchAllocatedValues and dropTypeDependentFields.
     """
@@ -154,7 +154,7 @@ def _validate_immutable(name: str, spec: Mapping[str, Any], before: JsonObject |
 
 
 class _Allocation:
-    """Allocates for one write; gives everything back that it took when a rule is broken on the way."""
+    """Allocates for one write; releases everything again if a rule is broken on the way."""
 
     def __init__(self, allocations: ServiceAllocations, name: str, spec: JsonObject, before: Mapping[str, Any]) -> None:
         self._allocations = allocations
@@ -194,7 +194,7 @@ class _Allocation:
             spec["clusterIP"] = addresses[0]
         spec["clusterIPs"] = addresses
         spec["ipFamilies"] = families
-        # The order of the wire: what is set late moves to its place when the object is arranged again.
+        # Fields that are set late get their place in the wire order when the object is arranged again.
 
     def _families(self, given: list[str]) -> list[str]:
         """The address families of the service.

@@ -53,19 +53,19 @@ def _details(resource: ResourceType, name: str = "") -> JsonObject:
 
 
 def bad_request(message: str) -> ApiStatusError:
-    """400: the request itself cannot be understood."""
+    """400: the request itself is malformed."""
     return _error(400, "BadRequest", message)
 
 
 def unauthorized() -> ApiStatusError:
-    """401: no token, or one that is not known."""
+    """401: no token, or an unknown one."""
     return _error(401, "Unauthorized", "Unauthorized")
 
 
 def forbidden(
     user: str, verb: str, resource: ResourceType, namespace: str, name: str, subresource: str = ""
 ) -> ApiStatusError:
-    """403: known, but not allowed."""
+    """403: a known user, but not allowed."""
     scope = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
     subject = f'{resource.qualified} "{name}"' if name else resource.qualified
     what = f"{resource.plural}/{subresource}" if subresource else resource.plural
@@ -123,7 +123,7 @@ def invalid(resource: ResourceType, name: str, field: str, reason: str, message:
 
 
 def invalid_list_options(field: str, message: str) -> ApiStatusError:
-    """422: query parameters that exclude each other."""
+    """422: query parameters that cannot be combined."""
     details = {
         "group": "meta.k8s.io",
         "kind": "ListOptions",
@@ -133,7 +133,7 @@ def invalid_list_options(field: str, message: str) -> ApiStatusError:
 
 
 def bad_version(given: str) -> ApiStatusError:
-    """500, as recorded: a resourceVersion that is no number."""
+    """500, as recorded: a resourceVersion that is not a number."""
     message = f'resourceVersion: Invalid value: "{given}": strconv.ParseUint: parsing "{given}": invalid syntax'
     return _error(500, "", message)
 
@@ -159,7 +159,7 @@ def expired_version() -> ApiStatusError:
 
 
 def expired_continue(fresh_token: str) -> ApiStatusError:
-    """410, as recorded: a page's version is gone; ``fresh_token`` goes on without consistency."""
+    """410, as recorded: a page's version is gone; ``fresh_token`` continues without consistency."""
     message = (
         "The provided continue parameter is too old to display a consistent list result. You can start a new list "
         "without the continue parameter, or use the continue token in this response to retrieve the remainder of the "

@@ -1,7 +1,7 @@
 """Objects, their versions and their history: one counter for everything, as etcd has it.
 
-A write takes the next version of the whole store. Each resource keeps its history of changes; from it watches resume, and
-older states are made again for the later pages of a list. Compaction and a restore from a backup act on that history.
+A write takes the next version of the whole store. Each resource keeps a history of changes: watches resume from it, and later
+pages of a list are rebuilt from it. Compaction and a restore from a backup act on that history.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from kubesync_local.standins.apiserver.objects.resources import STORED, Resource
 from kubesync_local.standins.apiserver.objects.status import JsonObject
 from kubesync_local.standins.apiserver.objects.wire import go_json
 
-# Pages of one list are cut from one kept snapshot; a few lists may be under way at a time.
+# The pages of one list come from one kept snapshot; a few lists may be under way at a time.
 _KEPT_SNAPSHOTS: Final = 8
 BOOKMARK: Final = "BOOKMARK"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """One state of an object, as a list's item; ``item`` is never changed once it is here."""
+    """One state of an object, as a list's item; ``item`` is never changed."""
 
     key: str
     version: int
@@ -45,7 +45,7 @@ class Change:
     """One entry of a resource's history.
 
     ``type`` is ADDED, MODIFIED, DELETED or BOOKMARK. ``sequence`` grows with every entry of the store and never goes back,
-    also where versions do. ``after`` of a DELETED is the last state with the version of the deletion.
+    even when versions do. ``after`` of a DELETED is the last state with the version of the deletion.
     """
 
     sequence: int
@@ -77,7 +77,7 @@ class VersionGoneError(Exception):
 
 
 class Store:
-    """Thread-safe; ``changed`` is notified after every change and is the lock of everything in here."""
+    """Thread-safe. ``changed`` is notified after every change, and is the lock of the whole store."""
 
     def __init__(self, first_version: int = 200, history_limit: int | None = None) -> None:
         """``history_limit``: changes kept per resource, the oldest are compacted; None keeps all."""
@@ -109,17 +109,17 @@ class Store:
             return self._revision if pinned is None else pinned
 
     def compacted(self, resource: ResourceType) -> int:
-        """Changes up to this version are gone."""
+        """Changes up to this version are compacted."""
         with self.changed:
             return self._histories[resource.plural].compacted
 
     def get(self, resource: ResourceType, namespace: str, name: str) -> StoredObject | None:
-        """The object's present state."""
+        """The object's current state."""
         with self.changed:
             return self._histories[resource.plural].objects.get(object_key(namespace, name))
 
     def objects(self, resource: ResourceType) -> tuple[StoredObject, ...]:
-        """Present states, in the order of keys."""
+        """Current states, in the order of keys."""
         with self.changed:
             return self.snapshot(resource, self.version(resource))
 
@@ -143,9 +143,9 @@ class Store:
             return self._snapshots[cache_key]
 
     def changes_after_version(self, resource: ResourceType, version: int) -> list[Change]:
-        """The changes a watch resumed at ``version`` has to be told; bookmarks are not among them.
+        """The changes for a watch that resumes at ``version``, without bookmarks.
 
-        Raises VersionGoneError where that version is compacted.
+        Raises VersionGoneError if that version is compacted.
         """
         with self.changed:
             history = self._histories[resource.plural]
@@ -154,7 +154,7 @@ class Store:
             return [change for change in history.changes[self._position(history, version) :] if change.type != BOOKMARK]
 
     def changes_after_sequence(self, resource: ResourceType, sequence: int) -> list[Change]:
-        """What happened since an entry that was seen, bookmarks included."""
+        """The entries after a given one, bookmarks included."""
         with self.changed:
             changes = self._histories[resource.plural].changes
             return changes[bisect_right(changes, sequence, key=lambda change: change.sequence) :]
@@ -174,13 +174,13 @@ class Store:
             self._record(resource, change_type, after)
 
     def replay(self, resource: ResourceType, change_type: str, after: StoredObject) -> None:
-        """Record a change of a recording, with the version it had; other resources stay where they are."""
+        """Record a change of a recording, with the version it had; other resources do not change."""
         with self.changed:
             self._record(resource, change_type, after)
             self._pin(resource, after.version)
 
     def bookmark(self, resource: ResourceType, version: int | None = None) -> None:
-        """Send a bookmark, to those who asked for them, now. ``version``: a recorded one."""
+        """Send a bookmark now to the watches that want them. ``version``: a recorded one."""
         with self.changed:
             if version is not None:
                 self._pin(resource, max(version, self.version(resource)))
@@ -198,7 +198,7 @@ class Store:
             self.changed.notify_all()
 
     def advance(self, version: int) -> None:
-        """Let the whole store be at ``version``, as after writes to resources that are not served here."""
+        """Set the version of the whole store, as after writes to resources that are not served here."""
         with self.changed:
             self._revision = max(self._revision, version)
             for history in self._histories.values():
@@ -216,9 +216,9 @@ class Store:
             self._snapshots.clear()
 
     def restore(self, to_version: int) -> None:
-        """Go back to the state at ``to_version``, as after a restore from a backup; versions are given out again.
+        """Go back to the state at ``to_version``, as after a restore from a backup; later versions are used again.
 
-        Raises VersionGoneError where that state is no longer kept.
+        Raises VersionGoneError if that state is no longer kept.
         """
         with self.changed:
             states = {resource.plural: self.snapshot(resource, to_version) for resource in STORED}

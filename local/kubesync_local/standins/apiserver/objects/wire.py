@@ -26,7 +26,7 @@ def go_json(value: object) -> bytes:
 
 
 def object_bytes(resource: ResourceType, item: bytes) -> bytes:
-    """A whole object from its list item: ``kind`` and ``apiVersion`` put in front."""
+    """A whole object from its list item, with ``kind`` and ``apiVersion`` in front."""
     return f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'.encode() + item[1:]
 
 
@@ -57,7 +57,7 @@ def list_bytes(resource: ResourceType, metadata: JsonObject, items: Iterable[byt
 
 @dataclass(frozen=True, slots=True)
 class ContinueToken:
-    """Where a list goes on: the version of its first page (-1: whatever is current) and the first key, inclusive."""
+    """Where a list continues: the version of its first page (-1: the current one) and the first key, inclusive."""
 
     version: int
     start: str
@@ -70,7 +70,7 @@ class ContinueToken:
 
     @classmethod
     def decode(cls, text: str) -> ContinueToken:
-        """The token's content. Raises ValueError for anything that this server did not make."""
+        """The token's content. Raises ValueError if this server did not make it."""
         try:
             value = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
         except (binascii.Error, ValueError) as error:

@@ -1,4 +1,4 @@
-"""What is served: answers to GETs of groups, by which clients choose between endpoints and slices, and kubectl finds its way."""
+"""Discovery: the API groups and resources that are served. Clients choose between endpoints and slices by it, and kubectl needs it."""
 
 from __future__ import annotations
 

@@ -13,13 +13,13 @@ from kubesync_local.standins.apiserver.objects.store import Store, StoredObject,
 from kubesync_local.standins.apiserver.objects.wire import ContinueToken, list_bytes
 from kubesync_local.standins.apiserver.requests.query import Selection, parse_version, select, whole_number
 
-# How long one wait for a change lasts at most, in seconds, so that a clock handed in is looked at again.
+# The longest single wait for a change, in seconds: then the clock is read again, which tests set.
 WAIT_SLICE_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """Where a page begins: the state it is cut from, the version it shows and the first key."""
+    """Where a page begins: the state it comes from, the version it shows and the first key."""
 
     objects: tuple[StoredObject, ...]
     version: int
@@ -33,12 +33,12 @@ def answer_list(
 
     | resourceVersion | match         | continue | answer                                                           |
     |-----------------|---------------|----------|------------------------------------------------------------------|
-    | absent          |               |          | the present state                                                |
-    | 0               |               |          | the present state; ``limit`` is ignored, as the watch cache does |
-    | N               | NotOlderThan  |          | the present state, after waiting for N; 504 when it does not come|
+    | absent          |               |          | the current state                                                |
+    | 0               |               |          | the current state; ``limit`` is ignored, as the watch cache does |
+    | N               | NotOlderThan  |          | the current state, after waiting for N; 504 when it does not come|
     | N               | Exact         |          | the state at N; 410 when it is compacted                         |
     |                 |               | token    | the next page of the token's version; 410 when it is compacted   |
-    | -1 in the token |               | token    | the rest, of the present state                                   |
+    | -1 in the token |               | token    | the rest, of the current state                                   |
 
     Raises ApiStatusError.
     """
@@ -109,7 +109,7 @@ def _encode(resource: ResourceType, page: _Page, selection: Selection, limit: in
     chosen = [each for each in page.objects if each.key >= start and selection.matches(each.item)]
     metadata: JsonObject = {"resourceVersion": str(page.version)}
     if limit and len(chosen) > limit:
-        # The first key that is not served: the last one served and a zero byte, as etcd's range does it.
+        # The first key that is not served: the last served key and a zero byte, as in etcd's range.
         next_start = chosen[limit - 1].key.removeprefix(prefix) + "\0"
         metadata["continue"] = ContinueToken(page.version, next_start).encode()
         if not selection.selective:

@@ -14,12 +14,12 @@ _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 
 def is_true(text: str) -> bool:
-    """Whether a query parameter says yes, in any of Go's spellings."""
+    """Whether a query parameter is true, in any of Go's spellings."""
     return text in _TRUE
 
 
 def whole_number(params: Mapping[str, str], name: str) -> int:
-    """A parameter that is a number of 0 or more; 0 where it is absent. Raises ApiStatusError (400)."""
+    """A parameter that is a number of 0 or more; 0 if it is absent. Raises ApiStatusError (400)."""
     text = params.get(name, "")
     if not text:
         return 0
@@ -29,7 +29,7 @@ def whole_number(params: Mapping[str, str], name: str) -> int:
 
 
 def parse_version(text: str) -> int:
-    """A resourceVersion; 0 where it is empty. Raises ApiStatusError (500, as recorded) when it is no number."""
+    """A resourceVersion; 0 if it is empty. Raises ApiStatusError (500, as recorded) if it is not a number."""
     if not text:
         return 0
     if not text.isascii() or not text.isdigit():
@@ -47,12 +47,12 @@ class Selection:
 
 
 def select(target: Target, params: Mapping[str, str]) -> Selection:
-    """The selection of a list or watch. Raises ApiStatusError (400) for a selector that is not understood."""
+    """The selection of a list or watch. Raises ApiStatusError (400) for a malformed selector."""
     predicates = [
         *_field_predicates(target.resource, params.get("fieldSelector", "")),
         *_label_predicates(params.get("labelSelector", "")),
     ]
-    if target.name:  # Only the deprecated watch paths name one object here.
+    if target.name:  # Only the deprecated watch paths name a single object.
         predicates.append(_field_is("name", target.name))
     namespace = target.namespace
 
@@ -91,9 +91,9 @@ def _field_predicates(resource: ResourceType, selector: str) -> list[Predicate]:
 
 
 def _label_predicates(selector: str) -> list[Predicate]:
-    """Requirements ``a=b``, ``a==b``, ``a!=b``, ``a``, ``!a``, ``a in (b,c)`` and ``a notin (b,c)``; all have to hold.
+    """Requirements ``a=b``, ``a==b``, ``a!=b``, ``a``, ``!a``, ``a in (b,c)`` and ``a notin (b,c)``; all must match.
 
-    What has no such label fulfils ``!=`` and ``notin`` (k8s.io/apimachinery, pkg/labels, Requirement.Matches).
+    An object without the label matches ``!=`` and ``notin`` (k8s.io/apimachinery, pkg/labels, Requirement.Matches).
     """
     # Commas within parentheses join values.
     terms = re.split(r",(?![^(]*\))", selector) if selector else []

@@ -29,7 +29,7 @@ class WatchPolicy:
 
 
 class EventStream(Protocol):
-    """Where a watch's lines go. ``send`` raises when the connection is gone; that ends the watch."""
+    """Where a watch's lines go. ``send`` raises when the connection is closed; that ends the watch."""
 
     def open(self) -> None:
         """Send status and headers."""
@@ -38,11 +38,11 @@ class EventStream(Protocol):
         """Send one line as one chunk."""
 
     def alive(self) -> bool:
-        """Whether the client is still there and the server not stopping. Called often; must not block."""
+        """Whether the client is connected and the server not stopping. Called often; must not block."""
 
 
 class Watch:
-    """One watch. ``run`` blocks until the timeout, an error event, or until the stream is dead."""
+    """One watch. ``run`` blocks until the timeout, an error event, or the end of the connection."""
 
     def __init__(
         self, store: Store, target: Target, params: Mapping[str, str], clock: Clock, policy: WatchPolicy
@@ -56,7 +56,7 @@ class Watch:
         self._version = parse_version(params.get("resourceVersion", ""))
         self._bookmarks = is_true(params.get("allowWatchBookmarks", "")) and not target.legacy_watch
         self._initial_events_bookmark = self._wants_initial_events(params)
-        # Version "" and "0" begin with the present state, whatever the client knows.
+        # Versions "" and "0" begin with the current state.
         self._synthetic = self._version == 0 or self._initial_events_bookmark
         timeout = whole_number(params, "timeoutSeconds") or policy.default_timeout
         self._deadline = clock.monotonic() + timeout
@@ -114,9 +114,9 @@ class Watch:
         return [line for change in changes if (line := self._line(change))]
 
     def _line(self, change: Change) -> bytes:
-        """The line of a change; empty where this watch is not told (k8s.io/apiserver, storage/cacher, convertToWatchEvent).
+        """The line of a change; empty if this watch does not get it (k8s.io/apiserver, storage/cacher, convertToWatchEvent).
 
-        | matched before | matches now | told     |
+        | matched before | matches now | sent     |
         |----------------|-------------|----------|
         | no             | no          | nothing  |
         | no             | yes         | ADDED    |
@@ -127,7 +127,7 @@ class Watch:
             told = self._bookmarks and change.version >= self._version
             return bookmark_line(self._resource, change.version) if told else b""
         if change.version <= self._version:
-            return b""  # A version from the future: silent until it has come.
+            return b""  # A future version: silent until it is reached.
         if change.after is None:
             return b""
         before = change.before is not None and self._selection.matches(change.before.item)
@@ -147,7 +147,7 @@ class Watch:
         return final if now < final < regular else regular
 
     def _bookmark_now(self) -> bytes:
-        """The bookmark that is due now, if one is. Call with the store locked and nothing left to tell."""
+        """The bookmark that is due now, if any. Call with the store locked and nothing left to send."""
         if not self._bookmarks or self._clock.monotonic() < self._next_bookmark:
             return b""
         self._next_bookmark = self._bookmark_due()

@@ -1,4 +1,4 @@
-"""Creates, updates, patches and deletes: what the server makes of an object before it is stored."""
+"""Creates, updates, patches and deletes: what the server does to an object before it is stored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kubesync_local.standins.apiserver.objects.services import prepare_service, 
 from kubesync_local.standins.apiserver.objects.status import JsonObject
 from kubesync_local.standins.apiserver.objects.store import Store, StoredObject
 
-# Set by the server alone; what a client sends for them is not taken.
+# Only the server sets them; values from clients are ignored.
 _SERVER_FIELDS = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp")
 # The alphabet of names made from generateName (apimachinery's util/rand).
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
@@ -94,7 +94,7 @@ class Writer:
             merged = merge_patch({**copy.deepcopy(before.item)}, patch)
             if not isinstance(merged, dict):
                 raise status.bad_request("the patch does not make an object")
-            # A patch without a version is applied to the present state, so it cannot be stale.
+            # A patch without a version applies to the current state, so it cannot be stale.
             return self._replace(target, before, self._arrange(target.resource, target.namespace, merged))
 
     def delete(self, target: Target, options: JsonObject) -> StoredObject:
@@ -190,14 +190,14 @@ class Writer:
     def _commit(self, resource: ResourceType, change_type: str, content: JsonObject) -> StoredObject:
         finished = _finish(resource, content)
         finished["metadata"]["resourceVersion"] = str(self._store.next_version())
-        # Once more, so that the version stands in its place also where there was none.
+        # Once more, so that the version gets its place even if there was none.
         finished = _finish(resource, finished)
         stored = StoredObject.of(finished)
         self._store.commit(resource, change_type, stored)
         return stored
 
     def _next_suffix(self) -> str:
-        """Five characters, other ones each time and the same in each run."""
+        """Five characters: different each time, the same in each run."""
         self._suffixes += 1
         number, suffix = self._suffixes * 7_919_393, ""
         for _ in range(5):
@@ -246,7 +246,7 @@ def _generation_moves(before: JsonObject, after: JsonObject) -> bool:
 
 
 def _prepare_event(resource: ResourceType, given: JsonObject) -> JsonObject:
-    """Validation of a core Event (kubernetes/pkg/apis/core/validation/events.go), as far as a writer can get it wrong."""
+    """Validation of a core Event (kubernetes/pkg/apis/core/validation/events.go), for the mistakes that a writer can make."""
     name, regards = given["metadata"]["name"], given.get("involvedObject", {})
     if regards.get("namespace", "") != given["metadata"].get("namespace", ""):
         message = f'Invalid value: "{regards.get("namespace", "")}": does not match event.namespace'

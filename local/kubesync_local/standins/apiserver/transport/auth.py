@@ -1,4 +1,4 @@
-"""Who asks and what they may: bearer tokens and refusals per verb and resource, changeable while the server runs."""
+"""Users and rights: bearer tokens, and refusals per verb and resource. Both can change while the server runs."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Denial:
 
 
 class Authority:
-    """Thread-safe. Without tokens everybody is the administrator ``admin``."""
+    """Thread-safe. Without tokens every request is by the administrator ``admin``."""
 
     def __init__(self, tokens: Mapping[str, User | str] | None = None) -> None:
-        """``tokens``: from bearer token to user; a name alone means an administrator."""
+        """``tokens``: bearer token to user; a plain name means an administrator."""
         self._lock = threading.Lock()
         self._tokens: dict[str, User] | None = None
         self._denials: list[Denial] = []
@@ -45,25 +45,25 @@ class Authority:
 
     @property
     def internal_token(self) -> str:
-        """The token of the played controllers: always good, and their requests are neither logged nor disturbed."""
+        """The token of the played controllers: always valid; its requests are not logged and get no faults."""
         return self._internal_token
 
     def set_tokens(self, tokens: Mapping[str, User | str] | None) -> None:
-        """Accept these tokens from now on, no others; None: no token is asked for. Running watches are not touched."""
+        """From now on accept only these tokens; None: no token is needed. Running watches go on."""
         with self._lock:
             self._tokens = None
             if tokens is not None:
                 self._tokens = {token: User(user) if isinstance(user, str) else user for token, user in tokens.items()}
 
     def deny(self, *, verb: str = "", resource: str = "", user: str = "", namespace: str = "") -> Denial:
-        """Refuse matching requests with 403 from now on. Returns what ``allow`` takes back."""
+        """Refuse matching requests with 403 from now on. Returns the denial, for ``allow``."""
         denial = Denial(verb, resource, user, namespace)
         with self._lock:
             self._denials.append(denial)
         return denial
 
     def allow(self, denial: Denial) -> None:
-        """Take a denial back; one that is not there is no error."""
+        """Remove a denial; a missing one is no error."""
         with self._lock:
             self._denials = [each for each in self._denials if each != denial]
 
@@ -72,7 +72,7 @@ class Authority:
         return hmac.compare_digest(authorization.encode(), f"Bearer {self._internal_token}".encode())
 
     def authenticate(self, authorization: str) -> User:
-        """The user of an Authorization header's value, empty where none was sent. Raises ApiStatusError (401)."""
+        """The user of an Authorization header; empty: none was sent. Raises ApiStatusError (401)."""
         if self.is_internal(authorization):
             return User("system:kube-controller-manager")
         with self._lock:
@@ -85,7 +85,7 @@ class Authority:
         return user
 
     def authorize(self, user: User, verb: str, target: Target) -> None:
-        """Raises ApiStatusError (403) where the user is refused."""
+        """Raises ApiStatusError (403) if the user is refused."""
         with self._lock:
             denials = list(self._denials)
         for denial in denials:

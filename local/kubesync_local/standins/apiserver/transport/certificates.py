@@ -1,4 +1,4 @@
-"""Certificates for a TLS server on this machine: a CA of its own, and leaves as EKS has them and as it does not."""
+"""Certificates for a TLS server on this machine: a CA, and leaf certificates like those of EKS and others."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 @dataclass(frozen=True, slots=True)
 class ServerCertificate:
-    """A chain to serve with (leaf first) and its key, both PEM; ``ca_pem``: what a client has to trust."""
+    """A chain to serve with (leaf first) and its key, both PEM; ``ca_pem``: the CA for clients."""
 
     chain_pem: bytes
     key_pem: bytes
     ca_pem: bytes
 
     def server_context(self) -> ssl.SSLContext:
-        """A context for the server's side. Raises ssl.SSLError where chain and key do not fit."""
+        """A context for the server's side. Raises ssl.SSLError if chain and key do not match."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        # The ssl module loads certificates from files only; the directory is private and gone right after.
+        # The ssl module loads certificates from files only; the directory is private and deleted right after.
         with tempfile.TemporaryDirectory() as directory:
             chain, key = Path(directory, "chain.pem"), Path(directory, "key.pem")
             chain.write_bytes(self.chain_pem)
@@ -71,9 +71,9 @@ class CertificateAuthority:
         """A server certificate for host names and addresses.
 
         Args:
-            names: what it is valid for.
-            expired: its time was over an hour ago.
-            authority_key_identifier: without one it is as those of EKS clusters: valid, and refused by
+            names: the names and addresses that it is valid for.
+            expired: it expired an hour ago.
+            authority_key_identifier: without one it is like those of EKS clusters: valid, but refused by
                 VERIFY_X509_STRICT (the default from Python 3.13 on).
         """
         key = ec.generate_private_key(ec.SECP256R1())

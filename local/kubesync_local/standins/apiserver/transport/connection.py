@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection: requests in, whole or chunked answers out, and how it breaks when a fault asks for it."""
+"""One HTTP/1.1 connection: reads requests, sends whole or chunked answers, and breaks when a fault says so."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from urllib.parse import parse_qsl, urlsplit
 
 from kubesync_local.standins.apiserver.transport.faults import BrokenConnectionError
 
-# Go's net/http sends a Content-Length by itself for what fits its buffer, and chunks anything longer.
+# Go's net/http sends a Content-Length for bodies that fit its buffer, and chunks longer ones.
 _WHOLE_ANSWER_BYTES: Final = 2048
 _MAX_REQUEST_LINE: Final = 65536
 _MAX_BODY: Final = 16 * 1024 * 1024
-# How often a connection that sends nothing looks whether it still should, in seconds.
+# How often an idle connection checks whether it should go on, in seconds.
 _POLL_SECONDS: Final = 0.05
 _REASONS: Final = {
     200: "OK", 201: "Created", 301: "Moved Permanently", 302: "Found", 307: "Temporary Redirect", 308: "Permanent Redirect",
@@ -33,12 +33,12 @@ _REASONS: Final = {
 
 
 class MalformedRequestError(Exception):
-    """What came is no HTTP request."""
+    """The bytes are not an HTTP request."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request as read; ``headers`` have lower-case names, ``params`` the last value of each name."""
+    """A request; ``headers`` have lower-case names, ``params`` the last value of each name."""
 
     method: str
     path: str
@@ -109,7 +109,7 @@ class Connection:
     # -- answers -------------------------------------------------------------------------------------------------
 
     def send_whole(self, code: int, headers: dict[str, str], body: bytes, request: HttpRequest) -> None:
-        """An answer whose body is known: with Content-Length, or chunked where Go would chunk it."""
+        """Send an answer with a known body: with Content-Length, or chunked if Go would chunk it."""
         if len(body) > _WHOLE_ANSWER_BYTES and request.chunked_answers:
             self.begin_stream(code, headers, request)
             self.send_chunk(body)
@@ -122,28 +122,28 @@ class Connection:
         self._write(head + body)
 
     def begin_stream(self, code: int, headers: dict[str, str], request: HttpRequest) -> None:
-        """Status and headers of a body whose length is not known."""
+        """Send status and headers of a body of unknown length."""
         self._chunked = request.chunked_answers
         self._write(self._head(code, {**headers, **({"Transfer-Encoding": "chunked"} if self._chunked else {})}))
 
     def send_chunk(self, data: bytes) -> None:
-        """One chunk. Raises BrokenConnectionError where it is to break in the middle; OSError when the client is gone."""
+        """Send one chunk. Raises BrokenConnectionError if it must break in the middle, OSError if the client has gone."""
         if self._cut is not None:
             self._write((b"%x\r\n" % len(data) if self._chunked else b"") + data[: len(data) // 2])
             raise BrokenConnectionError(reset=self._cut)
         self._write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
 
     def end_stream(self) -> None:
-        """The clean end of a chunked body."""
+        """End a chunked body cleanly."""
         if self._chunked:
             self._write(b"0\r\n\r\n")
 
     def cut_next_chunk(self, *, reset: bool) -> None:
-        """Let the connection break in the middle of what is sent next."""
+        """Break the connection in the middle of what is sent next."""
         self._cut = reset
 
     def pace(self, bytes_at_once: int, seconds_between: float) -> None:
-        """Send in pieces of so many bytes from now on; 0: as it comes."""
+        """From now on send in pieces of so many bytes; 0: whole."""
         self._bytes_at_once, self._seconds_between = bytes_at_once, seconds_between
 
     def hang(self, seconds: float | None = None) -> None:
@@ -156,14 +156,14 @@ class Connection:
                 raise BrokenConnectionError
 
     def alive(self) -> bool:
-        """Whether the client still listens, as far as one can tell without waiting."""
+        """Whether the client is still connected, as far as is known without waiting."""
         if self._dropped.is_set():
             return False
         poll = select.poll()
         poll.register(self._socket, select.POLLIN | select.POLLHUP | select.POLLERR)
         if not poll.poll(0):
             return True
-        # Readable in the middle of an answer: the end, or, in TLS, a message of the protocol itself.
+        # Readable during an answer: the client's end, or in TLS a message of the protocol.
         self._socket.settimeout(0.0)
         try:
             if isinstance(self._socket, ssl.SSLSocket):
@@ -185,7 +185,7 @@ class Connection:
         return "\r\n".join([*lines, "", ""]).encode("latin-1")
 
     def _write(self, data: bytes) -> None:
-        if self._dropped.is_set():  # Between the mark and the shutdown nothing may look like a clean end.
+        if self._dropped.is_set():  # Nothing may look like a clean end between the mark and the shutdown.
             raise BrokenConnectionError
         if not self._bytes_at_once:
             self._socket.sendall(data)
@@ -198,19 +198,19 @@ class Connection:
     # -- the end -------------------------------------------------------------------------------------------------
 
     def drop(self) -> None:
-        """Break the connection from another thread; whatever its own thread does ends soon after."""
+        """Break the connection from another thread; its own thread ends soon after."""
         self._dropped.set()
         with contextlib.suppress(OSError):
-            # The plain method also on TLS: SSLSocket's own would switch encryption off under the other thread.
+            # The plain method also on TLS: SSLSocket's own would switch off encryption while the other thread uses it.
             socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def close(self, *, reset: bool = False) -> None:
-        """Close it, by its own thread."""
+        """Close the connection; call it from its own thread."""
         with contextlib.suppress(OSError):
             if reset:
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             else:
-                # A reader that still holds the file descriptor must not keep the client waiting.
+                # A reader may still hold the file descriptor; the client must not wait for it.
                 socket.socket.shutdown(self._socket, socket.SHUT_WR)
         with contextlib.suppress(OSError):
             self._reader.close()
@@ -225,7 +225,7 @@ def accept_connection(
     handshake_seconds: float,
     track: Callable[[Connection], None],
 ) -> Connection:
-    """Make a connection of an accepted socket, with its TLS handshake. Raises OSError (ssl.SSLError among it)."""
+    """Make a connection of an accepted socket, with its TLS handshake. Raises OSError (also ssl.SSLError)."""
     try:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls is not None:

@@ -1,4 +1,4 @@
-"""One request and its answer: what the handlers write to, and what faults act on."""
+"""One request and its answer: handlers write to it, faults act on it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubesync_local.standins.apiserver.transport.connection import Connection, H
 from kubesync_local.standins.apiserver.transport.faults import Fault
 from kubesync_local.standins.apiserver.transport.request_log import RecordedRequest, RequestLog
 
-# Answers longer than this are compressed for those who accept it (the API server's gzip threshold).
+# Longer answers are compressed if the client accepts it (the API server's gzip threshold).
 _GZIP_BYTES: Final = 128 * 1024
 # Priority and fairness name the flow schema and priority level that took the request, as recorded.
 _EXEMPT: Final = {
@@ -31,7 +31,7 @@ _ORDINARY: Final = {
 
 @dataclass(slots=True)
 class Exchange:
-    """A request under way. ``user`` and ``target`` are filled in as they become known."""
+    """A request under way. ``user`` and ``target`` are set when they are known."""
 
     connection: Connection
     request: HttpRequest
@@ -58,7 +58,7 @@ class Exchange:
         return headers
 
     def send_object(self, code: int, body: bytes) -> None:
-        """An object, list or Status."""
+        """Send an object, list or Status."""
         headers = self.headers()
         if len(body) > _GZIP_BYTES and "gzip" in self.request.headers.get("accept-encoding", ""):
             headers.update({"Content-Encoding": "gzip", "Vary": "Accept-Encoding"})
@@ -66,38 +66,38 @@ class Exchange:
         self.send_whole(code, headers, body)
 
     def send_list(self, body: bytes) -> None:
-        """A list, through the fault that may be on it."""
+        """Send a list, changed by its fault if there is one."""
         self.send_object(200, self.fault.shape_body(body))
 
     def send_refusal(self, error: ApiStatusError) -> None:
-        """A Status of a failure, newline included."""
+        """Send the Status of a failure, newline included."""
         headers = {**self.headers(), **error.headers}
         if error.code in (401, 403):
-            headers.pop("Warning", None)  # Warnings are added by the endpoint, which was not reached.
+            headers.pop("Warning", None)  # The endpoint adds warnings, and it was not reached.
         self.send_whole(error.code, headers, go_json(error.body) + b"\n")
 
     # -- EventStream, for watches --------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Status and headers of a watch."""
+        """Send status and headers of a watch."""
         self.log.update(self.record, status=200)
         self.connection.begin_stream(200, self.headers(), self.request)
         self.fault.after_events(0, self)
 
     def send(self, line: bytes) -> None:
-        """One line of a watch."""
+        """Send one line of a watch."""
         self.connection.send_chunk(line)
         self.lines_sent += 1
         self.fault.after_events(self.lines_sent, self)
 
     def alive(self) -> bool:
-        """Whether the client is still there."""
+        """Whether the client is still connected."""
         return self.connection.alive()
 
     # -- Answering, for faults -----------------------------------------------------------------------------------
 
     def send_whole(self, code: int, headers: dict[str, str], body: bytes) -> None:
-        """A whole answer."""
+        """Send a whole answer."""
         self.log.update(self.record, status=code)
         self.connection.send_whole(code, headers, body, self.request)
 
@@ -106,7 +106,7 @@ class Exchange:
         self.connection.hang(seconds)
 
     def cut_next_chunk(self, *, reset: bool) -> None:
-        """Break off in the middle of what comes next."""
+        """Break in the middle of what is sent next."""
         self.connection.cut_next_chunk(reset=reset)
 
     def pace(self, bytes_at_once: int, seconds_between: float) -> None:

@@ -14,7 +14,7 @@ from kubesync_local.standins.apiserver.transport.request_log import RecordedRequ
 
 
 class EndOfStreamError(Exception):
-    """Ends a response cleanly, ahead of its time."""
+    """Ends a response cleanly, but early."""
 
 
 class BrokenConnectionError(Exception):
@@ -45,10 +45,10 @@ class Answering(Protocol):
 
 
 class Fault:
-    """A fault; each hook does nothing unless a subclass gives it a meaning."""
+    """A fault. Each hook does nothing unless a subclass overrides it."""
 
     def answer(self, answering: Answering) -> bool:  # noqa: ARG002
-        """Called before anything is sent; True: the request is dealt with."""
+        """Called before anything is sent; True: the request is answered."""
         return False
 
     def shape_body(self, body: bytes) -> bytes:
@@ -81,12 +81,12 @@ class Answer(Fault):
 
 
 def redirect(location: str, code: int = 302) -> Answer:
-    """A redirect to another place, which a client must not follow with its token."""
+    """A redirect to another server; a client must not follow it with its token."""
     return Answer(code, headers={"Location": location}, body=b"", content_type="text/plain")
 
 
 def garbage(body: bytes = b"<html><body>Bad Gateway</body></html>", content_type: str = "text/html") -> Answer:
-    """Status 200 with something that is no answer of an API server."""
+    """Status 200 with a body that no API server sends."""
     return Answer(200, body=body, content_type=content_type)
 
 
@@ -102,7 +102,7 @@ class Close(Fault):
 
 @dataclass(frozen=True, slots=True)
 class Silent(Fault):
-    """Nothing more is sent: from the request on, or (``events`` given) after the headers and so many lines."""
+    """Nothing more is sent, from the request on, or (``events`` given) after the headers and so many lines."""
 
     events: int | None = None
     seconds: float | None = None
@@ -187,7 +187,7 @@ class ErrorEvent(Fault):
 
 @dataclass(frozen=True, slots=True)
 class RawLine(Fault):
-    """A line that the server never made, after ``events`` lines of a watch; then the stream goes on."""
+    """A foreign line after ``events`` lines of a watch; then the stream goes on."""
 
     line: bytes
     events: int = 0
@@ -199,7 +199,7 @@ class RawLine(Fault):
 
 @dataclass(frozen=True, slots=True)
 class TruncatedList(Fault):
-    """The body ends early although its framing says that it is whole."""
+    """The body ends early, though its framing says that it is whole."""
 
     keep: float = 0.5
 
@@ -209,7 +209,7 @@ class TruncatedList(Fault):
 
 @dataclass(frozen=True, slots=True)
 class EmptyList(Fault):
-    """A well-formed list without items, at the version of the true one."""
+    """A well-formed list without items, at the version of the real one."""
 
     def shape_body(self, body: bytes) -> bytes:
         value = json.loads(body)
@@ -221,7 +221,7 @@ class EmptyList(Fault):
 
 @dataclass(slots=True, eq=False)
 class FaultRule:
-    """When a fault strikes: from the ``nth`` matching request on, ``times`` times (None: for ever)."""
+    """When a fault strikes: from the ``nth`` matching request on, ``times`` times (None: always)."""
 
     fault: Fault
     resource: str | None = None
@@ -233,7 +233,7 @@ class FaultRule:
     hits: int = 0
 
     def matches(self, request: RecordedRequest) -> bool:
-        """Whether it concerns this request, leaving counts aside."""
+        """Whether it matches this request, without the counts."""
         if self.resource is not None and request.resource != self.resource:
             return False
         if self.verb is not None and request.verb != self.verb:
@@ -279,7 +279,7 @@ class FaultPlan:
             self._rules.clear()
 
     def take(self, request: RecordedRequest) -> Fault:
-        """The fault for this request, counted; one that does nothing where no rule strikes."""
+        """The fault for this request, counted; without a matching rule one that does nothing."""
         with self._lock:
             for rule in self._rules:
                 if not rule.matches(request):

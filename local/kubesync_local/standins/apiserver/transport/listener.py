@@ -1,4 +1,4 @@
-"""The listening socket and its threads: one per connection, all gone when it stops."""
+"""The listening socket and its threads: one per connection. All end when it stops."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _JOIN_SECONDS: Final = 10.0
 class Listener:
     """Accepts connections and runs ``serve`` for each in a thread of its own.
 
-    ``serve`` returns when the connection is done; a BrokenConnectionError or OSError out of it is how a connection ends.
+    ``serve`` returns when the connection is done. BrokenConnectionError and OSError also end the connection.
     """
 
     def __init__(self, host: str, port: int, tls: ssl.SSLContext | None, serve: Callable[[Connection], None]) -> None:
-        """Raises OSError where the address cannot be had."""
+        """Raises OSError if the address cannot be used."""
         self._serve = serve
         self._tls = tls
         self._lock = threading.Lock()
@@ -37,7 +37,7 @@ class Listener:
         self._acceptor = threading.Thread(target=self._accept, name="apiserver-accept", daemon=True)
 
     def start(self) -> None:
-        """Begin to accept."""
+        """Start accepting."""
         self._acceptor.start()
 
     def sever(self) -> None:
@@ -108,7 +108,7 @@ class Listener:
         except BrokenConnectionError as error:
             reset = error.reset
         except (OSError, ValueError):
-            pass  # The client has gone, or did not speak TLS: nobody is left to be told.
+            pass  # The client has gone, or did not speak TLS: there is nobody to report to.
         finally:
             if connection is not None:
                 connection.close(reset=reset)

@@ -1,4 +1,4 @@
-"""Every request that a server saw, so that tests can count on the wire."""
+"""All requests that a server saw, so that tests can count them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _CREDENTIAL_HEADERS = frozenset({"authorization", "cookie"})
 
 @dataclass(slots=True, eq=False)
 class RecordedRequest:
-    """One request, in the order of arrival. Credentials are not kept, only whether they were sent.
+    """One request, in the order of arrival. Credentials are not kept, only that they were sent.
 
-    ``verb`` is Kubernetes' (list, watch, get, ...), empty where the path names no resource. ``headers`` have
-    lower-case names. ``status`` is 0 until a status line was sent. ``received_monotonic`` is in the server's clock.
+    ``verb`` is Kubernetes' (list, watch, get, ...), empty if the path names no resource. ``headers`` have
+    lower-case names. ``status`` is 0 until a status line was sent. ``received_monotonic`` is the server's clock.
     """
 
     number: int
@@ -73,7 +73,7 @@ class RequestLog:
             return len(self._requests)
 
     def clear(self) -> None:
-        """Forget them; numbers go on."""
+        """Forget them; numbers continue."""
         with self._changed:
             self._requests.clear()
 

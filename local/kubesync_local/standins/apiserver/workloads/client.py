@@ -16,17 +16,17 @@ _TIMEOUT_SECONDS: Final = 30.0
 
 
 class ApiClient:
-    """Calls one API server. Every method raises ApiStatusError for an answer that is not 2xx, OSError without one."""
+    """Calls one API server. Every method raises ApiStatusError if the answer is not 2xx, OSError without an answer."""
 
     def __init__(self, url: str, token: str = "", ca_pem: bytes | None = None) -> None:
-        """``ca_pem``: what to trust, for ``https``."""
+        """``ca_pem``: the CA for ``https``."""
         parts = urlsplit(url)
         self._host, self._port = parts.hostname or "", parts.port or 443
         self._token = token
         self._tls: ssl.SSLContext | None = None
         if parts.scheme == "https":
             self._tls = ssl.create_default_context(cadata=ca_pem.decode() if ca_pem else None)
-            # Certificates without an Authority Key Identifier are what EKS clusters have.
+            # EKS clusters have certificates without an Authority Key Identifier.
             self._tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
 
     def list(self, resource: ResourceType, namespace: str, params: Mapping[str, str] | None = None) -> list[JsonObject]:

@@ -1,6 +1,6 @@
-"""What runs in the cluster, played: deployments, stateful sets, and the controllers that keep their endpoints.
+"""Plays what runs in the cluster: deployments, stateful sets, and the controllers that keep their endpoints.
 
-Everything is done by plain HTTP calls. Addresses come from a counter, so that the same calls lead to the same addresses.
+It uses plain HTTP calls. Addresses come from a counter, so that the same calls give the same addresses.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class _Workload:
 
 
 class Cluster:
-    """Plays a cluster. Not thread-safe. Its methods raise what ApiClient raises, KeyError for what was never deployed."""
+    """Plays a cluster. Not thread-safe. Its methods raise what ApiClient raises, and KeyError for unknown workloads."""
 
     def __init__(self, client: ApiClient, nodes: Sequence[tuple[str, str]] = NODES) -> None:
-        """``nodes``: names and zones; pods go round them."""
+        """``nodes``: names and zones; pods are spread over them in turn."""
         self._client = client
         self._nodes = nodes
         self._workloads: dict[tuple[str, str], _Workload] = {}
@@ -82,7 +82,7 @@ class Cluster:
         return self.scale(namespace, name, replicas)
 
     def scale(self, namespace: str, name: str, replicas: int, *, oldest_first: bool = False) -> list[Pod]:
-        """Make it so many pods; without ``oldest_first`` the youngest go. Returns its pods."""
+        """Scale it to so many pods; without ``oldest_first`` the youngest are removed. Returns its pods."""
         workload = self._workloads[namespace, name]
         while len(workload.pods) > replicas:
             workload.pods.pop(0 if oldest_first else -1)
@@ -158,7 +158,7 @@ class Cluster:
         return service
 
     def set_load_balancer(self, namespace: str, name: str, ingress: Sequence[JsonObject]) -> JsonObject:
-        """The load balancer's addresses arrive, or (empty) go."""
+        """Set the load balancer's addresses; empty removes them."""
         patch = {"status": {"loadBalancer": {"ingress": list(ingress)} if ingress else None}}
         return self._client.patch(SERVICES, namespace, name, patch, "status")
 
@@ -168,7 +168,7 @@ class Cluster:
         self.reconcile(namespace)
 
     def make_endpoints(self, namespace: str, name: str, subsets: Sequence[JsonObject]) -> JsonObject:
-        """Hand-made Endpoints of a Service without selector, mirrored into EndpointSlices; made or replaced."""
+        """Hand-made Endpoints of a Service without selector, mirrored into EndpointSlices; created or replaced."""
         body = {"metadata": {"name": name}, "subsets": list(subsets)}
         endpoints = self._client.update(ENDPOINTS, namespace, name, body)
         self.reconcile(namespace)
@@ -191,7 +191,7 @@ class Cluster:
             current = endpoints.pop(name, None)
             if service["spec"].get("selector"):
                 pods = [pod for pod in self.pods(namespace) if pod.matches(service)]
-                # EndpointSlices first, as they mostly come first from the real controllers.
+                # EndpointSlices first: the real controllers usually write them first.
                 self._apply_slices(namespace, desired_slices(service, pods, present), present)
                 self._apply(ENDPOINTS, namespace, desired_endpoints(service, pods), current)
             elif current is not None and not _skips_mirroring(current):
@@ -212,7 +212,7 @@ class Cluster:
         if current is None:
             self._client.create(resource, namespace, wanted)
         else:
-            # The server drops an update that changes nothing, so it can always be sent.
+            # The server ignores an update that changes nothing, so it is always sent.
             self._client.update(resource, namespace, wanted["metadata"]["name"], wanted)
 
 
@@ -222,7 +222,7 @@ def _skips_mirroring(endpoints: JsonObject) -> bool:
 
 
 def install_own_service(create: Callable[[Target, JsonObject], object], address: str) -> None:
-    """What every cluster has from its first second: the API server's own Service and endpoints."""
+    """Create what every cluster has from the start: the API server's own Service and endpoints."""
     create(
         Target(SERVICES, "default"),
         {

@@ -1,4 +1,4 @@
-"""What the controllers make of a Service and its pods: Endpoints and EndpointSlices, as values. Pure."""
+"""What the controllers compute from a Service and its pods: Endpoints and EndpointSlices, as values. Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Pod:
         return bool(selector) and all(self.labels.get(key) == value for key, value in selector.items())
 
     def hostname_for(self, service: JsonObject) -> str:
-        """Its host name under this Service, empty where it has none there."""
+        """Its host name under this Service, empty if it has none."""
         return self.hostname if self.subdomain == service["metadata"]["name"] else ""
 
     @property
@@ -62,7 +62,7 @@ class _Port:
 
 
 def _resolved_ports(service: JsonObject, pod: Pod) -> tuple[_Port, ...]:
-    """The Service's ports as numbers on this pod; a target port that the pod does not name is left out."""
+    """The Service's ports as numbers on this pod; a named target port that the pod lacks is left out."""
     ports = []
     for port in service["spec"].get("ports", ()):
         target = port.get("targetPort", port["port"])
@@ -92,7 +92,7 @@ def _labels(service: JsonObject, managed_by: dict[str, str]) -> dict[str, str]:
 
 
 def desired_endpoints(service: JsonObject, pods: Sequence[Pod]) -> JsonObject:
-    """The Endpoints object of a Service with a selector; pods are those it selects.
+    """The Endpoints object of a Service with a selector; ``pods`` are those it selects.
 
     Only the first address family; at most 1,000 addresses, then annotated as truncated; terminating pods are left out
     unless not-ready addresses are published.
@@ -138,8 +138,8 @@ def _address(service: JsonObject, pod: Pod, family: str) -> JsonObject:
 def desired_slices(service: JsonObject, pods: Sequence[Pod], existing: Sequence[JsonObject]) -> list[JsonObject]:
     """The EndpointSlices of a Service with a selector: per family, at most 100 endpoints each.
 
-    An endpoint stays in the slice it is in; new ones fill slices with room. Slices without a name are to be created, those of
-    ``existing`` that are not returned are to be deleted. Without endpoints one empty slice per family remains.
+    An endpoint stays in the slice it is in; new ones fill slices with room. Slices without a name must be created; those of
+    ``existing`` that are not returned must be deleted. Without endpoints one empty slice per family stays.
     """
     slices: list[JsonObject] = []
     for family in service["spec"].get("ipFamilies", [IPV4]):

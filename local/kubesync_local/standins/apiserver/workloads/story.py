@@ -1,7 +1,7 @@
-"""The story of the recordings, step by step, played on a stand-in server through plain HTTP calls.
+"""The story of the recordings, step by step, played on a stand-in server by plain HTTP calls.
 
-Nothing sleeps in here: a demo or a test takes the steps at its own pace. Addresses come from counters, so a fresh server
-shows the same ones each time: cluster IPs from 10.68.0.16 and fd00:10:68::10, pods from 10.42.0.2 and fd00:10:42::2.
+Nothing sleeps here: a demo or a test plays the steps at its own pace. Addresses come from counters, so a fresh server
+gives the same ones each time: cluster IPs from 10.68.0.16 and fd00:10:68::10, pods from 10.42.0.2 and fd00:10:42::2.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ WEB: Final = {"app": "web"}
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that happens; ``title`` says it to a person, ``play`` does it."""
+    """One step: ``title`` is for people, ``play`` does it."""
 
     title: str
     play: Callable[[], object]
 
 
 def story(cluster: Cluster) -> tuple[Step, ...]:
-    """The steps, to be played once each and in order, on a cluster without other services."""
+    """The steps. Play each once and in order, on a cluster without other services."""
     return (
         *_test_hello(cluster),
         *_one_of_every_type(cluster),
@@ -163,7 +163,7 @@ def _endings(cluster: Cluster) -> tuple[Step, ...]:
     return (
         Step("delete shop/web-dual", lambda: cluster.delete_service("shop", "web-dual")),
         Step(
-            "create shop/web-dual anew, with one address family",
+            "create shop/web-dual again, with one address family",
             lambda: cluster.expose("shop", "web-dual", {"ports": [HTTP], "selector": WEB}),
         ),
         Step("scale test-hello to nothing", lambda: cluster.scale("default", "test-hello", 0)),

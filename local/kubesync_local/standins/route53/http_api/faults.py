@@ -1,4 +1,4 @@
-"""Faults on demand, and the record of every call: what tests arrange, and what they count."""
+"""Faults on demand, and the record of every call: tests set the first and count the second."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ ANY_OPERATION = "*"
 
 @dataclass(slots=True)
 class Call:
-    """One request as it came over the wire.
+    """One request over the wire.
 
-    ``accepted`` is None while it is under way, and stays None where it was dropped before it took effect. ``code`` is
-    the error's code, empty for an accepted call. ``answered``: the client was sent an answer. ``access_key``: the id of the
-    key that it was signed with.
+    ``accepted`` is None while it is under way, and stays None if it was dropped before it took effect. ``code`` is
+    the error's code, empty for an accepted call. ``answered``: the client was sent an answer. ``access_key``: the id of
+    its signing key.
     """
 
     operation: str
@@ -35,7 +35,7 @@ class Call:
 
 
 class Bucket(Protocol):
-    """A token bucket of the account: what is throttled without being asked for."""
+    """A token bucket of the account: throttling that is not a fault."""
 
     def try_take(self, tokens: float = 1) -> bool:
         """Take tokens if there are enough of them now."""
@@ -56,7 +56,7 @@ class Kind(Enum):
 
 @dataclass(slots=True)
 class Fault:
-    """A fault that is waiting for calls. ``remaining`` None: for every call until cleared."""
+    """A fault that waits for calls. ``remaining`` None: for every call until cleared."""
 
     kind: Kind
     operation: str
@@ -73,7 +73,7 @@ def _always(_: Call) -> bool:
 
 @dataclass(slots=True)
 class Faults:
-    """Faults in the order they were asked for; a call meets the first that fits it.
+    """Faults in the order they were set; a call gets the first that matches.
 
     Every method takes ``times`` (calls; None: until ``clear``), ``operation`` (``"*"``: any) and ``when``, a predicate
     over the call.
@@ -110,20 +110,20 @@ class Faults:
         self._add(Fault(Kind.DROP_AFTER, operation, when, times))
 
     def delay(self, times: int | None = 1, *, when: Predicate = _always) -> None:
-        """Close the connection at once; the batch is judged and takes effect on ``StrictRoute53.release``."""
+        """Close the connection at once; ``StrictRoute53.release`` lets the batch take effect."""
         self._add(Fault(Kind.DELAY, CHANGE, when, times))
 
     def stall(self, times: int | None = 1, *, when: Predicate = _always) -> None:
-        """Keep the client waiting; the batch is judged, takes effect and is answered when released."""
+        """Keep the client waiting; ``StrictRoute53.release`` lets the batch take effect and answers it."""
         self._add(Fault(Kind.STALL, CHANGE, when, times))
 
     def clear(self) -> None:
-        """Forget the faults that are still waiting."""
+        """Forget the remaining faults."""
         with self._lock:
             self._waiting.clear()
 
     def take(self, call: Call) -> Fault | None:
-        """The fault that this call meets, used up by one."""
+        """The fault for this call, counted down by one."""
         with self._lock:
             for fault in self._waiting:
                 if fault.operation not in (ANY_OPERATION, call.operation) or not fault.when(call):

@@ -1,4 +1,4 @@
-"""The operations: a parsed HTTP request in, an answer or a refusal out; what a fault does happens in between.
+"""The operations: a parsed HTTP request in, an answer or a refusal out.
 
 Paths and methods: https://docs.aws.amazon.com/Route53/latest/APIReference/API_Operations_Amazon_Route_53.html
 """
@@ -24,9 +24,9 @@ _MAX_ZONES_A_PAGE = 100
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """An HTTP request, taken apart. ``query`` has decoded values; ``resource`` is the id in the path, if any.
+    """A parsed HTTP request. ``query`` has decoded values; ``resource`` is the id in the path, if any.
 
-    ``access_key`` is the id of the key that it was signed with.
+    ``access_key`` is the id of its signing key.
     """
 
     operation: str
@@ -59,7 +59,7 @@ _ROUTES: Final = (
 
 
 def route(method: str, path: str) -> tuple[str, str]:
-    """Operation and resource id of a request line; an operation of which the stand-in knows nothing is ``""``."""
+    """Operation and resource id of a request line; ``""`` for an unknown operation."""
     for wanted_method, pattern, operation in _ROUTES:
         match = pattern.fullmatch(path.rstrip("/"))
         if match and method == wanted_method:
@@ -68,7 +68,7 @@ def route(method: str, path: str) -> tuple[str, str]:
 
 
 class Operations:
-    """Everything that the stand-in can do, on one account."""
+    """All operations, on one account."""
 
     def __init__(self, account: Account) -> None:
         self._account = account
@@ -85,7 +85,7 @@ class Operations:
         }
 
     def call(self, request: Request) -> Call:
-        """The request as tests see it in ``calls``. Raises RefusedError where a batch cannot even be read."""
+        """The request as tests see it in ``calls``. Raises RefusedError if a batch cannot be parsed."""
         call = Call(request.operation, request.resource)
         if request.operation == CHANGE:
             call.changes, call.comment = wire.parse_batch(request.body)
@@ -93,7 +93,7 @@ class Operations:
         return call
 
     def perform(self, request: Request, call: Call) -> Answer:
-        """Do it. Raises RefusedError."""
+        """Perform the request. Raises RefusedError."""
         operation = self._by_name.get(request.operation)
         if operation is None:
             message = f"the Route 53 stand-in does not know this operation: {request.resource}"
@@ -179,7 +179,7 @@ class Operations:
         if not self._account.has_change(request.resource):
             message = f"Could not find resource with ID: {request.resource}"
             raise RefusedError(404, "NoSuchChange", message)
-        # The stand-in has no name servers to bring in step: a change is in sync at once.
+        # The stand-in has no name servers: a change is in sync at once.
         return _ok(wire.document("GetChangeResponse", wire.change_info(request.resource, "INSYNC")))
 
     def _list_tags(self, request: Request, _: Call) -> Answer:

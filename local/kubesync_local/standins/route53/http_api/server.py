@@ -1,4 +1,4 @@
-"""The stand-in as a server: real HTTP/1.1 on the loopback, one thread a connection."""
+"""The stand-in as a server: real HTTP/1.1 on loopback, one thread per connection."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SIGNED_BY = re.compile(r"Credential=([^/,\s]+)/")
 
 @dataclass(slots=True)
 class _Held:
-    """A batch that waits for ``release``. ``done`` is set when it was judged."""
+    """A batch that waits for ``release``. ``done`` is set when it has an outcome."""
 
     request: Request
     call: Call
@@ -37,8 +37,8 @@ class _Held:
 class StrictRoute53:
     """Route 53 as strict as the real one, for tests and the demo.
 
-    ``with StrictRoute53() as r53:`` serves at ``r53.url`` until the block ends. ``faults`` arranges what goes wrong,
-    ``calls`` is every request in the order of arrival, ``records`` what a zone holds.
+    ``with StrictRoute53() as r53:`` serves at ``r53.url`` until the block ends. ``faults`` sets what goes wrong,
+    ``calls`` are all requests in the order of arrival, ``records`` is what a zone holds.
     """
 
     def __init__(
@@ -51,13 +51,13 @@ class StrictRoute53:
         changes: Bucket | None = None,
         legacy_errors: bool = False,
     ) -> None:
-        """Make a server that does not serve yet. Raises OSError where the address cannot be had.
+        """Make a server that does not serve yet. Raises OSError if the address cannot be used.
 
         Args:
-            port: 0 for any that is free.
-            requests: the account's bucket of requests; None: no throttling but on demand.
-            changes: the account's bucket of changes; None likewise.
-            legacy_errors: refuse batches in the older form of error, see ``wire.error_document``.
+            port: 0 for any free port.
+            requests: the account's bucket of requests; None: throttling only by ``faults``.
+            changes: the account's bucket of changes; None: the same.
+            legacy_errors: refuse batches with the older form of errors, see ``wire.error_document``.
         """
         self.faults = Faults()
         self.account = Account(limits or Limits())
@@ -74,7 +74,7 @@ class StrictRoute53:
 
     @property
     def url(self) -> str:
-        """The endpoint to give to boto3, for this machine."""
+        """The endpoint for boto3 on this machine."""
         host = str(self._server.server_address[0])
         return f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{self.port}"  # noqa: S104 - nothing is bound here
 
@@ -99,7 +99,7 @@ class StrictRoute53:
         return self.account.create(zone_name(name), uuid.uuid4().hex, vpc, "", zone_id).id
 
     def move_to_account(self, zone_id: str, account: str) -> None:
-        """Let only temporary credentials of this account reach a zone: key ids that begin with ASIA-<account>-."""
+        """From now on only temporary credentials of this account reach the zone: key ids that begin with ASIA-<account>-."""
         self._accounts[zone_id] = account
 
     def records(self, zone_id: str) -> dict[SetKey, StoredSet]:
@@ -107,7 +107,7 @@ class StrictRoute53:
         return {stored.key: stored for stored in self.account.page(zone_id, None, 10**9).sets}
 
     def release(self) -> list[Call]:
-        """Let the delayed and stalled batches land, in the order of arrival; returns them, judged."""
+        """Let the delayed and stalled batches take effect, in the order of arrival; returns them with their outcome."""
         with self._lock:
             held, self._held = self._held, []
         for batch in held:
@@ -125,7 +125,7 @@ class StrictRoute53:
             return len(self._held)
 
     def start(self) -> Self:
-        """Serve, in a thread of its own."""
+        """Serve in a thread of its own."""
         self._thread.start()
         return self
 
@@ -134,7 +134,7 @@ class StrictRoute53:
         self._server.serve_forever()
 
     def close(self) -> None:
-        """Stop serving, drop what is held, close every connection and wait for the threads."""
+        """Stop serving, drop held batches, close every connection and wait for the threads."""
         if self._thread.is_alive():
             self._server.shutdown()
             self._thread.join(_JOIN_SECONDS)
@@ -224,7 +224,7 @@ class StrictRoute53:
 
 
 class _Server(HTTPServer):
-    """A thread a connection; unlike ThreadingHTTPServer it can end connections that are idle or stalled."""
+    """One thread per connection. Unlike ThreadingHTTPServer it can end idle and stalled connections."""
 
     def __init__(self, address: tuple[str, int], owner: StrictRoute53) -> None:
         super().__init__(address, _Handler)
@@ -265,7 +265,7 @@ class _Server(HTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "StrictRoute53"
-    # Head and body in one segment: otherwise every answer waits for a delayed acknowledgement.
+    # Head and body in one segment: else every answer waits for a delayed acknowledgement.
     wbufsize = -1
     disable_nagle_algorithm = True
 
@@ -295,4 +295,4 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_DELETE = do_PUT = _handle  # noqa: N815 - the base class's names
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Nothing: what happened is in ``calls``."""
+        """No log: ``calls`` has all requests."""

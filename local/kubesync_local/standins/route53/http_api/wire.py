@@ -16,7 +16,7 @@ _KNOWN = {"Name", "Type", "SetIdentifier", "TTL", "ResourceRecords", "AliasTarge
 
 
 def parse(body: bytes, root: str) -> ET.Element:
-    """The document element, which has to be ``root`` in Route 53's namespace. Raises RefusedError."""
+    """The document element; it must be ``root`` in Route 53's namespace. Raises RefusedError."""
     try:
         document = ET.fromstring(body)  # noqa: S314 - fed by the tests of this project only
     except ET.ParseError as error:
@@ -27,7 +27,7 @@ def parse(body: bytes, root: str) -> ET.Element:
 
 
 def text(parent: ET.Element | None, tag: str) -> str:
-    """The text of a child, empty where there is none."""
+    """The text of a child, empty if there is none."""
     return "" if parent is None else parent.findtext(_PREFIX + tag, "")
 
 
@@ -37,7 +37,7 @@ def child(parent: ET.Element, tag: str) -> ET.Element | None:
 
 
 def parse_batch(body: bytes) -> tuple[tuple[Change, ...], str]:
-    """Changes and comment of a ChangeResourceRecordSets request. Raises RefusedError where it is not of that form."""
+    """Changes and comment of a ChangeResourceRecordSets request. Raises RefusedError if it has another form."""
     batch = child(parse(body, "ChangeResourceRecordSetsRequest"), "ChangeBatch")
     if batch is None:
         raise RefusedError(400, "InvalidInput", "Invalid XML ; One of 'ChangeBatch' is expected.")
@@ -71,7 +71,7 @@ def _listing_form(name: str) -> str:
     try:
         return listing_form(name)
     except NameRefusedError:
-        return name  # The rules refuse it, with every other bad change of the batch.
+        return name  # The rules refuse it, together with all other bad changes of the batch.
 
 
 def _ttl(wanted: ET.Element) -> int | None:
@@ -100,7 +100,7 @@ def _element(part: ET.Element) -> Element:
     return Element(part.tag.removeprefix(_PREFIX), part.text or "", tuple(_element(inner) for inner in part))
 
 
-# Answers. An Element tree of our own, so that no answer depends on how ElementTree writes namespaces.
+# Answers. Our own Element tree: answers do not depend on how ElementTree writes namespaces.
 
 
 def document(root: str, *children: Element) -> bytes:

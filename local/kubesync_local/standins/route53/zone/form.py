@@ -1,7 +1,7 @@
-"""The form of a change batch: what the API refuses with InvalidInput before it looks at any zone.
+"""The form of a change batch: what the API refuses with InvalidInput before it reads any zone.
 
 https://docs.aws.amazon.com/Route53/latest/APIReference/API_ChangeResourceRecordSets.html and API_ResourceRecordSet.html
-give the ranges. Route 53 says which part of its XML schema is broken; the texts here only resemble it.
+give the ranges. Route 53 names the broken part of its XML schema; the texts here only resemble that.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BREACH = "Invalid XML ; Value is not facet-valid with respect to"
 
 
 def rules_of_form(changes: Sequence[Change], limits: Limits) -> Refusal | None:
-    """The first breach of the API's form, or None."""
+    """The first violation of the API's form, or None."""
     if not changes:
         return _invalid("Invalid XML ; The content of element 'Changes' is not complete. One of 'Change' is expected.")
     for change in changes:

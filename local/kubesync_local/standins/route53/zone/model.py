@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-# Every element of ResourceRecordSet that makes it something else than a simple set, in the order of the API's schema.
+# The elements of ResourceRecordSet that make a set other than simple, in the order of the API's schema.
 # https://docs.aws.amazon.com/Route53/latest/APIReference/API_ResourceRecordSet.html
 ROUTING_ELEMENTS = (
     "Weight",
@@ -20,7 +20,7 @@ ROUTING_ELEMENTS = (
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An XML element that the stand-in stores and gives back without looking into it."""
+    """An XML element that the stand-in stores and returns without reading it."""
 
     tag: str
     text: str = ""
@@ -68,7 +68,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What Route 53 refuses beyond; every figure can be lowered by a test.
+    """The limits of Route 53; tests can lower each of them.
 
     Sources: https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/DNSLimitations.html (elements, characters, values
     of a set, sets of a zone) and the ResourceRecord page of the API reference (characters of one value).

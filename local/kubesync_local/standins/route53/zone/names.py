@@ -29,7 +29,7 @@ def listing_form(written: str) -> str:
     """The name as Route 53 lists it: lower case, escaped, trailing dot.
 
     Raises:
-        NameRefusedError: empty or over-long label, over-long name, characters that have to be escaped.
+        NameRefusedError: empty or over-long label, over-long name, or characters that must be escaped.
     """
     labels = _labels(written)
     return "".join(_escape(label) + "." for label in labels)

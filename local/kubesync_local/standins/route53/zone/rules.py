@@ -1,14 +1,14 @@
-"""What Route 53 accepts: a batch and the sets of a zone in, the changed names or a refusal out. No state, no clients.
+"""What Route 53 accepts: a batch and the sets of a zone in, the changed names or a refusal out. Pure.
 
 https://docs.aws.amazon.com/Route53/latest/APIReference/API_ChangeResourceRecordSets.html is meant by "API" below;
-https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/DNSLimitations.html by "Quotas". Texts of messages are those
-that users of external-dns, octodns, dnscontrol and the Terraform provider report; a CNAME of two values is a guess.
+https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/DNSLimitations.html by "Quotas". The texts of messages
+come from reports by users of external-dns, octodns, dnscontrol and the Terraform provider; the one for a CNAME of two values is a guess.
 
     a batch is refused as      when
     ---------------------      ----
-    InvalidInput               it is not of the API's form: rules_of_form
+    InvalidInput               it does not have the API's form: rules_of_form
     InvalidChangeBatch         it is over a limit, one set is changed twice, a name or value is not valid,
-                               or a change does not fit what the zone holds; every bad change gets a message
+                               or a change does not fit what the zone holds; each bad change gets a message
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def apply(
         zone_name: in listing form.
 
     Returns:
-        Every name that the batch touches with all its sets afterwards, or why nothing is applied.
+        Every changed name with all its sets afterwards, or why nothing is applied.
     """
     refusal = rules_of_form(changes, limits)
     if refusal is not None:
@@ -49,7 +49,7 @@ def apply(
     messages = list(_changed_twice(changes))
     work = _Work(sets, zone_id, zone_name)
     for change in changes:
-        # One message a change; a bad one leaves no trace for those after it.
+        # One message per change; a bad change does not affect the later ones.
         problem = _problem_of_content(change, zone_name, limits) or work.problem(change)
         if problem is None:
             work.apply(change)
@@ -80,7 +80,7 @@ def _over_limits(changes: Sequence[Change], limits: Limits) -> Iterator[str]:
 
 
 def _changed_twice(changes: Sequence[Change]) -> Iterator[str]:
-    """API: a set cannot be deleted more than once in a batch; only DELETE followed by CREATE goes together."""
+    """API: a set cannot be deleted twice in a batch; only DELETE followed by CREATE is allowed."""
     actions: dict[SetKey, list[str]] = defaultdict(list)
     for change in changes:
         actions[change.record_set.key].append(change.action)
@@ -90,7 +90,7 @@ def _changed_twice(changes: Sequence[Change]) -> Iterator[str]:
 
 
 def _problem_of_content(change: Change, zone_name: str, limits: Limits) -> str | None:
-    """What can be said about one change without looking at the zone's sets."""
+    """The rules for one change that do not depend on the zone's sets."""
     wanted = change.record_set
     try:
         listing_form(change.typed_name)
@@ -123,7 +123,7 @@ def _problem_of_content(change: Change, zone_name: str, limits: Limits) -> str |
 
 
 class _Work:
-    """The zone while a batch is being judged: untouched names are read through, touched ones copied."""
+    """The zone while a batch is being judged: unchanged names are read from the zone, changed ones are copied."""
 
     def __init__(self, sets: Sets, zone_id: str, zone_name: str) -> None:
         self._sets = sets
@@ -161,7 +161,7 @@ class _Work:
         return self._problem_with_neighbours(key) or self._problem_of_alias(change.record_set)
 
     def _problem_with_neighbours(self, key: SetKey) -> str | None:
-        """CNAME stands alone, never at the apex; simple and other sets of one type exclude each other.
+        """A CNAME must be alone at its name, never at the apex; simple and other sets of one type exclude each other.
 
         https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/ResourceRecordTypes.html#CNAMEFormat
         """
@@ -197,7 +197,7 @@ class _Work:
     def _problem_of_alias(self, wanted: StoredSet) -> str | None:
         """An alias to a set of the same zone needs that set, of the same type (API, AliasTarget).
 
-        Targets in zones that are not of this account (load balancers and the like) cannot be checked here.
+        Targets in zones of other accounts (such as load balancers) cannot be checked here.
         """
         alias = wanted.alias
         if alias is None or alias.zone_id != self._zone_id:
@@ -210,7 +210,7 @@ class _Work:
         )
 
     def problems_at_the_end(self, limits: Limits) -> Iterator[str]:
-        """Rules on the outcome: the zone's own NS and SOA stay; not more sets than the zone may hold."""
+        """Rules on the outcome: the zone's own NS and SOA stay; and the zone has not too many sets."""
         apex = {record_type for record_type, _ in self.at(self._zone_name)}
         # https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/SOA-NSrecords.html
         if "NS" not in apex:
@@ -228,7 +228,7 @@ def _label(key: SetKey) -> str:
 
 
 def _same(a: StoredSet, b: StoredSet) -> bool:
-    """Values compare as record data, whatever their order; everything else exactly."""
+    """Values compare as record data in any order, everything else exactly."""
     return (a.ttl, a.alias, sorted(_forms(a)), a.health_check_id, frozenset(a.routing)) == (
         b.ttl,
         b.alias,

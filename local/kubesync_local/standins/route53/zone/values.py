@@ -1,7 +1,7 @@
-"""The syntax of values, type by type, and the form in which two values are the same.
+"""The syntax of values by type, and their canonical form.
 
 https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/ResourceRecordTypes.html. The texts of the refusals for A,
-AAAA, TXT and names are those of Route 53 as public reports quote them; for the other types only their frame is known.
+AAAA, TXT and names come from public reports about Route 53; for the other types only their frame is known.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _refuse(problem: str, explanation: str, value: str) -> ValueRefusedError:
 
 
 def same_form(record_type: str, value: str) -> str:
-    """The value in a form that is equal for equal record data.
+    """The canonical form of the value: equal for equal record data.
 
     Raises:
         ValueRefusedError: not valid for the type.
@@ -120,7 +120,7 @@ def _txt(value: str) -> str:
 
 
 def _strings(text: str, value: str) -> str:
-    """Quoted strings of at most 255 bytes, separated by blanks; equal when their bytes are."""
+    """Quoted strings of at most 255 bytes, separated by blanks; equal if their bytes are equal."""
     strings: list[str] = []
     position = 0
     while position < len(text):
@@ -167,5 +167,5 @@ _PARSERS: Final[Mapping[str, Callable[[str], str]]] = {
 }
 
 # https://docs.aws.amazon.com/Route53/latest/APIReference/API_ResourceRecordSet.html, Type. Values of types without a
-# parser are taken as they are.
+# parser are accepted as they are.
 RECORD_TYPES: Final = frozenset(_PARSERS) | {"DS", "HTTPS", "NAPTR", "SSHFP", "SVCB", "TLSA"}

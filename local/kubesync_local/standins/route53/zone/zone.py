@@ -37,7 +37,7 @@ class Vpc:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of a listing; ``following`` is where the next one starts, None at the end."""
+    """A page of a listing; ``following`` is where the next page starts, None at the end."""
 
     sets: tuple[StoredSet, ...]
     following: SetKey | None
@@ -53,7 +53,7 @@ class HostedZone:
         self.vpc = vpc
         self.comment = comment
         number = int.from_bytes(zone_id.encode(), "big") % 2_000
-        # https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/SOA-NSrecords.html: made with every zone.
+        # https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/SOA-NSrecords.html: every zone gets them.
         self.name_servers = (
             tuple(f"ns-{number + i}.awsdns-{i:02}.{tld}" for i, tld in enumerate(("com", "net", "org", "co.uk")))
             if vpc is None
@@ -95,7 +95,7 @@ class HostedZone:
         return None
 
     def page(self, start: SetKey | None, size: int) -> Page:
-        """``size`` sets in listing order from ``start`` (by name, then type, then identifier), that one included."""
+        """``size`` sets in listing order from ``start`` (by name, then type, then identifier), inclusive."""
         found: list[StoredSet] = []
         first = 0 if start is None else bisect_left(self._order, (sort_key(start.name), ""))
         for _, name in itertools.islice(self._order, first, None):
@@ -109,7 +109,7 @@ class HostedZone:
 
 
 class Account:
-    """All zones, and what has been changed. Safe to use from several threads."""
+    """All zones and change ids. Thread-safe."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -143,7 +143,7 @@ class Account:
             return made
 
     def zone(self, zone_id: str) -> HostedZone:
-        """The zone. Raises RefusedError where there is none."""
+        """The zone. Raises RefusedError if there is none."""
         zone = self._zones.get(zone_id)
         if zone is None:
             raise RefusedError(404, "NoSuchHostedZone", f"No hosted zone found with ID: {zone_id}")
@@ -155,7 +155,7 @@ class Account:
             return [self._zones[zone_id] for zone_id in sorted(self._zones)]
 
     def delete(self, zone_id: str) -> str:
-        """Delete an empty zone; returns the change id. RefusedError while it holds more than its own NS and SOA."""
+        """Delete an empty zone; returns the change id. Raises RefusedError if it holds more than its own NS and SOA."""
         with self._lock:
             # https://docs.aws.amazon.com/Route53/latest/APIReference/API_DeleteHostedZone.html
             if self.zone(zone_id).size > 2:
@@ -167,7 +167,7 @@ class Account:
             return self._new_change()
 
     def change(self, zone_id: str, changes: Sequence[Change]) -> str:
-        """Apply a batch; returns the change id. Raises RefusedError where it is refused; then nothing was applied."""
+        """Apply a batch; returns the change id. Raises RefusedError if it is refused; then nothing is applied."""
         with self._lock:
             refusal = self.zone(zone_id).change(changes, self.limits)
             if refusal is None:

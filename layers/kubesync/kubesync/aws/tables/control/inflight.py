@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from typing import cast
 
 from kubesync.aws.dynamodb.store import CONTROL, Absent, Action, Delete, Equals, Key, Put, Store
-from kubesync.aws.tables.state_codec import SCHEMA, decode_change, encode_change, pack, unpack
+from kubesync.aws.slices import pack_slices, read_slices, slice_place
+from kubesync.aws.tables.state_codec import SCHEMA, decode_change, encode_change
 from kubesync.domain.batches import Unit
 from kubesync.domain.objects import ServiceKey
-
-_MAX_BODY_BYTES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +57,15 @@ class InflightTable:
         head = self._store.get(self._place(zone_id))
         if head is None:
             return None
-        body = cast("str | bytes", head["body"])
-        count = cast(int, head["slices"])
-        if count > 1:
-            places = [self._place(zone_id, n) for n in range(1, count)]
-            found = self._store.batch_get(places)
-            body = cast(bytes, body) + b"".join(cast(bytes, found[place]["body"]) for place in places)
-        units = tuple(
-            Unit(ServiceKey(*row[0]), tuple(decode_change(change) for change in row[1])) for row in unpack(body)
-        )
-        newest = cast("int | None", head.get("journal_epoch"))
+        rows = read_slices(self._store, self._place(zone_id), head)
+        units = tuple(Unit(ServiceKey(*row[0]), tuple(decode_change(change) for change in row[1])) for row in rows)
         return Inflight(
-            cast(str, head["batch"]), cast(int, head["epoch"]), units, count, cast(int, head["version"]), newest
+            cast(str, head["batch"]),
+            cast(int, head["epoch"]),
+            units,
+            cast(int, head["slices"]),
+            cast(int, head["version"]),
+            cast("int | None", head.get("journal_epoch")),
         )
 
     def zones(self) -> list[str]:
@@ -83,15 +79,13 @@ class InflightTable:
             [[u.key.cluster, u.key.namespace, u.key.name], [encode_change(change) for change in u.changes]]
             for u in after.units
         ]
-        packed = pack(rows)
-        bodies: list[str | bytes] = [packed]
-        if isinstance(packed, bytes):
-            bodies = [packed[at : at + _MAX_BODY_BYTES] for at in range(0, len(packed), _MAX_BODY_BYTES)]
+        bodies = pack_slices(rows)
+        place = self._place(zone_id)
         version = 1 if before is None else before.version + 1
         guard = Absent() if before is None else Equals("version", before.version)
         actions: list[Action] = [
             Put(
-                self._place(zone_id),
+                place,
                 {
                     "v": SCHEMA,
                     "tx": token,
@@ -105,10 +99,10 @@ class InflightTable:
                 (guard,),
             )
         ]
-        actions += [Put(self._place(zone_id, n), {"v": SCHEMA, "body": body}) for n, body in enumerate(bodies[1:], 1)]
+        actions += [Put(slice_place(place, n), {"v": SCHEMA, "body": body}) for n, body in enumerate(bodies[1:], 1)]
         surplus = range(len(bodies), before.slices) if before is not None else range(0)
-        actions += [Delete(self._place(zone_id, n)) for n in surplus]
+        actions += [Delete(slice_place(place, n)) for n in surplus]
         return Inflight(after.batch, after.epoch, after.units, len(bodies), version, after.epoch), actions
 
-    def _place(self, zone_id: str, number: int = 0) -> Key:
-        return Key(CONTROL, self._partition, f"{zone_id}#{number:03d}" if number else zone_id)
+    def _place(self, zone_id: str) -> Key:
+        return Key(CONTROL, self._partition, zone_id)

@@ -135,11 +135,6 @@ class ListenerTable:
             (guard,),
         )
 
-    def identity(self, cluster: str) -> str | None:
-        """The remembered uid of Service default/kubernetes."""
-        item = self._store.get(_identity_key(cluster))
-        return None if item is None else cast(str, item["uid"])
-
     @staticmethod
     def put_identity(cluster: str, uid: str) -> Action:
         return Put(_identity_key(cluster), {"v": SCHEMA, "uid": uid})

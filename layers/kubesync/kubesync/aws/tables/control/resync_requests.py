@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from kubesync.aws.dynamodb.store import CONTROL, Action, Delete, Equals, Key, Put, Store, Update
+from kubesync.aws.slices import pack_slices, read_slices, slice_place
 from kubesync.aws.tables.schema_guard import readable
-from kubesync.aws.tables.state_codec import SCHEMA, pack, unpack
+from kubesync.aws.tables.state_codec import SCHEMA
 from kubesync.aws.tables.upstreams import timestamp
 
 # A request nobody answered, or whose asker went away, is dropped after this long.
 REQUEST_LIFETIME_SECONDS: Final = 3600
-_MAX_BODY: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,6 @@ class RequestTable:
     def __init__(self, store: Store, shard: str) -> None:
         self._store = store
         self._partition = f"resync#{shard}"
-
-    def ask(self, random_id: str, cluster: str, now: float, *, dry_run: bool, force: bool) -> ResyncRequest:
-        """Leave a request. The caller then signals the lease."""
-        request = new_request(random_id, cluster, now, dry_run=dry_run, force=force)
-        self.leave(request)
-        return request
 
     def leave(self, request: ResyncRequest) -> None:
         """Put a request into the mailbox."""
@@ -96,40 +90,34 @@ class RequestTable:
 
     def answer(self, request: ResyncRequest, report: Mapping[str, object], token: str) -> list[Action]:
         """The writes that leave the report; they are refused when nobody is waiting for it any more."""
-        body = pack(report)
-        bodies: list[str | bytes] = [body]
-        if isinstance(body, bytes):
-            bodies = [body[at : at + _MAX_BODY] for at in range(0, len(body), _MAX_BODY)]
+        place = self._place(request)
+        bodies = pack_slices(report)
         expiry = request.at_ms // 1000 + REQUEST_LIFETIME_SECONDS
         actions: list[Action] = [
             Update(
-                self._place(request),
+                place,
                 set={"status": "answered", "report": bodies[0], "slices": len(bodies), "tx": token},
                 conditions=(Equals("status", "asked"),),
             )
         ]
         for number, part in enumerate(bodies[1:], 1):
-            actions.append(Put(self._place(request, number), {"v": SCHEMA, "body": part, "expires_at": expiry}))
+            actions.append(Put(slice_place(place, number), {"v": SCHEMA, "body": part, "expires_at": expiry}))
         return actions
 
     def collect(self, request: ResyncRequest) -> dict[str, Any] | None:
         """The report, taken out of the mailbox; None while there is none."""
-        item = self._store.get(self._place(request))
-        if item is None or item["status"] != "answered":
+        place = self._place(request)
+        head = self._store.get(place)
+        if head is None or head["status"] != "answered":
             return None
-        body = cast("str | bytes", item["report"])
-        places = [self._place(request, n) for n in range(1, cast(int, item["slices"]))]
-        if places:
-            found = self._store.batch_get(places)
-            body = cast(bytes, body) + b"".join(cast(bytes, found[place]["body"]) for place in places)
-        report = cast("dict[str, Any]", unpack(body))
-        self.withdraw(request, len(places))
+        report: dict[str, Any] = read_slices(self._store, place, head, "report")
+        self.withdraw(request, cast(int, head["slices"]))
         return report
 
-    def withdraw(self, request: ResyncRequest, slices: int = 0) -> None:
-        """Take a request out of the mailbox."""
-        for number in range(slices, -1, -1):
-            self._store.write(Delete(self._place(request, number)))
+    def withdraw(self, request: ResyncRequest, slices: int = 1) -> None:
+        """Take a request out of the mailbox; its head goes last."""
+        for number in reversed(range(slices)):
+            self._store.write(Delete(slice_place(self._place(request), number)))
 
-    def _place(self, request: ResyncRequest, number: int = 0) -> Key:
-        return Key(CONTROL, self._partition, f"{request.id}#{number:03d}" if number else request.id)
+    def _place(self, request: ResyncRequest) -> Key:
+        return Key(CONTROL, self._partition, request.id)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, Final
 
-from chaos.gate import Gate
-from chaos.scope_view import EVERYTHING, shown, visible
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.domain.objects import EndpointsObject, Observation, RawEvent, Resource, Service, Snapshot
 from kubesync.domain.scope import Scope
 from kubesync.kubernetes.ports import WatchSink
 from kubesync.kubernetes.service_events import EventPoster
+from simulation.gate import Gate
+from simulation.process import Waiters
+from simulation.scope_view import EVERYTHING, shown, visible
+
+# Longer than a window.
+_DRIP_SECONDS: Final = 1.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +41,15 @@ class ScriptedCluster:
     uids: int = 0
     live: dict[tuple[Resource, str, str], Observation] = field(default_factory=dict)
     history: list[Happened] = field(default_factory=list)
+    watchers: list[Waiters] = field(default_factory=list, compare=False, repr=False)
+    _at: dict[int, Observation] = field(default_factory=dict, compare=False, repr=False)
 
     def copy(self) -> ScriptedCluster:
-        return ScriptedCluster(
+        made = ScriptedCluster(
             self.name, self.version, self.oldest, self.connection, self.uids, dict(self.live), list(self.history)
         )
+        made._at = dict(self._at)
+        return made
 
     def apply(
         self, name: str, value: Service | EndpointsObject, *, slice_name: str = "", namespace: str = "shop"
@@ -57,22 +65,38 @@ class ScriptedCluster:
         uid = known.uid if known is not None else f"uid-{self.name}-{self.uids}"
         seen = Observation(resource, namespace, slice_name or name, uid, self.version, value=value)
         self.live[place] = seen
-        self.history.append(Happened("ADDED" if known is None else "MODIFIED", seen))
+        self._happened(Happened("ADDED" if known is None else "MODIFIED", seen))
 
     def delete(self, resource: Resource, name: str, namespace: str = "shop") -> None:
         """Delete an object; its last state goes with the event."""
         known = self.live.pop((resource, namespace, name))
         self.version += 1
         seen = Observation(resource, namespace, name, known.uid, self.version, deleted=True, value=known.value)
-        self.history.append(Happened("DELETED", seen))
+        self._happened(Happened("DELETED", seen))
 
     def cut(self) -> None:
         """Every watch ends now."""
         self.connection += 1
+        self._wake()
 
     def compact(self) -> None:
         """Forget the history: a watch from an older version is too old (410)."""
         self.oldest = self.version
+
+    def forget(self) -> None:
+        """Forget the history that nobody needs any more: all listeners have seen it."""
+        kept = {seen.resource_version: seen for seen in self.live.values()}
+        self.history.clear()
+        self._at = kept
+
+    def _happened(self, change: Happened) -> None:
+        self.history.append(change)
+        self._at[change.seen.resource_version] = change.seen
+        self._wake()
+
+    def _wake(self) -> None:
+        for news in self.watchers:
+            news.wake_all()
 
     def listed(self, resource: Resource, scope: Scope = EVERYTHING) -> Snapshot:
         """A complete list, as it would be answered now."""
@@ -99,67 +123,112 @@ class ScriptedCluster:
         return RawEvent(kind, seen.resource, seen.namespace, seen.name, seen.uid, seen.resource_version, line)
 
     def at(self, version: int) -> Observation:
-        return next(happened.seen for happened in reversed(self.history) if happened.seen.resource_version == version)
+        return self._at[version]
 
 
 class ScriptedReflector:
-    """Implements ``Reflector``. ``run`` only remembers the sink; ``pump`` reads what there is, without blocking.
+    """Implements ``Reflector`` on a scripted cluster. ``run`` waits for news of the cluster until it is stopped.
 
-    ``drip``: one event at a time, so that each has a window of its own.
+    ``drip``: one event at a time, so that each has a window of its own. ``held``: it reads nothing for now.
     """
 
-    def __init__(self, cluster: Callable[[], ScriptedCluster], resource: Resource, gate: Gate) -> None:
+    def __init__(self, cluster: ScriptedCluster, resource: Resource, scope: Scope, gate: Gate) -> None:
+        self.drip = False
         self._cluster = cluster
         self._resource = resource
+        self._scope = scope
         self._gate = gate
-        self.drip = False
-        self.scope = EVERYTHING
-        self._sink: WatchSink | None = None
+        self._process = gate.process
+        self._news = Waiters(self._process.machine)
         self._position: int | None = None
         self._connection: int | None = None
         self._stopped = False
+        self._held = False
+
+    @property
+    def held(self) -> bool:
+        return self._held
+
+    @held.setter
+    def held(self, held: bool) -> None:
+        self._held = held
+        self._news.wake_all()
 
     def run(self, sink: WatchSink, resume_from: int | None, deadline_monotonic: float) -> None:
-        self._sink, self._position = sink, resume_from
+        self._position = resume_from
+        self._cluster.watchers.append(self._news)
+        try:
+            while not self._over(deadline_monotonic):
+                if not self._pump(sink):
+                    self._news.wait(f"news of {self._cluster.name}", deadline_monotonic - self._process.monotonic())
+        finally:
+            self._cluster.watchers.remove(self._news)
 
     def stop(self) -> None:
         self._stopped = True
+        self._news.wake_all()
 
-    def pump(self) -> None:
-        """List and watch as a reflector would, up to what the cluster shows now."""
-        cluster, sink = self._cluster(), self._sink
-        if self._stopped or sink is None:
-            return
-        while self._connection != cluster.connection:
-            if self._position is None:
-                self._list(cluster, sink)
-            assert self._position is not None
-            call = self._gate.before("kubernetes", f"watch {cluster.name} {self._resource}", writes=False)
-            self._gate.after(call)
-            if self._position < cluster.oldest:
-                sink.on_stale()
-                self._position = None
-                continue
-            self._connection = cluster.connection
-            sink.on_resumed()
-        self._read(cluster, sink)
+    def _over(self, deadline_monotonic: float) -> bool:
+        return self._stopped or self._process.monotonic() >= deadline_monotonic
 
-    def _read(self, cluster: ScriptedCluster, sink: WatchSink) -> None:
-        assert self._position is not None
-        for event in cluster.since(self._resource, self._position, self.scope):
-            sink.on_events([event])
-            self._position = event.resource_version
-            if self.drip:
-                return
-        if cluster.version > self._position:
-            sink.on_bookmark(cluster.version)
-            self._position = cluster.version
+    def _pump(self, sink: WatchSink) -> bool:
+        """Do the next thing that a reflector does. False: there is nothing to do."""
+        cluster = self._cluster
+        if self._held:
+            return False
+        if self._position is None:
+            self._list(sink)
+        elif self._connection != cluster.connection:
+            self._connect(sink)
+        elif cluster.version > self._position:
+            self._read(sink)
+        else:
+            return False
+        return True
 
-    def _list(self, cluster: ScriptedCluster, sink: WatchSink) -> None:
-        call = self._gate.before("kubernetes", f"list {cluster.name} {self._resource}", writes=False)
-        snapshot = cluster.listed(self._resource, self.scope)
+    def _connect(self, sink: WatchSink) -> None:
+        cluster = self._cluster
+        call = self._gate.before("kubernetes", f"watch {cluster.name} {self._resource}", writes=False)
+        connection, oldest = cluster.connection, cluster.oldest
         self._gate.after(call)
+        if self._stopped:
+            return
+        assert self._position is not None
+        if self._position < oldest:
+            sink.on_stale()
+            self._position = None
+            return
+        self._connection = connection
+        sink.on_resumed()
+
+    def _read(self, sink: WatchSink) -> None:
+        cluster, machine = self._cluster, self._process.machine
+        assert self._position is not None
+        version = cluster.version
+        for event in self.due(cluster, self._position):
+            machine.point("event")
+            if self._stopped:
+                return
+            sink.on_events([event])
+            self._position = max(self._position, event.resource_version)
+            if self.drip:
+                self._process.sleep(_DRIP_SECONDS)
+        if version > self._position and not self._stopped:
+            sink.on_bookmark(version)
+            self._position = version
+
+    def due(self, cluster: ScriptedCluster, position: int) -> list[RawEvent]:
+        """What is delivered next."""
+        return cluster.since(self._resource, position, self._scope)
+
+    def _list(self, sink: WatchSink) -> None:
+        call = self._gate.before("kubernetes", f"list {self._cluster.name} {self._resource}", writes=False)
+        snapshot = self._cluster.listed(self._resource, self._scope)
+        self._gate.after(call)
+        if self._stopped:
+            return
         self._position = snapshot.resource_version
+        self._connection = None
         sink.on_snapshot(snapshot)
 
 
@@ -194,14 +263,10 @@ class ScriptedConnector:
         self.reflectors: list[ScriptedReflector] = []
 
     def reflector(self, config: ClusterConfig, resource: Resource) -> ScriptedReflector:
-        made = self.reflector_type(lambda: self._clusters[config.name], resource, self._gate)
-        made.drip, made.scope = self.drip, config.scope
+        made = self.reflector_type(self._clusters[config.name], resource, config.scope, self._gate)
+        made.drip = self.drip
         self.reflectors.append(made)
         return made
-
-    def pump(self) -> None:
-        for reflector in self.reflectors:
-            reflector.pump()
 
     def lister(self, config: ClusterConfig, resource: Resource) -> ScriptedLister:
         return ScriptedLister(self._clusters[config.name], resource, config.scope, self._gate)

@@ -7,14 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from chaos.gate import Gate
-from chaos.writes import SENT, SWAPPED
 from kubesync.aws.route53.names import canonical_values, from_route53, to_route53
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet, Zone
 from kubesync.domain.errors import BatchRefusedError, ZoneOutcomeUnknownError, ZoneUnavailableError
 from kubesync_local.standins.route53.zone.model import Alias, Change, Element, Limits, SetKey, StoredSet
 from kubesync_local.standins.route53.zone.zone import Account, HostedZone, RefusedError, Vpc
+from simulation.gate import Gate
+from simulation.process import Waiters
+from simulation.writes import SENT, SWAPPED
 from support.memory_store import LandLater
 
 
@@ -41,14 +42,22 @@ class Delayed:
 class MemoryRoute53:
     """The zones of an account, what was accepted in which order, and batches that are still on their way.
 
-    ``denied``: zones that nobody may change for now.
+    ``denied``: zones that nobody may change for now. ``allowance``: so many changes more are answered, others have to wait (None: all are).
     """
 
     def __init__(self) -> None:
         self.accepted: list[Accepted] = []
         self.delayed: list[Delayed] = []
         self.denied: frozenset[str] = frozenset()
+        self.allowance: int | None = None
+        self.waiting: list[Waiters] = []
         self._account = Account(Limits())
+
+    def let_through(self, changes: int | None) -> None:
+        """So many changes more are answered for now; None: all."""
+        self.allowance = changes
+        for waiting in self.waiting:
+            waiting.wake_all()
 
     def create(self, zone_id: str, name: str, *, private: bool = False) -> None:
         """Make a hosted zone."""
@@ -128,12 +137,27 @@ class GatedZones:
         try:
             kind = SWAPPED if "takes over" in comment else SENT
             what = f"ChangeResourceRecordSets {zone_id} ({len(changes)})"
+            self._wait_for_its_turn()
             call = self._gate.before("route53", what, writes=True, kind=kind)
         except LandLater:
             self._route53.delayed.append(Delayed(zone_id, self._gate.name, tuple(changes), comment))
             raise ZoneOutcomeUnknownError("no answer: the batch is on its way") from None
         self._route53.change(zone_id, changes, comment, self._gate.name)
         self._gate.after(call)
+
+    def _wait_for_its_turn(self) -> None:
+        route53 = self._route53
+        if route53.allowance is None:
+            return
+        waiting = Waiters(self._gate.process.machine)
+        route53.waiting.append(waiting)
+        try:
+            while route53.allowance == 0:
+                waiting.wait("an answer of Route 53", None)
+        finally:
+            route53.waiting.remove(waiting)
+        if route53.allowance is not None:
+            route53.allowance -= 1
 
     def read(self, zone_id: str, name: str) -> dict[RecordKey, RecordSet]:
         call = self._gate.before("route53", f"ListResourceRecordSets {zone_id} {name}", writes=False)
