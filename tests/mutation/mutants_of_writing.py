@@ -6,7 +6,7 @@ from typing import Final
 
 from mutation.mutant import Mutant
 
-_TRANSACTOR = "unit/session/test_transactor.py::"
+_FENCED_WRITER = "unit/session/test_fenced_writer.py::"
 _WRITER = "unit/session/test_zone_writer.py::"
 _REFUSALS = "unit/session/test_zone_writer_refusals.py::"
 _CHANGES = "unit/session/test_recorder_changes.py::"
@@ -28,7 +28,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
 """,
         new="""    chunk = Chunk(token())
     first = closing(chunk.token)
-    chunk.add(first.actions, ())
+    chunk.add(first.actions, first.clusters)
     chunk.committed.append(first.committed)
     closing = lambda _token: Closing()
     for write in writes:
@@ -41,12 +41,12 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         invariants="I1",
         file="cluster/keys/committer.py",
         old="""        try:
-            transactor.run({self._ledger.config.name, *chunk.clusters}, actions, chunk.token)
+            self._fenced_writer.run(chunk.clusters, actions, chunk.token)
 """,
         new="""        for state in chunk.states:
-            self._ledger.remember(state)
+            self.ledger.remember(state)
         try:
-            transactor.run({self._ledger.config.name, *chunk.clusters}, actions, chunk.token)
+            self._fenced_writer.run(chunk.clusters, actions, chunk.token)
 """,
         caught_by=(
             _DURABILITY + "test_i1_window_that_could_not_be_written_is_written_by_the_next_try_of_the_same_session",
@@ -58,13 +58,28 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="a batch is sent without a note in the table before it",
         invariants="I1",
         file="zone/journal.py",
-        old="        self._write(Inflight(batch, self._means.transactor.epoch, units))\n",
+        old="        self._write(Inflight(batch, self._means.fenced_writer.epoch, units))\n",
         new="        del batch, units\n",
         caught_by=(
             "unit/proof/test_zone_ground_takeover.py::test_i1_an_inflight_item_that_moved_under_a_writer_is_settled_not_overwritten",
             _WRITER + "test_i2_nothing_is_sent_where_the_fence_was_raised",
         ),
         section=1,
+    ),
+    Mutant(
+        name="cleared-before-all-have-closed",
+        without="the inflight item is cleared before all clusters of the batch have closed their keys",
+        invariants="I1",
+        file="cluster/keys/outcomes.py",
+        old="""        marks = self._at_once(self._close, first)
+        marks.append(self._close(last, None if clearing is None else Ending(clearing)))
+""",
+        new="""        marks = [self._close(last, None if clearing is None else Ending(clearing))]
+        marks += self._at_once(self._close, first)
+""",
+        caught_by=(
+            "integration/session/test_closing_by_cluster.py::test_i1_crash_between_the_closings_of_two_clusters_is_settled_by_the_next_session",
+        ),
     ),
     Mutant(
         name="close-without-comparing-batch",
@@ -170,8 +185,8 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
 """,
         new="        checks: list[Action] = []\n",
         caught_by=(
-            _TRANSACTOR + "test_i2_run_is_refused_whole_where_one_of_its_fences_was_raised",
-            _TRANSACTOR + "test_i2_run_for_no_cluster_is_refused_where_the_fence_of_the_shard_was_raised",
+            _FENCED_WRITER + "test_i2_run_is_refused_whole_where_one_of_its_fences_was_raised",
+            _FENCED_WRITER + "test_i2_run_for_no_cluster_is_refused_where_the_fence_of_the_shard_was_raised",
             _WRITER + "test_i2_nothing_is_sent_where_the_fence_was_raised",
             _WRITER + "test_i2_nothing_is_closed_where_the_fence_was_raised_after_the_batch",
         ),
@@ -185,7 +200,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         old='conditions=(AbsentOrBelow("epoch", epoch),)',
         new="conditions=()",
         caught_by=(
-            _TRANSACTOR + "test_i2_a_fence_is_only_raised",
+            _FENCED_WRITER + "test_i2_a_fence_is_only_raised",
             "unit/session/test_fences.py::test_i2_fence_of_a_later_master_is_not_lowered",
         ),
     ),

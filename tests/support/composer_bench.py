@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from kubesync.actors.parallel import one_by_one
 from kubesync.aws.dynamodb.store import Store
-from kubesync.aws.fencing.writer import Transactor
+from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.audit import NAMED, AuditTable, Span
 from kubesync.aws.tables.control.named_referrals import NamedReferrals
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
@@ -53,7 +53,7 @@ class LedgerOfLock:
 
 
 class ComposerBench:
-    """A composer, and Services' upstreams written as a recorder writes them."""
+    """A composer, and Services' upstreams written as a reconciler writes them."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -67,7 +67,7 @@ class ComposerBench:
     def new_composer(self, epoch: int, through: Store | None = None) -> tuple[Composer, NamedReferrals]:
         store = through or self.store
         referrals = NamedReferrals("0")
-        transactor = Transactor(store, epoch, lambda: None, self.clock, "0")
+        fenced_writer = FencedWriter(store, epoch, lambda: None, self.clock, "0")
         ledgers = cast("dict[str, Ledger]", {"prod": self.ledger})
         table, audit = NamedUpstreamTable(store), AuditTable(store, "session")
         means = ComposerMeans(
@@ -75,7 +75,7 @@ class ComposerBench:
             table,
             UpstreamTable(store),
             referrals,
-            transactor,
+            fenced_writer,
             audit,
             self.clock,
             ledgers,

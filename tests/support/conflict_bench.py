@@ -1,4 +1,4 @@
-"""Names of one zone that are in conflict, over sessions that hand over: a recorder, a zone's writer and a strict zone, on one thread.
+"""Names of one zone that are in conflict, over sessions that hand over: a reconciler, a zone's writer and a strict zone, on one thread.
 
 Time is the bench's own: it passes with waits, and by what a request takes.
 """
@@ -85,13 +85,13 @@ class ConflictBench:
         self.desk = desk = self.world.session()
         clock, store = self.world.clock, self.world.store
         self.reclaimer = Reclaimer(
-            self.zone, desk.tables.claims, desk.ledgers, desk.recorders, desk.closer, clock, self._follow_up
+            self.zone, desk.tables.claims, desk.ledgers, desk.reconcilers, desk.outcomes, clock, self._follow_up
         )
         self.means = ZoneMeans(
             client=self.zone,
             inflight=InflightTable(store, "0"),
-            transactor=desk.transactor,
-            closer=desk.closer,
+            fenced_writer=desk.fenced_writer,
+            outcomes=desk.outcomes,
             reclaim=self.reclaimer.reclaim,
             ledgers=desk.ledgers,
             scheduler=clock,

@@ -1,4 +1,4 @@
-"""One cluster's recorder on a DynamoDB in memory, without sockets, threads or time of its own."""
+"""One cluster's reconciler on a DynamoDB in memory, without sockets, threads or time of its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, UPSTREAMS, Item, Key
-from kubesync.aws.fencing.writer import Transactor
+from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
@@ -14,11 +14,11 @@ from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.state_codec import unpack
 from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.cluster.keys.committer import Committer
 from kubesync.cluster.keys.key_states import Ledger
-from kubesync.cluster.keys.key_writes import Closing
-from kubesync.cluster.keys.outcomes import Closer, Outcome
+from kubesync.cluster.keys.outcomes import Outcome, Outcomes
 from kubesync.cluster.keys.planner import Tables
-from kubesync.cluster.keys.reconciler import Means, Mode, Recorded, Recorder
+from kubesync.cluster.keys.reconciler import Mode, Reconciler, Recorded
 from kubesync.domain.batches import units_of
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import (
@@ -188,18 +188,18 @@ class World:
 
 
 class Desk:
-    """One session's recorders, one for each cluster of the world; the first is meant where none is named."""
+    """One session's reconcilers, one for each cluster of the world; the first is meant where none is named."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         store, clock = world.store, world.clock
-        self.tables = Tables(StateTable(store), ClaimTable(store), UpstreamTable(store))
         self.listeners = ListenerTable(store)
-        self.transactor = Transactor(store, world.epoch, lambda: None, clock)
         self.audit = AuditTable(store, f"session{world.epoch}")
+        self.tables = Tables(StateTable(store), ClaimTable(store), UpstreamTable(store), self.listeners, self.audit)
+        self.fenced_writer = FencedWriter(store, world.epoch, lambda: None, clock)
         self.fenced: set[str] = set()
         self.ledgers: dict[str, Ledger] = {}
-        self.recorders: dict[str, Recorder] = {}
+        self.reconcilers: dict[str, Reconciler] = {}
         self.probed: str | ListenerError | None = None
         self._observations: list[Observation] = []
         raise_shard_fence(store, world.epoch)
@@ -207,9 +207,7 @@ class Desk:
             raise_fence(store, config.name, world.epoch)
             self.fenced.add(config.name)
             self.configure(config)
-        self.closer = Closer(
-            self.ledgers, self.tables, self.transactor, self.audit, clock, self.fenced, lambda keys: None
-        )
+        self.outcomes = Outcomes(self.committer, clock.random, lambda keys: None)
 
     def configure(self, config: ClusterConfig) -> None:
         """Take a (changed) configuration, as the master does."""
@@ -218,17 +216,20 @@ class Desk:
         ledger.configure(config, self.listeners.checkpoints(config.name))
         for view in ledger.listeners.values():
             view.whole = view.checkpoint is not None and view.checkpoint.basis == ledger.basis
-        self.means = means = Means(
-            self.transactor,
-            self.tables,
-            self.listeners,
-            self.audit,
-            self.world.clock,
-            self.fenced,
-            lambda event: self._observations[int(event.line)],
-            self._probe,
-        )
-        self.recorders[config.name] = Recorder(ledger, means)
+        self.reconcilers[config.name] = self.reconciler_of(ledger)
+
+    def committer(self, cluster: str, fenced_writer: FencedWriter | None = None) -> Committer | None:
+        """Of a cluster that is known here."""
+        ledger = self.ledgers.get(cluster)
+        return None if ledger is None else self._committer(ledger, fenced_writer)
+
+    def _committer(self, ledger: Ledger, fenced_writer: FencedWriter | None) -> Committer:
+        return Committer(ledger, self.tables, fenced_writer or self.fenced_writer, self.world.clock, self.fenced)
+
+    def reconciler_of(self, ledger: Ledger, fenced_writer: FencedWriter | None = None) -> Reconciler:
+        """As the master makes it."""
+        committer = self._committer(ledger, fenced_writer)
+        return Reconciler(committer, lambda event: self._observations[int(event.line)], self._probe)
 
     def _probe(self) -> str | None:
         if isinstance(self.probed, ListenerError):
@@ -240,8 +241,8 @@ class Desk:
         return self.ledgers[self.world.configs[0].name]
 
     @property
-    def recorder(self) -> Recorder:
-        return self.recorders[self.world.configs[0].name]
+    def reconciler(self) -> Reconciler:
+        return self.reconcilers[self.world.configs[0].name]
 
     def window(
         self,
@@ -274,8 +275,8 @@ class Desk:
         mode: Mode = USUAL,
         flush: bool = False,
     ) -> Recorded:
-        recorder = self.recorders[cluster] if cluster else self.recorder
-        return recorder.record(self.window(*seen, lists=lists, bookmarks=bookmarks), mode, flush=flush)
+        reconciler = self.reconcilers[cluster] if cluster else self.reconciler
+        return reconciler.record(self.window(*seen, lists=lists, bookmarks=bookmarks), mode, flush=flush)
 
     def begin(self, *items: Observation, slices: Sequence[Observation] = (), version: int = 10) -> Recorded:
         """The first lists of both listeners, default/kubernetes among the services."""
@@ -303,7 +304,7 @@ class Desk:
                     changes = changes_of(state, ledger.config.policy)
                     outcomes += [Outcome(unit, landed=True) for unit in units_of(key, changes)]
             if outcomes:
-                self.closer.close(outcomes, "landed", lambda _token: Closing())
+                self.outcomes.close(outcomes, "landed")
             if not self.replan_heirs() and not outcomes:
                 return
         raise AssertionError("it does not come to rest")
@@ -315,5 +316,5 @@ class Desk:
             heirs = self.tables.state.queued(cluster).heirs
             if heirs:
                 found = True
-                self.recorders[cluster].replan(heirs, "a name was let go")
+                self.reconcilers[cluster].replan(heirs, "a name was let go")
         return found

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from kubesync.aws.dynamodb.store import Action, Put
-from kubesync.aws.fencing.writer import Transactor
+from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.route53.names import canonical_values, from_route53, to_route53
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.inflight import InflightTable
+from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.cluster.keys.committer import Committer
 from kubesync.cluster.keys.key_states import Ledger
-from kubesync.cluster.keys.outcomes import Closer
+from kubesync.cluster.keys.outcomes import Outcomes
 from kubesync.cluster.keys.planner import Tables
 from kubesync.domain.batches import BatchLimits
 from kubesync.domain.dns.records import RecordKey, RecordSet, Zone
@@ -125,18 +127,23 @@ class ZoneBench:
             policy=policy,
         )
         self.ledger = Ledger(config, self.state_table, self.clock)
-        self.transactor = Transactor(self.store, EPOCH, lambda: None, self.clock)
+        self.fenced_writer = FencedWriter(self.store, EPOCH, lambda: None, self.clock)
         raise_fence(self.store, "prod", EPOCH)
         raise_shard_fence(self.store, EPOCH)
-        tables = Tables(self.state_table, ClaimTable(self.store), UpstreamTable(self.store))
-        ledgers = {"prod": self.ledger}
-        audit = AuditTable(self.store, "session")
-        self.closer = Closer(ledgers, tables, self.transactor, audit, self.clock, {"prod"}, lambda _keys: None)
+        self.ledgers = ledgers = {"prod": self.ledger}
+        self.tables = Tables(
+            self.state_table,
+            ClaimTable(self.store),
+            UpstreamTable(self.store),
+            ListenerTable(self.store),
+            AuditTable(self.store, "session"),
+        )
+        self.outcomes = Outcomes(self._committer, self.clock.random, lambda _keys: None)
         self.means = ZoneMeans(
             client=self.zone,
             inflight=self.inflight,
-            transactor=self.transactor,
-            closer=self.closer,
+            fenced_writer=self.fenced_writer,
+            outcomes=self.outcomes,
             reclaim=lambda _zone_id, states, _not_before: {state.key: state for state in states},
             ledgers=ledgers,
             scheduler=self.clock,
@@ -147,6 +154,30 @@ class ZoneBench:
             truly_master=self._ask_the_lease,
         )
         self.writer = ZoneWriter(ZONE.id, self.means, settled=settled, zone=ZONE)
+
+    def _committer(self, cluster: str) -> Committer | None:
+        ledger = self.ledgers.get(cluster)
+        if ledger is None:
+            return None
+        return Committer(ledger, self.tables, self.fenced_writer, self.clock, {"prod"})
+
+    def serve(self, cluster: str) -> KeyState:
+        """Serve one more cluster, whose key ``web`` wants a record set at the cluster's name."""
+        reference = ZoneReference(id=ZONE.id, name=ZONE.name)
+        config = ClusterConfig(name=cluster, server="https://c.example.org", domain="example.com", zones=(reference,))
+        self.ledgers[cluster] = Ledger(config, self.state_table, self.clock)
+        raise_fence(self.store, cluster, EPOCH)
+        place = RecordKey(ZONE.id, f"{cluster}.example.com", "A")
+        state = KeyState(
+            ServiceKey(cluster, "default", "web"),
+            intended={place: RecordSet(60, ("10.0.0.1",))},
+            claims=frozenset({Name.of(place)}),
+            opened=OpenMark(),
+        )
+        stored, actions = self.state_table.put(KeyState(state.key), state, cluster)
+        self.fenced_writer.run([cluster], actions, cluster)
+        self.ledgers[cluster].remember(stored)
+        return stored
 
     def _ask_the_lease(self) -> None:
         if not self.truly_master:
@@ -166,12 +197,12 @@ class ZoneBench:
         sets = {"intended": _sets(intended), "applied": before.applied if applied is None else _sets(applied)}
         names = frozenset(Name(key.zone_id, key.name) for each in sets.values() for key in each)
         after = KeyState(before.key, before.version, claims=names, opened=OpenMark(), slices=before.slices, **sets)  # type: ignore[arg-type]
-        token = self.transactor.token()
+        token = self.fenced_writer.token()
         stored, actions = self.state_table.put(before, after, token)
         claims = ClaimTable(self.store)
         known = claims.read(names)
         gained: list[Action] = [a for name in names - known.keys() for a in claims.gain(name, stored.key)]
-        self.transactor.run(["prod"], [*actions, *gained], token)
+        self.fenced_writer.run(["prod"], [*actions, *gained], token)
         self.ledger.remember(stored)
         self.writer.add([stored.key])
 
@@ -216,9 +247,9 @@ class ZoneBench:
         """This deployment has written to the zone before."""
         from kubesync.aws.tables.control.inflight import Inflight
 
-        token = self.transactor.token()
+        token = self.fenced_writer.token()
         _, actions = self.inflight.put(ZONE.id, self.inflight.read(ZONE.id), Inflight(batch, epoch, ()), token)
-        self.transactor.run(["prod"], actions, token)
+        self.fenced_writer.run(["prod"], actions, token)
 
 
 def _change(change: BatchChange) -> Change:

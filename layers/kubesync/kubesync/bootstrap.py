@@ -11,6 +11,7 @@ from typing import Final
 
 import boto3
 
+from kubesync.actors.backoff import Backoff
 from kubesync.actors.scheduler import Scheduler
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.client import DynamoStore, RetryPolicy, build_dynamodb_client
@@ -199,7 +200,7 @@ class Application:
     def lease_store(self, counted: StoreCalls | None = None) -> Store:
         """The lease's own client: 1 s to connect, 2 s to read, so that a renewal fails while there is time for another."""
         client = build_dynamodb_client(self.session, connect_timeout=1, read_timeout=2)
-        retry = RetryPolicy(attempts=2, backoff_initial_seconds=0.1, backoff_cap_seconds=0.3)
+        retry = RetryPolicy(attempts=2, backoff=Backoff(initial=0.1, cap=0.3, least=0.5, most=1.0))
         tables = table_names(self.settings.tables)
         jitter = self.scheduler.random
         store = DynamoStore(client, tables, self.scheduler, retry=retry, jitter=jitter, counted=counted)

@@ -9,6 +9,7 @@ import boto3
 import pytest
 from botocore.session import Session as BotocoreSession
 
+from kubesync.actors.backoff import Backoff
 from kubesync.aws.route53.client import ReadPolicy, Route53ZoneClient, build_route53_client
 from kubesync.aws.route53.rate import TokenBucket
 from kubesync.aws.route53.zones import BatchChange
@@ -172,7 +173,7 @@ def test_pauses_stop_growing_at_their_bound(
     r53: StrictRoute53, zone_id: str, boto: Route53Client, clock: FakeClock
 ) -> None:
     r53.faults.throttle(times=None, operation=_LIST)
-    policy = ReadPolicy(attempts=6, first_pause=1.0, longest_pause=3.0)
+    policy = ReadPolicy(attempts=6, backoff=Backoff(initial=1.0, cap=3.0, least=0.0))
     with pytest.raises(ZoneThrottledError):
         Route53ZoneClient(boto, clock, policy=policy, fraction=lambda: 1.0).read(zone_id, "a.example.com")
     assert clock.slept == [1.0, 2.0, 3.0, 3.0, 3.0]

@@ -1,4 +1,4 @@
-"""What the recorders say a call needs is what DynamoDB is asked for, over the wire."""
+"""What the reconcilers say a call needs is what DynamoDB is asked for, over the wire."""
 
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ from kubesync.aws.tables.audit import Span
 from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.aws.tables.state import StateTable, state_key
-from kubesync.cluster.keys.key_writes import Closing
 from kubesync.cluster.keys.outcomes import Outcome
 from kubesync.domain.batches import Unit, units_of
 from kubesync.domain.errors import StoreBusyError, ZoneThrottledError
@@ -206,7 +205,7 @@ def test_i1_session_that_dies_between_two_transactions_of_a_look_loses_nothing(t
                     raise StoreBusyError("dies")
 
     bench.world.store.faults = Busy()
-    bench.desk.transactor.until_monotonic = 0.0
+    bench.desk.fenced_writer.until_monotonic = 0.0
     bench.run(3.0)
     bench.world.store.faults = NoFaults()
     bench.hand_over(clean=False)
@@ -216,16 +215,16 @@ def test_i1_session_that_dies_between_two_transactions_of_a_look_loses_nothing(t
 
 
 def test_cluster_that_is_configured_anew_while_its_names_are_read_is_looked_at_afterwards() -> None:
-    """Its recorder is of the old configuration, and refuses. No fault of the zone, where others go on."""
+    """Its reconciler is of the old configuration, and refuses. No fault of the zone, where others go on."""
     bench = ConflictBench(2)
     bench.run(4.0)
     bench.free(*bench.names)
-    old = bench.desk.recorders["prod"]
+    old = bench.desk.reconcilers["prod"]
     bench.desk.configure(a_config(srv=False))
-    bench.desk.recorders["prod"], new = old, bench.desk.recorders["prod"]
+    bench.desk.reconcilers["prod"], new = old, bench.desk.reconcilers["prod"]
     state = bench.desk.state("web-0000")
     assert bench.reclaimer.reclaim("Z1", [state]) == {}
-    bench.desk.recorders["prod"] = new
+    bench.desk.reconcilers["prod"] = new
     bench.run(10.0)
     assert bench.conflicts() == set()
 
@@ -237,7 +236,7 @@ def test_cluster_that_is_gone_before_what_was_read_is_closed_gets_no_state() -> 
     outcomes = [conflict_of(state) for state in states]
     forget(bench)
     bench.desk.ledger.forget()
-    bench.desk.closer.close(outcomes, "still foreign", lambda _token: Closing())
+    bench.desk.outcomes.close(outcomes, "still foreign")
     assert [key for key in bench.world.items(STATE) if key.partition.startswith("prod#")] == []
 
 
@@ -246,7 +245,7 @@ def test_name_that_is_not_wanted_any_more_is_in_no_conflict() -> None:
     bench = ConflictBench(1)
     late = conflict_of(bench.desk.state("web-0000"))
     bench.desk.record(saw(None, 500, "web-0000", deleted=True))
-    bench.desk.closer.close([late], "refused", lambda _token: Closing())
+    bench.desk.outcomes.close([late], "refused")
     state = bench.desk.state("web-0000")
     assert (state.conflicts, state.problems, state.opened) == ({}, (), None)
 
@@ -259,7 +258,7 @@ def test_name_in_conflict_that_another_shard_waits_for_is_let_go_to_it() -> None
     name = Name("Z1", name_of("web-0000"))
     (claim,) = claims.read([name]).values()
     heir = replace(bench.key("web"), cluster="elsewhere")
-    bench.desk.transactor.run(["prod"], claims.wait(claim, heir, ""), bench.desk.transactor.token())
+    bench.desk.fenced_writer.run(["prod"], claims.wait(claim, heir, ""), bench.desk.fenced_writer.token())
     bench.run(4.0)
     assert {c.owner for c in claims.read([name]).values()} == {heir}
     assert bench.world.heirs() == []

@@ -137,11 +137,13 @@ class Desk:
         removal = self.control._removals.get("prod")
         return (
             ledger.config.revision,
-            self.master.recorders["prod"]._configured == ledger.configured,
+            self.master.reconcilers["prod"]._configured == ledger.configured,
             self.master.queue_taken("prod"),
             "prod" in self.master.fenced,
             None if runner is None else (runner.started, runner.ledger is ledger),  # type: ignore[attr-defined]
-            None if removal is None else (removal._config.revision, removal._recorder._configured == ledger.configured),
+            None
+            if removal is None
+            else (removal._config.revision, removal._reconciler._configured == ledger.configured),
             "prod" in self.master.former.ledgers,
         )
 

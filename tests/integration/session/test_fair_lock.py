@@ -33,7 +33,7 @@ def test_who_asked_first_has_it_first_and_the_holder_goes_to_the_back() -> None:
         threads.append(started(partial(take, f"waiter {number}")))
         wait_until(lambda: len(lock._waiting) == number + 1)  # noqa: B023 - called at once
     lock.release()
-    take("holder")  # at once, as a recorder does after each section
+    take("holder")  # at once, as a reconciler does after each section
     for thread in threads:
         thread.join(120)
     assert turns == ["waiter 0", "waiter 1", "waiter 2", "waiter 3", "waiter 4", "holder"]

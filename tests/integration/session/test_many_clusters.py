@@ -7,16 +7,11 @@ import threading
 import pytest
 
 from kubesync.aws.dynamodb.store import Check, Key
-from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.fences import fence_key, shard_fence_key
 from kubesync.aws.tables.control.inflight import Inflight
-from kubesync.cluster.keys.key_states import Ledger
 from kubesync.domain.batches import Unit, units_of
-from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import Policy, changes_of
-from kubesync.domain.state import KeyState, Name, OpenMark
-from support.fencing import raise_fence
 from support.memory_store import Call
 from support.zone_bench import EPOCH, ZONE, ZoneBench
 
@@ -26,23 +21,8 @@ CLUSTERS = [f"c{n:03d}" for n in range(150)]
 def a_zone_of_many(*, settled: bool = True) -> ZoneBench:
     """Each cluster wants one record set in the zone."""
     bench = ZoneBench(settled=settled)
-    ledgers = bench.means.ledgers
-    assert isinstance(ledgers, dict)
     for name in CLUSTERS:
-        reference = ZoneReference(id=ZONE.id, name=ZONE.name)
-        config = ClusterConfig(name=name, server="https://c.example.org", domain="example.com", zones=(reference,))
-        ledgers[name] = Ledger(config, bench.state_table, bench.clock)
-        raise_fence(bench.store, name, EPOCH)
-        place = RecordKey(ZONE.id, f"{name}.example.com", "A")
-        state = KeyState(
-            ServiceKey(name, "default", "web"),
-            intended={place: RecordSet(60, ("10.0.0.1",))},
-            claims=frozenset({Name.of(place)}),
-            opened=OpenMark(),
-        )
-        stored, actions = bench.state_table.put(KeyState(state.key), state, name)
-        bench.transactor.run([name], actions, name)
-        ledgers[name].remember(stored)
+        bench.serve(name)
     return bench
 
 

@@ -157,16 +157,16 @@ def test_lost_answers_change_nothing_in_the_end_i1(name: str, *, landed: bool) -
 
 
 def test_transaction_of_exactly_100_actions_is_written() -> None:
-    # 1 fence check, 1 audit item; of the 98 left the recorder keeps 4 for fences of other clusters.
+    # 1 fence check, 1 audit item; of the 98 left the reconciler keeps 4 for fences of other clusters.
     world = World()
     desk = world.session()
-    room = desk.transactor.room(1)
+    room = desk.fenced_writer.room(1)
     assert room == 98
     desk.begin()
-    token = desk.transactor.token()
+    token = desk.fenced_writer.token()
     actions = [desk.tables.state.remember_slice("prod", "shop", f"s{n}", "web") for n in range(98)]
-    audit = desk.audit.changes("prod", (), desk.transactor.epoch, 0.0, token)
+    audit = desk.audit.changes("prod", (), desk.fenced_writer.epoch, 0.0, token)
     world.store.calls.clear()
-    desk.transactor.run(["prod"], [*actions, audit], token)
+    desk.fenced_writer.run(["prod"], [*actions, audit], token)
     (call,) = [call for call in world.store.calls if call.operation == "transact_write_items"]
     assert len(call.actions) == 100

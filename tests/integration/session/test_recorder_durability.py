@@ -62,9 +62,9 @@ def test_i1_window_that_could_not_be_written_is_written_by_the_next_try_of_the_s
     world.store.faults = faults
     window = desk.window(saw(a_service(cluster_ips=("10.0.0.99",)), 20))
     with pytest.raises(StoreUnavailableError):
-        desk.recorder.record(window)
+        desk.reconciler.record(window)
     assert desk.intended()["web.shop.svc.prod.example.com A"] != ["10.0.0.99"]
-    desk.recorder.record(window)
+    desk.reconciler.record(window)
     assert desk.intended()["web.shop.svc.prod.example.com A"] == ["10.0.0.99"]
     assert desk.listeners.checkpoints("prod")[SERVICES].resource_version == 20
     assert desk.listeners.checkpoints("prod")[SLICES].resource_version == 10

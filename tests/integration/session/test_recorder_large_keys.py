@@ -38,7 +38,7 @@ def test_large_key_with_more_slices_than_a_transaction_takes_is_written_and_shri
     desk.record(*(saw(None, 20_000 + n, f"web-x{n}", resource=SLICES, deleted=True) for n in range(120)))
     assert len(world.upstream_items()) == 1
     assert world.upstreams() == {"prod/shop/web/80/TCP": ["10.1.0.1:8080", "10.1.0.2:8080"]}
-    desk.recorder.sweep()
+    desk.reconciler.sweep()
     assert desk.state().slices == 1
     assert [str(k.sort) for k in world.items(STATE) if str(k.sort).startswith("key#shop")] == ["key#shop/web"]
     assert desk.tables.state.all_slices("prod") == {("shop", "web-1"): "web"}

@@ -13,9 +13,8 @@ from kubesync.actors.fair_lock import FairLock
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import Key, Put
 from kubesync.cluster.keys.key_states import SupersededError
-from kubesync.cluster.ports import Connector
+from kubesync.cluster.ports import Connector, RunnerEvents
 from kubesync.cluster.runner import ClusterRunner
-from kubesync.cluster.runner_events import RunnerEvents
 from kubesync.domain.errors import KubesyncError
 from kubesync.domain.objects import Observation, ServiceKey
 from kubesync.domain.state import Name
@@ -112,7 +111,7 @@ def test_i1_keys_that_are_closed_between_sections_come_to_the_same(name: str) ->
 
     desk = disturbed.session()
     desk.ledger.lock = lock = Interrupted(desk.land)
-    repeated = desk.transactor.repeated
+    repeated = desk.fenced_writer.repeated
     surprised: list[object] = []
     desk.ledger.forget = surprised.append  # type: ignore[method-assign,assignment]
     window(desk)
@@ -120,7 +119,7 @@ def test_i1_keys_that_are_closed_between_sections_come_to_the_same(name: str) ->
     desk.land()
     assert outcome(disturbed) == outcome(undisturbed)
     # Nobody was surprised by what the others had written: that is for the rare case, and costs everything that was read.
-    assert (surprised, desk.transactor.repeated) == ([], repeated)
+    assert (surprised, desk.fenced_writer.repeated) == ([], repeated)
 
 
 def test_zones_writer_waits_for_few_transactions_of_a_long_list() -> None:
@@ -181,7 +180,7 @@ def test_i5_endpoints_that_are_being_listed_are_not_taken_for_empty_in_between()
 
     def plan_the_last() -> None:
         """What a zone's writer does where a foreign set has gone."""
-        desk.recorder.without_conflicts({last: frozenset({Name("Z1", "nobody.example.com")})})
+        desk.reconciler.without_conflicts({last: frozenset({Name("Z1", "nobody.example.com")})})
         emptied.extend(name for name, nodes in world.upstreams().items() if not nodes)
 
     desk.ledger.lock = lock = Interrupted(plan_the_last)
@@ -201,12 +200,12 @@ def test_i5_view_that_went_stale_while_its_list_was_recorded_is_not_whole_before
     desk = world.session()
     told = RunnerEvents(
         opened=lambda _states, _since: None,
-        heirs=lambda _keys: None,
+        promoted=lambda _keys: None,
         error=lambda *_: None,
         not_master=lambda _error: None,
         progress=lambda *_: None,
     )
-    runner = ClusterRunner(desk.ledger, desk.recorder, cast(Connector, None), told, world.clock, 1.0)
+    runner = ClusterRunner(desk.ledger, desk.reconciler, cast(Connector, None), told, world.clock, 1.0)
     runner._stale(SERVICES)  # its version is too old: it lists
     lock = desk.ledger.lock
     desk.ledger.lock = Interrupted(lambda: runner._stale(SERVICES))
@@ -249,14 +248,14 @@ def test_i1_list_of_an_old_configuration_is_not_recorded_under_the_new_one() -> 
             changed.append(True)
             desk.configure(a_config(revision=2))
 
-    recorder, content = desk.recorder, desk.window(lists=(a_list(3_000, identity(), *services(number=2)),))
+    reconciler, content = desk.reconciler, desk.window(lists=(a_list(3_000, identity(), *services(number=2)),))
     desk.ledger.lock = Interrupted(change)
     with pytest.raises(SupersededError):
-        recorder.record(content)
+        reconciler.record(content)
     assert changed
     stored = desk.listeners.checkpoints("prod")[SERVICES]
     assert (stored.resource_version, stored.basis.revision) == (1_999, 1)
     assert not any(view.whole for view in desk.ledger.listeners.values())
     with pytest.raises(SupersededError):
-        recorder.record(desk.window(services(number=3, count=1)[0]))
+        reconciler.record(desk.window(services(number=3, count=1)[0]))
     assert desk.ledger.listeners[SERVICES].seen_version == 1_999

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.kubernetes.backoff import Backoff
+from kubesync.kubernetes.backoff import ReflectorBackoff
 from kubesync.kubernetes.ports import ReflectorPolicy
 from support.manual_clock import ManualClock
 
@@ -10,18 +10,18 @@ POLICY = ReflectorPolicy()
 
 
 def test_base_doubles_from_0_8_s_to_30_s() -> None:
-    backoff = Backoff(POLICY, ManualClock(), lambda: 0.0)
+    backoff = ReflectorBackoff(POLICY, ManualClock(), lambda: 0.0)
     assert [backoff.next_delay() for _ in range(8)] == pytest.approx([0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0])
 
 
 def test_jitter_adds_up_to_the_base_again() -> None:
-    backoff = Backoff(POLICY, ManualClock(), lambda: 0.75)
+    backoff = ReflectorBackoff(POLICY, ManualClock(), lambda: 0.75)
     assert [backoff.next_delay() for _ in range(2)] == pytest.approx([1.4, 2.8])
 
 
 def test_two_quiet_minutes_start_over() -> None:
     clock = ManualClock()
-    backoff = Backoff(POLICY, clock, lambda: 0.0)
+    backoff = ReflectorBackoff(POLICY, clock, lambda: 0.0)
     backoff.next_delay()
     clock.advance(0.8 + 119.9)
     assert backoff.next_delay() == 1.6
@@ -31,11 +31,11 @@ def test_two_quiet_minutes_start_over() -> None:
 
 @pytest.mark.parametrize(("asked", "waits"), [(0.0, 0.8), (5.0, 5.0), (3600.0, 120.0), (None, 0.8)])
 def test_retry_after_is_believed_within_bounds(asked: float | None, waits: float) -> None:
-    assert Backoff(POLICY, ManualClock(), lambda: 0.0).next_delay(asked) == waits
+    assert ReflectorBackoff(POLICY, ManualClock(), lambda: 0.0).next_delay(asked) == waits
 
 
 def test_base_stays_at_its_cap_after_any_number_of_failures() -> None:
     """client-go: TestItemExponentialFailureRateLimiterOverFlow, TestReflectorListAndWatchInitConnBackoff."""
-    backoff = Backoff(POLICY, ManualClock(), lambda: 0.999)
+    backoff = ReflectorBackoff(POLICY, ManualClock(), lambda: 0.999)
     delays = [backoff.next_delay() for _ in range(5_000)]
     assert max(delays) == delays[-1] == pytest.approx(59.97)

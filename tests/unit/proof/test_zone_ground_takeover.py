@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from kubesync.aws.fencing.take_over import Fencing
-from kubesync.aws.fencing.writer import Transactor
+from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.route53.journal import journal_swap
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.audit import AuditTable
@@ -17,11 +17,13 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.fences import raise_fences, shard_fence_key
 from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.cluster.keys.committer import Committer
 from kubesync.cluster.keys.key_states import Ledger
-from kubesync.cluster.keys.outcomes import Closer
+from kubesync.cluster.keys.outcomes import Outcomes
 from kubesync.cluster.keys.planner import Tables
 from kubesync.domain.batches import BatchLimits, Unit
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet, Zone
@@ -78,16 +80,25 @@ class World:
 
     def master(self, epoch: int, *clusters: str) -> ZoneMeans:
         """A master that has raised the fences of these clusters."""
-        transactor = Transactor(self.store, epoch, lambda: None, self.clock)
-        tables = Tables(self.states, ClaimTable(self.store), UpstreamTable(self.store))
+        fenced_writer = FencedWriter(self.store, epoch, lambda: None, self.clock)
         ledgers: dict[str, Ledger] = {}
-        audit = AuditTable(self.store, f"s{epoch}", 86_400)
-        closer = Closer(ledgers, tables, transactor, audit, self.clock, set(clusters), lambda _keys: None)
+        tables = Tables(
+            self.states,
+            ClaimTable(self.store),
+            UpstreamTable(self.store),
+            ListenerTable(self.store),
+            AuditTable(self.store, f"s{epoch}", 86_400),
+        )
+
+        def committer(name: str) -> Committer | None:
+            known = ledgers.get(name)
+            return None if known is None else Committer(known, tables, fenced_writer, self.clock, set(clusters))
+
         means = ZoneMeans(
             client=Client(self.route53, f"s{epoch}"),
             inflight=InflightTable(self.store, "0"),
-            transactor=transactor,
-            closer=closer,
+            fenced_writer=fenced_writer,
+            outcomes=Outcomes(committer, self.clock.random, lambda _keys: None),
             reclaim=lambda _zone, states, _not_before: {state.key: state for state in states},
             ledgers=ledgers,
             scheduler=self.clock,
@@ -117,7 +128,7 @@ class World:
         name = frozenset({Name(SET.zone_id, SET.name)})
         wanting = KeyState(KEY, intended={SET: WANTED}, claims=name, opened=OpenMark())
         _, actions = self.states.put(KeyState(KEY), wanting, "t0")
-        means.transactor.run([KEY.cluster], actions, "t0")
+        means.fenced_writer.run([KEY.cluster], actions, "t0")
 
     def state(self) -> KeyState:
         return self.states.load([KEY])[KEY]
@@ -148,7 +159,7 @@ def test_i2_who_is_shut_out_of_the_shard_writes_nothing_about_its_zones() -> Non
     with pytest.raises(NotMasterError):
         paused.note_problem("it is blocked")
     with pytest.raises(NotMasterError):
-        means.closer.close([], "settled", paused.clearing)
+        paused.nothing_under_way()
     assert world.store.dump() == before
 
 

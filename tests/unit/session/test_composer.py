@@ -154,7 +154,7 @@ def test_i1_answer_that_is_lost_changes_nothing_in_the_end(bench: ComposerBench,
 
 
 def test_i1_service_that_is_just_being_recorded_when_it_is_first_referred_to_is_not_lost(bench: ComposerBench) -> None:
-    """Its recorder planned it before anybody referred to it, and writes it without a note: under the cluster's lock."""
+    """Its reconciler planned it before anybody referred to it, and writes it without a note: under the cluster's lock."""
     bench.write(WEB, "10.1.0.1")
     bench.composer.load()
     bench.ledger.lock.holder = lambda: bench.write(WEB, "10.1.0.2", noted=False)

@@ -91,6 +91,6 @@ def test_sweep_of_what_another_session_left_takes_state_and_notes_away() -> None
     world = World()
     following = gone_in_an_unclean_session(world)
     following.ledger.states(following.tables.state.queued("prod").unswept)
-    following.recorder.sweep()
+    following.reconciler.sweep()
     assert {state.key.name for state in following.tables.state.load_all("prod")} == {"kubernetes"}
     assert following.tables.state.queued("prod").unswept == set()

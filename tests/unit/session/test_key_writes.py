@@ -91,7 +91,7 @@ def test_every_transaction_is_within_its_limits_and_the_last_word_comes_last(key
     everything = [action.key for chunk in chunks for action in chunk.actions]
     assert sorted(k.sort for k in everything if str(k.sort).startswith("checkpoint")) == ["checkpoint#services"]
     assert everything[-1].sort == "checkpoint#services"
-    assert [entry.what for chunk in chunks for _, entry in chunk.entries] == [f"k{n}" for n in range(len(keys))]
+    assert [entry.what for chunk in chunks for entry in chunk.entries] == [f"k{n}" for n in range(len(keys))]
     for write in writes:
         wanted = [a.key for piece in write.pieces for a in piece.actions] + [a.key for a in write.trailing]
         assert all(everything.count(key) >= 1 for key in wanted)

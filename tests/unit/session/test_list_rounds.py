@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from kubesync.cluster.keys.reconciler import Mode, Recorded, Recorder
-from kubesync.cluster.ports import Connector
+from kubesync.cluster.keys.reconciler import Mode, Reconciler, Recorded
+from kubesync.cluster.ports import Connector, RunnerEvents
 from kubesync.cluster.runner import ClusterRunner
-from kubesync.cluster.runner_events import RunnerEvents
 from kubesync.domain.errors import StoreBusyError
 from kubesync.domain.objects import RawEvent, Resource, Snapshot
 from kubesync.domain.window import WindowContent
@@ -55,18 +54,18 @@ class Stepped:
     def __init__(self) -> None:
         self.world = World()
         self.sinks: dict[Resource, list[WatchSink]] = {SERVICES: [], SLICES: []}
-        self.recorder = FailingRecorder()
+        self.reconciler = FailingRecorder()
         made = cast(Any, type("Made", (), {"reflector": lambda _self, _config, resource: self._reflector(resource)})())
         told = RunnerEvents(
             opened=lambda *_: None,
-            heirs=lambda *_: None,
+            promoted=lambda *_: None,
             error=lambda *_: None,
             not_master=lambda *_: None,
             progress=lambda *_: None,
         )
         desk = self.world.session()
         self.runner = ClusterRunner(
-            desk.ledger, cast(Recorder, self.recorder), cast(Connector, made), told, self.world.clock, 1.0
+            desk.ledger, cast(Reconciler, self.reconciler), cast(Connector, made), told, self.world.clock, 1.0
         )
         self.begin(None)
 
@@ -84,16 +83,16 @@ class Stepped:
 
     def turn(self) -> list[tuple[tuple[str, ...], Mode]]:
         """Record what is pending. Returns how its lists were taken, try by try."""
-        self.recorder.taken.clear()
+        self.reconciler.taken.clear()
         self.world.clock.advance(1)
         assert self.runner._turn()
-        return list(self.recorder.taken)
+        return list(self.reconciler.taken)
 
 
 def test_i5_list_of_the_cluster_s_own_is_not_taken_as_one_that_is_forced_meanwhile() -> None:
     stepped = Stepped()
     stepped.lists(SERVICES)
-    stepped.recorder.meanwhile = lambda: stepped.begin(FORCED)
+    stepped.reconciler.meanwhile = lambda: stepped.begin(FORCED)
     assert stepped.turn() == [(("services",), Mode()), (("services",), Mode())]
     assert not stepped.runner.wait_relisted(0), "the lists that were asked for are still to come"
     stepped.lists(SERVICES)
@@ -119,7 +118,7 @@ def test_forced_list_that_is_being_recorded_stays_one_when_nobody_waits_any_more
     stepped = Stepped()
     stepped.begin(FORCED)
     stepped.lists(SERVICES)
-    stepped.recorder.meanwhile = stepped.runner.withdraw_relist
+    stepped.reconciler.meanwhile = stepped.runner.withdraw_relist
     assert stepped.turn() == [(("services",), FORCED), (("services",), FORCED)]
     stepped.lists(SLICES)
     assert stepped.turn() == [(("endpointslices",), Mode())]

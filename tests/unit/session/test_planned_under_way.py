@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kubesync.cluster.keys.key_writes import Closing
 from kubesync.cluster.keys.outcomes import Outcome
 from kubesync.domain.batches import units_of
 from kubesync.domain.plan import changes_of
@@ -18,7 +17,7 @@ def test_i1_set_of_a_service_that_went_while_its_batch_was_under_way_is_durably_
     units = units_of(state.key, changes_of(state, desk.ledger.config.policy))
     desk.record(saw(None, 20, deleted=True, resource=SERVICES))
     assert dict(desk.tables.state.open_keys("prod")) == {}, "nothing stands in the zone, as far as is known"
-    desk.closer.close([Outcome(unit, landed=True) for unit in units], "late", lambda _token: Closing())
+    desk.outcomes.close([Outcome(unit, landed=True) for unit in units], "late")
     # The session dies here; the next one finds it in the queue.
     assert a_key() in dict(world.session().tables.state.open_keys("prod"))
     desk = world.session()

@@ -81,7 +81,7 @@ def test_many_that_want_one_name_queue_in_one_go() -> None:
     many = [saw(wants(NAME, created=at(1 + n // 10)), 5, f"s{n:02d}") for n in range(60)]
     recorded = desk.begin(*many)
     assert recorded.changed == 61
-    assert recorded.heirs == ()
+    assert recorded.promoted == ()
     assert len(world.waiters()) == 59
     (claim,) = [item for key, item in world.items("state").items() if key.sort == NAME]
     assert (claim["owner"], claim["waiting"], claim["version"]) == ("prod/shop/s00", 59, 60)
@@ -200,7 +200,7 @@ def test_heir_is_found_by_the_next_session() -> None:
     desk = world.session()
     desk.begin(*three())
     recorded = desk.record(saw(wants(created=at(1)), 30, "b"))
-    assert recorded.heirs == (a_key("a"),)
+    assert recorded.promoted == (a_key("a"),)
     following = world.session()
     assert following.tables.state.queued("prod").heirs == {a_key("a")}
     following.replan_heirs()
@@ -212,11 +212,11 @@ def test_heir_of_another_cluster_is_told_in_the_transaction_that_gives_it_the_na
     world = World(a_config(), a_config(name="test"))
     desk = world.session()
     desk.begin(saw(wants(NAME), 5, "web"))
-    desk.recorders["test"].record(desk.window(lists=_lists(saw(wants(NAME), 7, "web"))))
+    desk.reconcilers["test"].record(desk.window(lists=_lists(saw(wants(NAME), 7, "web"))))
     assert world.waiters() == [f"{NAME}#wait#2026-01-01T00:00:00Z#test/shop/web"]
     world.store.calls.clear()
     recorded = desk.record(saw(None, 30, "web", deleted=True))
-    assert recorded.heirs == (a_key("web", cluster="test"),)
+    assert recorded.promoted == (a_key("web", cluster="test"),)
     assert world.claims()[NAME] == "test/shop/web"
     (call,) = world.writes()
     assert [a.key.partition for a in call.actions[:2]] == ["cluster#prod", "cluster#test"]
@@ -230,7 +230,7 @@ def test_heirs_of_many_clusters_never_check_more_fences_than_there_is_room_for()
     names = [f"n{n:02d}.example.com" for n in range(12)]
     desk.begin(saw(wants(*names), 5, "web"))
     for config, name in zip(others, names, strict=True):
-        desk.recorders[config.name].record(desk.window(lists=_lists(saw(wants(name), 7, "web"))))
+        desk.reconcilers[config.name].record(desk.window(lists=_lists(saw(wants(name), 7, "web"))))
     world.store.calls.clear()
     desk.record(saw(None, 30, "web", deleted=True))
     assert {name: world.claims()[name] for name in names} == {
@@ -248,7 +248,7 @@ def test_claim_of_a_name_in_conflict_is_let_go_with_the_conflict() -> None:
     state = desk.ledger.states([a_key()])[a_key()]
     applied = {key: found for key, found in state.applied.items() if key.name != NAME}
     conflicted = replace(state, applied=applied, conflicts={Name("Z1", NAME): "was replaced"})
-    desk.recorder.transform(lambda: [(state, conflicted)], "resync")
+    desk.reconciler.transform(lambda: [(state, conflicted)], "resync")
     assert NAME not in world.claims()
     desk.record(saw(wants(NAME), 30, "other"))
     assert world.claims()[NAME] == "prod/shop/other"

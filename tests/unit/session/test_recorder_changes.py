@@ -216,11 +216,11 @@ def test_tombstones_are_swept_once_the_checkpoint_is_past_them() -> None:
     world, desk = begun()
     desk.record(saw(PODS, 20, "web-1", deleted=True))
     assert len(desk.state().parts) == 2
-    desk.recorder.sweep()
+    desk.reconciler.sweep()
     assert [part_id.name for part_id in desk.state().parts] == ["web"]
     desk.record(saw(WEB, 30, deleted=True))
     desk.land()
-    desk.recorder.sweep()
+    desk.reconciler.sweep()
     assert desk.state().version == 0
     assert not [k for k in world.items(STATE) if "web" in str(k.sort)]
 
@@ -307,8 +307,8 @@ def test_keys_opened_before_a_failure_are_told_with_the_success_that_follows() -
     world.store.faults = FailsOnce()
     window = desk.window(*(saw(a_service(ports=()), 20 + n, f"s{n:02d}") for n in range(60)))
     with pytest.raises(StoreUnavailableError):
-        desk.recorder.record(window)
-    recorded = desk.recorder.record(window)
+        desk.reconciler.record(window)
+    recorded = desk.reconciler.record(window)
     assert len(recorded.opened) == 60
     assert recorded.changed == 60
 
@@ -318,5 +318,5 @@ def test_key_that_is_deleted_before_it_was_applied_leaves_nothing() -> None:
     desk.record(saw(WEB, 20, deleted=True), saw(PODS, 21, "web-1", deleted=True))
     assert world.claims() == {}
     assert desk.state().opened is None
-    desk.recorder.sweep()
+    desk.reconciler.sweep()
     assert not [k for k in world.items(STATE) if "web" in str(k.sort)]

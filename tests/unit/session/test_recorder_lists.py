@@ -264,7 +264,7 @@ def test_preview_says_what_a_list_would_change_and_writes_nothing() -> None:
     world.store.calls.clear()
     following = world.session()
     before = world.store.dump()
-    preview = following.recorder.preview(following.window(lists=(a_list(20, identity(), *services(2)),)), FORCED)
+    preview = following.reconciler.preview(following.window(lists=(a_list(20, identity(), *services(2)),)), FORCED)
     assert len([entry for entry in preview.entries if entry.after is None]) == 18
     assert preview.held == {}
     assert world.store.dump() == before

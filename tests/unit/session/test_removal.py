@@ -12,7 +12,6 @@ import pytest
 from kubesync.aws.dynamodb.store import AUDIT
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, OnDelete
-from kubesync.cluster.keys.key_writes import Closing
 from kubesync.cluster.keys.outcomes import Outcome
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import RecordChange
@@ -51,14 +50,13 @@ class RemovedCluster:
     def removal(self, config: ClusterConfig | None = None) -> Removal:
         desk: Desk = self.desk
         master = SimpleNamespace(
-            recorders=desk.recorders,
+            reconcilers=desk.reconcilers,
             ledgers=desk.ledgers,
             tables=desk.tables,
-            transactor=desk.transactor,
-            listeners=desk.listeners,
+            fenced_writer=desk.fenced_writer,
             clusters=self.registry,
             follow_up=lambda cluster, recorded: self.told.extend(recorded.opened),
-            means=lambda config: desk.means,
+            reconciler=desk.reconciler_of,
             parts=SimpleNamespace(clock=self.world.clock),
             without=lambda cluster: self.under_way,
         )
@@ -192,7 +190,7 @@ def test_a_key_that_a_batch_brought_back_goes_before_the_cluster_is_forgotten() 
     assert case.step(removal) is False, "nothing is forgotten while a batch of the cluster is under way"
     assert case.registry.get("prod") is not None
     late = [Outcome(Unit(key, (RecordChange(k, None, s),)), landed=True) for k, s in state.applied.items()]
-    desk.closer.close(late, "late", lambda _token: Closing())
+    desk.outcomes.close(late, "late")
     under_way.set_result(None)
     for _ in range(3):
         assert case.step(removal) is False

@@ -18,9 +18,9 @@ def a_bench_left_behind(batch: str) -> tuple[ZoneBench, tuple[Unit, ...]]:
     bench = ZoneBench(settled=False)
     bench.want("web", {"web A": ["10.0.0.1"]})
     units = tuple(units_of(bench.key("web"), changes_of(bench.state("web"), Policy.SYNC)))
-    token = bench.transactor.token()
+    token = bench.fenced_writer.token()
     _, actions = bench.inflight.put(ZONE.id, None, Inflight(batch, EPOCH - 1, units), token)
-    bench.transactor.run(["prod"], actions, token)
+    bench.fenced_writer.run(["prod"], actions, token)
     return bench, units
 
 

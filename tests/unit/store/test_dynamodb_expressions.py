@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.aws.dynamodb.client import RetryPolicy
 from kubesync.aws.dynamodb.expressions import key_request, query_request, transact_request, write_request
 from kubesync.aws.dynamodb.store import (
     CONTROL,
@@ -87,9 +86,3 @@ def test_item_bytes_counts_names_and_values() -> None:
     assert item_bytes({"pk": "ab", "ä": "ö"}) == 2 + 2 + 2 + 2
     assert item_bytes({"b": b"abc", "t": True, "n": None}) == 4 + 2 + 2
     assert item_bytes({"l": ["a", {"k": "v"}]}) == 1 + 3 + (1 + 1) + (1 + 3 + 1 + 1 + 1)
-
-
-def test_delay_doubles_up_to_its_cap_with_half_of_it_jitter() -> None:
-    policy = RetryPolicy(backoff_initial_seconds=0.5, backoff_cap_seconds=3)
-    assert [policy.delay_seconds(failures, 0.0) for failures in (1, 2, 3, 4, 9)] == [0.25, 0.5, 1.0, 1.5, 1.5]
-    assert policy.delay_seconds(2, 0.5) == 0.75

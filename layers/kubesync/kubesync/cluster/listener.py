@@ -11,7 +11,7 @@ from typing import Final
 from aws_lambda_powertools import Logger
 
 from kubesync.actors.scheduler import Event, Scheduler, Thread
-from kubesync.cluster.keys.means import Mode
+from kubesync.cluster.keys.reconciler import Mode
 from kubesync.domain.errors import ErrorCode, ListenerError
 from kubesync.domain.objects import RawEvent, Resource, Snapshot
 from kubesync.domain.report import ListenerReport

@@ -1,13 +1,15 @@
-"""What a session asks of the Kubernetes side, so that tests can hand in clusters of their own."""
+"""What a cluster asks of the Kubernetes side, and what its runner tells others: tests hand in their own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.domain.dns.records import Problem
-from kubesync.domain.objects import Observation, RawEvent, Resource
+from kubesync.domain.errors import ListenerError, NotMasterError
+from kubesync.domain.objects import Observation, RawEvent, Resource, ServiceKey
 from kubesync.domain.report import NotesReport
 from kubesync.domain.state import KeyState
 from kubesync.kubernetes.ports import Lister, Reflector
@@ -66,3 +68,18 @@ class EventWriter(Protocol):
 
 type Progress = Callable[[str, dict[str, object]], None]
 """Told what happens while it happens: a short constant word and details, for a person who watches."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerEvents:
+    """Whom a runner tells what.
+
+    ``opened``: keys whose record sets have to change, with the monotonic time of the window's first event.
+    ``promoted``: keys (of any cluster) that were given a name. ``error``: to be persisted. ``not_master``: stop everything.
+    """
+
+    opened: Callable[[list[KeyState], float | None], None]
+    promoted: Callable[[Iterable[ServiceKey]], None]
+    error: Callable[[str, Resource, ListenerError], None]
+    not_master: Callable[[NotMasterError], None]
+    progress: Progress

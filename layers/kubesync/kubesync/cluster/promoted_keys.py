@@ -9,8 +9,8 @@ from kubesync.cluster.runner import ClusterRunner
 from kubesync.domain.objects import ServiceKey
 
 
-class Heirs:
-    """Tells heirs to their clusters' runners. Any thread.
+class PromotedKeys:
+    """Tells keys that were given a name to their clusters' runners. Any thread.
 
     Args:
         runners: by cluster, shared with the master; ``start`` adds to it.
@@ -32,7 +32,7 @@ class Heirs:
             runner.replan([key])
 
     def start(self, cluster: str, runner: ClusterRunner) -> set[ServiceKey]:
-        """From now on the cluster has this runner. Returns the heirs that have waited for it."""
+        """From now on the cluster has this runner. Returns the keys that have waited for it."""
         with self._lock:
             self._runners[cluster] = runner
             return self._waiting.pop(cluster, set())

@@ -7,13 +7,13 @@ from typing import Final
 
 from aws_lambda_powertools import Logger
 
+from kubesync.actors.backoff import Backoff
 from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.cluster.keys.key_states import Ledger, SupersededError
-from kubesync.cluster.keys.reconciler import IDLE_CHECKPOINT_SECONDS, Mode, Recorded, Recorder
+from kubesync.cluster.keys.reconciler import IDLE_CHECKPOINT_SECONDS, Mode, Reconciler, Recorded
 from kubesync.cluster.listener import Listener, ListenerEvents, ListRound, SharedWindow, round_of
-from kubesync.cluster.ports import Connector, EventWriter
-from kubesync.cluster.runner_events import RunnerEvents
+from kubesync.cluster.ports import Connector, EventWriter, RunnerEvents
 from kubesync.domain.errors import ErrorCode, ListenerError, NotMasterError, StoreError
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.report import ClusterReport
@@ -25,8 +25,7 @@ logger = Logger(service="kubesync", child=True)
 _CUT_SECONDS: Final = 10.0
 _REST_SECONDS: Final = 60.0
 _SWEEP_MARGIN_SECONDS: Final = 5.0
-_RETRY_INITIAL_SECONDS: Final = 0.5
-_RETRY_CAP_SECONDS: Final = 10.0
+_BACKOFF: Final = Backoff(initial=0.5, cap=10.0)
 
 
 class ClusterRunner:
@@ -35,7 +34,7 @@ class ClusterRunner:
     def __init__(
         self,
         ledger: Ledger,
-        recorder: Recorder,
+        reconciler: Reconciler,
         connector: Connector,
         events: RunnerEvents,
         scheduler: Scheduler,
@@ -43,15 +42,17 @@ class ClusterRunner:
         event_writer: EventWriter | None = None,
     ) -> None:
         self.ledger = ledger
-        self.recorder = recorder
+        self.reconciler = reconciler
         self.report = ClusterReport(ledger.config.name)
         self.window = SharedWindow(window_seconds, scheduler)
         self._connector = connector
         self._events = events
         self._scheduler = scheduler
         self._listeners: list[Listener] = []
-        self._heirs: set[ServiceKey] = set()
-        self._early_heirs: set[ServiceKey] = set()  # could not be planned before the list: their notes stay until then
+        self._promoted: set[ServiceKey] = set()
+        self._early_promoted: set[ServiceKey] = (
+            set()
+        )  # could not be planned before the list: their notes stay until then
         self._round: ListRound | None = None
         self._unseen: set[Resource] = set()
         # Of each only its own listener's thread takes note.
@@ -228,7 +229,7 @@ class ClusterRunner:
     def replan(self, keys: Iterable[ServiceKey]) -> None:
         """Plan keys anew soon: they were given a name."""
         with self.window.changed:
-            self._heirs |= set(keys)
+            self._promoted |= set(keys)
             self.window.changed.notify_all()
 
     # --- told by listeners' threads ---
@@ -287,23 +288,23 @@ class ClusterRunner:
     def _turn(self) -> bool:
         """Wait until there is something to do, and do it. False: the end."""
         with self.window.changed:
-            while not self._stopping and not self._heirs:
+            while not self._stopping and not self._promoted:
                 closes_at = self.window.closes_at()
                 wait = IDLE_CHECKPOINT_SECONDS if closes_at is None else closes_at - self._scheduler.monotonic()
                 if wait <= 0 or (not self.window.changed.wait(wait) and closes_at is None):
                     break
-            stopping, heirs = self._stopping, self._heirs
-            self._heirs = set()
+            stopping, promoted = self._stopping, self._promoted
+            self._promoted = set()
             self._recording = True
         try:
             if self._failed:
                 return False
-            if heirs:
+            if promoted:
                 if not self.ledger.listeners[Resource.SERVICES].whole:
-                    self._early_heirs |= heirs
-                self._told(self._persist(lambda: self.recorder.replan(heirs, "a name was let go")), None)
+                    self._early_promoted |= promoted
+                self._told(self._persist(lambda: self.reconciler.replan(promoted, "a name was let go")), None)
             # Else it stays open: it may hold a bookmark.
-            if stopping or not heirs or self.window.closes_at() is not None:
+            if stopping or not promoted or self.window.closes_at() is not None:
                 self._record(*self.window.close(), flush=stopping)
             return not stopping
         finally:
@@ -316,7 +317,7 @@ class ClusterRunner:
         # Once for all its tries: another round may be asked for, or this one withdrawn, while they fail.
         asked = round_of(rounds.values())
         mode = asked.mode if asked else Mode()
-        recorded = self._persist(lambda: self.recorder.record(content, mode, flush=flush))
+        recorded = self._persist(lambda: self.reconciler.record(content, mode, flush=flush))
         if recorded is None:
             return
         if not content.empty:
@@ -327,7 +328,7 @@ class ClusterRunner:
                 seen = {r for r in content.snapshots if not self.ledger.listeners[r].broken}
                 with self._seeing:
                     self._unseen -= seen
-            early, self._early_heirs = self._early_heirs, set()
+            early, self._early_promoted = self._early_promoted, set()
             self.replan(early)
             self.report.held = {resource.value: reason for resource, reason in (recorded.held or {}).items()}
             self.report.holding |= {r.value: r.value in self.report.held for r in content.snapshots}
@@ -357,7 +358,7 @@ class ClusterRunner:
         self._swept_at = now
         while self.ledger.tombstoned:
             left = len(self.ledger.tombstoned)
-            self._persist(self.recorder.sweep)
+            self._persist(self.reconciler.sweep)
             at_the_end = flush and self._scheduler.monotonic() + _SWEEP_MARGIN_SECONDS < self._drain_until
             if not at_the_end or len(self.ledger.tombstoned) >= left:
                 return
@@ -369,8 +370,8 @@ class ClusterRunner:
             # Without an answer now, the keys stay durably open for the next session.
             states = self._persist(lambda: self._states(recorded.opened))
             self._events.opened(states or [], since)
-        if recorded.heirs:
-            self._events.heirs(recorded.heirs)
+        if recorded.promoted:
+            self._events.promoted(recorded.promoted)
 
     def _states(self, keys: Iterable[ServiceKey]) -> list[KeyState]:
         with self.ledger.lock:
@@ -378,16 +379,17 @@ class ClusterRunner:
 
     def _persist[T](self, write: Callable[[], T]) -> T | None:
         """Repeat until it is durable: nothing later may be recorded before it (I1). None: the session ends first."""
-        delay = _RETRY_INITIAL_SECONDS
+        failures = 0
         while not self._failed:
             try:
                 return write()
             except (StoreError, StaleStateError) as error:
                 self.report.problem = str(error)
                 logger.warning("recording failed, trying again", cluster=self.ledger.config.name, error=str(error))
+                failures += 1
+                delay = _BACKOFF.delay(failures)
                 if self._stopping and self._scheduler.monotonic() + delay > self._drain_until:
                     break
                 self._scheduler.sleep(delay)
-                delay = min(delay * 2, _RETRY_CAP_SECONDS)
         self._failed = True
         return None

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kubesync.actors.backoff import Backoff
 from kubesync.clock import Clock
 from kubesync.kubernetes.ports import ReflectorPolicy
 
 
-class Backoff:
+class ReflectorBackoff:
     """Exponential waits with jitter, as client-go's reflector has them.
 
-    A wait is drawn between once and twice its base (jitter factor 1); the base doubles from ``backoff_initial`` to
-    ``backoff_cap``, and starts over when none was needed for ``backoff_reset`` seconds.
+    Jitter factor 1: a wait is drawn between once and twice the doubled one. Starts over when none was needed for
+    ``backoff_reset`` seconds.
 
     Args:
         policy: initial, cap and reset, in seconds.
@@ -24,17 +25,18 @@ class Backoff:
         self._policy = policy
         self._clock = clock
         self._jitter = jitter
-        self._base = policy.backoff_initial
+        self._backoff = Backoff(policy.backoff_initial, policy.backoff_cap, least=1.0, most=2.0)
+        self._failures = 0
         self._quiet_since: float | None = None
 
     def next_delay(self, retry_after_seconds: float | None = None) -> float:
         """Seconds to wait now. At least what the server asked for, which is believed up to ``backoff_reset`` seconds."""
         now = self._clock.monotonic()
         if self._quiet_since is not None and now - self._quiet_since >= self._policy.backoff_reset:
-            self._base = self._policy.backoff_initial
-        delay = self._base * (1.0 + self._jitter())
+            self._failures = 0
+        self._failures += 1
+        delay = self._backoff.delay(self._failures, self._jitter())
         if retry_after_seconds is not None:
             delay = max(delay, min(retry_after_seconds, self._policy.backoff_reset))
-        self._base = min(self._base * 2.0, self._policy.backoff_cap)
         self._quiet_since = now + delay
         return delay

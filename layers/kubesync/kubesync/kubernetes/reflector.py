@@ -30,7 +30,7 @@ from kubesync.actors.scheduler import Scheduler
 from kubesync.domain.errors import BodyError, ListenerError, StatusError
 from kubesync.domain.objects import Resource, Snapshot
 from kubesync.domain.scope import Scope
-from kubesync.kubernetes.backoff import Backoff
+from kubesync.kubernetes.backoff import ReflectorBackoff
 from kubesync.kubernetes.lister import list_all
 from kubesync.kubernetes.ports import WatchSink
 from kubesync.kubernetes.sifting import SiftedSink
@@ -74,7 +74,7 @@ class KubernetesReflector:
         self._resource = resource
         self._scope = scope or Scope()
         self._clock = scheduler
-        self._backoff = Backoff(api.policy, scheduler, jitter or scheduler.random)
+        self._backoff = ReflectorBackoff(api.policy, scheduler, jitter or scheduler.random)
         self._stopped = scheduler.event()
         self._wait = wait or self._stopped.wait
         self._deadline = 0.0

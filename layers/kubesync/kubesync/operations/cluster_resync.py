@@ -238,8 +238,8 @@ class ClusterResync:
             for key, state in self._ledger.states(by_key).items():
                 yield state, as_it_stands(state, by_key[key])
 
-        recorder = self._master.recorders[self.name]
-        self._master.follow_up(self.name, recorder.transform(pairs, "resync"))
+        reconciler = self._master.reconcilers[self.name]
+        self._master.follow_up(self.name, reconciler.transform(pairs, "resync"))
 
 
 def _held_in(state: KeyState) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from kubesync.actors.answer import Answer
 from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.cluster.keys.key_states import Ledger
-from kubesync.cluster.keys.reconciler import Mode, Preview, Recorder
+from kubesync.cluster.keys.reconciler import Mode, Preview
 from kubesync.cluster.listener import log_list
 from kubesync.cluster.ports import Connector
 from kubesync.domain.errors import ErrorCode, KubesyncError, ListenerError
@@ -91,11 +91,11 @@ def preview_lists(master: Master, cluster: str, mode: Mode, go_on: Callable[[], 
     """What taking complete lists now would come to, on a ledger of its own; nothing is written. As ``list_now``."""
     known = master.ledgers[cluster]
     ledger = Ledger(known.config, master.tables.state, master.parts.scheduler)
-    ledger.configure(known.config, master.listeners.checkpoints(cluster))
+    ledger.configure(known.config, master.tables.listeners.checkpoints(cluster))
     ledger.identity = known.identity
     content = list_now(master, cluster, go_on)
-    recorder = Recorder(ledger, master.means(known.config))
-    return recorder.preview(content, mode, go_on or (lambda: check_time(master, "the recovery")))
+    reconciler = master.reconciler(ledger)
+    return reconciler.preview(content, mode, go_on or (lambda: check_time(master, "the recovery")))
 
 
 class _Lists:

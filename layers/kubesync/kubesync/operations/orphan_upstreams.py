@@ -40,7 +40,7 @@ def remove_strays(master: Master, cluster: str, check: Callable[[], None]) -> in
 
 
 def _remove(master: Master, cluster: str, stored: StoredUpstream, check: Callable[[], None]) -> bool:
-    ledger, transactor, now = master.ledgers[cluster], master.transactor, master.parts.clock.epoch()
+    ledger, fenced_writer, now = master.ledgers[cluster], master.fenced_writer, master.parts.clock.epoch()
     key = ServiceKey(*stored.upstream.split("/")[:_PARTS_OF_KEY])
     # A session that was started for the resync does this in its own thread, which has a deadline.
     while not ledger.lock.acquire(timeout=_LOOK_SECONDS):
@@ -48,16 +48,16 @@ def _remove(master: Master, cluster: str, stored: StoredUpstream, check: Callabl
     try:
         if stored.upstream in ledger.states([key])[key].upstreams:
             return False  # it has come back since the keys were read
-        token = transactor.token()
+        token = fenced_writer.token()
         stands = UpstreamState(stored.version, stored.digest, max(stored.slices, stored.items))
         what = Entry(f"upstream {stored.upstream}", f"version {stored.version}", None, "resync", str(key))
         actions = [
             *master.tables.upstreams.remove(stored.upstream, stands, now),
             *master.tables.named.notes(stored.upstream, stored.version + 1),
-            master.audit.changes(cluster, [what], transactor.epoch, now, token),
+            master.tables.audit.changes(cluster, [what], fenced_writer.epoch, now, token),
         ]
         try:
-            transactor.run([cluster], actions, token, until_monotonic=master.deadline)
+            fenced_writer.run([cluster], actions, token, until_monotonic=master.deadline)
         except StaleStateError:
             return False  # written meanwhile: not a stray
         finally:

@@ -10,17 +10,14 @@ from kubesync.actors.answer import Answer
 from kubesync.actors.scheduler import Scheduler, Thread
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.dynamodb.store_calls import StoreCalls
-from kubesync.aws.fencing.writer import Transactor
+from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.route53.zones import ZoneClient
-from kubesync.aws.tables.audit import AuditTable
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.clusters import ClusterTable
 from kubesync.aws.tables.control.inflight import InflightTable
-from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.clock import Clock
 from kubesync.cluster.keys.key_states import Ledger
-from kubesync.cluster.keys.means import Means, Mode
 from kubesync.cluster.keys.planner import Tables
-from kubesync.cluster.keys.reconciler import Recorded, Recorder
+from kubesync.cluster.keys.reconciler import Mode, Reconciler, Recorded
 from kubesync.cluster.ports import Connector, Progress
 from kubesync.cluster.runner import ClusterRunner
 from kubesync.domain.errors import NotMasterError
@@ -50,14 +47,12 @@ class Master(Protocol):
 
     parts: MasterParts
     clusters: ClusterTable
-    listeners: ListenerTable
     tables: Tables
     inflight: InflightTable
-    audit: AuditTable
-    transactor: Transactor
+    fenced_writer: FencedWriter
     composer: Composer
     ledgers: dict[str, Ledger]
-    recorders: dict[str, Recorder]
+    reconcilers: dict[str, Reconciler]
     runners: dict[str, ClusterRunner]
     pool: ZonePool | None
     progress: Progress
@@ -65,7 +60,7 @@ class Master(Protocol):
     deadline: float
     """Monotonic seconds: the session reads nothing after it."""
 
-    def means(self, config: ClusterConfig) -> Means: ...
+    def reconciler(self, ledger: Ledger, fenced_writer: FencedWriter | None = None) -> Reconciler: ...
     def start_cluster(self, name: str, relist: Mode | None = None) -> ClusterRunner: ...
     def follow_up(self, cluster: str, recorded: Recorded) -> None: ...
     def without(self, cluster: str) -> list[Answer[None]]: ...

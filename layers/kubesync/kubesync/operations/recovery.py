@@ -129,7 +129,7 @@ class Recovery:
             states, held = list(preview.states.values()), preview.held
         else:
             content = list_now(self._master, self._cluster)
-            held = dict(self._master.recorders[self._cluster].record(content, mode, flush=True).held or {})
+            held = dict(self._master.reconcilers[self._cluster].record(content, mode, flush=True).held or {})
             states = list(self._master.tables.state.load_all(self._cluster))
         report: dict[str, Any] = {"cluster": self._cluster} | {kind: [] for kind in KINDS}
         # Tables from before many deletions know what is gone: to the guard of absences that looks like an emptied cluster (I5).
@@ -180,14 +180,14 @@ class Recovery:
         master = self._master
         if zone.id not in self._ours:
             return
-        before, epoch = master.inflight.read(zone.id), master.transactor.epoch
+        before, epoch = master.inflight.read(zone.id), master.fenced_writer.epoch
         if before is not None and before.knows(self._ours[zone.id]):
             return
-        token = master.transactor.token()
+        token = master.fenced_writer.token()
         after = Inflight("", epoch, ()) if before is None else replace(before, epoch=epoch)
         _, actions = master.inflight.put(zone.id, before, after, token)
         with self._ledger.lock:
-            master.transactor.run([self._cluster], actions, token)
+            master.fenced_writer.run([self._cluster], actions, token)
 
     def _claim(self, claimed: Mapping[RecordKey, _Claimed]) -> None:
         def pairs() -> Iterator[tuple[KeyState, KeyState]]:
@@ -200,7 +200,7 @@ class Recovery:
                 if mine:
                     yield state, _with_taken(state, mine)
 
-        self._master.recorders[self._cluster].transform(pairs, "recover")
+        self._master.reconcilers[self._cluster].transform(pairs, "recover")
 
 
 @dataclass(frozen=True, slots=True)

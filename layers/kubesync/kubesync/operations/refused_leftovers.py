@@ -32,8 +32,8 @@ def take_as_it_stands(master: Master, cluster: str, keys: Collection[ServiceKey]
     Raises:
         ZoneError: the zone cannot be read.
     """
-    ledger, recorder = master.ledgers.get(cluster), master.recorders.get(cluster)
-    if ledger is None or recorder is None:
+    ledger, reconciler = master.ledgers.get(cluster), master.reconcilers.get(cluster)
+    if ledger is None or reconciler is None:
         return
     with ledger.lock:
         before = list(ledger.states(keys).values())
@@ -46,7 +46,7 @@ def take_as_it_stands(master: Master, cluster: str, keys: Collection[ServiceKey]
             if applied != state.applied:
                 yield state, replace(state, applied=applied)
 
-    master.follow_up(cluster, recorder.transform(pairs, why))
+    master.follow_up(cluster, reconciler.transform(pairs, why))
 
 
 def standing_at(client: ZoneClient, zone_id: str, names: Collection[str]) -> Mapping[RecordKey, RecordSet]:

@@ -23,7 +23,6 @@ from aws_lambda_powertools import Logger
 from kubesync.actors.answer import Answer
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.control.clusters import ClusterConfig, retains
-from kubesync.cluster.keys.reconciler import Recorder
 from kubesync.domain.errors import KubesyncError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import EMPTY, KeyState
@@ -45,9 +44,8 @@ class Removal:
         self._master = master
         self._config = config
         # Its own patience, but the same locks: a step gives up when DynamoDB is busy, and goes on with the next.
-        self._transactor = copy.copy(master.transactor)
-        means = replace(master.means(config), transactor=self._transactor)
-        self._recorder = Recorder(master.ledgers[config.name], means)
+        self._fenced_writer = copy.copy(master.fenced_writer)
+        self._reconciler = master.reconciler(master.ledgers[config.name], self._fenced_writer)
         self._states: Iterator[KeyState] | None = None
         self._emptied = False
         self._compared: dict[ServiceKey, int] = {}
@@ -58,13 +56,13 @@ class Removal:
 
     def step(self, until_monotonic: float) -> bool:
         """Do what can be done until then, and a little longer. True: the cluster is gone."""
-        self._transactor.until_monotonic = until_monotonic
-        self._transactor.sent = self._transactor.repeated = 0
+        self._fenced_writer.until_monotonic = until_monotonic
+        self._fenced_writer.sent = self._fenced_writer.repeated = 0
         try:
             return self._step(until_monotonic)
         finally:
-            self._master.transactor.sent += self._transactor.sent
-            self._master.transactor.repeated += self._transactor.repeated
+            self._master.fenced_writer.sent += self._fenced_writer.sent
+            self._master.fenced_writer.repeated += self._fenced_writer.repeated
 
     def _step(self, until_monotonic: float) -> bool:
         clock, lock = self._master.parts.clock, self._master.ledgers[self._config.name].lock
@@ -116,7 +114,7 @@ class Removal:
             for state in ledger.states(keys).values():
                 yield state, self._bare(state)
 
-        self._master.follow_up(name, self._recorder.transform(pairs, _WHY))
+        self._master.follow_up(name, self._reconciler.transform(pairs, _WHY))
         return False
 
     def _bare(self, state: KeyState) -> KeyState:
@@ -165,10 +163,10 @@ class Removal:
             self._left = chain(slices, state.left_notes(name))
         places = list(islice(self._left, _PLACES_AT_A_TIME))
         if places:
-            self._transactor.run([name], places, self._transactor.token())
+            self._fenced_writer.run([name], places, self._fenced_writer.token())
             return False
-        actions: list[Action] = [*master.listeners.all_places(name), master.clusters.forget(self._config)]
-        self._transactor.run([name], actions, self._transactor.token())
+        actions: list[Action] = [*master.tables.listeners.all_places(name), master.clusters.forget(self._config)]
+        self._fenced_writer.run([name], actions, self._fenced_writer.token())
         return True
 
 

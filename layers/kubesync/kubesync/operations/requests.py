@@ -97,10 +97,10 @@ class ResyncDesk:
 
     def _answer(self, request: ResyncRequest, report: dict[str, Any]) -> None:
         """Only the master answers: the report is left in a fenced transaction like everything else (I2)."""
-        transactor = self._master.transactor
-        token = transactor.token()
+        fenced_writer = self._master.fenced_writer
+        token = fenced_writer.token()
         try:
-            transactor.run(
+            fenced_writer.run(
                 (), self._requests.answer(request, report, token), token
             )  # for no cluster: the shard's fence
         except StaleStateError:

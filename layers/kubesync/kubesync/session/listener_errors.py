@@ -8,7 +8,7 @@ from typing import Final
 
 from aws_lambda_powertools import Logger
 
-from kubesync.aws.fencing.writer import StaleStateError, Transactor
+from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.upstreams import timestamp
@@ -44,7 +44,7 @@ class ListenerNotes:
         ledgers: Mapping[str, Ledger],
         listeners: ListenerTable,
         audit: AuditTable,
-        transactor: Transactor,
+        fenced_writer: FencedWriter,
         clock: Clock,
         progress: Progress,
         not_master: Callable[[NotMasterError], None],
@@ -53,7 +53,7 @@ class ListenerNotes:
         self._ledgers = ledgers
         self._listeners = listeners
         self._audit = audit
-        self._transactor = transactor
+        self._fenced_writer = fenced_writer
         self._clock = clock
         self._progress = progress
         self._not_master = not_master
@@ -84,7 +84,7 @@ class ListenerNotes:
         view = ledger.listeners.get(resource) if ledger is not None else None
         if view is not None and view.works_since:
             fields["works_since"] = timestamp(view.works_since)
-        token, session = self._transactor.token(), self._session
+        token, session = self._fenced_writer.token(), self._session
         count = self._listeners.count_error(cluster, resource, code, fields, timestamp(now), session)
         history = self._audit.error(cluster, {"resource": resource.value, **fields}, now)
         ledger = self._ledgers.get(cluster)
@@ -96,9 +96,9 @@ class ListenerNotes:
             return
         try:
             if code is ErrorCode.NOT_MASTER:
-                self._transactor.last_word(cluster, [count, history], token)
+                self._fenced_writer.last_word(cluster, [count, history], token)
             else:
-                self._transactor.run([cluster], [count, history], token, until_monotonic=until_monotonic)
+                self._fenced_writer.run([cluster], [count, history], token, until_monotonic=until_monotonic)
         except NotMasterError as lost:
             self._not_master(lost)
         except (StoreError, StaleStateError) as failed:

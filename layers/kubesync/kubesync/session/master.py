@@ -1,4 +1,4 @@
-"""The master's machinery: ledgers, recorders, zone writers and cluster runners, joined for one epoch."""
+"""The master's machinery: ledgers, reconcilers, zone writers and cluster runners, joined for one epoch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kubesync.actors.parallel import ParallelMap
 from kubesync.actors.scheduler import Thread
 from kubesync.aws.dynamodb.retry import patiently
 from kubesync.aws.fencing.take_over import Fencing
-from kubesync.aws.fencing.writer import Transactor
+from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
@@ -26,14 +26,14 @@ from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import Queued, StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.cluster.keys.committer import Committer
 from kubesync.cluster.keys.key_states import Ledger, LedgerBusyError, unpaused
-from kubesync.cluster.keys.outcomes import Closer
+from kubesync.cluster.keys.outcomes import Outcomes
 from kubesync.cluster.keys.planner import Tables
-from kubesync.cluster.keys.reconciler import Means, Mode, Recorded, Recorder
-from kubesync.cluster.ports import Progress
-from kubesync.cluster.promoted_keys import Heirs
+from kubesync.cluster.keys.reconciler import Mode, Reconciler, Recorded
+from kubesync.cluster.ports import Progress, RunnerEvents
+from kubesync.cluster.promoted_keys import PromotedKeys
 from kubesync.cluster.runner import ClusterRunner
-from kubesync.cluster.runner_events import RunnerEvents
 from kubesync.domain.batches import BatchLimits
 from kubesync.domain.errors import ErrorCode, NotMasterError
 from kubesync.domain.report import SessionReport
@@ -83,32 +83,43 @@ class Master:
         self.report = report
         self.progress = progress
         self.ledgers: dict[str, Ledger] = {}
-        self.recorders: dict[str, Recorder] = {}
+        self.reconcilers: dict[str, Reconciler] = {}
         self.runners: dict[str, ClusterRunner] = {}
         self._ended: list[ClusterRunner] = []
         scheduler = parts.scheduler
-        self._heirs = Heirs(self.runners, scheduler)
+        self._promoted = PromotedKeys(self.runners, scheduler)
         self._end = end
         self.ending: Callable[[], bool] = lambda: False
         settings, store, clock = parts.settings, parts.store, parts.clock
         self._reads = ParallelMap(scheduler, self.reads_at_once)
         self.clusters = ClusterTable(store)
-        self.listeners = ListenerTable(store)
-        of_upstreams = UpstreamTable(store), NamedReferrals(settings.shard), self._reads
-        self.tables = Tables(StateTable(store), ClaimTable(store), *of_upstreams)
+        self.tables = Tables(
+            StateTable(store),
+            ClaimTable(store),
+            UpstreamTable(store),
+            ListenerTable(store),
+            AuditTable(store, report.session, settings.audit_retention_days * 86_400),
+            NamedReferrals(settings.shard),
+            self._reads,
+        )
         self.inflight = InflightTable(store, settings.shard)
-        self.audit = AuditTable(store, report.session, settings.audit_retention_days * 86_400)
-        self.transactor = Transactor(store, epoch, keeper.may_write, scheduler, settings.shard)
+        self.fenced_writer = FencedWriter(store, epoch, keeper.may_write, scheduler, settings.shard)
         self._fencing = Fencing(store, settings.shard, epoch, self._patiently)
         self.fenced = self._fencing.raised
         self._queues_taken: set[str] = set()
         self.former = FormerClusters(self.tables.state, self._fencing.raise_one, scheduler)
         known = ChainMap(self.ledgers, self.former.ledgers)
-        self.closer = Closer(known, self.tables, self.transactor, self.audit, scheduler, self.fenced, self._heirs.tell)
-        of_tables = NamedUpstreamTable(store), self.tables.upstreams, self.tables.named, self.transactor, self.audit
+        self.outcomes = Outcomes(
+            lambda name: self._committer(known[name]) if name in known else None,
+            scheduler.random,
+            self._promoted.tell,
+            self._reads,
+        )
+        named, tables = NamedUpstreamTable(store), self.tables
+        of_tables = named, tables.upstreams, tables.named, self.fenced_writer, tables.audit
         of_master = scheduler, self.ledgers, self.not_master, self._reads
         self.composer = self.composer_type(ComposerMeans(settings.shard, *of_tables, *of_master))
-        of_reclaimer = (parts.zones, self.tables.claims, self.ledgers, self.recorders, self.closer, clock)
+        of_reclaimer = (parts.zones, self.tables.claims, self.ledgers, self.reconcilers, self.outcomes, clock)
         self._reclaimer = Reclaimer(*of_reclaimer, self.follow_up)
         self._keeper = keeper
         self.deadline = 0.0
@@ -117,7 +128,7 @@ class Master:
         self.pool: ZonePool | None = None
         self.unsettled: frozenset[str] = frozenset()
         self._notes = ListenerNotes(
-            *(report.session, self.ledgers, self.listeners, self.audit, self.transactor, clock),
+            *(report.session, self.ledgers, self.tables.listeners, self.tables.audit, self.fenced_writer, clock),
             *(progress, self.not_master),
         )
 
@@ -138,7 +149,7 @@ class Master:
         """
         configs = self._patiently(lambda: list(self.clusters.all(self.parts.settings.shard)))
         self._fencing.take_over([config.name for config in configs])
-        found = remembered(self.listeners, [config.name for config in configs], self._patiently)
+        found = remembered(self.tables.listeners, [config.name for config in configs], self._patiently)
         for config in configs:
             if config.name in found:
                 self._register(config, found[config.name])
@@ -175,7 +186,7 @@ class Master:
         return self._reads(lambda thing: self._patiently(lambda: call(thing)), things)
 
     def _patiently[T](self, call: Callable[[], T]) -> T:
-        return patiently(call, self.transactor.check, self.parts.scheduler, self.deadline)
+        return patiently(call, self.fenced_writer.check, self.parts.scheduler, self.deadline)
 
     def _register(self, config: ClusterConfig, found: Remembered) -> None:
         name = config.name
@@ -187,20 +198,16 @@ class Master:
                 self.ledgers[name] = ledger
                 self.former.ledgers.pop(name, None)
             ledger.configure(config, found.checkpoints)
-            self.recorders[name] = Recorder(ledger, self.means(config))
+            self.reconcilers[name] = self.reconciler(ledger)
 
-    def means(self, config: ClusterConfig) -> Means:
-        """What a recorder of this cluster works with."""
-        return Means(
-            self.transactor,
-            self.tables,
-            self.listeners,
-            self.audit,
-            self.parts.clock,
-            self.fenced,
-            self.parts.connector.observe,
-            lambda: self.parts.connector.identity(config),
-        )
+    def reconciler(self, ledger: Ledger, fenced_writer: FencedWriter | None = None) -> Reconciler:
+        """Records what is seen of a cluster, under its configuration of now; ``fenced_writer``: other than the session's."""
+        committer, connector, config = self._committer(ledger, fenced_writer), self.parts.connector, ledger.config
+        return Reconciler(committer, connector.observe, lambda: connector.identity(config))
+
+    def _committer(self, ledger: Ledger, fenced_writer: FencedWriter | None = None) -> Committer:
+        writer = fenced_writer or self.fenced_writer
+        return Committer(ledger, self.tables, writer, self.parts.clock, self.fenced)
 
     def _take_queue_now(self, cluster: str, queued: Queued) -> bool:
         try:
@@ -217,7 +224,7 @@ class Master:
         if states:
             assert self.pool is not None
             self.pool.add(states, inherited=True)
-        self._heirs.tell(queued.heirs)
+        self._promoted.tell(queued.heirs)
         self._queues_taken.add(cluster)
 
     def _zone_means(self) -> ZoneMeans:
@@ -225,8 +232,8 @@ class Master:
         return ZoneMeans(
             client=self.parts.zones,
             inflight=self.inflight,
-            transactor=self.transactor,
-            closer=self.closer,
+            fenced_writer=self.fenced_writer,
+            outcomes=self.outcomes,
             reclaim=self._reclaimer.reclaim,
             ledgers=self.ledgers,
             scheduler=self.parts.scheduler,
@@ -249,21 +256,23 @@ class Master:
 
     def start_cluster(self, name: str, relist: Mode | None = None) -> ClusterRunner:
         """Start the runner of a registered cluster; ``relist``: by listing, taken this way."""
-        told = RunnerEvents(self.opened, self._heirs.tell, self._notes.listener_error, self.not_master, self.progress)
+        told = RunnerEvents(
+            self.opened, self._promoted.tell, self._notes.listener_error, self.not_master, self.progress
+        )
         runner = self.runner_type(
             self.ledgers[name],
-            self.recorders[name],
+            self.reconcilers[name],
             self.parts.connector,
             told,
             self.parts.scheduler,
             self.parts.settings.window_seconds,
             self._event_writer(self.ledgers[name].config),
         )
-        heirs = self._heirs.start(name, runner)
+        promoted = self._promoted.start(name, runner)
         self.composer.start()
         runner.start(self.deadline, relist)
-        if heirs:
-            runner.replan(heirs)
+        if promoted:
+            runner.replan(promoted)
         return runner
 
     def _event_writer(self, config: ClusterConfig) -> ServiceNotes | None:
@@ -279,7 +288,7 @@ class Master:
         """
         name = config.name
         self._fencing.adopt(name)
-        self._register(config, self.listeners.remembered([name])[name])
+        self._register(config, self.tables.listeners.remembered([name])[name])
         if config.paused:
             self._queues_taken.discard(name)  # what stays open is taken up when it is enabled again
         else:
@@ -310,7 +319,7 @@ class Master:
         if ledger is not None:
             self.former.keep(name, ledger)
         self.ledgers.pop(name, None)
-        self.recorders.pop(name, None)
+        self.reconcilers.pop(name, None)
         self._queues_taken.discard(name)
         self.fenced.discard(name)
 
@@ -326,12 +335,12 @@ class Master:
         self.pool.add(states, since)
 
     def follow_up(self, cluster: str, recorded: Recorded) -> None:
-        """What a transformation of a cluster's keys came to: open ones to their zones, heirs to their runners."""
+        """What a transformation of a cluster's keys came to: open ones to their zones, those that were given a name to their runners."""
         if (ledger := self.ledgers.get(cluster)) is not None:  # else it was forgotten meanwhile
             with ledger.lock:
                 states = list(ledger.states(recorded.opened).values())
             self.opened(states, None)
-        self._heirs.tell(recorded.heirs)
+        self._promoted.tell(recorded.promoted)
 
     def not_master(self, error: NotMasterError) -> None:
         """Another master writes: end the session. Any thread."""
@@ -358,7 +367,7 @@ class Master:
         """
         running = list(self.runners.values())
         clock = self.parts.clock
-        self.transactor.until_monotonic = drain_until
+        self.fenced_writer.until_monotonic = drain_until
         for runner in running:
             runner.stop(code)
         # All listeners share a short time: one that hangs (in a name look-up, say) must not cost the others theirs.
@@ -374,9 +383,9 @@ class Master:
             self.unsettled = self.pool.unsettled
         clean = self.composer.join() and clean
         if clock.monotonic() < drain_until or abandon:
-            self.transactor.until_monotonic = max(drain_until, clock.monotonic() + _NOTES_SECONDS)
+            self.fenced_writer.until_monotonic = max(drain_until, clock.monotonic() + _NOTES_SECONDS)
             for runner in running:
-                self._notes.ended(runner, code, self.transactor.until_monotonic)
+                self._notes.ended(runner, code, self.fenced_writer.until_monotonic)
         # Zones that were held back after an unclean end are still to be settled, by whoever comes next.
         clean = clean and (self._clean or not self._held)
         if not clean or self.unsettled:
@@ -402,4 +411,4 @@ class Master:
     def _fill_report(self, runners: list[ClusterRunner]) -> None:
         fill(self.report, runners, self._writers())
         self.report.named_upstreams = asdict(self.composer.report)
-        self.report.transactions = {"sent": self.transactor.sent, "repeated": self.transactor.repeated}
+        self.report.transactions = {"sent": self.fenced_writer.sent, "repeated": self.fenced_writer.repeated}

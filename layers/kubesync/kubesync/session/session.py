@@ -129,7 +129,9 @@ class Session:
         try:
             master.deadline = deadline
             if recovery is not None or resync is not None:
-                master.transactor.until_monotonic = deadline  # they write in this thread, which has to end the session
+                master.fenced_writer.until_monotonic = (
+                    deadline  # they write in this thread, which has to end the session
+                )
             left = self._keeper.to_settle(before)
             master.take_over(clean=left is not None, unsettled=left or (), hold_zones=recovery is not None)
             logger.info(

@@ -30,7 +30,7 @@ from kubesync.kubernetes.transport.connections import StoppedError
 
 logger = Logger(service="kubesync", child=True)
 
-# As client-go's event recorder has it, of all Services together: 25 at once, then one in so many seconds.
+# As client-go's event reconciler has it, of all Services together: 25 at once, then one in so many seconds.
 BURST: Final = 25
 PER_SECOND: Final = 1.0
 QUEUED: Final = 200

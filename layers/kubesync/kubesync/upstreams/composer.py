@@ -7,7 +7,7 @@ Whatever comes between reading a note and taking it away makes a new one: all is
 written, and the new note stays: Services that never stand still must not keep it from ever being written. Whoever dies in
 between leaves the note to the next master (I1). An upstream that stands as it should is not written (I6).
 
-When a named upstream is new, its Services may just be being planned by a recorder that does not know it yet, and would leave no
+When a named upstream is new, its Services may just be being planned by a reconciler that does not know it yet, and would leave no
 note: their clusters' locks are taken once before anything is read for it.
 """
 
@@ -19,10 +19,11 @@ from typing import Any, Final
 
 from aws_lambda_powertools import Logger
 
+from kubesync.actors.backoff import Backoff
 from kubesync.actors.parallel import Map
 from kubesync.actors.scheduler import Scheduler, Thread
 from kubesync.aws.dynamodb.store import Action, Put
-from kubesync.aws.fencing.writer import StaleStateError, Transactor
+from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
 from kubesync.aws.tables.audit import NAMED, AuditTable, Entry
 from kubesync.aws.tables.control.named_referrals import NamedReferrals
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registry, is_mark
@@ -41,8 +42,7 @@ _MAX_PUTS: Final = 30
 _ATTEMPTS: Final = 8
 _STRICT_ATTEMPTS: Final = 3
 _COLLECT_SECONDS: Final = 0.2
-_BACKOFF_INITIAL_SECONDS: Final = 0.5
-_BACKOFF_CAP_SECONDS: Final = 30.0
+_BACKOFF: Final = Backoff(initial=0.5, cap=30.0)
 _LOCK_SECONDS: Final = 5.0
 _JOIN_SECONDS: Final = 1.0
 
@@ -55,7 +55,7 @@ class ComposerMeans:
     table: NamedUpstreamTable
     upstreams: UpstreamTable
     referrals: NamedReferrals
-    transactor: Transactor
+    fenced_writer: FencedWriter
     audit: AuditTable
     scheduler: Scheduler
     ledgers: Mapping[str, Ledger]
@@ -86,14 +86,14 @@ class Composer:
         self._stopping = False
         self._abandoned = False
         self._until = 0.0
-        self._delay = _BACKOFF_INITIAL_SECONDS
+        self._failures = 0
         self._thread: Thread | None = None
         means.referrals.on_note = self.wake
 
     # --- life ---
 
     def load(self) -> None:
-        """Read what is registered: from now on recorders leave notes. Raises StoreError."""
+        """Read what is registered: from now on reconcilers leave notes. Raises StoreError."""
         self._follow(self._means.table.read())
         self._unsure = frozenset()  # nothing is being recorded yet
 
@@ -165,9 +165,9 @@ class Composer:
             known = isinstance(error, KubesyncError)
             self.report.problem = str(error) if known else f"{type(error).__name__}: {error}"
             (logger.warning if known else logger.exception)("composing goes on later", error=self.report.problem)
-            pause, self._delay = self._delay, min(self._delay * 2, _BACKOFF_CAP_SECONDS)
-            return pause
-        self.report.problem, self._delay = "", _BACKOFF_INITIAL_SECONDS
+            self._failures += 1
+            return _BACKOFF.delay(self._failures)
+        self.report.problem, self._failures = "", 0
         return None
 
     # --- notes ---
@@ -257,12 +257,12 @@ class Composer:
         self._run(actions, entries, all_or_nothing=all_or_nothing)
 
     def _run(self, actions: Sequence[Action], entries: Sequence[Entry], *, all_or_nothing: bool = True) -> None:
-        transactor, now = self._means.transactor, self._means.scheduler.epoch()
+        fenced_writer, now = self._means.fenced_writer, self._means.scheduler.epoch()
         while actions:
-            token = transactor.token()
-            audit = [self._means.audit.changes(NAMED, entries, transactor.epoch, now, token)] if entries else []
+            token = fenced_writer.token()
+            audit = [self._means.audit.changes(NAMED, entries, fenced_writer.epoch, now, token)] if entries else []
             try:
-                transactor.run([], [*actions, *audit], token)
+                fenced_writer.run([], [*actions, *audit], token)
             except StaleStateError as stale:
                 renewed = {action.key for action in actions if is_mark(action)}.intersection(stale.places)
                 if all_or_nothing or not renewed or not renewed.issuperset(stale.places):

@@ -22,9 +22,8 @@ from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.clock import Clock
 from kubesync.cluster.keys.key_states import Ledger, SupersededError
-from kubesync.cluster.keys.key_writes import Closing
-from kubesync.cluster.keys.outcomes import Closer, Outcome
-from kubesync.cluster.keys.reconciler import Recorded, Recorder
+from kubesync.cluster.keys.outcomes import Outcome, Outcomes
+from kubesync.cluster.keys.reconciler import Reconciler, Recorded
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import RecordKey, RecordSet, in_the_way
 from kubesync.domain.objects import ServiceKey
@@ -42,8 +41,8 @@ class Reclaimer:
         client: ZoneClient,
         claims: ClaimTable,
         ledgers: Mapping[str, Ledger],
-        recorders: Mapping[str, Recorder],
-        closer: Closer,
+        reconcilers: Mapping[str, Reconciler],
+        outcomes: Outcomes,
         clock: Clock,
         follow_up: Callable[[str, Recorded], None],
     ) -> None:
@@ -52,8 +51,8 @@ class Reclaimer:
         self._readings: dict[str, ZoneReading] = {}
         self._claims = claims
         self._ledgers = ledgers
-        self._recorders = recorders
-        self._closer = closer
+        self._reconcilers = reconcilers
+        self._outcomes = outcomes
         self._follow_up = follow_up
 
     def reclaim(
@@ -77,7 +76,7 @@ class Reclaimer:
             for key, state in now.items():
                 outcomes += self._still_foreign(state, of_cluster[key])
         if outcomes:
-            self._closer.close(outcomes, "still foreign", lambda _token: Closing())
+            self._outcomes.close(outcomes, "still foreign")
         return self._states(looked_at)
 
     def _find(self, zone_id: str, states: Sequence[KeyState], not_before: float) -> dict[ServiceKey, dict[Name, str]]:
@@ -104,14 +103,14 @@ class Reclaimer:
 
     def _plan_anew(self, cluster: str, found: Mapping[ServiceKey, Mapping[Name, str]]) -> dict[ServiceKey, KeyState]:
         """Plan what is free; the states of these keys afterwards."""
-        recorder = self._recorders.get(cluster)
-        if recorder is None:
+        reconciler = self._reconcilers.get(cluster)
+        if reconciler is None:
             return {}  # not served any more
         free = {key: frozenset(name for name, reason in of_key.items() if not reason) for key, of_key in found.items()}
         free = {key: names for key, names in free.items() if names}
         if free:
             try:
-                self._follow_up(cluster, recorder.without_conflicts(free))
+                self._follow_up(cluster, reconciler.without_conflicts(free))
             except SupersededError:
                 return {}  # they are looked at under the new configuration
         return self._states(found)

@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from kubesync.actors.backoff import Backoff
 from kubesync.domain.batches import Unit
 from kubesync.domain.objects import ServiceKey
 
-_PROBE_INITIAL_SECONDS: Final = 5.0
-_PROBE_CAP_SECONDS: Final = 300.0
+_PROBES: Final = Backoff(initial=5.0, cap=300.0)
 
 
 class FullZone:
@@ -51,8 +51,8 @@ class FullZone:
         alone = sum(unit.grows for unit in units) == 1
         self._share = 1
         if alone:
-            self.probe_at = now + min(_PROBE_CAP_SECONDS, _PROBE_INITIAL_SECONDS * 2.0 ** min(self._failures, 16))
             self._failures += 1
+            self.probe_at = now + _PROBES.delay(self._failures)
 
     def landed(self, units: Sequence[Unit], now: float) -> None:
         """A batch has landed: there is room where it added sets, and where it took some away."""

@@ -21,7 +21,7 @@ from typing import Final
 from aws_lambda_powertools import Logger
 
 from kubesync.actors.scheduler import Scheduler
-from kubesync.aws.fencing.writer import StaleStateError, Transactor
+from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
 from kubesync.aws.route53.journal import Journal, journal_record_key, journal_swap, make_journal, read_journal
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.control.inflight import Inflight, InflightTable
@@ -29,7 +29,7 @@ from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.clock import Clock
 from kubesync.cluster.keys.key_states import Ledger
 from kubesync.cluster.keys.key_writes import Closing
-from kubesync.cluster.keys.outcomes import Closer
+from kubesync.cluster.keys.outcomes import Outcomes
 from kubesync.cluster.ports import Progress
 from kubesync.domain.batches import BatchLimits, Unit
 from kubesync.domain.dns.records import RecordKey, Zone
@@ -60,8 +60,8 @@ class ZoneMeans:
 
     client: ZoneClient
     inflight: InflightTable
-    transactor: Transactor
-    closer: Closer
+    fenced_writer: FencedWriter
+    outcomes: Outcomes
     reclaim: Callable[[str, Sequence[KeyState], float], Mapping[ServiceKey, KeyState]]
     ledgers: Mapping[str, Ledger]
     scheduler: Scheduler
@@ -100,7 +100,7 @@ class ZoneGround:
 
     def following(self, batch: str) -> Journal:
         """The journal that a batch of ours leaves behind."""
-        return make_journal(self._means.deployment, self._means.transactor.epoch, batch)
+        return make_journal(self._means.deployment, self._means.fenced_writer.epoch, batch)
 
     def known_journal(self) -> Journal | None:
         """The journal as read or written last."""
@@ -129,7 +129,7 @@ class ZoneGround:
                 self._means.truly_master()
                 raise ZoneBlockedError(
                     f"the journal of zone {self.zone_id} (epoch {journal.epoch}) is not one that our tables "
-                    f"(epoch {self._means.transactor.epoch}) can know: were they lost or restored? see `kubesync recover`"
+                    f"(epoch {self._means.fenced_writer.epoch}) can know: were they lost or restored? see `kubesync recover`"
                 )
         elif self._journal is not None or self._landed_once():
             self.remark = f"the journal of zone {self.zone_id} was missing and is made anew"
@@ -147,7 +147,7 @@ class ZoneGround:
 
         Our own epoch counts as later until this master itself has written: an epoch is drawn once, unless the counter went back.
         """
-        epoch = self._means.transactor.epoch
+        epoch = self._means.fenced_writer.epoch
         if journal.epoch > epoch or (journal.epoch == epoch and not self._written):
             return True
         if self._announced(journal):
@@ -190,11 +190,11 @@ class ZoneGround:
 
     def announce(self, batch: str, units: tuple[Unit, ...]) -> None:
         """Say durably what is about to be sent, before it is (section "Commit", step 2)."""
-        self._write(Inflight(batch, self._means.transactor.epoch, units))
+        self._write(Inflight(batch, self._means.fenced_writer.epoch, units))
 
     def clearing(self, token: str) -> Closing:
-        """Nothing is under way any more: goes into the last transaction that closes a batch."""
-        empty = Inflight("", self._means.transactor.epoch, ())
+        """Nothing is under way any more: goes into the transaction that closes the last keys of a batch."""
+        empty = Inflight("", self._means.fenced_writer.epoch, ())
         after, actions = self._means.inflight.put(self.zone_id, self.known_inflight(), empty, token)
 
         def committed() -> None:
@@ -209,12 +209,12 @@ class ZoneGround:
             self._write(replace(inflight, batch="", units=()))
 
     def _write(self, inflight: Inflight) -> None:
-        transactor = self._means.transactor
-        token = transactor.token()
+        fenced_writer = self._means.fenced_writer
+        token = fenced_writer.token()
         after, actions = self._means.inflight.put(self.zone_id, self.known_inflight(), inflight, token)
         self._written = True
         # Those of the keys that it carries; where it carries none, it is for no cluster.
-        transactor.run([name for name in inflight.clusters if name in self._means.ledgers], actions, token)
+        fenced_writer.run([name for name in inflight.clusters if name in self._means.ledgers], actions, token)
         self._inflight = after
 
     # --- after an unclean end ---
@@ -233,19 +233,19 @@ class ZoneGround:
         inflight = self.known_inflight()
         if inflight is None:
             return True  # nothing was ever sent: the inflight item is written first
-        if inflight.epoch > self._means.transactor.epoch:
+        if inflight.epoch > self._means.fenced_writer.epoch:
             # A successor that found no item need not swap the journal: it would not shut this master out of the zone (I2).
             self._means.truly_master()
             raise ZoneBlockedError(
                 f"what is in flight in zone {self.zone_id} has epoch {inflight.epoch}, above ours "
-                f"({self._means.transactor.epoch}): were tables lost or restored? see `kubesync recover`"
+                f"({self._means.fenced_writer.epoch}): were tables lost or restored? see `kubesync recover`"
             )
         journal = self.read_journal()
         if inflight.batch and journal is not None and journal.batch == inflight.batch:
             landed(inflight)
         self._announce_swap()
         fresh = self.following(self._means.scheduler.token_hex(16))
-        self._means.transactor.check()
+        self._means.fenced_writer.check()
         swap = journal_swap(self.journal_key(), self._journal, fresh)
         self._written = True
         try:
@@ -260,7 +260,7 @@ class ZoneGround:
 
     def _announce_swap(self) -> None:
         """Like every change of the journal: so that tables that come back from a backup are told from the newer journal."""
-        inflight, epoch = self.known_inflight(), self._means.transactor.epoch
+        inflight, epoch = self.known_inflight(), self._means.fenced_writer.epoch
         if inflight is not None and inflight.journal_epoch != epoch:
             self._write(replace(inflight, epoch=epoch))
 
@@ -268,13 +268,13 @@ class ZoneGround:
 
     def note_problem(self, problem: str) -> None:
         """Keep what is wrong with the zone (empty: nothing any more) where ``kubesync status`` finds it."""
-        transactor = self._means.transactor
-        token = transactor.token()
+        fenced_writer = self._means.fenced_writer
+        token = fenced_writer.token()
         note = self._means.problems.put(self.zone_id, problem, self._means.clock.epoch(), token)
-        transactor.run((), [note], token)
+        fenced_writer.run((), [note], token)
 
     def note_look(self, looked_at: float) -> None:
         """Keep since when (epoch seconds) every name that has long been in conflict was looked at: a successor goes on from there."""
-        transactor = self._means.transactor
-        token = transactor.token()
-        transactor.run((), [self._means.problems.put_look(self.zone_id, looked_at, token)], token)
+        fenced_writer = self._means.fenced_writer
+        token = fenced_writer.token()
+        fenced_writer.run((), [self._means.problems.put_look(self.zone_id, looked_at, token)], token)

@@ -20,11 +20,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from kubesync.actors.backoff import Backoff
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.route53.journal import Journal, journal_swap
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.control.inflight import Inflight
-from kubesync.cluster.keys.key_writes import Closing
 from kubesync.cluster.keys.outcomes import Outcome
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import RecordKey, RecordSet, Zone
@@ -41,8 +41,7 @@ from kubesync.zone.queue import NO_WAITS, ZoneQueue
 from kubesync.zone.reader import ZoneReading
 from kubesync.zone.refusals import isolate, judge
 
-_BACKOFF_INITIAL_SECONDS: Final = 0.5
-_BACKOFF_CAP_SECONDS: Final = 30.0
+_BACKOFF: Final = Backoff(initial=0.5, cap=30.0, least=0.5, most=1.5)
 _BLOCKED_SECONDS: Final = 60.0
 
 
@@ -204,9 +203,8 @@ class ZoneWriter:
                 job()
 
     def _back_off(self, problem: str) -> float:
-        delay = min(_BACKOFF_CAP_SECONDS, _BACKOFF_INITIAL_SECONDS * 2.0 ** min(self._failures, 10))
-        delay *= 0.5 + self._means.scheduler.random()
         self._failures += 1
+        delay = _BACKOFF.delay(self._failures, self._means.scheduler.random())
         self.report.problem = problem
         self._not_before = self._means.clock.monotonic() + delay
         return delay
@@ -258,7 +256,7 @@ class ZoneWriter:
     def _send(self) -> None:
         sent = self._sent
         assert sent is not None
-        self._means.transactor.check()
+        self._means.fenced_writer.check()
         try:
             self._means.client.change(self.zone_id, sent.changes, f"kubesync {sent.batch}")
         except ZoneOutcomeUnknownError:
@@ -333,13 +331,14 @@ class ZoneWriter:
 
     def _close(self, outcomes: Sequence[Outcome], *, batch: str = "", clear: bool = False) -> None:
         why = "settled" if batch else "refused"
-        closing = self._ground.clearing if clear else _nothing
-        states = {state.key: state for state in self._means.closer.close(outcomes, why, closing, batch=batch)}
+        clearing = self._ground.clearing if clear else None
+        marks = self._means.outcomes.close(outcomes, why, batch=batch, clearing=clearing)
+        if clear:  # of clusters of which nobody may close anything here
+            self._ground.nothing_under_way()
         for outcome in outcomes:
             if code := outcome.reason_code:
                 self.report.reasons[code] = self.report.reasons.get(code, 0) + 1
-            state = states.get(outcome.unit.key)
-            mark = None if state is None or outcome.landed else state.opened
+            mark = None if outcome.landed else marks.get(outcome.unit.key)
             self._queue.decided(outcome.unit, None if mark is None else mark.retry_at, conflict=outcome.conflict)
 
 
@@ -358,7 +357,3 @@ def _batch_changes(units: Iterable[Unit]) -> list[BatchChange]:
 
 def _standing(journal: Journal | None) -> RecordSet | None:
     return None if journal is None else journal.record_set
-
-
-def _nothing(_token: str) -> Closing:
-    return Closing()

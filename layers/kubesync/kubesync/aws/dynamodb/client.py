@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from botocore.config import Config
 
+from kubesync.actors.backoff import Backoff
 from kubesync.aws.dynamodb.errors import CAUGHT, Failure, Outcome, failure_of
 from kubesync.aws.dynamodb.expressions import key_request, query_request, transact_request, write_request
 from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Action, Delete, Item, Key, Put, QueryOptions, Value, Write
@@ -46,25 +47,16 @@ if TYPE_CHECKING:
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
 MAX_BATCH_GET_KEYS: Final = 100
+_BACKOFF: Final = Backoff(initial=0.1, cap=2.0, least=0.5, most=1.0)
 _WRITES: Final = frozenset({"put_item", "update_item", "delete_item"})
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how soon a call is made again.
-
-    Before attempt n+1 the store sleeps ``backoff_initial_seconds`` doubled n-1 times, at most ``backoff_cap_seconds``, of
-    which half is jitter. The default gives up after about 1.5 s of sleeping; a lease wants fewer attempts.
-    """
+    """How often and how soon a call is made again. The default gives up after about 1.5 s of sleeping; a lease wants fewer attempts."""
 
     attempts: int = 5
-    backoff_initial_seconds: float = 0.1
-    backoff_cap_seconds: float = 2.0
-
-    def delay_seconds(self, failures: int, jitter: float) -> float:
-        """How long to sleep after so many failures in a row (from 1); ``jitter`` in [0, 1)."""
-        doubled = self.backoff_initial_seconds * 2.0 ** (failures - 1)
-        return min(self.backoff_cap_seconds, doubled) * (0.5 + 0.5 * jitter)
+    backoff: Backoff = _BACKOFF
 
 
 def build_dynamodb_client(
@@ -254,7 +246,7 @@ class DynamoStore:
         )
 
     def _sleep(self, failures: int) -> None:
-        self._clock.sleep(self._retry.delay_seconds(failures, self._jitter()))
+        self._clock.sleep(self._retry.backoff.delay(failures, self._jitter()))
 
 
 def _kind(method: str) -> Kind:

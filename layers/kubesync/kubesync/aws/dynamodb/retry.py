@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import Final
 
+from kubesync.actors.backoff import Backoff
 from kubesync.actors.scheduler import Scheduler
 from kubesync.domain.errors import StoreBusyError
 
-_BACKOFF_INITIAL_SECONDS: Final = 0.2
-_BACKOFF_CAP_SECONDS: Final = 5.0
+_BACKOFF: Final = Backoff(initial=0.2, cap=5.0, least=0.5, most=1.5)
 
 
 def patiently[T](
@@ -24,13 +25,12 @@ def patiently[T](
     Raises:
         StoreBusyError: still throttled at the deadline.
     """
-    delay = _BACKOFF_INITIAL_SECONDS
-    while True:
+    for failures in count(1):
         check()
         try:
             return call()
         except StoreBusyError:
-            if scheduler.monotonic() + delay >= deadline_monotonic:
+            if scheduler.monotonic() + _BACKOFF.doubled(failures) >= deadline_monotonic:
                 raise
-        scheduler.sleep(delay * (0.5 + scheduler.random()))
-        delay = min(delay * 2, _BACKOFF_CAP_SECONDS)
+        scheduler.sleep(_BACKOFF.delay(failures, scheduler.random()))
+    raise AssertionError

@@ -1,16 +1,19 @@
 """Every write of a master: one transaction, fenced, repeated until its outcome is known (I1, I2).
 
-Transactions that check one fence would collide in DynamoDB: here they wait for each other, fence by fence, in the order of asking.
+Transactions that check the same fence would collide in DynamoDB, so they take turns here. A transaction takes all its fences
+together, or none of them; a transaction that asked earlier goes first.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from itertools import count
 from typing import Final
 
-from kubesync.actors.fair_lock import FairLock
+from kubesync.actors.backoff import Backoff
 from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.dynamodb.store import AUDIT, MAX_TRANSACTION_ACTIONS, Action, Key, Put, Store
 from kubesync.aws.tables.control.fences import fence_check, shard_fence_check
@@ -23,8 +26,7 @@ from kubesync.domain.errors import (
     TransactionRefusedError,
 )
 
-_BACKOFF_INITIAL_SECONDS: Final = 0.1
-_BACKOFF_CAP_SECONDS: Final = 5.0
+_BACKOFF: Final = Backoff(initial=0.1, cap=5.0, least=0.5, most=1.5)
 _LOOK_SECONDS: Final = 1.0
 
 
@@ -36,7 +38,47 @@ class StaleStateError(KubesyncError):
         self.places = places
 
 
-class Transactor:
+class _FenceTurns:
+    """The transactions of this process that run now, and those that wait for a fence, in the order in which they asked.
+
+    asked   checks   meanwhile
+    -----   ------   ---------
+    1       A        runs
+    2       A, B     waits for 1, and holds nothing that runs
+    3       B        waits for 2: otherwise a stream of such transactions would keep 2 out for ever
+    4       C        runs
+    """
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._changed = scheduler.condition()
+        self._asked: dict[object, frozenset[Key]] = {}
+
+    @contextmanager
+    def turn(self, fences: frozenset[Key], check: Callable[[], None]) -> Iterator[None]:
+        """Let no other transaction check these fences meanwhile. ``check`` raises where it is too late to wait any longer."""
+        me = object()
+        with self._changed:
+            self._asked[me] = fences
+        try:
+            with self._changed:
+                while not self._changed.wait_for(partial(self._may_run, me), _LOOK_SECONDS):
+                    check()
+            yield
+        finally:
+            with self._changed:
+                del self._asked[me]
+                self._changed.notify_all()
+
+    def _may_run(self, me: object) -> bool:
+        for asked, fences in self._asked.items():
+            if asked is me:
+                return True
+            if not fences.isdisjoint(self._asked[me]):
+                return False
+        raise AssertionError
+
+
+class FencedWriter:
     """Runs transactions for the master of one epoch.
 
     Args:
@@ -55,7 +97,7 @@ class Transactor:
         self._may_write = may_write
         self._scheduler = scheduler
         self._shard = shard
-        self._fences: dict[Key, FairLock] = {}
+        self._turns = _FenceTurns(self._scheduler)
         self.until_monotonic = math.inf
         self.sent = 0
         self.repeated = 0
@@ -95,11 +137,10 @@ class Transactor:
             checks = [shard_fence_check(self._shard, self.epoch)]
         whole = [*checks, *actions]
         witness = _witness(actions, token)
-        delay = _BACKOFF_INITIAL_SECONDS
         self.sent += 1
-        while True:
+        for failures in count(1):
             try:
-                with self._alone(checks, until_monotonic):
+                with self._turn(checks, until_monotonic):
                     self._may_write()
                     self._store.transact(whole, token)
             except TransactionRefusedError as refused:
@@ -118,10 +159,9 @@ class Transactor:
             else:
                 return
             self.repeated += 1
-            if self._scheduler.monotonic() + delay > min(self.until_monotonic, until_monotonic):
+            if self._scheduler.monotonic() + _BACKOFF.doubled(failures) > min(self.until_monotonic, until_monotonic):
                 raise StoreBusyError("DynamoDB is busy, and the session has to end")
-            self._scheduler.sleep(delay * (0.5 + self._scheduler.random()))
-            delay = min(delay * 2, _BACKOFF_CAP_SECONDS)
+            self._scheduler.sleep(_BACKOFF.delay(failures, self._scheduler.random()))
 
     def last_word(self, cluster: str, actions: Sequence[Action], token: str) -> None:
         """Write once, though the lease was lost: what it is about a master may still say, as long as no other is fenced in.
@@ -132,23 +172,18 @@ class Transactor:
         """
         check = fence_check(cluster, self.epoch)
         try:
-            with self._alone([check]):
+            with self._turn([check]):
                 self._store.transact([check, *actions], token)
         except TransactionRefusedError as refused:
             raise NotMasterError("another master has fenced this one out") from refused
 
-    @contextmanager
-    def _alone(self, checks: Iterable[Action], until_monotonic: float = math.inf) -> Iterator[None]:
-        """Let no other transaction of this process check these fences meanwhile."""
-        with ExitStack() as held:
-            for fence in sorted((check.key for check in checks), key=lambda key: f"{key.partition}/{key.sort}"):
-                lock = self._fences.setdefault(fence, FairLock(self._scheduler))
-                # Not for ever: the one before may hang, and the session's end is set while others wait.
-                while not lock.acquire(timeout=_LOOK_SECONDS):
-                    if self._scheduler.monotonic() > min(self.until_monotonic, until_monotonic):
-                        raise StoreBusyError("DynamoDB is busy, and the session has to end")
-                held.callback(lock.release)
-            yield
+    def _turn(self, checks: Iterable[Action], until_monotonic: float = math.inf) -> AbstractContextManager[None]:
+        def check() -> None:
+            # The transaction before may hang, and the session's end is set while others wait.
+            if self._scheduler.monotonic() > min(self.until_monotonic, until_monotonic):
+                raise StoreBusyError("DynamoDB is busy, and the session has to end")
+
+        return self._turns.turn(frozenset(action.key for action in checks), check)
 
     def _landed(self, witness: Key | None, token: str) -> bool | None:
         """Whether it has happened; None: that cannot be read now, and the same again does no harm."""

@@ -17,6 +17,7 @@ from aws_lambda_powertools import Logger
 from botocore import exceptions as botocore_errors
 from botocore.config import Config
 
+from kubesync.actors.backoff import Backoff
 from kubesync.aws.route53 import errors as route53_errors
 from kubesync.aws.route53.names import canonical_values, from_route53, to_route53
 from kubesync.aws.route53.rate import TokenBucket
@@ -41,17 +42,17 @@ logger = Logger(service="kubesync", child=True)
 _PAGE_SIZE: Final = "300"
 # https://docs.aws.amazon.com/Route53/latest/APIReference/API_ChangeBatch.html, Comment
 _MAX_COMMENT_CHARACTERS: Final = 256
+_BACKOFF: Final = Backoff(initial=0.2, cap=5.0, least=0.0, most=1.0)
 _SIMPLE_FIELDS: Final = frozenset({"Name", "Type", "TTL", "ResourceRecords", "AliasTarget"})
 _WEIGHTED_FIELDS: Final = _SIMPLE_FIELDS | {"SetIdentifier", "Weight"}
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPolicy:
-    """How often a read is tried, and the pause before the next try: random up to a bound that doubles (seconds)."""
+    """How often a read is tried, and the pause before the next try: random up to a bound that doubles."""
 
     attempts: int = 6
-    first_pause: float = 0.2
-    longest_pause: float = 5.0
+    backoff: Backoff = _BACKOFF
 
 
 def build_route53_client(
@@ -163,7 +164,6 @@ class Route53ZoneClient:
 
     def _reading[T](self, call: Callable[[], T]) -> T:
         """Repeat a read while it may help. Raises ZoneThrottledError or ZoneUnavailableError."""
-        pause = self._policy.first_pause
         for attempt in range(1, self._policy.attempts + 1):
             self._wait(self._requests, 1)
             try:
@@ -172,8 +172,7 @@ class Route53ZoneClient:
                 mapped: ZoneError = route53_errors.of_read(error)
                 if not isinstance(mapped, ZoneThrottledError) or attempt == self._policy.attempts:
                     raise mapped from error
-            self._clock.sleep(pause * self._fraction())
-            pause = min(2 * pause, self._policy.longest_pause)
+            self._clock.sleep(self._policy.backoff.delay(attempt, self._fraction()))
         raise AssertionError("the last attempt returns or raises")
 
     def _wait(self, bucket: TokenBucket | None, tokens: int) -> None:

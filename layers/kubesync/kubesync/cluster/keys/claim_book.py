@@ -33,7 +33,7 @@ class ClaimBook:
         self._claims: dict[Name, Claim | None] = {}
         self._came: dict[Name, dict[Key, ServiceKey]] = defaultdict(dict)
         self._left: dict[Name, set[Key]] = defaultdict(set)
-        self.heirs: list[ServiceKey] = []
+        self.promoted: list[ServiceKey] = []
 
     def read(self, names: Iterable[Name]) -> None:
         """Read claims that are about to be needed and are not known yet."""
@@ -98,14 +98,14 @@ class ClaimBook:
         if place is None:
             self._claims[name] = None
             return self._table.let_go(claim, None), frozenset()
-        heir = waiting[place]
-        actions = self._table.let_go(claim, (heir, place))
+        promoted = waiting[place]
+        actions = self._table.let_go(claim, (promoted, place))
         self._drop(name, [place])
-        self._claims[name] = replace(claim, owner=heir, version=claim.version + 1, waiting=claim.waiting - 1)
-        if heir.cluster not in self._fenced_here:
+        self._claims[name] = replace(claim, owner=promoted, version=claim.version + 1, waiting=claim.waiting - 1)
+        if promoted.cluster not in self._fenced_here:
             return actions, frozenset()
-        self.heirs.append(heir)
-        return [*actions, self._states.mark_heir(heir, name)], frozenset({heir.cluster})
+        self.promoted.append(promoted)
+        return [*actions, self._states.mark_heir(promoted, name)], frozenset({promoted.cluster})
 
     def _known(self, name: Name) -> Claim:
         claim = self._claims[name]

@@ -1,18 +1,18 @@
-"""Plans keys of one cluster and writes them, so many at a time; whoever else needs the cluster gets its turn in between.
+"""Writes changes to keys of one cluster, a few at a time, so that others who need the cluster get their turn in between.
 
-    lock ── states ── as seen now ── claims, upstreams ── plan ── transactions ── unlock
+    lock ── states ── what each key becomes ── claims, upstreams ── writes ── transactions ── unlock
     lock ── the next keys ...
-    lock ── the last keys ... ── checkpoints in the last transaction (I1) ── unlock
+    lock ── the last keys ... ── what ends the change, in the last transaction (I1) ── unlock
 
-A section reads what it plans on after it has the lock, and lets go with nothing planned in hand (keys that did not fill a
-transaction are planned again): a zone's writer may close a key or let go of a claim meanwhile. What others may
-change at any time (claims and upstreams that keys of other clusters share, by their own writers) is written conditional on its
-version; where that fails the section is planned anew, and only that one.
+A section takes the lock, and only then reads what it plans on. Before it lets go it has written everything that it planned;
+keys that did not fill a transaction are planned again with the next section. So windows, batches that land and operations
+may take turns, section by section. Others may change claims and upstreams at any time, for keys of their clusters: these are
+written conditional on their version. Where that fails, this one section is read and planned again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,188 +20,185 @@ from itertools import batched
 from typing import Final
 
 from kubesync.aws.dynamodb.store import UPSTREAMS
-from kubesync.aws.fencing.writer import StaleStateError
+from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
+from kubesync.clock import Clock
 from kubesync.cluster.keys.key_states import Ledger
-from kubesync.cluster.keys.key_writes import (
-    MAX_CLUSTERS,
-    NO_NOTES,
-    Chunk,
-    Closing,
-    KeyWrite,
-    Notes,
-    chunks_of,
-    write_full,
-)
-from kubesync.cluster.keys.means import Means
-from kubesync.cluster.keys.planner import Planner
+from kubesync.cluster.keys.key_writes import MAX_CLUSTERS, Chunk, Closing, KeyWrite, chunks_of, no_closing, write_full
+from kubesync.cluster.keys.planner import Planned, Tables
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.state import KeyState
 
-# About four transactions: what a zone's writer waits for, at most, when it needs a cluster that records a long list.
+# About four transactions: as long as a zone's writer waits, at most, for a cluster that records a long list.
 KEYS_AT_A_TIME: Final = 50
 _ATTEMPTS: Final = 8
 
+type Pair = tuple[KeyState, KeyState]
+"""A key as stored, and as it is seen now."""
+
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """Keys to be planned.
+class Ending:
+    """What ends a change.
+
+    Args:
+        closing: actions of the last transaction, given its token. They are written where a key changed, or if ``due``.
+        done: called once everything is written, still under the lock.
+    """
+
+    closing: Callable[[str], Closing]
+    due: Callable[[], bool] = lambda: True
+    done: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is to become of some keys of one cluster. Everything that is written about keys is one of these:
+
+        a change comes from          see: the key ...             plan                         ending
+        -------------------          ----------------             ----                         ------
+        a window                     with the events              outputs, anew                checkpoints
+        complete lists               with the lists and events    outputs, anew                checkpoints, identity
+        names given to keys          as stored                    outputs, anew                -
+        resync, removal, recovery    with what the zone holds     outputs, anew                -
+        a zone, about its batch      with what landed or not      names let go                 the inflight item is cleared
+        old tombstones               without them                 -                            -
 
     Args:
         keys: in the order in which they are planned: where several want one name, the oldest first.
-        see: a key as stored, as it is to be seen now; None: leave it alone. Called under the ledger's lock.
-        planner: a fresh one, that doubts these upstreams; none outlives its section.
-        notes: actions besides the keys' own, asked for before the claims are read.
+        see: a stored key as it is to be seen now; None: leave it alone. Called under the lock.
+        plan: what to write for keys as seen. It does not trust what keys know of the given upstreams.
+        configured: the configuration that this is for; SupersededError where another has come. None: for any, since what has
+            happened in a zone is true under all of them.
         listed: resources whose complete lists these keys are merged with.
     """
 
     keys: Sequence[ServiceKey]
     see: Callable[[KeyState], KeyState | None]
-    why: str
-    planner: Callable[[AbstractSet[str]], Planner]
-    notes: Callable[[Iterable[ServiceKey]], Notes] = lambda _keys: NO_NOTES
+    plan: Callable[[Sequence[Pair], AbstractSet[str]], Planned]
+    configured: int | None
+    ending: Ending | None = None
     listed: AbstractSet[Resource] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """What ends a commit: ``closing`` (checkpoints) in the last transaction, where something changed or it is ``due``;
-    ``done`` once that is written, still under the lock.
-    """
-
-    closing: Callable[[str], Closing]
-    due: Callable[[], bool]
-    done: Callable[[], None]
-
-
 @dataclass(slots=True)
-class Tally:
-    """What has been written: keys that are open by now, heirs that have to be planned, keys that changed."""
+class Outbox:
+    """What others have to be told of a change: keys that are open by now, keys that were given a name, keys that changed."""
 
     opened: dict[ServiceKey, None] = field(default_factory=dict)
-    heirs: dict[ServiceKey, None] = field(default_factory=dict)
+    promoted: dict[ServiceKey, None] = field(default_factory=dict)
     changed: set[ServiceKey] = field(default_factory=set)
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: Outbox) -> None:
         self.opened |= other.opened
-        self.heirs |= other.heirs
+        self.promoted |= other.promoted
         self.changed |= other.changed
 
 
 class Committer:
-    """Commits of one cluster, from any thread: those of several threads take turns section by section.
+    """Writes the keys of one cluster. It remembers nothing itself: several may serve one cluster, from several threads.
 
-    For the configuration that the ledger has now: once that is another, its methods raise SupersededError.
+    Args:
+        fenced_here: clusters whose fence this master has raised.
     """
 
-    def __init__(self, ledger: Ledger, means: Means) -> None:
-        self._ledger = ledger
-        self._means = means
-        self._configured = ledger.configured
+    def __init__(
+        self, ledger: Ledger, tables: Tables, fenced_writer: FencedWriter, clock: Clock, fenced_here: AbstractSet[str]
+    ) -> None:
+        self.ledger = ledger
+        self.tables = tables
+        self.clock = clock
+        self.fenced_here = fenced_here
+        self._fenced_writer = fenced_writer
 
-    def run(self, work: Work, tally: Tally, ending: Ending | None = None) -> None:
-        """Plan and write all keys; ``tally`` holds what has been written, also where this raises.
+    def commit(self, change: Change, outbox: Outbox) -> None:
+        """Write a change; ``outbox`` says what has been written, also where this raises.
 
         Raises:
             NotMasterError: another master writes by now.
+            SupersededError: the cluster was configured anew.
             StaleStateError: the table kept changing under us: try again later.
+            StoreBusyError: there is no time left to go on trying.
         """
-        *sections, last = [*batched(work.keys, KEYS_AT_A_TIME)] or [()]
+        *sections, last = [*batched(change.keys, KEYS_AT_A_TIME)] or [()]
         rest: Sequence[ServiceKey] = ()
         for keys in sections:
-            rest = self._until_fresh(partial(self._section, work, (*rest, *keys), tally))
-        self._until_fresh(partial(self._last_section, work, (*rest, *last), tally, ending))
+            rest = self._until_fresh(change, partial(self._section, change, (*rest, *keys), outbox))
+        self._until_fresh(change, partial(self._last_section, change, (*rest, *last), outbox))
 
-    def write(self, writes: Callable[[], Sequence[KeyWrite]]) -> None:
-        """Write what needs no planning; asked for again where it turns out stale."""
-        self._until_fresh(lambda _doubted: self._write(writes(), Tally(), _nothing))
-
-    def _until_fresh[R](self, attempt: Callable[[AbstractSet[str]], R]) -> R:
-        doubted: set[str] = set()
+    def _until_fresh[R](self, change: Change, attempt: Callable[[AbstractSet[str]], R]) -> R:
+        untrusted: set[str] = set()
         for left in reversed(range(_ATTEMPTS)):
-            with self._ledger.lock:
-                self._ledger.check(self._configured)
+            with self.ledger.lock:
+                if change.configured is not None:
+                    self.ledger.check(change.configured)
                 try:
-                    return attempt(doubted)
+                    return attempt(untrusted)
                 except StaleStateError as stale:
                     # The answer to an earlier transaction was lost, or somebody wrote by hand: read anew, plan anew.
-                    self._ledger.forget()
-                    doubted |= {place.partition for place in stale.places if place.table == UPSTREAMS}
-                    self._reload_checkpoints()
+                    self.ledger.forget()
+                    untrusted |= {place.partition for place in stale.places if place.table == UPSTREAMS}
+                    if change.configured is not None:
+                        self._reload_checkpoints()
                     if not left:
                         raise
         raise AssertionError
 
     def _section(
-        self, work: Work, keys: Sequence[ServiceKey], tally: Tally, doubted: AbstractSet[str]
+        self, change: Change, keys: Sequence[ServiceKey], outbox: Outbox, untrusted: AbstractSet[str]
     ) -> Sequence[ServiceKey]:
-        """Returns keys that did not fill a transaction: planned again with the next."""
-        return write_full(self._chunks(self._plan(work, keys, tally, doubted), _nothing), partial(self._run, tally))
+        """Returns keys that did not fill a transaction: they are planned again with the next."""
+        writes = self._plan(change, keys, outbox, untrusted)
+        return write_full(self._chunks(writes), partial(self._write, outbox))
 
     def _last_section(
-        self, work: Work, keys: Sequence[ServiceKey], tally: Tally, ending: Ending | None, doubted: AbstractSet[str]
+        self, change: Change, keys: Sequence[ServiceKey], outbox: Outbox, untrusted: AbstractSet[str]
     ) -> None:
-        writes = self._plan(work, [*keys, *self._overlooked(work, keys)], tally, doubted)
-        ends = ending is not None and bool(writes or tally.changed or ending.due())
-        self._write(writes, tally, ending.closing if ending is not None and ends else _nothing)
+        writes, ending = self._plan(change, [*keys, *self._overlooked(change, keys)], outbox, untrusted), change.ending
+        ends = ending is not None and (writes or outbox.changed or ending.due())
+        for chunk in self._chunks(writes, ending if ends else None):
+            self._write(outbox, chunk)
         if ending is not None:
             ending.done()
 
-    def _overlooked(self, work: Work, keys: Sequence[ServiceKey]) -> list[ServiceKey]:
-        """Keys that others planned while the lists were not whole yet: until they are planned again, no checkpoint (I5)."""
-        views = self._ledger.listeners
-        unsure = {key for resource in work.listed for key in views[resource].unsure}
+    def _overlooked(self, change: Change, keys: Sequence[ServiceKey]) -> list[ServiceKey]:
+        """Keys that others planned before the lists were complete: until they are planned again, no checkpoint (I5)."""
+        views = self.ledger.listeners
+        unsure = {key for resource in change.listed for key in views[resource].unsure}
         return sorted(unsure.difference(keys))
 
     def _plan(
-        self, work: Work, keys: Sequence[ServiceKey], tally: Tally, doubted: AbstractSet[str]
+        self, change: Change, keys: Sequence[ServiceKey], outbox: Outbox, untrusted: AbstractSet[str]
     ) -> Sequence[KeyWrite]:
-        states = self._ledger.states(keys)
-        pairs: list[tuple[KeyState, KeyState]] = []
-        for key in keys:
-            seen = work.see(states[key])
-            if seen is not None:
-                pairs.append((states[key], seen))
-        notes = work.notes(keys)
-        plan = work.planner(doubted).plan(pairs, work.why, notes)
-        # Open already, by a transaction whose answer was lost perhaps: the zones have to hear of it.
-        written = {write.before.key for write in plan.writes}
-        still = (before for before, _ in pairs if before.opened is not None and before.key not in written)
-        tally.opened |= {before.key: None for before in still}
-        tally.heirs |= dict.fromkeys(plan.heirs)
-        return plan.writes
+        states = self.ledger.states(keys)
+        pairs = [(states[key], seen) for key in keys if (seen := change.see(states[key])) is not None]
+        planned = change.plan(pairs, untrusted)
+        # Open already, perhaps by a transaction whose answer was lost: the zones have to hear of it.
+        written = {write.before.key for write in planned.writes}
+        outbox.opened |= {before.key: None for before, _ in pairs if before.opened and before.key not in written}
+        outbox.promoted |= dict.fromkeys(planned.promoted)
+        return planned.writes
 
-    def _write(self, writes: Sequence[KeyWrite], tally: Tally, closing: Callable[[str], Closing]) -> None:
-        for chunk in self._chunks(writes, closing):
-            self._run(tally, chunk)
+    def _chunks(self, writes: Sequence[KeyWrite], ending: Ending | None = None) -> Iterator[Chunk]:
+        room, closing = self._fenced_writer.room(MAX_CLUSTERS), no_closing if ending is None else ending.closing
+        return chunks_of(writes, self.tables.state, self._fenced_writer.token, room, closing)
 
-    def _chunks(self, writes: Sequence[KeyWrite], closing: Callable[[str], Closing]) -> Iterator[Chunk]:
-        transactor = self._means.transactor
-        return chunks_of(writes, self._means.tables.state, transactor.token, transactor.room(MAX_CLUSTERS), closing)
-
-    def _run(self, tally: Tally, chunk: Chunk) -> None:
-        transactor = self._means.transactor
+    def _write(self, outbox: Outbox, chunk: Chunk) -> None:
         actions = list(chunk.actions)
         if chunk.entries:
-            entries = [entry for _, entry in chunk.entries]
-            now = self._means.clock.epoch()
-            name = self._ledger.config.name
-            actions.append(self._means.audit.changes(name, entries, transactor.epoch, now, chunk.token))
+            name, epoch, now = self.ledger.config.name, self._fenced_writer.epoch, self.clock.epoch()
+            actions.append(self.tables.audit.changes(name, chunk.entries, epoch, now, chunk.token))
         try:
-            transactor.run({self._ledger.config.name, *chunk.clusters}, actions, chunk.token)
+            self._fenced_writer.run(chunk.clusters, actions, chunk.token)
         finally:  # also where nobody knows whether it has landed
-            self._means.tables.named.written(actions)
+            self.tables.named.written(actions)
         for state in chunk.states:
-            self._ledger.remember(state)
+            self.ledger.remember(state)
         for committed in chunk.committed:
             committed()
-        tally.changed |= {state.key for state in chunk.states}
-        tally.opened |= {state.key: None for state in chunk.states if state.opened is not None}
+        outbox.changed |= {state.key for state in chunk.states}
+        outbox.opened |= {state.key: None for state in chunk.states if state.opened is not None}
 
     def _reload_checkpoints(self) -> None:
-        stored = self._means.listeners.checkpoints(self._ledger.config.name)
-        for resource, view in self._ledger.listeners.items():
+        stored = self.tables.listeners.checkpoints(self.ledger.config.name)
+        for resource, view in self.ledger.listeners.items():
             view.checkpoint = stored.get(resource)
-
-
-def _nothing(_token: str) -> Closing:
-    return Closing()

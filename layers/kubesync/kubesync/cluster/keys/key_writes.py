@@ -89,7 +89,7 @@ class Chunk:
     whole: bool = True
     states: list[KeyState] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
-    entries: list[tuple[str, Entry]] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
     clusters: set[str] = field(default_factory=set)
     committed: list[Callable[[], None]] = field(default_factory=list)
     size: int = 0
@@ -114,10 +114,16 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """What goes into the last transaction, and what to do once that has been written."""
+    """What goes into the last transaction, and what to do once that has been written. ``clusters``: that it is written for."""
 
     actions: tuple[Action, ...] = ()
     committed: Callable[[], None] = lambda: None
+    clusters: frozenset[str] = frozenset()
+
+
+def no_closing(_token: str) -> Closing:
+    """Nothing besides the keys."""
+    return Closing()
 
 
 def chunks_of(
@@ -125,7 +131,7 @@ def chunks_of(
     table: StateTable,
     token: Callable[[], str],
     room: int,
-    closing: Callable[[str], Closing] = lambda _token: Closing(),
+    closing: Callable[[str], Closing] = no_closing,
 ) -> Iterator[Chunk]:
     """Cut writes into transactions of at most ``room`` actions, for at most ``MAX_CLUSTERS`` clusters each.
 
@@ -151,7 +157,7 @@ def chunks_of(
             chunk.add([*of_pieces, *own], clusters)
             chunk.states.append(stored)
             if final:
-                chunk.entries += [(cluster, entry) for entry in write.entries]
+                chunk.entries += write.entries
             else:
                 # The next step changes the same item: it cannot share a transaction with this one.
                 yield chunk
@@ -163,11 +169,11 @@ def chunks_of(
                 chunk = Chunk(token(), whole=False)
             chunk.add([action], {cluster})
     last = closing(chunk.token)
-    if not chunk.takes(last.actions, frozenset(), room):
+    if not chunk.takes(last.actions, last.clusters, room):
         yield chunk
         chunk = Chunk(token())
         last = closing(chunk.token)
-    chunk.add(last.actions, ())
+    chunk.add(last.actions, last.clusters)
     chunk.committed.append(last.committed)
     if chunk.actions:
         yield chunk

@@ -1,42 +1,37 @@
-"""Closes keys after a batch: what landed becomes ``applied``; what was refused waits, with a reason (section "Commit", step 3).
+"""What became of units of a zone's batch: each cluster closes its own keys (section "Commit", step 3).
 
 landed      applied moves; no change left → the key closes; names that nothing needs are let go, their first waiter opens
 postponed   attempts + 1, retry_at, reason
 conflict    a foreign set stands there: the claim is let go, the name is read before it joins a batch again (I3)
 
-A look at a name that finds what the last one has found is no change and is not audited (I6). It moves attempts and ``retry_at``
-until a key has been refused ``domain.state.SETTLED_ATTEMPTS`` times, and writes nothing from then on: see ``zone_queue``.
+A check of a name that finds what the last one found is no change, and is not audited (I6). It moves attempts and ``retry_at``
+until a key has been refused ``domain.state.SETTLED_ATTEMPTS`` times; from then on it writes nothing: see ``zone.check_schedule``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import batched, chain, groupby
 from typing import Final
 
-from kubesync.actors.scheduler import Scheduler
-from kubesync.aws.fencing.writer import StaleStateError, Transactor
-from kubesync.aws.tables.audit import AuditTable, Entry, describe
+from kubesync.actors.backoff import Backoff
+from kubesync.actors.parallel import Map, one_by_one
+from kubesync.aws.tables.audit import Entry, describe
 from kubesync.cluster.keys.claim_book import ClaimBook
-from kubesync.cluster.keys.committer import KEYS_AT_A_TIME
-from kubesync.cluster.keys.key_states import Ledger
-from kubesync.cluster.keys.key_writes import MAX_CLUSTERS, Chunk, Closing, KeyWrite, Piece, chunks_of, write_full
-from kubesync.cluster.keys.planner import Tables, conflict_problems, unclaiming
+from kubesync.cluster.keys.committer import Change, Committer, Ending, Outbox, Pair
+from kubesync.cluster.keys.key_writes import Closing, KeyWrite, Piece
+from kubesync.cluster.keys.planner import Planned, conflict_problems, unclaiming
 from kubesync.domain.batches import Unit
 from kubesync.domain.merge import without_tombstones
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import changes_of
 from kubesync.domain.state import CONFLICT_LOOK_SECONDS, KeyState, Name, OpenMark, names_of
 
-_RETRY_INITIAL_SECONDS: Final = 5.0
-_RETRY_CAP_SECONDS: Final = 900.0
-_ATTEMPTS: Final = 8
-
-type _Outcomes = Mapping[ServiceKey, Sequence[Outcome]]
+RETRIES: Final = Backoff(initial=5.0, cap=900.0, least=0.75, most=1.25)
+"""Tries of a key after refusals: with jitter, so that many keys do not come back at once."""
+CONFLICT_CHECKS: Final = Backoff(initial=5.0, cap=CONFLICT_LOOK_SECONDS)
+"""Checks of names in conflict: without jitter, so that what came together is read together, by one walk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,146 +54,112 @@ class Outcome:
         return "Conflict" if self.conflict else self.code
 
 
-def retry_delay(attempts: int, fraction: float) -> float:
-    """Seconds to the next try: doubling, with jitter so that many keys do not come back at once.
+class Outcomes:
+    """Has outcomes written, cluster by cluster: each closes its own keys, in transactions that check its own fence.
 
     Args:
-        fraction: a random number in [0, 1).
-    """
-    base = min(_RETRY_CAP_SECONDS, _RETRY_INITIAL_SECONDS * 2.0 ** min(attempts, 16))
-    return base * (0.75 + fraction / 2)
-
-
-def look_delay(attempts: int) -> float:
-    """Seconds to the next look at names in conflict: doubling. Without jitter: what came together is read together, by one walk."""
-    return min(CONFLICT_LOOK_SECONDS, _RETRY_INITIAL_SECONDS * 2.0 ** min(attempts, 16))
-
-
-class Closer:
-    """Writes outcomes of units, across clusters.
-
-    Args:
-        ledgers: the session's clusters by name.
-        on_heirs: told about keys that were given a name.
+        committer: of a cluster; None: nobody here may close its keys.
+        random: a number in [0, 1), for jitter.
+        on_promoted: told about keys that were given a name.
+        at_once: calls for several clusters: a busy one does not hold up the others.
     """
 
     def __init__(
         self,
-        ledgers: Mapping[str, Ledger],
-        tables: Tables,
-        transactor: Transactor,
-        audit: AuditTable,
-        scheduler: Scheduler,
-        fenced_here: AbstractSet[str],
-        on_heirs: Callable[[Sequence[ServiceKey]], None],
+        committer: Callable[[str], Committer | None],
+        random: Callable[[], float],
+        on_promoted: Callable[[Sequence[ServiceKey]], None],
+        at_once: Map = one_by_one,
     ) -> None:
-        self._ledgers = ledgers
-        self._tables = tables
-        self._transactor = transactor
-        self._audit = audit
-        self._scheduler = scheduler
-        self._fenced_here = fenced_here
-        self._on_heirs = on_heirs
+        self._committer = committer
+        self._random = random
+        self._on_promoted = on_promoted
+        self._at_once = at_once
 
     def close(
-        self, outcomes: Sequence[Outcome], why: str, closing: Callable[[str], Closing], *, batch: str = ""
-    ) -> list[KeyState]:
-        """Write outcomes; ``closing`` (the inflight item) goes into the last transaction. Returns the keys' new states.
+        self,
+        outcomes: Iterable[Outcome],
+        why: str,
+        *,
+        batch: str = "",
+        clearing: Callable[[str], Closing] | None = None,
+    ) -> dict[ServiceKey, OpenMark | None]:
+        """Close the keys of these units. Again does no harm: a crash between two clusters leaves it to the next session.
 
         Args:
             why: for the audit, where the key does not say what opened it.
             batch: the id of the batch that brought them about, as in the journal.
+            clearing: of the inflight item. It goes into the last transaction of the last cluster, after all others have closed.
+                Where nobody may close any of the keys it is not written.
+
+        Returns:
+            The marks of keys that were written.
         """
-        by_key: dict[ServiceKey, list[Outcome]] = {}
+        by_cluster: dict[str, dict[ServiceKey, list[Outcome]]] = {}
         for outcome in sorted(outcomes, key=lambda o: o.unit.key):
-            if outcome.unit.key.cluster in self._ledgers:
-                by_key.setdefault(outcome.unit.key, []).append(outcome)
-        label = _Label(why, batch)
-        stored: dict[ServiceKey, KeyState] = {}
-        heirs: dict[ServiceKey, None] = {}
-        *sections, last = _sections(by_key) or [()]
-        rest: Sequence[ServiceKey] = ()
+            key = outcome.unit.key
+            by_cluster.setdefault(key.cluster, {}).setdefault(key, []).append(outcome)
+        found = ((self._committer(name), of_cluster) for name, of_cluster in by_cluster.items())
+        closings = [
+            _ClusterOutcomes(c, of_cluster, why, batch, self._random) for c, of_cluster in found if c is not None
+        ]
+        if not closings:
+            return {}
+        *first, last = closings
+        marks = self._at_once(self._close, first)
+        marks.append(self._close(last, None if clearing is None else Ending(clearing)))
+        return {key: mark for of_cluster in marks for key, mark in of_cluster.items()}
+
+    def _close(self, closing: _ClusterOutcomes, ending: Ending | None = None) -> dict[ServiceKey, OpenMark | None]:
+        outbox = Outbox()
         try:
-            for keys in sections:
-                some = {key: by_key[key] for key in (*rest, *keys)}
-                rest = self._until_fresh(some, partial(self._close_some, some, label, stored, heirs))
-            some = {key: by_key[key] for key in (*rest, *last)}
-            self._until_fresh(some, partial(self._close_last, some, label, stored, heirs, closing))
+            closing.committer.commit(closing.change(ending), outbox)
         finally:
-            if heirs:
-                self._on_heirs(list(heirs))
-        return list(stored.values())
+            if outbox.promoted:
+                self._on_promoted(list(outbox.promoted))
+        return closing.marks
 
-    def _until_fresh[R](self, keys: Iterable[ServiceKey], attempt: Callable[[], R]) -> R:
-        """Try with the ledgers of these keys' clusters held: who waits for one has its turn afterwards."""
-        clusters = sorted({key.cluster for key in keys})
-        for left in reversed(range(_ATTEMPTS)):
-            with self.locked(clusters):
-                try:
-                    return attempt()
-                except StaleStateError:
-                    for cluster in clusters:
-                        self._ledgers[cluster].forget()
-                    if not left:
-                        raise
-        raise AssertionError
 
-    def locked(self, clusters: Iterable[str]) -> ExitStack:
-        """Hold the ledgers of these clusters, always in the same order."""
-        stack = ExitStack()
-        for cluster in sorted(set(clusters) & self._ledgers.keys()):
-            stack.enter_context(self._ledgers[cluster].lock)
-        return stack
+class _ClusterOutcomes:
+    """Outcomes of units of one cluster."""
 
-    def _close_some(
+    def __init__(
         self,
-        by_key: _Outcomes,
-        label: _Label,
-        stored: dict[ServiceKey, KeyState],
-        heirs: dict[ServiceKey, None],
-    ) -> Sequence[ServiceKey]:
-        """Returns keys that did not fill a transaction: closed with the next."""
-        writes = self._writes(by_key, label, heirs)
-        return write_full(self._chunks(writes, _nothing), partial(self._run, stored))
-
-    def _close_last(
-        self,
-        by_key: _Outcomes,
-        label: _Label,
-        stored: dict[ServiceKey, KeyState],
-        heirs: dict[ServiceKey, None],
-        closing: Callable[[str], Closing],
+        committer: Committer,
+        by_key: Mapping[ServiceKey, Sequence[Outcome]],
+        why: str,
+        batch: str,
+        random: Callable[[], float],
     ) -> None:
-        for chunk in self._chunks(self._writes(by_key, label, heirs), closing):
-            self._run(stored, chunk)
+        self.committer = committer
+        self.marks: dict[ServiceKey, OpenMark | None] = {}
+        self._by_key = by_key
+        self._why = why
+        self._batch = batch
+        self._random = random
 
-    def _writes(self, by_key: _Outcomes, label: _Label, heirs: dict[ServiceKey, None]) -> list[KeyWrite]:
-        clusters = sorted({key.cluster for key in by_key})
+    def change(self, ending: Ending | None) -> Change:
+        return Change(list(self._by_key), self._after, self._plan, configured=None, ending=ending)
+
+    def _plan(self, pairs: Sequence[Pair], _untrusted: AbstractSet[str]) -> Planned:
+        """What closing writes: claims that nothing needs are let go. Upstreams stay as they are."""
+        committer = self.committer
+        book = ClaimBook(committer.tables.claims, committer.tables.state, committer.fenced_here)
+        book.read({name for before, after in pairs for name in before.claims - after.claims})
         writes: list[KeyWrite] = []
-        book = ClaimBook(self._tables.claims, self._tables.state, self._fenced_here)
-        for cluster in clusters:
-            ledger = self._ledgers[cluster]
-            states = ledger.states(key for key in by_key if key.cluster == cluster)
-            afters = {key: self._after(ledger, state, by_key[key]) for key, state in states.items()}
-            book.read({name for key, state in states.items() for name in state.claims - afters[key].claims})
-            for key, before in states.items():
-                after = afters[key]
-                pieces: list[Piece] = []
-                for name in sorted(before.claims - after.claims):
-                    actions, others = book.let_go(name, key)
-                    pieces.append(Piece(tuple(actions), unclaiming(name), others))
-                entries = _entries(by_key[key], label, before)
-                if after != before or pieces:
-                    writes.append(KeyWrite(before, after, tuple(pieces), tuple(entries)))
-        heirs |= dict.fromkeys(book.heirs)
-        return writes
+        for before, after in pairs:
+            pieces: list[Piece] = []
+            for name in sorted(before.claims - after.claims):
+                actions, others = book.let_go(name, before.key)
+                pieces.append(Piece(tuple(actions), unclaiming(name), others))
+            self.marks.pop(before.key, None)
+            if after != before or pieces:
+                self.marks[before.key] = after.opened
+                writes.append(KeyWrite(before, after, tuple(pieces), tuple(self._entries(before))))
+        return Planned(tuple(writes), tuple(book.promoted))
 
-    def _chunks(self, writes: Iterable[KeyWrite], closing: Callable[[str], Closing]) -> Iterator[Chunk]:
-        # A fence check and an audit item for each cluster of a transaction.
-        room = self._transactor.room(2 * MAX_CLUSTERS)
-        return chunks_of(writes, self._tables.state, self._transactor.token, room, closing)
-
-    def _after(self, ledger: Ledger, state: KeyState, outcomes: Sequence[Outcome]) -> KeyState:
+    def _after(self, state: KeyState) -> KeyState:
+        outcomes = self._by_key[state.key]
         applied = dict(state.applied)
         conflicts = dict(state.conflicts)
         postponed = [o for o in outcomes if not o.landed]
@@ -220,55 +181,38 @@ class Closer:
             claims=state.claims & kept,
             problems=tuple(sorted(reported)),
         )
+        ledger = self.committer.ledger
         if not changes_of(after, ledger.config.policy):
             after = replace(after, opened=None)
         elif postponed and not _found_again(state, outcomes):
-            attempts = (state.opened.attempts if state.opened is not None else 0) + 1
-            looked = all(o.conflict for o in postponed)
-            delay = look_delay(attempts - 1) if looked else retry_delay(attempts - 1, self._scheduler.random())
-            retry_at = self._scheduler.epoch() + delay
-            reason = "; ".join(dict.fromkeys(o.reason for o in postponed))[:1000]
-            cause = state.opened.cause if state.opened is not None else ""
-            after = replace(after, opened=OpenMark(attempts, retry_at, reason, postponed[0].reason_code, cause))
+            after = replace(after, opened=self._postponed(state.opened or OpenMark(), postponed))
         elif after.opened is None:
             # It was planned anew while the batch was under way, and did not need what that brought: a successor has to know.
             after = replace(after, opened=OpenMark())
         return without_tombstones(after, ledger.floors())
 
-    def _run(self, stored: dict[ServiceKey, KeyState], chunk: Chunk) -> None:
-        actions = list(chunk.actions)
-        now, epoch = self._scheduler.epoch(), self._transactor.epoch
-        for cluster in sorted({name for name, _ in chunk.entries}):
-            entries = [entry for name, entry in chunk.entries if name == cluster]
-            actions.append(self._audit.changes(cluster, entries, epoch, now, chunk.token))
-        self._transactor.run(chunk.clusters, actions, chunk.token)
-        for state in chunk.states:
-            self._ledgers[state.key.cluster].remember(state)
-            stored[state.key] = state
-        for committed in chunk.committed:
-            committed()
+    def _postponed(self, mark: OpenMark, outcomes: Sequence[Outcome]) -> OpenMark:
+        attempts = mark.attempts + 1
+        backoff = CONFLICT_CHECKS if all(o.conflict for o in outcomes) else RETRIES
+        retry_at = self.committer.clock.epoch() + backoff.delay(attempts, self._random())
+        reason = "; ".join(dict.fromkeys(o.reason for o in outcomes))[:1000]
+        return OpenMark(attempts, retry_at, reason, outcomes[0].reason_code, mark.cause)
 
-
-@dataclass(frozen=True, slots=True)
-class _Label:
-    """What the audit says of a closing."""
-
-    why: str
-    batch: str
-
-
-def _sections(keys: Iterable[ServiceKey]) -> list[tuple[ServiceKey, ...]]:
-    """So many keys at a time, of as many clusters as go into one transaction: a busy one must not hold up all the others."""
-    of_clusters = (list(of_one) for _, of_one in groupby(keys, key=lambda key: key.cluster))
-    return [
-        section
-        for some in batched(of_clusters, MAX_CLUSTERS)
-        for section in batched(chain.from_iterable(some), KEYS_AT_A_TIME)
-    ]
-
-
-def _nothing(_token: str) -> Closing:
-    return Closing()
+    def _entries(self, before: KeyState) -> list[Entry]:
+        why = (before.opened.cause if before.opened is not None else "") or self._why
+        entries: list[Entry] = []
+        for outcome in self._by_key[before.key]:
+            if _known(before, outcome):
+                continue
+            for change in outcome.unit.changes:
+                key, service = change.key, str(outcome.unit.key)
+                old, new = describe(change.before), describe(change.after)
+                if outcome.landed:
+                    entries.append(Entry(f"record {key.label} in {key.zone_id}", old, new, why, service, self._batch))
+                else:
+                    what, message = f"refused {key.label} in {key.zone_id}", outcome.reason[:1000]
+                    entries.append(Entry(what, old, new, why, service, self._batch, outcome.reason_code, message))
+        return entries
 
 
 def _known(state: KeyState, outcome: Outcome) -> bool:
@@ -279,21 +223,3 @@ def _known(state: KeyState, outcome: Outcome) -> bool:
 def _found_again(state: KeyState, outcomes: Iterable[Outcome]) -> bool:
     """Whether all is as it has been so often that nobody has to be told, not even a successor (I6)."""
     return state.settled and all(_known(state, outcome) for outcome in outcomes)
-
-
-def _entries(outcomes: Iterable[Outcome], label: _Label, before: KeyState) -> list[Entry]:
-    why = (before.opened.cause if before.opened is not None else "") or label.why
-    entries: list[Entry] = []
-    for outcome in outcomes:
-        if _known(before, outcome):
-            continue
-        for change in outcome.unit.changes:
-            key, service = change.key, str(outcome.unit.key)
-            if outcome.landed:
-                what = f"record {key.label} in {key.zone_id}"
-                entries.append(Entry(what, describe(change.before), describe(change.after), why, service, label.batch))
-            else:
-                what = f"refused {key.label} in {key.zone_id}"
-                old, new, message = describe(change.before), describe(change.after), outcome.reason[:1000]
-                entries.append(Entry(what, old, new, why, service, label.batch, outcome.reason_code, message))
-    return entries

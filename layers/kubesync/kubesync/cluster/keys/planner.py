@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from aws_lambda_powertools import Logger
 
 from kubesync.actors.parallel import Map, one_by_one
-from kubesync.aws.tables.audit import Entry, describe
+from kubesync.aws.tables.audit import AuditTable, Entry, describe
 from kubesync.aws.tables.claims import ClaimTable
+from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.named_referrals import NamedReferrals
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
@@ -32,21 +33,23 @@ logger = Logger(service="kubesync", child=True)
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The tables that planning reads and builds writes for; ``reads``: where each read is a request."""
+    """The tables of clusters and their keys; ``reads``: where each read is a request."""
 
     state: StateTable
     claims: ClaimTable
     upstreams: UpstreamTable
+    listeners: ListenerTable
+    audit: AuditTable
     named: NamedReferrals = field(default_factory=NamedReferrals)
     reads: Map = one_by_one
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What planning a set of keys came to. ``heirs`` were given a name and have to be planned next."""
+    """What planning a set of keys came to. ``promoted`` keys were given a name and have to be planned next."""
 
     writes: tuple[KeyWrite, ...]
-    heirs: tuple[ServiceKey, ...]
+    promoted: tuple[ServiceKey, ...] = ()
 
 
 class Planner:
@@ -58,7 +61,7 @@ class Planner:
         removing: the cluster is being deleted: every key's outputs go.
         distrust_upstreams: look at what really stands in the upstreams table (a full resync).
         listed: resources whose complete lists are being recorded: for the keys given here their views are whole already.
-        doubted: upstreams that turned out not to stand in the table as they were written.
+        untrusted: upstreams that turned out not to stand in the table as they were written.
     """
 
     def __init__(
@@ -71,7 +74,7 @@ class Planner:
         removing: bool = False,
         distrust_upstreams: bool = False,
         listed: AbstractSet[Resource] = frozenset(),
-        doubted: AbstractSet[str] = frozenset(),
+        untrusted: AbstractSet[str] = frozenset(),
     ) -> None:
         self._ledger = ledger
         self._tables = tables
@@ -79,7 +82,7 @@ class Planner:
         self._removing = removing
         self._distrust_upstreams = distrust_upstreams
         self._listed = listed
-        self._doubted = doubted
+        self._untrusted = untrusted
         self._book = ClaimBook(tables.claims, tables.state, fenced_here)
 
     def plan(self, pairs: Iterable[tuple[KeyState, KeyState]], why: str, notes: Notes = NO_NOTES) -> Planned:
@@ -107,8 +110,8 @@ class Planner:
                 write = replace(write, pieces=(*first, *write.pieces), trailing=trailing)
             if write is not None:
                 writes.append(write)
-        heirs, self._book.heirs = tuple(self._book.heirs), []
-        return Planned(tuple(writes), heirs)
+        promoted, self._book.promoted = tuple(self._book.promoted), []
+        return Planned(tuple(writes), promoted)
 
     def _wanted(self, seen: KeyState) -> Desired:
         views = self._ledger.listeners
@@ -144,7 +147,7 @@ class Planner:
 
         The digest is empty where the nodes are not those that the key needs, so that they are written again.
         """
-        if self._distrust_upstreams or self._doubted:
+        if self._distrust_upstreams or self._untrusted:
             wanted: dict[str, tuple[Node, ...] | None] = {}
             for _, seen, want in wants:
                 if want.upstreams is None:  # they stay as they are
@@ -265,7 +268,7 @@ class Planner:
 
     def _doubts(self, upstream: str, seen: KeyState) -> bool:
         """Whether the table has to be asked about an upstream, rather than the key's own state."""
-        return self._distrust_upstreams or upstream in self._doubted or upstream not in seen.upstreams
+        return self._distrust_upstreams or upstream in self._untrusted or upstream not in seen.upstreams
 
     def _opened(self, before: KeyState, after: KeyState, why: str) -> KeyState:
         if not changes_of(after, self._ledger.config.policy):

@@ -18,17 +18,15 @@ from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.control.listeners import Checkpoint
-from kubesync.cluster.keys.committer import KEYS_AT_A_TIME, Committer, Ending, Tally, Work
-from kubesync.cluster.keys.key_states import RULES_VERSION, Ledger
+from kubesync.cluster.keys.committer import KEYS_AT_A_TIME, Change, Committer, Ending, Outbox, Pair
+from kubesync.cluster.keys.key_states import RULES_VERSION
 from kubesync.cluster.keys.key_writes import NO_NOTES, Closing, KeyWrite, Notes
 from kubesync.cluster.keys.list_diff import NOT_ANSWERED, ListMerge
-from kubesync.cluster.keys.means import Means as Means
-from kubesync.cluster.keys.means import Mode as Mode
 from kubesync.cluster.keys.observations import Sightings, sort_sightings
-from kubesync.cluster.keys.planner import Planner
+from kubesync.cluster.keys.planner import Planned, Planner
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.merge import with_observations, without_tombstones
-from kubesync.domain.objects import Observation, Resource, ServiceKey
+from kubesync.domain.objects import Observation, RawEvent, Resource, ServiceKey
 from kubesync.domain.state import KeyState, Name
 from kubesync.domain.window import WindowContent
 
@@ -36,7 +34,6 @@ logger = Logger(service="kubesync", child=True)
 
 # Windows without effect move their checkpoint at most so often (I6).
 IDLE_CHECKPOINT_SECONDS: Final = 30.0
-_USUAL: Final = Mode()
 _ROUNDS: Final = 8
 _SWEPT_AT_A_TIME: Final = 200
 _PROBES: Final = 3
@@ -44,11 +41,22 @@ _PROBE_PAUSE_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
+class Mode:
+    """How a list is taken: ``forced`` lets held deletions through; ``distrust_upstreams`` looks at what stands in the table."""
+
+    forced: bool = False
+    distrust_upstreams: bool = False
+
+
+_USUAL: Final = Mode()
+
+
+@dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a window came to: keys that are open now, heirs to be planned, how many keys changed, what was held back."""
+    """What a window came to: keys that are open now, keys that were given a name, how many changed, what was held back."""
 
     opened: tuple[ServiceKey, ...] = ()
-    heirs: tuple[ServiceKey, ...] = ()
+    promoted: tuple[ServiceKey, ...] = ()
     changed: int = 0
     held: Mapping[Resource, str] | None = None
 
@@ -86,20 +94,32 @@ class _Transformation:
         return seen
 
 
-class Recorder:
+class Reconciler:
     """Records windows of one cluster, from the cluster's worker; the other methods may be called from any thread.
 
-    For the configuration that the ledger has now: once that is another, its methods raise SupersededError. A worker that is still
+    For the configuration that the cluster has now: once that is another, its methods raise SupersededError. A worker that is still
     recording a list then must not take it for one of the new configuration.
+
+    Args:
+        observe: parses an event.
+        probe_identity: asks the cluster for the uid of Service default/kubernetes (None: cannot be known; ListenerError: not now).
     """
 
-    def __init__(self, ledger: Ledger, means: Means) -> None:
-        self._ledger = ledger
-        self._configured = ledger.configured
-        self._means = means
-        self._committer = Committer(ledger, means)
+    def __init__(
+        self,
+        committer: Committer,
+        observe: Callable[[RawEvent], Observation],
+        probe_identity: Callable[[], str | None],
+    ) -> None:
+        self._committer = committer
+        self._ledger = committer.ledger
+        self._configured = committer.ledger.configured
+        self._tables = committer.tables
+        self._clock = committer.clock
+        self._observe = observe
+        self._probe_identity = probe_identity
         # Written by tries that failed in the end: the next one does not see it as a change any more, and takes it along.
-        self._owed = Tally()
+        self._outbox = Outbox()
 
     def record(self, content: WindowContent, mode: Mode = _USUAL, *, flush: bool = False) -> Recorded:
         """Make a window durable.
@@ -117,34 +137,29 @@ class Recorder:
             self._ledger.check(self._configured)
             for resource, version in content.checkpoints.items():
                 self._ledger.listeners[resource].seen_version = version
-        observations = [self._means.observe(event) for event in content.events]
+        observations = [self._observe(event) for event in content.events]
         sightings = self._sort(observations, whole=False)
         generations = self._ledger.generations()
 
         def see(state: KeyState) -> KeyState:
             return with_observations(state, sightings.by_key.get(state.key, ()), generations)
 
-        work = Work(
-            self._by_age(sightings.by_key, see),
-            see,
-            "watch",
-            partial(self._planner, mode),
-            notes=lambda _keys: sightings.notes,
-        )
-        return self._commit(work, Ending(self._closing, lambda: flush or self._idle_for_long(), lambda: None))
+        keys, plan = self._by_age(sightings.by_key, see), self._plan("watch", mode, lambda: sightings.notes)
+        due = Ending(self._closing, lambda: flush or self._idle_for_long())
+        return self._commit(Change(keys, see, plan, self._configured, due))
 
     def replan(self, keys: Iterable[ServiceKey], why: str) -> Recorded:
-        """Plan keys anew without news about them: heirs of a name."""
+        """Plan keys anew without news about them: they were given a name."""
         # The oldest first: where a name has been let go meanwhile, it is theirs.
         wanted = self._by_age(keys, _as_stored)
         # Read before their claims: what is given to them from now on is noted anew.
-        late = self._means.tables.state.unmark_heirs(self._ledger.config.name, wanted)
+        late = self._tables.state.unmark_heirs(self._ledger.config.name, wanted)
 
-        def notes(_keys: Iterable[ServiceKey]) -> Notes:
+        def notes() -> Notes:
             # As long as nothing can be planned, the notes stay: they are what a successor would find.
             return Notes(late=late) if self._ledger.listeners[Resource.SERVICES].whole else NO_NOTES
 
-        return self._commit(Work(wanted, _as_stored, why, partial(self._planner, _USUAL), notes))
+        return self._commit(Change(wanted, _as_stored, self._plan(why, _USUAL, notes), self._configured))
 
     def transform(self, pairs: Callable[[], Iterable[tuple[KeyState, KeyState]]], why: str) -> Recorded:
         """Plan given pairs of states (as stored, as they are to be seen); asked for again where they turn out stale.
@@ -156,10 +171,10 @@ class Recorder:
             with self._ledger.lock:
                 given = {before.key: (before, seen) for before, seen in pairs()}
             attempt = _Transformation(given)
-            recorded = self._commit(Work(list(given), attempt.see, why, partial(self._planner, _USUAL)))
+            recorded = self._commit(Change(list(given), attempt.see, self._plan(why), self._configured))
             if not attempt.stale:
                 return recorded
-            self._owe(Tally(dict.fromkeys(recorded.opened), dict.fromkeys(recorded.heirs)))
+            self._keep(Outbox(dict.fromkeys(recorded.opened), dict.fromkeys(recorded.promoted)))
         raise StaleStateError(())
 
     def without_conflicts(self, free: Mapping[ServiceKey, AbstractSet[Name]]) -> Recorded:
@@ -170,14 +185,15 @@ class Recorder:
             left = {name: reason for name, reason in state.conflicts.items() if name not in free[state.key]}
             return replace(state, conflicts=left)
 
-        work = Work(self._by_age(free, see), see, "the name is free again", partial(self._planner, _USUAL))
-        return self._commit(work)
+        return self._commit(
+            Change(self._by_age(free, see), see, self._plan("the name is free again"), self._configured)
+        )
 
     def preview(self, content: WindowContent, mode: Mode, go_on: Callable[[], None] = lambda: None) -> Preview:
         """What recording these lists would come to. Writes nothing; spoils the ledger. ``go_on`` raises to break it off."""
         preview = Preview()
         listed = self._listed(content, mode)
-        planner = self._planner(mode, listed=content.snapshots.keys())
+        planner = self._planner(mode, content.snapshots.keys())
         for keys in batched(listed.keys, KEYS_AT_A_TIME):
             go_on()
             with self._ledger.lock:
@@ -194,22 +210,16 @@ class Recorder:
         with self._ledger.lock:
             swept = tuple(self._ledger.tombstoned)[:_SWEPT_AT_A_TIME]
         for keys in batched(swept, KEYS_AT_A_TIME):
-            self._committer.write(partial(self._without_tombstones, keys))
+            self._committer.commit(Change(keys, self._without_tombstones, _as_seen, self._configured), Outbox())
 
     # --- one window ---
 
     def _record_lists(self, content: WindowContent, mode: Mode) -> Recorded:
         """Take complete lists, and the events after them, against everything that is stored."""
         listed = self._listed(content, mode)
-        work = Work(
-            listed.keys,
-            listed.merge.seen,
-            "resync" if mode.distrust_upstreams else "list",
-            partial(self._planner, mode, listed=content.snapshots.keys()),
-            notes=lambda _keys: listed.notes,
-            listed=content.snapshots.keys(),
-        )
-        closing = partial(self._closing, listed=content.snapshots.keys(), extra=listed.merge.identity_actions)
+        resources, why = content.snapshots.keys(), "resync" if mode.distrust_upstreams else "list"
+        plan = self._plan(why, mode, lambda: listed.notes, resources)
+        closing = partial(self._closing, listed=resources, extra=listed.merge.identity_actions)
 
         def done() -> None:
             # Not before every key is merged with the list: until then others must not take what is unknown for empty (I5).
@@ -217,7 +227,9 @@ class Recorder:
                 view = self._ledger.listeners[resource]
                 view.whole = not view.broken
 
-        return self._commit(work, Ending(closing, lambda: True, done), listed.merge.held)
+        ending = Ending(closing, done=done)
+        change = Change(listed.keys, listed.merge.seen, plan, self._configured, ending, resources)
+        return self._commit(change, listed.merge.held)
 
     def _listed(self, content: WindowContent, mode: Mode) -> _Listed:
         probed = self._probe(content)
@@ -238,10 +250,10 @@ class Recorder:
                 view.broken = False
             for resource, version in content.checkpoints.items():
                 self._ledger.listeners[resource].seen_version = version
-        observations = [self._means.observe(event) for event in content.events]
+        observations = [self._observe(event) for event in content.events]
         items = chain.from_iterable(snapshot.items for snapshot in content.snapshots.values())
         sightings = self._sort([*items, *observations], whole=True)
-        merge = ListMerge(self._ledger, self._means.tables.state, probed, forced=mode.forced)
+        merge = ListMerge(self._ledger, self._tables.state, probed, forced=mode.forced)
         keys = merge.take(sightings, content.snapshots)
         return _Listed(keys, merge, sightings.notes)
 
@@ -253,15 +265,15 @@ class Recorder:
             return None
         for left in reversed(range(_PROBES)):
             try:
-                return self._means.probe_identity()
+                return self._probe_identity()
             except ListenerError as error:
                 logger.info("the cluster's identity cannot be asked for", error=error.message)
             if left:
-                self._means.clock.sleep(_PROBE_PAUSE_SECONDS)
+                self._clock.sleep(_PROBE_PAUSE_SECONDS)
         return NOT_ANSWERED
 
     def _sort(self, observations: Sequence[Observation], *, whole: bool) -> Sightings:
-        cluster, table = self._ledger.config.name, self._means.tables.state
+        cluster, table = self._ledger.config.name, self._tables.state
         slices = [(o.namespace, o.name) for o in observations if o.resource is Resource.ENDPOINTSLICES]
         if not slices:
             earlier: Mapping[tuple[str, str], str] = {}
@@ -276,44 +288,44 @@ class Recorder:
 
     # --- transactions ---
 
-    def _commit(self, work: Work, ending: Ending | None = None, held: Mapping[Resource, str] | None = None) -> Recorded:
-        tally = self._take_owed()
+    def _commit(self, change: Change, held: Mapping[Resource, str] | None = None) -> Recorded:
+        with self._ledger.lock:
+            outbox, self._outbox = self._outbox, Outbox()
         try:
-            self._committer.run(work, tally, ending)
+            self._committer.commit(change, outbox)
         except BaseException:
-            self._owe(tally)
+            self._keep(outbox)
             raise
-        return Recorded(tuple(tally.opened), tuple(tally.heirs), len(tally.changed), dict(held or {}))
+        return Recorded(tuple(outbox.opened), tuple(outbox.promoted), len(outbox.changed), dict(held or {}))
 
-    def _take_owed(self) -> Tally:
+    def _keep(self, outbox: Outbox) -> None:
         with self._ledger.lock:
-            tally, self._owed = self._owed, Tally()
-        return tally
+            self._outbox.add(outbox)
 
-    def _owe(self, tally: Tally) -> None:
-        with self._ledger.lock:
-            self._owed.add(tally)
-
-    def _planner(
+    def _plan(
         self,
-        mode: Mode,
-        doubted: AbstractSet[str] = frozenset(),
-        *,
+        why: str,
+        mode: Mode = _USUAL,
+        notes: Callable[[], Notes] = lambda: NO_NOTES,
         listed: AbstractSet[Resource] = frozenset(),
-    ) -> Planner:
+    ) -> Callable[[Sequence[Pair], AbstractSet[str]], Planned]:
+        """Plans outputs anew, each section with a planner of its own: what that has read is not true for longer."""
+        return lambda pairs, untrusted: self._planner(mode, listed, untrusted).plan(pairs, why, notes())
+
+    def _planner(self, mode: Mode, listed: AbstractSet[Resource], untrusted: AbstractSet[str] = frozenset()) -> Planner:
         return Planner(
             self._ledger,
-            self._means.tables,
-            self._means.clock.epoch,
-            self._means.fenced_here,
+            self._tables,
+            self._clock.epoch,
+            self._committer.fenced_here,
             removing=self._ledger.config.deleting,
             distrust_upstreams=mode.distrust_upstreams,
             listed=listed,
-            doubted=doubted,
+            untrusted=untrusted,
         )
 
     def _idle_for_long(self) -> bool:
-        now = self._means.clock.monotonic()
+        now = self._clock.monotonic()
         return any(
             view.whole and now - view.written_at >= IDLE_CHECKPOINT_SECONDS for view in self._ledger.listeners.values()
         )
@@ -337,7 +349,7 @@ class Recorder:
                 continue
             if stored is None or replace(new, version=stored.version) != stored:
                 moved[resource] = new
-        name, table = self._ledger.config.name, self._means.listeners
+        name, table = self._ledger.config.name, self._tables.listeners
         actions = [table.put_checkpoint(name, resource, new, token) for resource, new in moved.items()]
 
         def committed() -> None:
@@ -345,18 +357,20 @@ class Recorder:
                 self._ledger.listeners[resource].checkpoint = new
             # Of all listeners: one that stands still must not make every window of the other write (I6).
             for view in self._ledger.listeners.values():
-                view.written_at = self._means.clock.monotonic()
+                view.written_at = self._clock.monotonic()
 
-        return Closing((*extra, *actions), committed)
+        return Closing((*extra, *actions), committed, frozenset({name}))
 
-    def _without_tombstones(self, keys: Iterable[ServiceKey]) -> list[KeyWrite]:
-        floors = self._ledger.floors()
-        swept = [(state, without_tombstones(state, floors)) for state in self._ledger.states(keys).values()]
-        return [KeyWrite(before, after) for before, after in swept if before is not after]
+    def _without_tombstones(self, state: KeyState) -> KeyState:
+        return without_tombstones(state, self._ledger.floors())
 
 
 def _as_stored(state: KeyState) -> KeyState:
     return state
+
+
+def _as_seen(pairs: Sequence[Pair], _untrusted: AbstractSet[str]) -> Planned:
+    return Planned(tuple(KeyWrite(before, after) for before, after in pairs if before is not after))
 
 
 def _age(state: KeyState) -> tuple[str, ServiceKey]:

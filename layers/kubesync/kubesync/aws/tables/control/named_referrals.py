@@ -1,6 +1,6 @@
 """What named upstreams of a shard are made of: asked while Services are planned, so that a change is noted with it (I1).
 
-    recorder, any cluster                       composer
+    reconciler, any cluster                       composer
     ---------------------                       --------
     plans a Service, asks for notes
     writes its upstream and the note ──────>    is woken: reads notes, composes, takes the notes away

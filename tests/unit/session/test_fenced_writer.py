@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, Absent, Action, Equals, Key, Put, Update
-from kubesync.aws.fencing.writer import StaleStateError, Transactor
+from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
 from kubesync.aws.tables.control.fences import fence_key, raise_fences
 from kubesync.domain.errors import (
     NotMasterError,
@@ -25,7 +25,7 @@ EPOCH = 7
 
 
 class Bench:
-    """A transactor of epoch 7 and the store that it writes to."""
+    """A fenced_writer of epoch 7 and the store that it writes to."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -33,7 +33,7 @@ class Bench:
         self.store = MemoryStore(clock=self.clock, faults=self.faults)
         self.checks = 0
         self.write_until = float("inf")
-        self.transactor = Transactor(self.store, EPOCH, self._may_write, self.clock)
+        self.fenced_writer = FencedWriter(self.store, EPOCH, self._may_write, self.clock)
         for cluster in ("prod", "other"):
             raise_fence(self.store, cluster, EPOCH)
 
@@ -48,7 +48,7 @@ class Bench:
             Put(PLACE, {"tx": token, "value": value}, (Absent(),)),
             Update(COUNTER, add={"value": 1}),
         ]
-        self.transactor.run(clusters, actions, token)
+        self.fenced_writer.run(clusters, actions, token)
 
     def stored(self) -> tuple[object, object]:
         place, counter = self.store.get(PLACE), self.store.get(COUNTER)
@@ -173,7 +173,7 @@ def test_run_finds_that_it_had_landed_when_the_repeat_is_refused_after_the_token
 def test_run_without_a_marked_item_judges_by_its_audit_item(bench: Bench, *, landed: bool) -> None:
     audit = Key(AUDIT, "changes#prod#2027-01-15", "at#session#t1")
     bench.faults.fail(writes_to(audit), StoreOutcomeUnknownError("no answer"), after=landed)
-    bench.transactor.run(["prod"], [Update(COUNTER, add={"value": 1}), Put(audit, {"v": 1})], "t1")
+    bench.fenced_writer.run(["prod"], [Update(COUNTER, add={"value": 1}), Put(audit, {"v": 1})], "t1")
     assert bench.stored() == (None, 1)
 
 
@@ -202,26 +202,26 @@ def test_run_does_not_repeat_what_cannot_succeed(bench: Bench, error: Exception)
 
 def test_last_word_is_written_though_the_lease_is_lost(bench: Bench) -> None:
     bench.write_until = 0.0
-    bench.transactor.last_word("prod", [Update(COUNTER, add={"value": 1})], "t1")
+    bench.fenced_writer.last_word("prod", [Update(COUNTER, add={"value": 1})], "t1")
     assert bench.stored() == (None, 1)
 
 
 def test_i2_last_word_is_refused_where_another_master_is_fenced_in(bench: Bench) -> None:
     raise_fence(bench.store, "prod", EPOCH + 1)
     with pytest.raises(NotMasterError):
-        bench.transactor.last_word("prod", [Update(COUNTER, add={"value": 1})], "t1")
+        bench.fenced_writer.last_word("prod", [Update(COUNTER, add={"value": 1})], "t1")
     assert bench.stored() == (None, None)
 
 
 def test_last_word_is_said_once(bench: Bench) -> None:
     bench.faults.fail(writes_to(COUNTER), StoreBusyError("throttled"), times=None)
     with pytest.raises(StoreError):
-        bench.transactor.last_word("prod", [Update(COUNTER, add={"value": 1})], "t1")
+        bench.fenced_writer.last_word("prod", [Update(COUNTER, add={"value": 1})], "t1")
     assert bench.clock.slept == []
 
 
 def test_conditions_of_a_transaction_hold_for_its_own_items_only(bench: Bench) -> None:
     bench.put()
     guarded = Put(PLACE, {"tx": "t2", "value": 2}, (Equals("value", 1),))
-    bench.transactor.run(["prod"], [guarded], "t2")
+    bench.fenced_writer.run(["prod"], [guarded], "t2")
     assert bench.stored() == (2, 1)
