@@ -14,6 +14,7 @@ from chaos.crash import places, to_rest, undisturbed
 from chaos.play import Play
 from chaos.sections import Effort, Section, sample
 from chaos.stories import CHANGES, STORIES
+from chaos.story import CONTESTED
 from chaos.verdict import judge, shortened
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.errors import (
@@ -238,7 +239,7 @@ def _changes(world: World) -> Counter[str]:
         f"{change.action} {change.key.name} {change.key.type} in {change.key.zone_id}"
         for batch in world.route53.accepted
         for change in batch.changes
-        if not change.key.name.startswith("_kubesync-")
+        if not change.key.name.startswith("_kubesync-") and change.key.name not in CONTESTED
     )
 
 
