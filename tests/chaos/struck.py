@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, cast
 
+from harness.fakes.memory_store import LandLater
 from kubesync.aws.tables.control.fences import shard_fence_key
 from kubesync.domain.errors import (
     KubesyncError,
@@ -18,7 +19,6 @@ from kubesync.domain.errors import (
 from simulation.gate import Gate, Outward
 from simulation.world import SETTINGS, World
 from simulation.writes import KINDS, SENT, SWAPPED
-from support.memory_store import LandLater
 
 DONE, NOT_DONE, LATER = "done", "not done", "lands later"
 _USUAL_LATENCY: Final = 0.02

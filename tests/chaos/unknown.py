@@ -15,6 +15,7 @@ from chaos.play import Play
 from chaos.sections import Effort, Section, sample
 from chaos.stories import CHANGES, STORIES
 from chaos.verdict import judge, shortened
+from harness.fakes.memory_store import LandLater
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.errors import (
     KubesyncError,
@@ -28,7 +29,6 @@ from kubesync.domain.errors import (
 from simulation.gate import Gate, Outward
 from simulation.world import World
 from simulation.writes import RECORD, SENT, SWAPPED
-from support.memory_store import LandLater
 
 DONE, NOT_DONE, REFUSED, LATER, ORPHANED = "done", "not done", "throttled", "lands later", "lands after a hand-over"
 UNREACHED, FORGOTTEN = "not reached", "lands when its token is forgotten"
