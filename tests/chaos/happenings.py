@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from chaos.struck import DONE, LATER, NOT_DONE
+from harness.seen.builders import HTTP, a_service, an_endpoint, an_endpoints
 from kubesync.domain.objects import Endpoint, Resource, ServicePort
 from sequences.notation import Written
 from sequences.steps import Compact, Compose, Configure, Cut, Delete, End, Kill, Put, Resync, Step
-from support.builders import HTTP, a_service, an_endpoint, an_endpoints
 
 CLOCKS: Final = ("right", "stopped", "ahead")
 

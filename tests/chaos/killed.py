@@ -14,12 +14,12 @@ from typing import Any
 
 from chaos.sections import Effort, Outcome, Section
 from chaos.session_forks import SessionForks
+from harness.fakes.memory_store import MemoryStore
+from harness.session_process import environment_of
+from harness.stack import RunningSession, Stack, a_stack
 from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.clock import SystemClock
-from support.memory_store import MemoryStore
-from support.session_process import environment_of
-from support.stack import RunningSession, Stack, a_stack
 
 FOREIGN = "by-hand.example.com A"
 # A lease that the next session need not wait for long; where it is lost to a slow machine, that is one fault more.

@@ -10,12 +10,12 @@ from typing import Final
 
 from chaos.crash import to_rest, undisturbed
 from chaos.verdict import judge
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.reflecting import bookmark, event, list_answer, reflecting
+from harness.wire.scripted_server import Connection, status_answer, watch_answer
 from kubesync.domain.errors import ErrorCode, StoreBusyError, ZoneThrottledError
 from simulation.gate import Gate, Outward
 from simulation.process import Process
-from support.manual_clock import ManualClock
-from support.reflecting import bookmark, event, list_answer, reflecting
-from support.scripted_server import Connection, status_answer, watch_answer
 
 STORM_SECONDS: Final = 60.0
 # Doubling from half a second: a quarter at least, then 0.5, 1, 2, 4, 8, 15 s and more, for each zone.

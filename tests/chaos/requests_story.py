@@ -7,6 +7,8 @@ from typing import Final
 
 from chaos.steps import Step, Story
 from chaos.story import FOREIGN, PRIVATE, ZONE, a_world
+from harness.fakes.memory_store import MemoryStore
+from harness.seen.builders import a_service, an_endpoints
 from kubesync.aws.tables.control.clusters import OnDelete, ZoneReference
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
@@ -15,8 +17,6 @@ from kubesync.domain.objects import Resource
 from kubesync.operations.recovery import RecoveryRequest
 from simulation.cluster import ScriptedCluster
 from simulation.world import SETTINGS, World, copy_tables
-from support.builders import a_service, an_endpoints
-from support.memory_store import MemoryStore
 
 _INNER: Final = (ZoneReference(id=PRIVATE, name="inner.example.com"),)
 _WEB: Final = RecordKey(ZONE, "web.shop.svc.prod.example.com", "A")

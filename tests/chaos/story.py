@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from chaos.steps import Step, Story
+from harness.seen.builders import HTTP, a_service, an_endpoint, an_endpoints
+from harness.seen.named import member, register
 from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Endpoint, EndpointPort, Resource, ServicePort
 from simulation.cluster import ScriptedCluster
 from simulation.world import World
 from simulation.zones import MemoryRoute53
-from support.builders import HTTP, a_service, an_endpoint, an_endpoints
-from support.named import member, register
 
 ZONE, PRIVATE = "ZSHARED", "ZINNER"
 CONTESTED = frozenset({"shop.example.com"})

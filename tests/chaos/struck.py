@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from harness.fakes.memory_store import LandLater
 from kubesync.aws.dynamodb.store import CONTROL, Key
 from kubesync.domain.errors import (
     KubesyncError,
@@ -19,7 +20,6 @@ from kubesync.domain.errors import (
 from simulation.gate import Gate, Outward
 from simulation.world import World
 from simulation.writes import KINDS, SENT, SWAPPED
-from support.memory_store import LandLater
 
 DONE, NOT_DONE, LATER = "done", "not done", "lands later"
 _FENCE: Final = re.compile(r"((?:cluster|lease)#[\w-]+)/fence")

@@ -17,14 +17,14 @@ from chaos.requests_story import ask
 from chaos.sections import Effort, Section, sample
 from chaos.stories import CHANGES
 from chaos.verdict import shortened
+from harness.fakes.memory_store import MemoryStore
+from harness.seen.builders import a_service
 from kubesync.aws.dynamodb.store import CONTROL, KEY_ATTRIBUTES, STATE, UPSTREAMS
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.report import SessionReport
 from kubesync.operations.recovery import RecoveryRequest
 from simulation.gate import Gate, kill_at
 from simulation.world import World, copy_tables
-from support.builders import a_service
-from support.memory_store import MemoryStore
 
 ALL = tuple(KEY_ATTRIBUTES)
 _SHORT_CASES, _SHORT_KILLS = 12, 8

@@ -16,6 +16,7 @@ from chaos.sections import Effort, Section, sample
 from chaos.stories import CHANGES, STORIES
 from chaos.story import CONTESTED
 from chaos.verdict import judge, shortened
+from harness.fakes.memory_store import LandLater
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.errors import (
     KubesyncError,
@@ -29,7 +30,6 @@ from kubesync.domain.errors import (
 from simulation.gate import Gate, Outward
 from simulation.world import World
 from simulation.writes import RECORD, SENT, SWAPPED
-from support.memory_store import LandLater
 
 DONE, NOT_DONE, REFUSED, LATER, ORPHANED = "done", "not done", "throttled", "lands later", "lands after a hand-over"
 UNREACHED, FORGOTTEN = "not reached", "lands when its token is forgotten"

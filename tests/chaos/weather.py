@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from chaos import minutes
 from chaos.sections import Effort, Outcome, Section, sample
+from harness.seen.raw_objects import RESOURCES
 from integration.weather import scenarios_absence as absence
 from integration.weather import scenarios_bad_objects as bad_objects
 from integration.weather import scenarios_isolation as isolation
 from integration.weather import scenarios_secrets as secrets
 from integration.weather import scenarios_silence as silence
 from integration.weather import scenarios_storms as storms
-from support.raw_objects import RESOURCES
 
 # More than this many cases of a section do not fit a short run beside those of the others.
 _SHORT: Final = 4

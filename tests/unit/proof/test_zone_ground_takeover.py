@@ -7,6 +7,9 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from harness.fakes.fencing import NO_LEASE, raise_fence
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.memory_store import MemoryStore
 from kubesync.aws.fencing.take_over import Fencing
 from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.route53.journal import journal_swap
@@ -33,9 +36,6 @@ from kubesync.domain.state import KeyState, Name, OpenMark
 from kubesync.zone.journal import ZoneGround, ZoneMeans
 from kubesync.zone.writer import ZoneWriter
 from simulation.zones import MemoryRoute53
-from support.fencing import NO_LEASE, raise_fence
-from support.manual_clock import ManualClock
-from support.memory_store import MemoryStore
 
 ZONE = Zone("Z1", "example.com")
 KEY = ServiceKey("late", "default", "web")
