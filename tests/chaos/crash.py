@@ -15,6 +15,8 @@ from chaos.verdict import judge, shortened
 from simulation.gate import Gate, Outward, kill_at
 from simulation.writes import RECORD
 
+# At the end of a story: the one that ends it, a short while later, and one after a long pause.
+_QUIET_SESSIONS = 3
 _SHORT_CASES = {CHANGES: 100, REQUESTS: 50}
 
 
@@ -133,13 +135,15 @@ def _of_story(effort: Effort, name: str, most: int) -> list[Crash]:
 def places(seed: int, name: str) -> list[int]:
     """The calls at which a session is struck.
 
-    All of them in the story of changes, but for renewals that follow a renewal. A resync reads much: between two writes it makes no
+    All of them in the story of changes, but for renewals that follow a renewal, and for the last sessions, in which nothing is left to do but
+    to settle after a long pause, once more. A resync reads much: between two writes it makes no
     difference to anybody at which of the reads a session dies, so that of those the first ones are enough.
     """
-    calls = undisturbed(seed, name).calls
+    known = undisturbed(seed, name)
+    calls = known.calls[: next(at for at, play in known.begins if play.quiet == _QUIET_SESSIONS)]
     if name == CHANGES:
         return [n for n, call in enumerate(calls, 1) if not (call.kind == calls[n - 2].kind == "lease")]
-    starts = {1, *(at + 1 for at, _ in undisturbed(seed, name).begins)}
+    starts = {1, *(at + 1 for at, _ in known.begins)}
     return [n for n, call in enumerate(calls, 1) if call.writes or n in starts or calls[n - 2].writes]
 
 

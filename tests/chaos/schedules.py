@@ -37,7 +37,7 @@ from sequences.shrinking import shrunk
 from sequences.steps import End, Kill, Resync
 from simulation.gate import Gate
 from simulation.machine import DeadlockError
-from simulation.world import Running, World
+from simulation.world import SETTINGS, Running, World
 
 _CASES: Final = 2000
 _SHORT_CASES: Final = 40
@@ -48,6 +48,10 @@ _SETTLING_SECONDS: Final = 5.0
 _RESYNC_SECONDS: Final = 30.0
 _QUIET_SECONDS: Final = (0.0, 60.0, 1200.0, 1200.0)
 _AHEAD_SECONDS: Final = 20.0
+# A short lease, so that many a master follows another within a course.
+_SETTINGS: Final = SETTINGS.model_copy(
+    update={"lease_seconds": 4.0, "lease_write_seconds": 3.0, "lease_renew_seconds": 1.0}
+)
 _MOST_RUNNING: Final = 3
 
 
@@ -72,6 +76,7 @@ class Deployment:
 
     def __init__(self, seed: object) -> None:
         self.world: World = a_world(seed)
+        self.world.settings = _SETTINGS
         self.weather = Weather(self.world, random.Random(f"weather {seed}"))
         self.lines: list[str] = []
         self._running: list[Running] = []

@@ -13,6 +13,8 @@ from support.builders import HTTP, a_service, an_endpoint, an_endpoints
 from support.named import member, register
 
 ZONE, PRIVATE = "ZSHARED", "ZINNER"
+CONTESTED = frozenset({"shop.example.com"})
+"""Names that several Services want: who is late finds the name taken, so an answer that is lost decides how often it changes hands."""
 _ZONES = (ZoneReference(id=ZONE, name="example.com"), ZoneReference(id=PRIVATE, name="inner.example.com"))
 _OLD, _NEWER, _NEWEST = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z", "2026-03-01T00:00:00Z"
 FOREIGN = {

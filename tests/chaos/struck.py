@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, cast
+from typing import Final
 
-from kubesync.aws.tables.control.fences import shard_fence_key
+from kubesync.aws.dynamodb.store import CONTROL, Key
 from kubesync.domain.errors import (
     KubesyncError,
     StoreBusyError,
@@ -16,11 +17,12 @@ from kubesync.domain.errors import (
     ZoneThrottledError,
 )
 from simulation.gate import Gate, Outward
-from simulation.world import SETTINGS, World
+from simulation.world import World
 from simulation.writes import KINDS, SENT, SWAPPED
 from support.memory_store import LandLater
 
 DONE, NOT_DONE, LATER = "done", "not done", "lands later"
+_FENCE: Final = re.compile(r"((?:cluster|lease)#[\w-]+)/fence")
 _USUAL_LATENCY: Final = 0.02
 FENCED: Final = frozenset(KINDS) - {"deployment bound", "epoch drawn", "lease", "fence raised", SENT, SWAPPED}
 """Writes to the tables that check a fence. What is sent to Route 53 is kept out by journals, which are swapped later."""
@@ -90,12 +92,16 @@ class Weather:
             raise _unknown(call)
 
     def _look_at_the_fence(self, gate: Gate, call: Outward) -> None:
-        """What has just been written was written by the master that is fenced in (I2)."""
-        fence = self.world.store.peek(shard_fence_key(SETTINGS.shard))
-        epoch = self.epochs[gate.name]()
-        fenced = 0 if fence is None else cast(int, fence["epoch"])
-        if fenced > epoch:
-            self.lines.append(f"{gate.name} of epoch {epoch} wrote, and the fence stands at {fenced}: {call}")
+        """What has just been written checks a fence, and that fence lets its writer in (I2)."""
+        if self.world.store.had_landed or not call.what.startswith("transact"):
+            return
+        epoch, fences = self.epochs[gate.name](), _FENCE.findall(call.what)
+        if not fences:
+            self.lines.append(f"{gate.name} wrote without a check of a fence: {call}")
+        for partition in fences:
+            fence = self.world.store.peek(Key(CONTROL, partition, "fence"))
+            if fence is None or fence["epoch"] != epoch:
+                self.lines.append(f"{gate.name} of epoch {epoch} wrote, and the fence is {fence}: {call}")
 
     def _strike(self, gate: Gate, *, before: bool) -> None:
         for strike in list(self.strikes):

@@ -14,6 +14,7 @@ from chaos.crash import places, to_rest, undisturbed
 from chaos.play import Play
 from chaos.sections import Effort, Section, sample
 from chaos.stories import CHANGES, STORIES
+from chaos.story import CONTESTED
 from chaos.verdict import judge, shortened
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.errors import (
@@ -34,7 +35,7 @@ DONE, NOT_DONE, REFUSED, LATER, ORPHANED = "done", "not done", "throttled", "lan
 UNREACHED, FORGOTTEN = "not reached", "lands when its token is forgotten"
 _EVERY_READ = 3  # between two writes it makes little difference which read is throttled
 EFFECTS = (DONE, NOT_DONE, UNREACHED, LATER, ORPHANED)
-_SHORT_OF_EACH, _SHORT_BATCHES, _SHORT_OTHERS = 2, 12, 10
+_SHORT_OF_EACH, _SHORT_BATCHES, _SHORT_OTHERS = 1, 8, 8
 _FORGOTTEN_AFTER = (5, 20, 60)
 # Transactions whose every item is conditional on what its sender had read.
 _WHOLE = (RECORD, "batch announced", "batch closed")
@@ -238,7 +239,7 @@ def _changes(world: World) -> Counter[str]:
         f"{change.action} {change.key.name} {change.key.type} in {change.key.zone_id}"
         for batch in world.route53.accepted
         for change in batch.changes
-        if not change.key.name.startswith("_kubesync-")
+        if not change.key.name.startswith("_kubesync-") and change.key.name not in CONTESTED
     )
 
 

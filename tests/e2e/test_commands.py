@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
-from kubesync.aws.dynamodb.table_definitions import table_names
+from kubesync.aws.dynamodb.store import table_names
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.resync_requests import RequestTable
 from kubesync.clock import SystemClock

@@ -82,6 +82,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         scratch = Path(made)
         as_it_is = copy_package(scratch, None)
         if asked.simulation:
+            if (violated := caught_in_simulation(as_it_is, SIMULATED)) is not None:
+                print(f"control: section {violated} of the chaos run finds violations in the code as it is")
+                return 1
             with ThreadPoolExecutor(2) as two:
                 caught = list(two.map(partial(_simulated, scratch=scratch), chosen))
             print(f"{sum(caught)} of {len(caught)} mutants caught by the simulation alone")

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from kubesync.aws.dynamodb.store import CONTROL, KEY_ATTRIBUTES, STATE, Item, Key, Store
+from kubesync.aws.dynamodb.store import CONTROL, KEY_ATTRIBUTES, STATE, Action, Item, Key, Store
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
@@ -56,11 +56,15 @@ class Outside(Process):
 
 
 class SharedStore(MemoryStore):
-    """One store for all processes of a machine; each has its own counts, and its calls pass its own gate."""
+    """One store for all processes of a machine; each has its own counts, and its calls pass its own gate.
+
+    ``had_landed``: the last transaction was a repetition of one that had landed before, so it had no effect.
+    """
 
     def __init__(self, machine: Machine, clock: Outside) -> None:
         self._machine = machine
         self.by_process: dict[Process, StoreCalls] = {}
+        self.had_landed = False
         super().__init__(clock=clock, faults=_Gated(machine))
 
     def forget(self) -> None:
@@ -68,6 +72,10 @@ class SharedStore(MemoryStore):
         self.calls.clear()
         self._landed.clear()
         self.by_process.clear()
+
+    def _apply_transaction(self, actions: tuple[Action, ...], token: str) -> None:
+        self.had_landed = token in self._landed
+        super()._apply_transaction(actions, token)
 
     def peek(self, key: Key) -> Item | None:
         """An item as it stands, without a call."""

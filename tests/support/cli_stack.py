@@ -20,8 +20,7 @@ import boto3
 
 from harness.dynamodb import a_table_prefix, dynamodb_url
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
-from kubesync.aws.dynamodb.store import Store
-from kubesync.aws.dynamodb.table_definitions import table_names
+from kubesync.aws.dynamodb.store import Store, table_names
 from kubesync.aws.tables.control.clusters import ClusterTable
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable

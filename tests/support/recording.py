@@ -123,6 +123,29 @@ def runs_that_die(
                 break
 
 
+def unpacked_state(items: Mapping[Key, Item]) -> dict[Key, dict[str, object]]:
+    """Items in a form that two runs agree about: bodies unpacked, versions, tokens and times left out."""
+    found: dict[Key, dict[str, object]] = {}
+    for key, item in items.items():
+        if key.table == CONTROL and key.sort == "fence":
+            continue
+        if str(key.sort).endswith("#gone"):  # a note of tombstones, see below
+            continue
+        left_out = {"tx", "updated_at"}
+        if key.table == CONTROL or (key.table == STATE and "body" in item):
+            left_out.add("version")
+        found[key] = {name: value for name, value in item.items() if name not in left_out}
+        if isinstance(body := item.get("body"), str) and str(key.sort).startswith("key#"):
+            document = unpack(body)
+            # A list sweeps tombstones, events leave them for later: they mean the same.
+            document["parts"] = [part for part in document["parts"] if "D" not in part[5]]
+            if any(document.values()):
+                found[key]["body"] = document
+            else:
+                del found[key]
+    return found
+
+
 class World:
     """A store and a clock that outlive sessions; ``session`` begins the next one, as a new master with a fresh ledger."""
 
@@ -145,25 +168,7 @@ class World:
 
     def settled(self) -> dict[Key, dict[str, object]]:
         """What two runs have to agree about: everything but audit, and how often an item was written on the way."""
-        found: dict[Key, dict[str, object]] = {}
-        for key, item in self.store.dump().items():
-            if key.table == AUDIT or (key.table == CONTROL and key.sort == "fence"):
-                continue
-            if str(key.sort).endswith("#gone"):  # a note of tombstones, see below
-                continue
-            left_out = {"tx", "updated_at"}
-            if key.table == CONTROL or (key.table == STATE and "body" in item):
-                left_out.add("version")
-            found[key] = {name: value for name, value in item.items() if name not in left_out}
-            if isinstance(body := item.get("body"), str) and str(key.sort).startswith("key#"):
-                document = unpack(body)
-                # A list sweeps tombstones, events leave them for later: they mean the same.
-                document["parts"] = [part for part in document["parts"] if "D" not in part[5]]
-                if any(document.values()):
-                    found[key]["body"] = document
-                else:
-                    del found[key]
-        return found
+        return unpacked_state({key: item for key, item in self.store.dump().items() if key.table != AUDIT})
 
     def upstreams(self) -> dict[str, list[str]]:
         """Upstreams that are not removed, as ``ip:port``."""

@@ -18,9 +18,8 @@ import pytest
 
 from harness.dynamodb import a_table_prefix, dynamodb_url
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
-from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Store
+from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Store, table_names
 from kubesync.aws.dynamodb.store_calls import StoreCalls
-from kubesync.aws.dynamodb.table_definitions import create_tables, table_names
 from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
@@ -38,6 +37,7 @@ from kubesync.session.session import Session
 from kubesync.settings import Settings
 from kubesync_local.standins.apiserver import ApiServer, ServerOptions
 from kubesync_local.standins.route53 import Limits, StrictRoute53
+from kubesync_local.workplace.tables import create_tables
 from support.deliveries import Deliveries
 from support.item_kinds import why_unknown
 from support.memory_store import MemoryStore

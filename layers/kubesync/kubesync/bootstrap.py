@@ -15,9 +15,8 @@ from kubesync.actors.backoff import Backoff
 from kubesync.actors.scheduler import Scheduler
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.client import DynamoStore, RetryPolicy, build_dynamodb_client
-from kubesync.aws.dynamodb.store import Store
+from kubesync.aws.dynamodb.store import Store, table_names
 from kubesync.aws.dynamodb.store_calls import StoreCalls
-from kubesync.aws.dynamodb.table_definitions import table_names
 from kubesync.aws.route53.accounts import Buckets, RoutedZoneClient, ZoneAccounts
 from kubesync.aws.route53.rate import TokenBucket
 from kubesync.aws.route53.zones import ZoneClient

@@ -13,7 +13,6 @@ from typing import Final
 import boto3
 
 from kubesync.aws.dynamodb.client import build_dynamodb_client
-from kubesync.aws.dynamodb.table_definitions import create_tables
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.bootstrap import Application
 from kubesync.domain.errors import KubesyncError, UsageError
@@ -23,6 +22,7 @@ from kubesync_local.standins.apiserver.options import ServerOptions
 from kubesync_local.standins.apiserver.transport.certificates import CertificateAuthority
 from kubesync_local.standins.dynamodb import EmbeddedDynamoDB
 from kubesync_local.standins.route53 import StrictRoute53
+from kubesync_local.workplace.tables import create_tables
 
 CLUSTER: Final = "demo"
 ZONE: Final = "example.com"

@@ -10,9 +10,9 @@ import pytest
 
 from harness.dynamodb import a_table_prefix, dynamodb_url
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
-from kubesync.aws.dynamodb.store import Store
-from kubesync.aws.dynamodb.table_definitions import create_tables, table_names
+from kubesync.aws.dynamodb.store import Store, table_names
 from kubesync.clock import SystemClock
+from kubesync_local.workplace.tables import create_tables
 from support.memory_store import MemoryStore
 
 

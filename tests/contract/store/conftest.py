@@ -15,9 +15,9 @@ import pytest
 
 from harness.dynamodb import dynamodb_url
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
-from kubesync.aws.dynamodb.store import Store
-from kubesync.aws.dynamodb.table_definitions import create_tables, table_names
+from kubesync.aws.dynamodb.store import Store, table_names
 from kubesync.clock import SystemClock
+from kubesync_local.workplace.tables import create_tables
 from support.manual_clock import ManualClock
 from support.memory_store import MemoryStore
 

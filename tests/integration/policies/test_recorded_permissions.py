@@ -8,9 +8,9 @@ import boto3
 
 from harness.dynamodb import a_table_prefix, dynamodb_url
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
-from kubesync.aws.dynamodb.store import CONTROL, STATE, Absent, Check, Delete, Key, Put, Update
-from kubesync.aws.dynamodb.table_definitions import create_tables, table_names
+from kubesync.aws.dynamodb.store import CONTROL, STATE, Absent, Check, Delete, Key, Put, Update, table_names
 from kubesync.clock import SystemClock
+from kubesync_local.workplace.tables import create_tables
 from support.aws_calls import AwsCalls
 from support.secrets_watch import AWS_SECRET
 

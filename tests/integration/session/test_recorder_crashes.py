@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from harness.fed import FedDeployment, FedSession, runs_that_die
 from kubesync.domain.errors import StoreOutcomeUnknownError
 from kubesync.domain.objects import Observation, ServicePort
 from support.builders import a_service, an_endpoints
 from support.memory_store import Call
-from support.recording import SLICES, Desk, World, a_list, identity, runs_that_die, saw
+from support.recording import SLICES, a_list, identity, saw
 
 MANY_PORTS = a_service(ports=[ServicePort(f"p{n}", "TCP", 1000 + n) for n in range(150)])
 SOME_PORTS = a_service(ports=MANY_PORTS.ports[:60])
@@ -31,11 +32,11 @@ def services(count: int, version: int, number: int) -> list[Observation]:
 class Story:
     """What happened before, and the window that the session dies in."""
 
-    before: Callable[[Desk], object]
-    window: Callable[[Desk], object]
+    before: Callable[[FedSession], object]
+    window: Callable[[FedSession], object]
 
 
-def nothing(_desk: Desk) -> None: ...
+def nothing(_desk: FedSession) -> None: ...
 
 
 STORIES = {
@@ -96,22 +97,22 @@ LONG = {"a first list of 110 services", "a list of 110 changes those in between 
 def test_session_that_dies_at_any_transaction_loses_nothing_i1(name: str) -> None:
     story = STORIES[name]
 
-    def prepare(world: World) -> None:
-        story.before(world.session())
+    def prepare(deployment: FedDeployment) -> None:
+        story.before(deployment.session())
 
-    undisturbed = World()
+    undisturbed = FedDeployment()
     prepare(undisturbed)
-    undisturbed.store.calls.clear()
+    undisturbed.calls.clear()
     story.window(undisturbed.session())
-    transactions = sum(call.operation == "transact_write_items" for call in undisturbed.store.calls)
+    transactions = sum(call.operation == "transact_write_items" for call in undisturbed.calls)
     assert transactions >= 2
 
     died = 0
-    for when, world in runs_that_die(lambda w: story.window(w.session()), prepare=prepare):
+    for when, deployment in runs_that_die(lambda w: story.window(w.session()), prepare=prepare):
         died += 1
-        assert world.settled() == undisturbed.settled(), f"{name}: {when}"
-        world.session().land()
-        queued = world.session().tables.state.queued("prod")
+        assert deployment.settled() == undisturbed.settled(), f"{name}: {when}"
+        deployment.session().land()
+        queued = deployment.session().state_table.queued("prod")
         assert (queued.marks, queued.heirs) == ({}, set()), f"{name}: {when}"
     assert died == 2 * transactions
 
@@ -119,11 +120,11 @@ def test_session_that_dies_at_any_transaction_loses_nothing_i1(name: str) -> Non
 @pytest.mark.parametrize("name", STORIES)
 def test_transactions_are_full_but_never_over_their_limits(name: str) -> None:
     story = STORIES[name]
-    world = World()
-    story.before(world.session())
-    world.store.calls.clear()
-    story.window(world.session())
-    sizes = [len(call.actions) for call in world.store.calls if call.operation == "transact_write_items"]
+    deployment = FedDeployment()
+    story.before(deployment.session())
+    deployment.calls.clear()
+    story.window(deployment.session())
+    sizes = [len(call.actions) for call in deployment.calls if call.operation == "transact_write_items"]
     assert max(sizes) <= 100
     assert max(sizes) >= 75
 
@@ -132,7 +133,7 @@ def test_transactions_are_full_but_never_over_their_limits(name: str) -> None:
 @pytest.mark.parametrize("name", ["16 services change", "150 ports come", "95 names are taken"])
 def test_lost_answers_change_nothing_in_the_end_i1(name: str, *, landed: bool) -> None:
     story = STORIES[name]
-    undisturbed = World()
+    undisturbed = FedDeployment()
     story.before(undisturbed.session())
     story.window(undisturbed.session())
 
@@ -149,24 +150,9 @@ def test_lost_answers_change_nothing_in_the_end_i1(name: str, *, landed: bool) -
             if call.operation == "transact_write_items" and landed and self.count % 2:
                 raise StoreOutcomeUnknownError("no answer")
 
-    world = World()
-    story.before(world.session())
-    world.store.faults = EveryOtherAnswerIsLost()
-    story.window(world.session())
-    assert world.settled() == undisturbed.settled()
-
-
-def test_transaction_of_exactly_100_actions_is_written() -> None:
-    # 1 fence check, 1 audit item; of the 98 left the reconciler keeps 4 for fences of other clusters.
-    world = World()
-    desk = world.session()
-    room = desk.fenced_writer.room(1)
-    assert room == 98
-    desk.begin()
-    token = desk.fenced_writer.token()
-    actions = [desk.tables.state.remember_slice("prod", "shop", f"s{n}", "web") for n in range(98)]
-    audit = desk.audit.changes("prod", (), desk.fenced_writer.epoch, 0.0, token)
-    world.store.calls.clear()
-    desk.fenced_writer.run(["prod"], [*actions, audit], token)
-    (call,) = [call for call in world.store.calls if call.operation == "transact_write_items"]
-    assert len(call.actions) == 100
+    deployment = FedDeployment()
+    story.before(deployment.session())
+    deployment.faults = EveryOtherAnswerIsLost()
+    story.window(deployment.session())
+    deployment.clock.advance(30)
+    assert deployment.settled() == undisturbed.settled()

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from harness.fed import FedDeployment, FedSession, runs_that_die
 from kubesync.domain.errors import StoreUnavailableError
 from kubesync.domain.objects import Observation, ServicePort
 from support.builders import a_service, an_endpoints
 from support.memory_store import Call
-from support.recording import SERVICES, SLICES, Desk, World, runs_that_die, saw
+from support.recording import SERVICES, SLICES, saw
 from support.store_faults import StoreFaults
 
 
@@ -27,63 +28,62 @@ DELETED = [replace(seen, deleted=True) for seen in CHANGED]
 SLICES_CAME = [saw(an_endpoints(f"10.1.0.{n}", service=f"s{n % 16:02d}"), 300 + n, f"x{n:02d}") for n in range(96)]
 
 
-def watch_on(desk: Desk, events: list[Observation]) -> None:
+def watch_on(session: FedSession, events: list[Observation]) -> None:
     """Watch from the checkpoints, as the API server lets one: what is not newer than they are never comes again."""
-    stored = desk.listeners.checkpoints("prod")
+    stored = session.listeners.checkpoints("prod")
     newer = [seen for seen in events if seen.resource_version > stored[seen.resource].resource_version]
     if newer:
-        desk.record(*newer)
+        session.record(*newer)
 
 
 @pytest.mark.parametrize(
     "events", [CHANGED, DELETED, SLICES_CAME, [*CHANGED, *SLICES_CAME]], ids=["changed", "deleted", "slices", "both"]
 )
 def test_i1_what_a_dead_session_did_not_record_is_above_its_checkpoint(events: list[Observation]) -> None:
-    def prepare(world: World) -> None:
-        world.session().begin(*services(16, 20, 1), version=100)
+    def prepare(deployment: FedDeployment) -> None:
+        deployment.session().begin(*services(16, 20, 1), version=100)
 
-    undisturbed = World()
+    undisturbed = FedDeployment()
     prepare(undisturbed)
     undisturbed.session().record(*events)
 
     died = 0
-    for when, world in runs_that_die(lambda w: watch_on(w.session(), events), prepare=prepare):
+    for when, deployment in runs_that_die(lambda w: watch_on(w.session(), events), prepare=prepare):
         died += 1
-        assert world.settled() == undisturbed.settled(), when
+        assert deployment.settled() == undisturbed.settled(), when
     assert died >= 4, "several transactions, each of which is died before and after"
 
 
 def test_i1_window_that_could_not_be_written_is_written_by_the_next_try_of_the_same_session() -> None:
-    world = World()
-    desk = world.session()
-    desk.begin(saw(a_service(), 5))
+    deployment = FedDeployment()
+    session = deployment.session()
+    session.begin(saw(a_service(), 5))
     faults = StoreFaults()
     faults.fail(_is_transaction, StoreUnavailableError("not reached"))
-    world.store.faults = faults
-    window = desk.window(saw(a_service(cluster_ips=("10.0.0.99",)), 20))
-    with pytest.raises(StoreUnavailableError):
-        desk.reconciler.record(window)
-    assert desk.intended()["web.shop.svc.prod.example.com A"] != ["10.0.0.99"]
-    desk.reconciler.record(window)
-    assert desk.intended()["web.shop.svc.prod.example.com A"] == ["10.0.0.99"]
-    assert desk.listeners.checkpoints("prod")[SERVICES].resource_version == 20
-    assert desk.listeners.checkpoints("prod")[SLICES].resource_version == 10
+    deployment.faults = faults
+    session.record(saw(a_service(cluster_ips=("10.0.0.99",)), 20))
+    assert session.intended()["web.shop.svc.prod.example.com A"] != ["10.0.0.99"]
+    assert session.listeners.checkpoints("prod")[SERVICES].resource_version == 10
+    session.wait(10)
+    assert session.intended()["web.shop.svc.prod.example.com A"] == ["10.0.0.99"]
+    assert session.listeners.checkpoints("prod")[SERVICES].resource_version == 20
+    assert session.listeners.checkpoints("prod")[SLICES].resource_version == 10
 
 
 def test_i4_key_that_cannot_be_planned_is_reported_and_blocks_no_other() -> None:
-    world = World()
-    desk = world.session()
-    desk.begin(saw(a_service(), 5, "odd"), saw(a_service(), 6, "good"))
-    before = desk.intended("odd")
+    deployment = FedDeployment()
+    session = deployment.session()
+    session.begin(saw(a_service(), 5, "odd"), saw(a_service(), 6, "good"))
+    before = session.intended("odd")
     # No parser lets this through; it stands for a fault of ours that one object brings out.
     impossible = ServicePort("http", None, 80)  # type: ignore[arg-type]
-    desk.record(
+    session.record(
         saw(a_service(cluster_ips=("10.0.0.98",), ports=[impossible]), 20, "odd"),
         saw(a_service(cluster_ips=("10.0.0.99",)), 21, "good"),
     )
-    assert desk.intended("good")["good.shop.svc.prod.example.com A"] == ["10.0.0.99"]
-    assert desk.intended("odd") == before
-    assert [problem.code for problem in desk.state("odd").problems] == ["Unplannable"]
+    assert session.intended("good")["good.shop.svc.prod.example.com A"] == ["10.0.0.99"]
+    assert session.intended("odd") == before
+    assert [problem.code for problem in session.state("odd").problems] == ["Unplannable"]
 
 
 def _is_transaction(call: Call) -> bool:

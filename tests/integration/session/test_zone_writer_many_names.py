@@ -1,78 +1,66 @@
-"""A zone writer with hundreds of names at once: the fewest batches, and few more where some changes are bad (I4)."""
+"""A zone with hundreds of names at once: the fewest batches, and few more where some changes are bad (I4)."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import pytest
 
-from kubesync_local.standins.route53.zone.model import Limits
-from support.zone_bench import ZoneBench
+from harness.deployment import Deployment
 
 N = 499  # names that fit one batch beside the journal swap: 998 elements when they change
+WHOLE = {"batch_elements": 1000}
 
 
-def many(bench: ZoneBench, bad: set[int], names: int = N) -> None:
-    for number in range(names):
-        value = f"no address {number}" if number in bad else f"10.0.{number // 250}.{number % 250 + 1}"
-        bench.want(f"s{number:03d}", {f"s{number:03d} A": [value]})
+def names(count: int = N) -> list[str]:
+    return [f"s{number:04d}" for number in range(count)]
+
+
+def played(bad: Iterable[int], named: int | None = None) -> tuple[Deployment, int]:
+    """So many names are wanted at once, some of them bad; returns the number of batches that this took."""
+    deployment = Deployment(settings=WHOLE)
+    deployment.start()
+    deployment.refuse(*(names()[number] for number in bad), named=named)
+    deployment.want_many(dict.fromkeys(names(), "10.0.0.1"))
+    assert deployment.sets().pop("first A") == ("192.0.2.250",)
+    assert {name.removesuffix(" A") for name in deployment.sets()} == {
+        *{name for number, name in enumerate(names()) if number not in set(bad)},
+        "first",
+    }
+    assert sorted(deployment.open()) == [names()[number] for number in sorted(bad)]
+    return deployment, len(deployment.sent) - 1
 
 
 @pytest.mark.parametrize(
     "bad",
-    [{498}, {7, 250}, pytest.param({3, 4, 100, 333, 498}, marks=pytest.mark.thorough)],
+    [{7, 250}, *(pytest.param(bad, marks=pytest.mark.thorough) for bad in ({498}, {3, 4, 100, 333, 498}))],
     ids=lambda bad: f"{len(bad)} bad",
 )
 def test_i4_culprits_that_no_message_explains_are_found_in_k_log_n_batches(bad: set[int]) -> None:
-    bench = ZoneBench(limits=Limits(messages=0))
-    many(bench, bad)
-    bench.run()
-    good = {f"s{number:03d} A" for number in set(range(N)) - bad}
-    assert bench.zone.sets().keys() == good
-    assert set(bench.open()) == {f"s{number:03d}" for number in bad}
+    _, batches = played(bad, named=0)
     # Each culprit halves log2(n) times; every halving sends two batches, one of which it shares with nobody.
-    assert len(bench.zone.sent) <= 1 + 2 * len(bad) * math.ceil(math.log2(N))
+    assert batches <= 1 + 2 * len(bad) * math.ceil(math.log2(N))
 
 
 def test_i4_culprits_that_messages_name_take_two_batches() -> None:
-    bench = ZoneBench()
-    many(bench, {3, 4, 100, 333, 498})
-    bench.run()
-    assert len(bench.zone.sets()) == N - 5
-    assert len(bench.zone.sent) == 2
-    assert all("Route 53 rejects it: " in reason for reason in bench.open().values())
+    deployment, batches = played({3, 4, 100, 333, 498})
+    assert batches == 2
+    assert all("Route 53 rejects it: " in reason for reason in deployment.open().values())
 
 
 def test_i4_some_culprits_are_named_and_the_rest_is_found() -> None:
-    bench = ZoneBench(limits=Limits(messages=1))
-    many(bench, {3, 4, 100})
-    bench.run()
-    assert len(bench.zone.sets()) == N - 3
-    assert len(bench.zone.sent) == 4
+    _, batches = played({3, 4, 100}, named=1)
+    assert batches == 4
 
 
 def test_n_changes_take_the_fewest_batches() -> None:
-    bench = ZoneBench()
-    many(bench, set(), names=1200)
-    bench.run()
-    assert [len(batch) for batch in bench.zone.sent] == [999, 204]
-    for number in range(1200):
-        bench.want(f"s{number:03d}", {f"s{number:03d} A": ["10.9.9.9"]})
-    before = len(bench.zone.sent)
-    bench.run()
-    assert len(bench.zone.sent) - before == math.ceil(2 * 1200 / 998)
-    assert all(len(batch) <= 1000 for batch in bench.zone.sent)
-
-
-def test_i7_more_waiting_keys_than_a_ledger_keeps_are_not_read_again_and_again() -> None:
-    """A full scan of the queue at each step drove every key out of the cache before it came to it: 95,000 keys a second."""
-    bench = ZoneBench()
-    for number in range(4_500):
-        bench.want(f"s{number:04d}", {f"s{number:04d} A": ["no address"]})
-    while not bench.writer.step():
-        pass
-    bench.store.calls.clear()
-    begun = bench.clock.monotonic()
-    while bench.clock.monotonic() - begun < 2.0:
-        bench.clock.advance(bench.writer.step() or 0.001)
-    assert sum(len(call.keys) for call in bench.store.calls if call.operation == "batch_get_item") < 2_000
+    deployment = Deployment(settings=WHOLE)
+    deployment.start()
+    deployment.want_many(dict.fromkeys(names(1200), "10.0.0.1"))
+    assert [len(batch) for batch in deployment.sent] == [2, 1000, 204]
+    before = len(deployment.sent)
+    deployment.want_many(dict.fromkeys(names(1200), "10.9.9.9"))
+    assert len(deployment.sent) - before == math.ceil(2 * 1200 / 998)
+    assert all(len(batch) <= 1000 for batch in deployment.sent)
+    assert set(deployment.sets().values()) == {("10.9.9.9",), ("192.0.2.250",)}

@@ -15,12 +15,12 @@ from boto3.dynamodb.conditions import Key
 
 from harness.dynamodb import a_table_prefix, dynamodb_url
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
-from kubesync.aws.dynamodb.store import UPSTREAMS
-from kubesync.aws.dynamodb.table_definitions import create_tables, table_names
+from kubesync.aws.dynamodb.store import UPSTREAMS, table_names
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.clock import SystemClock
 from kubesync.domain.dns.records import Node
 from kubesync.domain.state import UpstreamState
+from kubesync_local.workplace.tables import create_tables
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 # How many nodes each version has, cut into slices of about this many: up and down, so that surplus slices go.

@@ -10,8 +10,7 @@ import boto3
 import pytest
 
 from kubesync.aws.dynamodb.client import DynamoStore, RetryPolicy, build_dynamodb_client
-from kubesync.aws.dynamodb.store import CONTROL, STATE, Check, Delete, Exists, Key, Put, Update
-from kubesync.aws.dynamodb.table_definitions import table_names
+from kubesync.aws.dynamodb.store import CONTROL, STATE, Check, Delete, Exists, Key, Put, Update, table_names
 from kubesync.domain.errors import (
     ConditionFailedError,
     StoreBusyError,

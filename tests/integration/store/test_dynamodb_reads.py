@@ -8,8 +8,7 @@ import boto3
 import pytest
 
 from kubesync.aws.dynamodb.client import DynamoStore, RetryPolicy, build_dynamodb_client
-from kubesync.aws.dynamodb.store import CONTROL, Key
-from kubesync.aws.dynamodb.table_definitions import table_names
+from kubesync.aws.dynamodb.store import CONTROL, Key, table_names
 from kubesync.domain.errors import StoreBusyError
 from support.manual_clock import ManualClock
 from support.scripted_dynamodb import Answer, ScriptedDynamoDB

@@ -10,7 +10,7 @@ SCRIPT = """
 import threading
 import boto3
 from kubesync.aws.dynamodb.client import build_dynamodb_client
-from kubesync.aws.dynamodb.table_definitions import create_tables
+from kubesync_local.workplace.tables import create_tables
 from kubesync_local.standins.dynamodb import EmbeddedDynamoDB
 
 session = boto3.session.Session(aws_access_key_id="t", aws_secret_access_key="t", region_name="eu-west-1")

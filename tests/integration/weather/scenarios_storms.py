@@ -17,7 +17,7 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
-from kubesync.aws.dynamodb.table_definitions import table_names
+from kubesync.aws.dynamodb.store import table_names
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import StoreBusyError
 from kubesync.domain.report import SessionReport

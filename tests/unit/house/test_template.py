@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from kubesync.aws.dynamodb.table_definitions import TABLES, TTL_ATTRIBUTE, table_names
+from kubesync.aws.dynamodb.store import table_names
 from kubesync.settings import Settings
+from kubesync_local.workplace.tables import TABLES, TTL_ATTRIBUTE
 from support.template import ROOT, read_template, resources, with_everything
 
 

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from kubesync.aws.dynamodb.store import AUDIT
+from harness.deployment import Deployment
+from kubesync.aws.tables.state import StateTable
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet
 from kubesync.domain.objects import ServiceKey
 from kubesync.zone.full_zone import FullZone
 from kubesync.zone.waits import Reason, Waits
 from kubesync_local.standins.route53.zone.model import Limits
-from support.zone_bench import ZoneBench
 
 BESIDES = 2 + 1  # SOA and NS, and the journal
 ONE = RecordSet(60, ("10.0.0.1",))
 
 
-def a_full_bench(room: int, names: int) -> ZoneBench:
+def a_full_zone(room: int, names: int) -> Deployment:
     """A zone with room for so many sets of ours, and so many that are wanted."""
-    bench = ZoneBench(limits=Limits(sets_of_zone=BESIDES + room))
+    deployment = Deployment(limits=Limits(sets_of_zone=BESIDES + room), settings={"batch_elements": 1000})
     for number in range(names):
-        bench.want(f"s{number:03d}", {f"s{number:03d} A": ["10.0.0.1"]})
-    bench.run()
-    return bench
+        deployment.want(f"s{number:03d}", "10.0.0.1")
+    deployment.start()
+    deployment.pass_time(4)
+    return deployment
 
 
 def a_unit(name: str, *, comes: bool = False, goes: bool = False) -> Unit:
@@ -31,77 +32,81 @@ def a_unit(name: str, *, comes: bool = False, goes: bool = False) -> Unit:
 
 
 def test_i4_what_waits_for_room_is_no_failure_of_its_key() -> None:
-    bench = a_full_bench(0, 300)
-    assert bench.zone.sets() == {}
-    marks = dict(bench.state_table.open_keys("prod"))
+    deployment = a_full_zone(0, 300)
+    assert deployment.sets() == {}
+    marks = dict(StateTable(deployment.store).open_keys("prod"))
     assert len(marks) == 300
     assert {(mark.attempts, mark.retry_at, mark.reason) for mark in marks.values()} == {(0, 0.0, "")}
-    assert [key for key in bench.store.dump() if key.table == AUDIT] == []
-    (problem,) = bench.problems.current()
-    assert problem.problem.startswith("the zone is full: ")
+    assert [row for row in deployment.audited("s000") if row["kind"] == "record"] == []
+    (problem,) = deployment.problems()
+    assert problem.startswith("the zone is full: ")
 
 
 def test_a_full_zone_is_tried_with_one_creation_at_a_time_and_more_and_more_seldom() -> None:
-    bench = a_full_bench(0, 300)
-    before = len(bench.zone.sent)
-    bench.run(seconds=3600)
-    probes = bench.zone.sent[before:]
+    deployment = a_full_zone(0, 300)
+    before = len(deployment.sent)
+    deployment.pass_time(3600)
+    probes = deployment.sent[before:]
     # After 5, 10, 20 .. seconds, at most 5 minutes: 16 within the hour, give or take what the first hour holds.
     assert 10 <= len(probes) <= 20
     assert {sum(change.action == "CREATE" for change in batch) for batch in probes} == {2}, "one, and the journal"
 
 
 def test_room_that_is_left_is_filled_at_once() -> None:
-    bench = a_full_bench(21, 300)
-    assert len(bench.zone.sets()) == 21
+    deployment = a_full_zone(21, 300)
+    assert len(deployment.sets()) == 21
     # Refused whole, then 1, 2, 4, 8; 16 refused; 1, 2, then 4 refused, and so on.
-    assert len(bench.zone.sent) <= 20
+    assert len(deployment.sent) <= 20
 
 
 def test_all_go_once_there_is_room_again() -> None:
-    bench = ZoneBench(limits=Limits(sets_of_zone=BESIDES + 80))
+    deployment = Deployment(limits=Limits(sets_of_zone=BESIDES + 80), settings={"batch_elements": 1000})
     for number in range(80):
-        bench.zone.by_hand("CREATE", f"f{number}.example.com", "A", "192.0.2.1")
+        deployment.by_hand("CREATE", f"f{number}.example.com", "A", "192.0.2.1")
     for number in range(80):
-        bench.want(f"s{number:03d}", {f"s{number:03d} A": ["10.0.0.1"]})
-    bench.run()
+        deployment.want(f"s{number:03d}", "10.0.0.1")
+    deployment.start()
     for number in range(80):
-        bench.zone.by_hand("DELETE", f"f{number}.example.com", "A", "192.0.2.1")
-    before = len(bench.zone.sent)
-    bench.run(seconds=60)
-    assert len(bench.zone.sets()) == 80
-    assert (bench.open(), bench.problems.current()) == ({}, [])
-    assert len(bench.zone.sent) - before <= 12
+        deployment.by_hand("DELETE", f"f{number}.example.com", "A")
+    before = len(deployment.sent)
+    deployment.pass_time(60)
+    assert len(deployment.sets()) == 80
+    assert (deployment.open(), deployment.problems()) == ({}, [])
+    assert len(deployment.sent) - before <= 12
 
 
 def test_a_deletion_of_ours_makes_room_at_once() -> None:
-    bench = a_full_bench(3, 5)
-    waiting = sorted(bench.open())
+    deployment = a_full_zone(3, 5)
+    waiting = sorted(deployment.open())
     assert len(waiting) == 2
-    (gone, *_) = sorted(bench.zone.sets())
-    bench.run(seconds=1000)  # the next try is minutes away
-    bench.want(gone.removesuffix(" A"), {})
-    bench.run()
-    assert len(bench.zone.sets()) == 3
-    assert len(bench.open()) == 1
+    (gone, *_) = sorted(deployment.sets())
+    deployment.pass_time(1000)  # the next try is minutes away
+    deployment.delete(gone.removesuffix(" A"))
+    deployment.pass_time()
+    assert len(deployment.sets()) == 3
+    assert len(deployment.open()) == 1
 
 
 def test_a_service_that_waited_for_room_and_went_is_not_created() -> None:
-    bench = a_full_bench(1, 3)
-    for name in bench.open():
-        bench.want(name, {})
-    sent = len(bench.zone.sent)
-    bench.run(seconds=1000)
-    assert (len(bench.zone.sets()), len(bench.zone.sent)) == (1, sent)
-    assert bench.problems.current() == []
+    deployment = a_full_zone(1, 3)
+    for name in deployment.open():
+        deployment.delete(name)
+    deployment.pass_time()
+    sent = len(deployment.sent)
+    deployment.pass_time(1000)
+    assert (len(deployment.sets()), len(deployment.sent)) == (1, sent)
+    assert deployment.problems() == []
 
 
 def test_a_problem_that_an_earlier_session_noted_is_taken_back() -> None:
-    bench = ZoneBench()
-    bench.put(bench.problems.put("Z1", "the zone is full", 1.0, "t"))
-    bench.want("a", {"a A": ["10.0.0.1"]})
-    bench.run()
-    assert bench.problems.current() == []
+    deployment = a_full_zone(0, 1)
+    assert len(deployment.problems()) == 1
+    deployment.kill()
+    deployment.pass_time(20)
+    deployment.delete("s000")
+    deployment.start()
+    deployment.pass_time(5)
+    assert deployment.problems() == []
 
 
 # --- how many may try ---

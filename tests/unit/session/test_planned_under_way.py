@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from kubesync.cluster.keys.outcomes import Outcome
-from kubesync.domain.batches import units_of
-from kubesync.domain.plan import changes_of
-from support.builders import a_key, a_service
-from support.recording import SERVICES, World, saw
+from harness.deployment import Deployment
 
 
 def test_i1_set_of_a_service_that_went_while_its_batch_was_under_way_is_durably_open() -> None:
-    world = World()
-    desk = world.session()
-    desk.begin(saw(a_service(), 5))
-    state = desk.state()
-    units = units_of(state.key, changes_of(state, desk.ledger.config.policy))
-    desk.record(saw(None, 20, deleted=True, resource=SERVICES))
-    assert dict(desk.tables.state.open_keys("prod")) == {}, "nothing stands in the zone, as far as is known"
-    desk.outcomes.close([Outcome(unit, landed=True) for unit in units], "late")
-    # The session dies here; the next one finds it in the queue.
-    assert a_key() in dict(world.session().tables.state.open_keys("prod"))
-    desk = world.session()
-    desk.land()
-    assert (dict(desk.state().applied), dict(desk.tables.state.open_keys("prod"))) == ({}, {})
+    deployment = Deployment()
+    deployment.start()
+    seen: list[dict[str, str]] = []
+
+    def goes() -> None:
+        deployment.delete("web")
+        deployment.hold(3)
+        seen.append(deployment.open())
+
+    deployment.at("batch sent", goes)
+    # The session dies once its batch is closed; the next one finds the key in the queue.
+    deployment.at("batch closed", deployment.kill, after=True)
+    deployment.want("web", "10.0.0.1")
+    deployment.pass_time(10)
+    assert seen == [{}], "nothing stood in the zone, as far as was known"
+    assert (deployment.sets(), list(deployment.open())) == ({"web A": ("10.0.0.1",)}, ["web"])
+    deployment.pass_time(20)
+    deployment.start()
+    deployment.pass_time(5)
+    assert (deployment.sets(), deployment.open(), dict(deployment.state("web").applied)) == ({}, {}, {})

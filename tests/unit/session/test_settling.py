@@ -1,72 +1,93 @@
-"""I1: what became of the batch that was under way when a master died, as the journal tells it (``ZoneGround.settle``)."""
+"""I1: what became of the batch that was under way when a master died, as the journal tells it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from harness.deployment import JOURNAL, ZONE_ID, Deployment
 from kubesync.aws.dynamodb.store import CONTROL, Key, Update
 from kubesync.aws.tables.control.inflight import Inflight
-from kubesync.domain.batches import Unit, units_of
-from kubesync.domain.plan import Policy, changes_of
-from support.zone_bench import EPOCH, JOURNAL, ZONE, ZoneBench
 
-LOST = "ba7c4000000000000000000000000000"
+WEB = {"web A": ("10.0.0.1",)}
+LEASE_SECONDS = 20
 
 
-def a_bench_left_behind(batch: str) -> tuple[ZoneBench, tuple[Unit, ...]]:
-    """A master of the epoch before died with a batch under way; ``web`` is open."""
-    bench = ZoneBench(settled=False)
-    bench.want("web", {"web A": ["10.0.0.1"]})
-    units = tuple(units_of(bench.key("web"), changes_of(bench.state("web"), Policy.SYNC)))
-    token = bench.fenced_writer.token()
-    _, actions = bench.inflight.put(ZONE.id, None, Inflight(batch, EPOCH - 1, units), token)
-    bench.fenced_writer.run(["prod"], actions, token)
-    return bench, units
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    made = Deployment()
+    yield made
+    made.close()
+
+
+def dies_at_its_batch(deployment: Deployment, *, landed: bool) -> None:
+    """A master dies with a batch under way that makes ``web``; its lease is over when this returns."""
+    deployment.at("batch sent", deployment.kill, after=landed)
+    deployment.start()
+    deployment.want("web", "10.0.0.1")
+    deployment.pass_time(LEASE_SECONDS)
+    assert deployment.announced() != ""
+    assert list(deployment.open()) == ["web"]
 
 
 @pytest.mark.parametrize("journal", ["earlier", None], ids=["journal of an earlier batch", "no journal"])
-def test_i1_batch_in_flight_that_the_journal_does_not_hold_never_happened(journal: str | None) -> None:
-    bench, _ = a_bench_left_behind(LOST)
+def test_i1_batch_in_flight_that_the_journal_does_not_hold_never_happened(
+    deployment: Deployment, journal: str | None
+) -> None:
+    dies_at_its_batch(deployment, landed=False)
     if journal is not None:
-        bench.journal_of(batch=journal)
-    bench.run()
-    assert bench.zone.sets() == {"web A": ("10.0.0.1",)}
-    assert (bench.open(), bench.announced(), bench.writer.clean) == ({}, "", True)
+        deployment.journal_by_hand(epoch=1, batch=journal)
+    deployment.start()
+    deployment.pass_time(5)
+    assert deployment.sets() == WEB
+    assert (deployment.open(), deployment.announced()) == ({}, "")
+    assert deployment.end().clean
 
 
-def test_i1_batch_in_flight_that_the_journal_holds_had_landed_and_is_not_sent_again() -> None:
-    bench, units = a_bench_left_behind(LOST)
-    bench.zone.by_hand("CREATE", "web.example.com", "A", "10.0.0.1")
-    bench.journal_of(batch=LOST)
-    bench.run()
-    assert [{change.key for change in batch} for batch in bench.zone.sent] == [{JOURNAL}], "the swap alone"
-    assert bench.state("web").applied == {change.key: change.after for unit in units for change in unit.changes}
-    assert (bench.open(), bench.announced(), bench.writer.clean) == ({}, "", True)
+def test_i1_batch_in_flight_that_the_journal_holds_had_landed_and_is_not_sent_again(deployment: Deployment) -> None:
+    dies_at_its_batch(deployment, landed=True)
+    before = len(deployment.sent)
+    deployment.start()
+    deployment.pass_time(5)
+    assert [{change.key for change in batch} for batch in deployment.sent[before:]] == [{JOURNAL}], "the swap alone"
+    state = deployment.state("web")
+    assert (state.applied, deployment.sets()) == (state.intended, WEB)
+    assert (deployment.open(), deployment.announced()) == ({}, "")
+    assert deployment.end().clean
 
 
-@pytest.mark.parametrize(("announced", "blocked"), [(EPOCH - 3, True), (EPOCH - 2, False), (None, False)])
+@pytest.mark.parametrize(("announced", "blocked"), [(1, True), (2, False), (None, False)])
 def test_i2_journal_that_no_inflight_item_announced_tells_of_restored_tables(
-    announced: int | None, blocked: bool
+    deployment: Deployment, announced: int | None, blocked: bool
 ) -> None:
     """Whatever epoch this master has drawn by then. An item of an earlier release does not say what it announced."""
-    bench = ZoneBench(settled=False)
-    bench.remember_inflight(epoch=announced or EPOCH - 3)
+    for _ in range(3):
+        deployment.start()
+        deployment.kill()
+        deployment.pass_time(LEASE_SECONDS)
+    deployment.announce_by_hand(epoch=announced or 1)
     if announced is None:
-        bench.store.write(Update(Key(CONTROL, "inflight#0", ZONE.id), remove=("journal_epoch",)))
-    journal = bench.journal_of(epoch=EPOCH - 2)
-    bench.run(seconds=60)
-    assert bench.writer.blocked is blocked
-    assert (bench.zone.journal == journal) is blocked
+        deployment.store.write(Update(Key(CONTROL, "inflight#0", ZONE_ID), remove=("journal_epoch",)))
+    journal = deployment.journal_by_hand(epoch=2)
+    deployment.start()
+    deployment.pass_time(60)
+    assert (deployment.journal == journal) is blocked
+    report = deployment.end()
+    assert report.epoch == 4
+    assert deployment.zone_report(report)["blocked"] is blocked
 
 
-def test_swap_is_announced_like_a_batch() -> None:
-    bench = ZoneBench(settled=False)
-    bench.remember_inflight()
-    bench.journal_of()
-    bench.zone.before = lambda: seen.append(bench.inflight.read(ZONE.id))
+def test_swap_is_announced_like_a_batch(deployment: Deployment) -> None:
+    deployment.start()
+    deployment.want("web", "10.0.0.1")
+    deployment.pass_time()
+    deployment.kill()
+    deployment.pass_time(LEASE_SECONDS)
     seen: list[Inflight | None] = []
-    bench.run()
+    deployment.at("journal swapped", lambda: seen.append(deployment.inflight()))
+    deployment.start()
     (inflight,) = seen
     assert inflight is not None
-    assert (inflight.batch, inflight.epoch, inflight.journal_epoch) == ("", 5, 5)
-    assert "epoch=5," in bench.zone.journal
+    assert (inflight.batch, inflight.epoch, inflight.journal_epoch) == ("", 2, 2)
+    assert "epoch=2," in deployment.journal

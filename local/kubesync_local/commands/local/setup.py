@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import BotoCoreError, ClientError
 
 from kubesync.aws.dynamodb.client import build_dynamodb_client
-from kubesync.aws.dynamodb.store import CONTROL
-from kubesync.aws.dynamodb.table_definitions import create_tables, table_names
+from kubesync.aws.dynamodb.store import CONTROL, table_names
 from kubesync_local.terminal.output import remark
+from kubesync_local.workplace.tables import create_tables
 from kubesync_local.workplace.workplace import Workplace
 
 if TYPE_CHECKING:

@@ -24,6 +24,12 @@ KEY_ATTRIBUTES: Final[Mapping[str, tuple[str, str]]] = {
     AUDIT: ("pk", "sk"),
 }
 
+
+def table_names(prefix: str) -> dict[str, str]:
+    """The real name of each table by its logical one: ``kubesync-control`` for the prefix ``kubesync``."""
+    return {name: f"{prefix}-{name}" for name in KEY_ATTRIBUTES}
+
+
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
 MAX_TRANSACTION_ACTIONS: Final = 100
 

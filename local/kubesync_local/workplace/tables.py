@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from aws_lambda_powertools import Logger
 
 from kubesync.aws.dynamodb.errors import CAUGHT, Outcome, failure_of
-from kubesync.aws.dynamodb.store import AUDIT, CONTROL, KEY_ATTRIBUTES, STATE, UPSTREAMS
+from kubesync.aws.dynamodb.store import AUDIT, CONTROL, KEY_ATTRIBUTES, STATE, UPSTREAMS, table_names
 from kubesync.clock import Clock, SystemClock
 from kubesync.domain.errors import StoreUnavailableError
 
@@ -67,11 +67,6 @@ TABLES: Final = (
 )
 
 
-def table_names(prefix: str) -> dict[str, str]:
-    """The real name of each table by its logical one: ``kubesync-control`` for the prefix ``kubesync``."""
-    return {table.logical_name: f"{prefix}-{table.logical_name}" for table in TABLES}
-
-
 def create_tables(client: DynamoDBClient, prefix: str, clock: Clock | None = None) -> Mapping[str, bool]:
     """Make what is missing and mend the settings that can be turned on later; safe to run again.
 
@@ -85,7 +80,8 @@ def create_tables(client: DynamoDBClient, prefix: str, clock: Clock | None = Non
             within two minutes. One line that says what to do.
     """
     setup = _Setup(client, clock or SystemClock())
-    named = list(zip(TABLES, table_names(prefix).values(), strict=True))
+    names = table_names(prefix)
+    named = [(table, names[table.logical_name]) for table in TABLES]
     made = {name: setup.create(table, name) for table, name in named}
     for table, name in named:
         setup.wait_until_active(table, name)

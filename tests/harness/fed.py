@@ -1,0 +1,386 @@
+"""Whole sessions whose listeners are fed by the test: it says which lists, events and bookmarks arrive, with their versions and uids.
+
+Otherwise as ``harness.deployment``: production's own assembly on virtual time. What is fed at once arrives in one window. Route 53 answers
+nothing until ``land``, so that a test sees what is recorded before it is published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Final
+
+from harness.deployment import ZONE_ID, HandledRoute53
+from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, UPSTREAMS, Item, Key
+from kubesync.aws.tables.audit import AuditTable, Span
+from kubesync.aws.tables.claims import ClaimTable
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
+from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.domain.errors import ListenerError
+from kubesync.domain.objects import Observation, RawEvent, Resource, ServiceKey, Snapshot
+from kubesync.domain.report import SessionReport
+from kubesync.domain.state import KeyState
+from kubesync.kubernetes.ports import Lister, WatchSink
+from kubesync.kubernetes.service_events import EventPoster
+from simulation.cluster import ScriptedCluster, ScriptedConnector
+from simulation.gate import Gate, Outward
+from simulation.process import Waiters
+from simulation.world import SETTINGS, Running, World
+from support.memory_store import Call
+from support.recording import CrashError, DiesAt, a_config, a_list, identity, unpacked_state
+
+# The lease of a session that died is over.
+_LEASE_OVER: Final = 20.0
+# A window of one second, and what follows from it.
+_WINDOW: Final = 1.3
+
+type Fed = tuple[str, object]
+
+
+class _Listener:
+    """Implements ``Reflector``: hands on what it is fed. ``resumed_from``: the version that the session wants to go on from."""
+
+    def __init__(self, gate: Gate, name: str) -> None:
+        self._process = gate.process
+        self._news = Waiters(gate.process.machine)
+        self._fed: list[Callable[[WatchSink], None]] = []
+        self._stopped = False
+        self._name = name
+        self.resumed_from: int | None = None
+
+    def feed(self, what: Callable[[WatchSink], None]) -> None:
+        self._fed.append(what)
+        self._news.wake_all()
+
+    def run(self, sink: WatchSink, resume_from: int | None, deadline_monotonic: float) -> None:
+        self.resumed_from = resume_from
+        if resume_from is not None:
+            sink.on_resumed()
+        while not self._stopped and self._process.monotonic() < deadline_monotonic:
+            if self._fed:
+                self._fed.pop(0)(sink)
+            else:
+                self._news.wait(f"something to be fed to {self._name}", deadline_monotonic - self._process.monotonic())
+
+    def stop(self) -> None:
+        self._stopped = True
+        self._news.wake_all()
+
+
+class _Connector(ScriptedConnector):
+    """Implements ``Connector``: listeners that are fed. ``probed``: who the cluster says that it is."""
+
+    observations: ClassVar[list[Observation]] = []
+
+    def __init__(self, clusters: Mapping[str, ScriptedCluster], gate: Gate) -> None:
+        super().__init__(clusters, gate)
+        self.listeners: dict[tuple[str, Resource], _Listener] = {}
+        self.probed: str | ListenerError | None = None
+        self._the_gate = gate
+
+    def reflector(self, config: ClusterConfig, resource: Resource) -> Any:
+        made = _Listener(self._the_gate, f"{config.name} {resource}")
+        self.listeners[config.name, resource] = made
+        return made
+
+    def lister(self, config: ClusterConfig, resource: Resource) -> Lister:  # type: ignore[override]
+        raise AssertionError("no resync in these stories")
+
+    def event_poster(self, config: ClusterConfig) -> EventPoster:
+        raise AssertionError("no cluster of these stories writes events")
+
+    def identity(self, config: ClusterConfig) -> str | None:
+        if isinstance(self.probed, ListenerError):
+            raise self.probed
+        return self.probed
+
+    def observe(self, event: RawEvent) -> Observation:
+        return self.observations[int(event.line)]
+
+
+class _FedWorld(World):
+    connector_type = _Connector
+
+
+class _Hooks:
+    """Hooks of the store: those of the simulation, then those of a test. ``calls`` holds every call of a session."""
+
+    def __init__(self, owner: FedDeployment, simulated: Any) -> None:
+        self._owner = owner
+        self._simulated = simulated
+        self.calls: list[Call] = []
+
+    def before(self, call: Call) -> None:
+        self._simulated.before(call)
+        if self._owner.under_way:
+            self.calls.append(call)
+            self._play(self._owner.faults.before, call)
+
+    def after(self, call: Call) -> None:
+        if self._owner.under_way:
+            self._play(self._owner.faults.after, call)
+        self._simulated.after(call)
+
+    def _play(self, hook: Callable[[Call], None], call: Call) -> None:
+        try:
+            hook(call)
+        except CrashError:
+            assert self._owner.running is not None
+            self._owner.running.kill()
+
+
+class _NoFaults:
+    def before(self, call: Call) -> None: ...
+    def after(self, call: Call) -> None: ...
+
+
+class FedDeployment:
+    """Tables, a zone and a clock that outlive sessions; ``session`` begins the next one, after the last one has died."""
+
+    def __init__(self, config: ClusterConfig | None = None, *others: ClusterConfig) -> None:
+        self.configs = [config or a_config(), *others]
+        self.route53 = HandledRoute53()
+        self.route53.create(ZONE_ID, "example.com")
+        clusters = {each.name: ScriptedCluster(each.name) for each in self.configs}
+        self.world = _FedWorld(clusters, self.route53, settings=SETTINGS.model_copy(update={"batch_elements": 1000}))
+        self.store = self.world.store
+        self.clock = self.world.clock
+        self.faults: Any = _NoFaults()
+        self.running: Running | None = None
+        self._hooks = _Hooks(self, self.store.faults)
+        self.store.faults = self._hooks
+        self.route53.let_through(0)
+        for each in self.configs:
+            self.world.register(each)
+
+    @property
+    def under_way(self) -> bool:
+        """Whether the call that is made now is a session's."""
+        return self.world.machine.current.process is not self.clock
+
+    @property
+    def calls(self) -> list[Call]:
+        """Calls of sessions so far; may be cleared."""
+        return self._hooks.calls
+
+    def session(self) -> FedSession:
+        """The next session: the last one dies, its lease ends, and this one takes over."""
+        if self.running is not None and self.running.alive:
+            self.running.kill()
+            self.clock.advance(_LEASE_OVER)
+        return FedSession(self)
+
+    def spare(self) -> None:
+        """No more faults."""
+        self.faults = _NoFaults()
+
+    def writes(self) -> list[Call]:
+        """Transactions and single writes of sessions about what is recorded: the lease left out."""
+        return [call for call in self.calls if call.actions and not _of_the_lease(call)]
+
+    def items(self, table: str) -> dict[Key, Item]:
+        return {key: item for key, item in self.store.dump().items() if key.table == table}
+
+    def settled(self) -> dict[Key, dict[str, object]]:
+        """What two runs have to agree about: everything but audit, lease, journals, times, and how often an item was written."""
+        kept = {
+            key: {name: value for name, value in item.items() if name not in ("expires_at", "works_since")}
+            for key, item in self.store.dump().items()
+            if key.table != AUDIT and not (key.table == CONTROL and not key.partition.startswith("cluster#"))
+        }
+        return unpacked_state(kept)
+
+    def upstreams(self) -> dict[str, list[str]]:
+        """Upstreams that are not removed, as ``ip:port``."""
+        return {
+            stored.upstream: [f"{node['ip']}:{node['port']}" for node in stored.nodes]
+            for stored in UpstreamTable(self.store).read_all()
+            if not stored.deleted and stored.whole
+        }
+
+    def claims(self) -> dict[str, str]:
+        """Owner of each claimed name."""
+        return {str(key.sort): str(item["owner"]) for key, item in self.items(STATE).items() if "owner" in item}
+
+    def waiters(self) -> list[str]:
+        return sorted(str(key.sort) for key in self.items(STATE) if "#wait#" in str(key.sort))
+
+    def heirs(self) -> list[str]:
+        return sorted(str(key.sort) for key in self.items(STATE) if "#heir#" in str(key.sort))
+
+    def upstream_items(self) -> dict[Key, Item]:
+        return self.items(UPSTREAMS)
+
+    def audited(self, cluster: str = "prod") -> list[dict[str, Any]]:
+        """Changes that the audit holds of a cluster, newest first."""
+        now = self.clock.epoch()
+        return list(AuditTable(self.store, "").read_changes(cluster, now, Span(now - 1e6, now + 1e6)))
+
+
+class FedSession:
+    """One session; the first cluster is meant where none is named."""
+
+    def __init__(self, deployment: FedDeployment) -> None:
+        self.deployment = deployment
+        self.state_table = StateTable(deployment.store)
+        self.claim_table = ClaimTable(deployment.store)
+        self.listeners = ListenerTable(deployment.store)
+        gate = deployment.world.new_gate()
+        self.running = deployment.running = deployment.world.new_session(gate)
+        connector = deployment.world.connectors[gate.name]
+        assert isinstance(connector, _Connector)
+        self._connector = connector
+        self.running.start()
+        for _ in range(40):
+            self.wait(0.25)
+            if self._connector.listeners or not self.running.alive:
+                break
+        self.wait(0.1)
+
+    # --- what arrives ---
+
+    def record(
+        self,
+        *seen: Observation,
+        lists: Sequence[Snapshot] = (),
+        bookmarks: Mapping[Resource, int] | None = None,
+        cluster: str = "",
+    ) -> None:
+        """One window: lists first, then events, then bookmarks. Returns once it is recorded."""
+        name = cluster or self.deployment.configs[0].name
+        for snapshot in lists:
+            self._listener(name, snapshot.resource).feed(lambda sink, found=snapshot: sink.on_snapshot(found))  # type: ignore[misc]
+        for observation in seen:
+            raw = self._raw(observation)
+            self._listener(name, raw.resource).feed(lambda sink, event=raw: sink.on_events([event]))  # type: ignore[misc]
+        for resource, version in (bookmarks or {}).items():
+            self._listener(name, resource).feed(lambda sink, to=version: sink.on_bookmark(to))  # type: ignore[misc]
+        self.wait(_WINDOW)
+
+    def begin(self, *items: Observation, slices: Sequence[Observation] = (), version: int = 10) -> None:
+        """The first lists of both listeners, default/kubernetes among the services."""
+        source = next(r for (name, r) in self._connector.listeners if name == self._name and r is not Resource.SERVICES)
+        self.record(lists=(a_list(version, identity(), *items), a_list(version, *slices, resource=source)))
+
+    def stale(self, resource: Resource, cluster: str = "") -> None:
+        """The listener's version is too old: it will list."""
+        self._listener(cluster or self._name, resource).feed(lambda sink: sink.on_stale())
+
+    def resumes_from(self, resource: Resource, cluster: str = "") -> int | None:
+        """The version that a listener goes on from; None: it has to list."""
+        return self._listener(cluster or self._name, resource).resumed_from
+
+    def probe_says(self, who: str | ListenerError | None) -> None:
+        """What the cluster answers when it is asked who it is."""
+        self._connector.probed = who
+
+    def configure(self, **changes: Any) -> None:
+        """Change the first cluster's configuration; the session takes it up."""
+        self.deployment.world.configure(self._name, **changes)
+        self.wait(4.0)
+
+    def resync(self, *lists: Snapshot, force: bool = False) -> dict[str, Any]:
+        """A full resync that a person asks this session for; both listeners list anew, and get these lists. Its answer."""
+        store = self.deployment.store
+        mailbox = RequestTable(store, "0")
+        request = new_request("asked", "", self.deployment.clock.epoch(), dry_run=False, force=force)
+        mailbox.leave(request)
+        LeaseTable(store, "0").signal()
+        before = dict(self._connector.listeners)
+        for _ in range(20):
+            self.wait(0.5)
+            if all(self._connector.listeners[place] is not before[place] for place in before):
+                break
+        self.record(lists=lists)
+        for _ in range(60):
+            self.wait(1.0)
+            if (answer := mailbox.collect(request)) is not None:
+                return answer
+        raise AssertionError("the resync is not answered")
+
+    def land(self) -> None:
+        """Route 53 answers until nothing is open any more, then no longer."""
+        self.deployment.route53.let_through(None)
+        self.wait(5.0)
+        self.deployment.route53.let_through(0)
+
+    def end(self) -> SessionReport:
+        """Hand over in good order."""
+        self.deployment.route53.let_through(None)
+        report = self.running.end()
+        assert report is not None, self.running.error
+        self.deployment.route53.let_through(0)
+        return report
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass. Raises CrashError where the session has died meanwhile."""
+        self.deployment.clock.advance(seconds)
+        if self.running.gate.killed:
+            self.deployment.clock.advance(_LEASE_OVER)
+            raise CrashError
+
+    @property
+    def _name(self) -> str:
+        return self.deployment.configs[0].name
+
+    def _listener(self, cluster: str, resource: Resource) -> _Listener:
+        return self._connector.listeners[cluster, resource]
+
+    def _raw(self, seen: Observation) -> RawEvent:
+        self._connector.observations.append(seen)
+        line = str(len(self._connector.observations) - 1).encode()
+        kind = "DELETED" if seen.deleted else "MODIFIED"
+        return RawEvent(kind, seen.resource, seen.namespace, seen.name, seen.uid, seen.resource_version, line)
+
+    # --- what stands ---
+
+    def state(self, name: str = "web", *, cluster: str = "", namespace: str = "shop") -> KeyState:
+        """As stored."""
+        key = ServiceKey(cluster or self._name, namespace, name)
+        return self.state_table.load([key])[key]
+
+    def intended(self, name: str = "web", **where: str) -> dict[str, list[str]]:
+        return {f"{k.name} {k.type}": list(s.values) for k, s in self.state(name, **where).intended.items()}
+
+    def identity(self) -> str | None:
+        """Who the cluster was when that was last known."""
+        return self.listeners.remembered([self._name])[self._name].identity
+
+    def open(self, cluster: str = "") -> set[str]:
+        """Names of the keys that are open."""
+        return {key.name for key, _mark in self.state_table.open_keys(cluster or self._name)}
+
+
+def runs_that_die(
+    play: Callable[[FedDeployment], object],
+    config: ClusterConfig | None = None,
+    *,
+    prepare: Callable[[FedDeployment], object],
+) -> Iterator[tuple[str, FedDeployment]]:
+    """Every deployment whose session died at one of the transactions of ``play``, which was then played again by the next (I1)."""
+    for after in (False, True):
+        for transaction in range(1, 1000):
+            deployment = FedDeployment(config)
+            prepare(deployment)
+            deployment.faults = DiesAt(transaction, after=after)
+            try:
+                play(deployment)
+            except CrashError:
+                deployment.faults = _NoFaults()
+                play(deployment)
+                yield f"{'after' if after else 'before'} transaction {transaction}", deployment
+            else:
+                break
+
+
+def _of_the_lease(call: Call) -> bool:
+    return all(
+        action.key.table == CONTROL and action.key.partition.startswith(("lease", "resync")) for action in call.actions
+    )
+
+
+__all__ = ["CrashError", "FedDeployment", "FedSession", "Iterable", "Outward", "replace", "runs_that_die"]
