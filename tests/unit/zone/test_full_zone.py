@@ -8,6 +8,7 @@ from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet
 from kubesync.domain.objects import ServiceKey
 from kubesync.zone.full_zone import FullZone
+from kubesync.zone.waits import Reason, Waits
 from kubesync_local.standins.route53.zone.model import Limits
 
 BESIDES = 2 + 1  # SOA and NS, and the journal
@@ -112,7 +113,8 @@ def test_a_problem_that_an_earlier_session_noted_is_taken_back() -> None:
 
 
 def test_share_doubles_while_sets_land_and_is_one_after_a_refusal() -> None:
-    full = FullZone("limit")
+    waits = Waits()
+    full = FullZone("limit", waits)
     assert full.share(0.0) == 1
     full.landed([a_unit("a", comes=True)], 0.0)
     full.landed([a_unit("b", comes=True)], 0.0)
@@ -122,16 +124,17 @@ def test_share_doubles_while_sets_land_and_is_one_after_a_refusal() -> None:
 
 
 def test_refused_probe_waits_longer_each_time_and_what_goes_ends_that() -> None:
-    full = FullZone("limit")
-    waits = []
+    waits = Waits()
+    full = FullZone("limit", waits)
+    delays = []
     for _ in range(8):
         full.refused([a_unit("a", comes=True)], 100.0)
         assert full.share(100.0) == 0
-        waits.append(full.probe_at - 100.0)
-    assert waits == [5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0]
+        delays.append(waits.earliest(Reason.FULL) - 100.0)
+    assert delays == [5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0]
     full.landed([a_unit("b")], 100.0)
     assert full.share(100.0) == 0, "a change makes no room"
     full.landed([a_unit("b", goes=True)], 100.0)
     assert full.share(100.0) == 1
     full.refused([a_unit("a", comes=True)], 100.0)
-    assert full.probe_at == 105.0
+    assert waits.earliest(Reason.FULL) == 105.0

@@ -15,7 +15,7 @@ A look is worth no delay of what is to be sent: where Route 53 does not let the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from aws_lambda_powertools import Logger
@@ -24,6 +24,7 @@ from kubesync.domain.errors import ZoneThrottledError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import CONFLICT_LOOK_SECONDS, KeyState
 from kubesync.zone.journal import ZoneMeans
+from kubesync.zone.waits import Reason, Waits
 
 logger = Logger(service="kubesync", child=True)
 
@@ -34,18 +35,17 @@ _NOTE_SECONDS: Final = 300.0
 _THROTTLED_SECONDS: Final = 30.0
 
 
-class ZoneLooks:
+class CheckSchedule:
     """For the zone's own thread. Times are epoch seconds, but for what is said to be monotonic."""
 
-    def __init__(self, zone_id: str, means: ZoneMeans) -> None:
+    def __init__(self, zone_id: str, means: ZoneMeans, waits: Waits) -> None:
         self._zone_id = zone_id
         self._means = means
-        self._due_at: dict[ServiceKey, float] = {}
+        self._waits = waits
         self._settled: set[ServiceKey] = set()
         self._noted: float | None = None
         self._looked = False
         self._asked_monotonic = 0.0
-        self._not_before = 0.0
         self.throttled = 0  # looks that Route 53 put off, in all
         self._left = _KEYS_WITH_A_STEP
         self._backlog = False
@@ -54,12 +54,12 @@ class ZoneLooks:
         """So many keys may be looked at again."""
         self._left, self._backlog = _KEYS_WITH_A_STEP, False
 
-    def few_of(self, awake: Iterable[ServiceKey], rested: Collection[ServiceKey]) -> list[ServiceKey]:
+    def few_of(self, awake: Iterable[ServiceKey]) -> list[ServiceKey]:
         """Leave out those of which nothing is to be had with this step but a look: their state is not even read (I7)."""
         first: list[ServiceKey] = []
         looks: list[ServiceKey] = []
         for key in awake:
-            (looks if key in rested and key in self._due_at else first).append(key)
+            (looks if self._waits.slept(key) and key in self._due_at else first).append(key)
         return first + looks[:_KEYS_WITH_A_STEP]
 
     def see(self, state: KeyState) -> None:
@@ -69,31 +69,32 @@ class ZoneLooks:
             self.drop(key)
         elif mark is None or not mark.attempts:
             self._settled.discard(key)
-            self._due_at[key] = 0.0
+            self._check_at(key, 0.0)
         elif not state.settled:
             self._settled.discard(key)
-            self._due_at.setdefault(key, 0.0)  # the mark's time does not say: another zone may have set it
+            self._check_at(
+                key, self._due_at.get(key, 0.0)
+            )  # the mark's time does not say: another zone may have set it
         elif key not in self._settled:
             self._settled.add(key)
-            self._due_at.setdefault(key, self._noted_at() + CONFLICT_LOOK_SECONDS)
+            if key not in self._due_at:
+                self._check_at(key, self._noted_at() + CONFLICT_LOOK_SECONDS)
 
-    def due_at(self, key: ServiceKey) -> float | None:
-        """When a key is looked at next; None: it has no name in conflict here."""
-        at = self._due_at.get(key)
-        return None if at is None else max(at, self._not_before)
+    @property
+    def _due_at(self) -> Mapping[ServiceKey, float]:
+        return self._waits.waiting(Reason.CONFLICT)
 
-    def at(self, key: ServiceKey, epoch: float) -> None:
-        """A name of a key was found in conflict: when it is to be looked at."""
-        self._due_at[key] = epoch
+    def _check_at(self, key: ServiceKey, epoch: float) -> None:
+        self._waits.put(key, Reason.CONFLICT, epoch)
 
     def news(self, key: ServiceKey) -> None:
         """There is news of a key: its names are looked at now, also where another zone has refused it again meanwhile."""
         if key in self._due_at:
-            self._due_at[key] = 0.0
+            self._check_at(key, 0.0)
 
     def ask(self, key: ServiceKey, monotonic: float) -> None:
         """Somebody wanted it, at this time, to be looked at: what was read before does not count."""
-        self._due_at[key] = 0.0
+        self._check_at(key, 0.0)
         self._asked_monotonic = max(self._asked_monotonic, monotonic)
 
     @property
@@ -103,12 +104,13 @@ class ZoneLooks:
 
     def drop(self, key: ServiceKey) -> None:
         """It has no name in conflict here any more."""
-        self._due_at.pop(key, None)
+        self._waits.end(key, Reason.CONFLICT)
         self._settled.discard(key)
 
     def look(self, states: Sequence[KeyState], now: float) -> Mapping[ServiceKey, KeyState]:
         """Look at those of these keys that are due, as far as this step may. Returns their new states."""
-        due = [state for state in states if (at := self.due_at(state.key)) is not None and at <= now]
+        times = ((state, self._waits.not_before(state.key, Reason.CONFLICT)) for state in states)
+        due = [state for state, at in times if at is not None and at <= now]
         due, self._left = due[: self._left], self._left - min(len(due), self._left)
         if not due:
             return {}
@@ -117,16 +119,16 @@ class ZoneLooks:
         except ZoneThrottledError as error:
             logger.warning("names in conflict are looked at later", zone=self._zone_id, reason=str(error))
             self.throttled += 1
-            self._not_before = now + _THROTTLED_SECONDS
+            self._waits.put_off(Reason.CONFLICT, now + _THROTTLED_SECONDS)
             return {}
         self._backlog = self._left == 0 and len(after) == len(due)
         for state in after.values():
             self.see(state)
             if state.key in self._settled:
-                self._due_at[state.key] = now + CONFLICT_LOOK_SECONDS
+                self._check_at(state.key, now + CONFLICT_LOOK_SECONDS)
                 self._looked = True
             elif state.key in self._due_at and state.opened is not None:
-                self._due_at[state.key] = state.opened.retry_at
+                self._check_at(state.key, state.opened.retry_at)
         return after
 
     def to_be_noted(self) -> float | None:

@@ -18,21 +18,21 @@ from typing import Final
 
 from kubesync.actors.backoff import Backoff
 from kubesync.domain.batches import Unit
-from kubesync.domain.objects import ServiceKey
+from kubesync.zone.waits import Reason, Waits
 
 _PROBES: Final = Backoff(initial=5.0, cap=300.0)
 
 
 class FullZone:
-    """Which keys wait for room, and how many of them may try now. Times are monotonic seconds.
+    """How many of those that wait for room may try now. Times are epoch seconds, as those of all waits.
 
     Args:
         message: what Route 53 said.
     """
 
-    def __init__(self, message: str) -> None:
-        self.waiting: dict[ServiceKey, None] = {}
-        self.probe_at = 0.0
+    def __init__(self, message: str, waits: Waits) -> None:
+        self._waits = waits
+        waits.put_off(Reason.FULL, 0.0)
         self._message = message
         self._share = 1
         self._failures = 0
@@ -44,7 +44,7 @@ class FullZone:
 
     def share(self, now: float) -> int:
         """How many units may try now."""
-        return self._share if now >= self.probe_at else 0
+        return self._share if now >= self._waits.earliest(Reason.FULL) else 0
 
     def refused(self, units: Sequence[Unit], now: float) -> None:
         """A batch that would have added sets was refused, since the zone is full."""
@@ -52,7 +52,7 @@ class FullZone:
         self._share = 1
         if alone:
             self._failures += 1
-            self.probe_at = now + _PROBES.delay(self._failures)
+            self._waits.put_off(Reason.FULL, now + _PROBES.delay(self._failures))
 
     def landed(self, units: Sequence[Unit], now: float) -> None:
         """A batch has landed: there is room where it added sets, and where it took some away."""
@@ -60,4 +60,5 @@ class FullZone:
             self._share *= 2
         elif not any(unit.shrinks for unit in units):
             return
-        self._failures, self.probe_at = 0, now
+        self._failures = 0
+        self._waits.put_off(Reason.FULL, now)

@@ -1,11 +1,10 @@
 """What is due in one hosted zone: open keys in the order of their coming, less what has to wait.
 
-add ── inbox ── queue ──┬── postponed: a unit that was refused waits for a time of its own
-├── full zone: what would add sets waits with its key; a few at a time try whether there is room
-└── due: units in a stable order, as many as fit one batch
+add ── inbox ── queue ──┬── waits: keys and units that may not go yet, with the reasons (``waits``)
+                        └── due: units in a stable order, as many as fit one batch
 again ── groups: parts of a refused batch, before anything else
 
-Names in conflict (``zone_looks``) are looked at together, so many keys with a step.
+Names in conflict are checked together, so many keys with a step (``check_schedule``).
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from kubesync.domain.dns.records import RecordChange
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import changes_of
 from kubesync.domain.state import KeyState
-from kubesync.zone.check_schedule import ZoneLooks
+from kubesync.zone.check_schedule import CheckSchedule
 from kubesync.zone.full_zone import FullZone
 from kubesync.zone.journal import ZoneMeans
+from kubesync.zone.waits import Reason, Waits
 
 _KEYS_AT_A_TIME: Final = 200
-_LOOK_AGAIN_SECONDS: Final = 1.0
 NO_WAITS: Final[Mapping[ServiceKey, float]] = MappingProxyType({})
 
 
@@ -41,15 +40,9 @@ class ZoneQueue:
         self._queue: dict[ServiceKey, None] = {}
         self._since: dict[ServiceKey, float] = {}
         self._groups: deque[list[Unit]] = deque()
-        self._postponed: dict[Unit, float] = {}
-        self._looks = ZoneLooks(zone_id, means)
-        # Open since an earlier session: which of their units were refused then, and in which zone, nobody remembers. They wait until
-        # then (epoch seconds), whatever other zones make of the mark meanwhile.
-        self._inherited: dict[ServiceKey, float] = {}
+        self._waits = Waits()
+        self._checks = CheckSchedule(zone_id, means, self._waits)
         self._asked: deque[tuple[ServiceKey, float]] = deque()
-        # Epoch seconds before which nothing of a key can be due here, unless there is news of it: until then its state is not even
-        # looked at. Thousands that wait would be read anew at every step (I7).
-        self._rests: dict[ServiceKey, float] = {}
         self._full: FullZone | None = None
 
     def add(
@@ -71,41 +64,41 @@ class ZoneQueue:
 
     def decided(self, unit: Unit, retry_at: float | None, *, conflict: bool = False) -> None:
         """A unit was closed; ``retry_at`` (epoch seconds): it was refused, and waits until then."""
-        self._postponed.pop(unit, None)
-        self._rests.pop(unit.key, None)
+        self._waits.end_unit(unit)
+        self._waits.wake(unit.key)
         if retry_at is not None and conflict:
-            # Its state keeps it back until a look finds the name free, or the key is given it: then it goes at once.
-            self._looks.at(unit.key, retry_at)
+            # Its state keeps it back until a check finds the name free, or the key is given it: then it goes at once.
+            self._waits.put(unit.key, Reason.CONFLICT, retry_at)
         elif retry_at is not None:
-            self._postponed[unit] = retry_at
+            self._waits.put_unit(unit, retry_at)
 
     @property
     def backlog(self) -> bool:
         """There is more to be looked at, at once."""
-        return self._looks.backlog
+        return self._checks.backlog
 
     @property
     def throttled(self) -> int:
         """How many looks Route 53 has put off, in all."""
-        return self._looks.throttled
+        return self._checks.throttled
 
     @property
     def looked_at(self) -> float | None:
-        """See ``ZoneLooks.to_be_noted``."""
-        return self._looks.to_be_noted()
+        """See ``CheckSchedule.to_be_noted``."""
+        return self._checks.to_be_noted()
 
     def landed(self, units: Sequence[Unit]) -> list[float]:
         """A batch has landed. Returns since when (monotonic) its keys had been waiting, as far as that is known."""
         if self._full is not None:
-            self._full.landed(units, self._means.clock.monotonic())
+            self._full.landed(units, self._means.clock.epoch())
         keys = dict.fromkeys(unit.key for unit in units)
         return [since for since in (self._since.pop(key, None) for key in keys) if since is not None]
 
     def refused_as_full(self, units: Sequence[Unit], message: str) -> None:
         """A batch was refused since the zone is full: what would add sets to it waits."""
         if self._full is None:
-            self._full = FullZone(message)
-        self._full.refused(units, self._means.clock.monotonic())
+            self._full = FullZone(message, self._waits)
+        self._full.refused(units, self._means.clock.epoch())
 
     @property
     def problem(self) -> str:
@@ -120,7 +113,7 @@ class ZoneQueue:
         Args:
             room: what a batch may hold; asked only where there is something to send.
         """
-        self._looks.begin_step()
+        self._checks.begin_step()
         while self._groups:
             current = frozenset(self._units(unit.key for unit in self._groups[0]))
             group = [unit for unit in self._groups.popleft() if unit in current]
@@ -129,10 +122,11 @@ class ZoneQueue:
         self._take_in()
         units: list[Unit] = []
         now = self._means.clock.epoch()
-        awake = self._looks.few_of((key for key in self._queue if self._rests.get(key, 0.0) <= now), self._rests.keys())
+        awake = self._checks.few_of(key for key in self._queue if self._waits.wakes_at(key) <= now)
         for keys in batched(awake, _KEYS_AT_A_TIME):
             ready = self._ready(keys)
-            self._let_rest(set(keys).difference(unit.key for unit in ready), now)
+            unready = set(keys).difference(unit.key for unit in ready)
+            self._waits.sleep((key for key in unready if key in self._queue), now)
             units += ready
             if sum(unit.elements for unit in units) >= self._means.limits.elements:
                 break
@@ -147,43 +141,28 @@ class ZoneQueue:
         while self._inbox:
             key, since, waits = self._inbox.popleft()
             self._queue.setdefault(key)
-            self._rests.pop(key, None)
+            self._waits.wake(key)
             if waits is not None:
-                self._inherited[key] = waits
+                self._waits.put(key, Reason.INHERITED, waits)
                 if not waits:
-                    self._looks.news(key)
+                    self._checks.news(key)
             if since is not None:
                 self._since.setdefault(key, since)
         while self._asked:
             key, asked = self._asked.popleft()
-            self._inherited.pop(key, None)
-            self._looks.ask(key, asked)
-
-    def _let_rest(self, keys: Iterable[ServiceKey], now: float) -> None:
-        """Keys of which nothing may go now; those that could go at once, had there been time to read them again, do not rest."""
-        waiting = [key for key in keys if key in self._queue]
-        if not waiting:
-            return
-        # A mark's time is that of the key's last refusal, in whatever zone; what was refused here has a time of its own.
-        later: dict[ServiceKey, float] = {}
-        for unit, at in self._postponed.items():
-            if at > now:
-                later[unit.key] = min(at, later.get(unit.key, at))
-        for key in waiting:
-            times = (self._inherited.get(key), self._looks.due_at(key), later.get(key))
-            known = [at for at in times if at is not None]
-            self._rests[key] = min(known) if known else now + _LOOK_AGAIN_SECONDS
+            self._waits.end(key, Reason.INHERITED)
+            self._checks.ask(key, asked)
 
     def _ready(self, keys: Iterable[ServiceKey]) -> list[Unit]:
         """Units that may go now. Keys that could only add sets to a full zone leave the queue, and wait there."""
         now = self._means.clock.epoch()
-        units = [unit for unit in self._units(keys) if self._postponed.get(unit, 0.0) <= now]
+        units = [unit for unit in self._units(keys) if not self._waits.refused(unit, now)]
         if self._full is None:
             return units
         busy = {unit.key for unit in units if not unit.grows}
         for key in {unit.key: None for unit in units if unit.key not in busy}:
             self._queue.pop(key, None)
-            self._full.waiting[key] = None
+            self._waits.put(key, Reason.FULL, now)
         return [unit for unit in units if not unit.grows]
 
     def _probe(self) -> list[Unit]:
@@ -191,15 +170,15 @@ class ZoneQueue:
         full = self._full
         if full is None:
             return []
-        now = self._means.clock.epoch()
-        while full.waiting and (share := full.share(self._means.clock.monotonic())):
-            keys = list(islice(full.waiting, min(share, _KEYS_AT_A_TIME)))
+        now, waiting = self._means.clock.epoch(), self._waits.waiting(Reason.FULL)
+        while waiting and (share := full.share(now)):
+            keys = list(islice(waiting, min(share, _KEYS_AT_A_TIME)))
             for key in keys:
-                del full.waiting[key]  # in the queue, as long as it has units
-            units = [unit for unit in self._units(keys) if self._postponed.get(unit, 0.0) <= now]
+                self._waits.end(key, Reason.FULL)  # in the queue, as long as it has units
+            units = [unit for unit in self._units(keys) if not self._waits.refused(unit, now)]
             if units:
                 return units[:share]
-        if not full.waiting:
+        if not waiting:
             self._full = None
         return []
 
@@ -216,7 +195,7 @@ class ZoneQueue:
                 for key in wanted:
                     self._queue.pop(key, None)
                     self._since.pop(key, None)
-                    self._looks.drop(key)
+                    self._checks.drop(key)
                 continue
             with ledger.lock:
                 states = ledger.states(wanted)
@@ -224,16 +203,15 @@ class ZoneQueue:
             for key, state in states.items():
                 if not self._changes(state, ledger):
                     self._queue.pop(key, None)
-                    self._rests.pop(key, None)
-                    self._looks.drop(key)
-                    self._inherited.pop(key, None)
+                    self._checks.drop(key)
+                    self._waits.forget(key)
                     self._since.pop(key, None)  # the lag of a later change does not count from this event
                     continue
                 self._queue.setdefault(key)
-                self._looks.see(state)
+                self._checks.see(state)
                 if not self._waits_from_before(state, now):
                     ready[key] = state
-            ready |= self._looks.look(list(ready.values()), now)
+            ready |= self._checks.look(list(ready.values()), now)
             for key, state in ready.items():
                 blocked = {name.name for name in state.conflicts if name.zone_id == self._zone_id}
                 units += [unit for unit in units_of(key, self._changes(state, ledger)) if unit.name not in blocked]
@@ -245,15 +223,13 @@ class ZoneQueue:
     def _waits_from_before(self, state: KeyState, now: float) -> bool:
         """Whether a key has to wait as an earlier session wanted it to. News of it end that."""
         refused = state.opened is not None and state.opened.attempts > 0
-        if refused and self._inherited.get(state.key, 0.0) > now:
+        if refused and (self._waits.not_before(state.key, Reason.INHERITED) or 0.0) > now:
             return True
-        self._inherited.pop(state.key, None)
+        self._waits.end(state.key, Reason.INHERITED)
         return False
 
     def next_retry(self) -> float | None:
         """Seconds until something that waits is due; None: nothing waits."""
         now = self._means.clock.epoch()
-        times = [at if (at := self._rests.get(key, 0.0)) > now else now + _LOOK_AGAIN_SECONDS for key in self._queue]
-        if self._full is not None and self._full.waiting:
-            times.append(now + self._full.probe_at - self._means.clock.monotonic())
-        return max(0.05, min(times) - now) if times else None
+        at = self._waits.next(self._queue, now)
+        return None if at is None else max(0.05, at - now)
