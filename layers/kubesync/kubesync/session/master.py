@@ -41,7 +41,7 @@ from kubesync.domain.state import KeyState
 from kubesync.operations.ports import MasterParts
 from kubesync.session.former_clusters import FormerClusters
 from kubesync.session.lease_keeper import LeaseKeeper
-from kubesync.session.listener_errors import ListenerNotes
+from kubesync.session.listener_errors import ListenerErrors
 from kubesync.session.newer_items import remembered, unless_newer
 from kubesync.session.snapshot import fill, so_far
 from kubesync.telemetry.service_events import ServiceNotes
@@ -127,7 +127,7 @@ class Master:
         self._held = False
         self.pool: ZonePool | None = None
         self.unsettled: frozenset[str] = frozenset()
-        self._notes = ListenerNotes(
+        self._listener_errors = ListenerErrors(
             *(report.session, self.ledgers, self.tables.listeners, self.tables.audit, self.fenced_writer, clock),
             *(progress, self.not_master),
         )
@@ -257,7 +257,7 @@ class Master:
     def start_cluster(self, name: str, relist: Mode | None = None) -> ClusterRunner:
         """Start the runner of a registered cluster; ``relist``: by listing, taken this way."""
         told = RunnerEvents(
-            self.opened, self._promoted.tell, self._notes.listener_error, self.not_master, self.progress
+            self.opened, self._promoted.tell, self._listener_errors.listener_error, self.not_master, self.progress
         )
         runner = self.runner_type(
             self.ledgers[name],
@@ -311,7 +311,7 @@ class Master:
         self._ended.append(runner)
         runner.stop(code)
         runner.join(deadline)
-        self._notes.ended(runner, code, self.parts.clock.monotonic() + _NOTES_SECONDS)
+        self._listener_errors.ended(runner, code, self.parts.clock.monotonic() + _NOTES_SECONDS)
 
     def forget(self, name: str) -> None:
         """A cluster is served no more. What is under way for it is still closed. Raises LedgerBusyError: not now."""
@@ -385,7 +385,7 @@ class Master:
         if clock.monotonic() < drain_until or abandon:
             self.fenced_writer.until_monotonic = max(drain_until, clock.monotonic() + _NOTES_SECONDS)
             for runner in running:
-                self._notes.ended(runner, code, self.fenced_writer.until_monotonic)
+                self._listener_errors.ended(runner, code, self.fenced_writer.until_monotonic)
         # Zones that were held back after an unclean end are still to be settled, by whoever comes next.
         clean = clean and (self._clean or not self._held)
         if not clean or self.unsettled:
