@@ -26,7 +26,7 @@ from kubesync.operations.resync import Resync
 logger = Logger(service="kubesync", child=True)
 
 
-class ResyncDesk:
+class ResyncRunner:
     """Takes requests and answers them. ``take`` from the session's own thread; ``close``, then ``join``, end it."""
 
     def __init__(self, master: Master, requests: RequestTable) -> None:

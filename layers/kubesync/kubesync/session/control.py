@@ -16,7 +16,7 @@ from kubesync.cluster.keys.key_states import SupersededError, unpaused
 from kubesync.domain.errors import ErrorCode, NewerSchemaError, StoreError
 from kubesync.operations.ports import MasterParts
 from kubesync.operations.removal import Removal
-from kubesync.operations.requests import ResyncDesk
+from kubesync.operations.requests import ResyncRunner
 from kubesync.session.master import Master
 
 logger = Logger(service="kubesync", child=True)
@@ -39,7 +39,7 @@ class Control:
         self._master = master
         self._parts = parts
         self._requests = RequestTable(parts.store, parts.settings.shard)
-        self.desk = ResyncDesk(master, self._requests)
+        self.resyncs = ResyncRunner(master, self._requests)
         self._removals: dict[str, Removal] = {}
         self._next_removal_step = 0.0
         self._told: dict[str, int] = {}
@@ -68,7 +68,7 @@ class Control:
         kept = [partial(self._apply_known, name, config) for name, config in sorted(configs.items())]
         done = [self._attempt(act) for act in (*gone, *kept)]
         self._master.composer.wake()
-        self.desk.take(self._requests.pending(self._parts.clock.epoch()))
+        self.resyncs.take(self._requests.pending(self._parts.clock.epoch()))
         if all(done):
             self.again_at = math.inf
 
