@@ -13,7 +13,7 @@ from aws_lambda_powertools import Logger
 from kubesync.actors.answer import Answer
 from kubesync.actors.parallel import ParallelMap
 from kubesync.actors.scheduler import Thread
-from kubesync.aws.dynamodb.retry import patiently
+from kubesync.aws.dynamodb.retry import retry_while_throttled
 from kubesync.aws.fencing.take_over import Fencing
 from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.audit import AuditTable
@@ -104,7 +104,7 @@ class Master:
         )
         self.inflight = InflightTable(store, settings.shard)
         self.fenced_writer = FencedWriter(store, epoch, keeper.may_write, scheduler, settings.shard)
-        self._fencing = Fencing(store, settings.shard, epoch, self._patiently)
+        self._fencing = Fencing(store, settings.shard, epoch, self._retry)
         self.fenced = self._fencing.raised
         self._queues_taken: set[str] = set()
         self.former = FormerClusters(self.tables.state, self._fencing.raise_one, scheduler)
@@ -147,13 +147,13 @@ class Master:
             clean: the last master ended cleanly, apart from the zones that it left ``unsettled``.
             hold_zones: write no zone before ``release_zones``.
         """
-        configs = self._patiently(lambda: list(self.clusters.all(self.parts.settings.shard)))
+        configs = self._retry(lambda: list(self.clusters.all(self.parts.settings.shard)))
         self._fencing.take_over([config.name for config in configs])
-        found = remembered(self.tables.listeners, [config.name for config in configs], self._patiently)
+        found = remembered(self.tables.listeners, [config.name for config in configs], self._retry)
         for config in configs:
             if config.name in found:
                 self._register(config, found[config.name])
-        self._patiently(self.composer.load)
+        self._retry(self.composer.load)
         zones = {zone.id: zone for ledger in self.ledgers.values() for zone in ledger.rules.zones}
         self.pool = self.pool_type(
             self._zone_means(),
@@ -171,22 +171,22 @@ class Master:
         """Begin to write zones: settle what an unclean end left behind, then what is open."""
         assert self.pool is not None
         self._held = False
-        left = self.pool.unsettled if self._clean else self._patiently(lambda: list(self.inflight.zones()))
+        left = self.pool.unsettled if self._clean else self._retry(lambda: list(self.inflight.zones()))
         # What is in flight may be of clusters that are not served any more.
         for zone_id, inflight in zip(left, self._abreast(unless_newer(self.inflight.read), list(left)), strict=True):
-            self._patiently(partial(self.former.house_all_of, inflight, zone_id, frozenset(self.ledgers)))
+            self._retry(partial(self.former.house_all_of, inflight, zone_id, frozenset(self.ledgers)))
         self.pool.settle(left)
         names = unpaused(self.ledgers)
         for name, queued in zip(names, self._abreast(unless_newer(self.tables.state.queued), names), strict=True):
             take = unless_newer(partial(self._take_queue_now, name))
-            if queued is None or not self._patiently(partial(take, queued)):
-                self._patiently(partial(self.forget, name))
+            if queued is None or not self._retry(partial(take, queued)):
+                self._retry(partial(self.forget, name))
 
     def _abreast[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R]:
-        return self._reads(lambda thing: self._patiently(lambda: call(thing)), things)
+        return self._reads(lambda thing: self._retry(lambda: call(thing)), things)
 
-    def _patiently[T](self, call: Callable[[], T]) -> T:
-        return patiently(call, self.fenced_writer.check, self.parts.scheduler, self.deadline)
+    def _retry[T](self, call: Callable[[], T]) -> T:
+        return retry_while_throttled(call, self.fenced_writer.check, self.parts.scheduler, self.deadline)
 
     def _register(self, config: ClusterConfig, found: Remembered) -> None:
         name = config.name
