@@ -43,7 +43,7 @@ from kubesync.session.former_clusters import FormerClusters
 from kubesync.session.lease_keeper import LeaseKeeper
 from kubesync.session.listener_errors import ListenerErrors
 from kubesync.session.newer_items import remembered, unless_newer
-from kubesync.session.snapshot import fill, so_far
+from kubesync.session.snapshot import fill, snapshot
 from kubesync.telemetry.service_events import ServiceNotes
 from kubesync.upstreams.composer import Composer, ComposerMeans
 from kubesync.zone.conflict_checks import Reclaimer
@@ -393,7 +393,7 @@ class Master:
         self._fill_report([*self._ended, *running])
         return clean
 
-    def so_far(self) -> SessionReport:
+    def snapshot(self) -> SessionReport:
         """What the session has come to by now, for its metrics."""
         clock, until = self.parts.clock, self.parts.clock.monotonic() + _LOOK_SECONDS
 
@@ -401,7 +401,7 @@ class Master:
             ledger = self.ledgers.get(cluster)
             return 0 if ledger is None else ledger.conflicts(until - clock.monotonic())
 
-        found = so_far(self.report, self._ended, dict(self.runners), self._writers(), conflicts)
+        found = snapshot(self.report, self._ended, dict(self.runners), self._writers(), conflicts)
         found.named_upstreams = asdict(self.composer.report)
         return found
 

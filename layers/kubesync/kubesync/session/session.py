@@ -141,7 +141,7 @@ class Session:
                 stood_by_seconds=round(now - started, 3),
                 seconds=round(self._clock.monotonic() - now, 3),
             )
-            self.on_beat(master.so_far())
+            self.on_beat(master.snapshot())
             if recovery is not None:
                 self.report.recoveries.append(recover(master, journals, recovery))
                 if not recovery.dry_run:
@@ -204,7 +204,7 @@ class Session:
             control.finish_removals()
             if now >= next_beat:
                 next_beat += BEAT_SECONDS
-                self.on_beat(master.so_far())
+                self.on_beat(master.snapshot())
             self._wake.wait(min(_TICK_SECONDS, deadline - now))
 
     def _finish(self, master: Master, drain_until: float, started: float) -> None:
@@ -228,7 +228,7 @@ class Session:
             lost = True
             code = self._code = ErrorCode.NOT_MASTER
             self._message = "the lease was lost before it could be released"
-        self.on_beat(master.so_far())
+        self.on_beat(master.snapshot())
         self.report.clean = clean and not lost and not unsettled
         self.report.code, self.report.ended = int(code), code.key
         if (self.report.resyncs or self.report.recoveries) and self._code is None:
