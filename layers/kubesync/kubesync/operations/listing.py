@@ -69,7 +69,7 @@ def list_now(master: Master, cluster: str, go_on: Callable[[], None] | None = No
     check = go_on or (lambda: check_time(master, "the recovery"))
     until = min(clock.monotonic() + LIST_SECONDS, master.deadline)
     lists = _Lists(master.parts.connector, ledger.config, ledger.sources, until, master.parts.scheduler)
-    thread = master.beside(f"{cluster}/lists", lists.run)
+    thread = master.start_thread(f"{cluster}/lists", lists.run)
     try:
         while not lists.done.wait(LOOK_SECONDS):
             check()

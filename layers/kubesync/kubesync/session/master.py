@@ -61,7 +61,7 @@ _LOOK_SECONDS: Final = 0.2  # for all clusters together
 class Master:
     """Everything that one master runs. Methods are called from the session's own thread unless they say otherwise.
 
-    ``pool_type``, ``runner_type``, ``composer_type`` and ``beside`` say who runs what: threads, unless a test steps them.
+    ``pool_type``, ``runner_type``, ``composer_type`` and ``start_thread`` say who runs what: threads, unless a test steps them.
     ``reads_at_once``: in how many threads a take-over or a resync reads; fewer than the store's client has connections.
     """
 
@@ -132,7 +132,7 @@ class Master:
             *(progress, self.not_master),
         )
 
-    def beside(self, name: str, run: Callable[[], None]) -> Thread:
+    def start_thread(self, name: str, run: Callable[[], None]) -> Thread:
         """Run something beside the caller, in a thread that may be left behind."""
         thread = self.parts.scheduler.thread(name, run)
         thread.start()
