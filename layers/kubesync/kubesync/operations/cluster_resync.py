@@ -21,7 +21,7 @@ from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import KeyState, Name
 from kubesync.operations.drift import Coming, Drift, Known, as_it_stands, drifts_of, replacements
 from kubesync.operations.listing import LIST_SECONDS, LOOK_SECONDS, ResyncError, advice, check_time, preview_lists
-from kubesync.operations.orphan_upstreams import remove_strays
+from kubesync.operations.orphan_upstreams import remove_orphans
 from kubesync.operations.ports import Master
 from kubesync.operations.refused_leftovers import standing_at
 
@@ -130,8 +130,8 @@ class ClusterResync:
                 held_after.add(state.key)
         # A key whose deletion is held back is written as well, but stays as it is.
         changed = max(0, runner.report.changed_keys - before - len(held_after - held_before))
-        strays = remove_strays(self._master, self.name, self.check)
-        self._document |= {"changed_keys": changed, "stray_upstreams": strays, "held": dict(runner.report.held)}
+        orphans = remove_orphans(self._master, self.name, self.check)
+        self._document |= {"changed_keys": changed, "stray_upstreams": orphans, "held": dict(runner.report.held)}
 
     def _wait_relisted(self, runner: ClusterRunner) -> None:
         clock = self._master.parts.clock

@@ -23,7 +23,7 @@ _PARTS_OF_KEY: Final = 3
 _LOOK_SECONDS: Final = 0.2
 
 
-def remove_strays(master: Master, cluster: str, check: Callable[[], None]) -> int:
+def remove_orphans(master: Master, cluster: str, check: Callable[[], None]) -> int:
     """Remove a cluster's stray upstreams; how many there were. Scans the table, reads all keys of the cluster.
 
     Args:
