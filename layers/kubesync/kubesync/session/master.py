@@ -45,7 +45,7 @@ from kubesync.session.listener_errors import ListenerErrors
 from kubesync.session.newer_items import remembered, unless_newer
 from kubesync.session.snapshot import fill, snapshot
 from kubesync.telemetry.service_events import ServiceNotes
-from kubesync.upstreams.composer import Composer, ComposerMeans
+from kubesync.upstreams.composer import Composer, ComposerPorts
 from kubesync.zone.conflict_checks import Reclaimer
 from kubesync.zone.journal import ZoneMeans
 from kubesync.zone.pool import ZonePool
@@ -118,7 +118,7 @@ class Master:
         named, tables = NamedUpstreamTable(store), self.tables
         of_tables = named, tables.upstreams, tables.named, self.fenced_writer, tables.audit
         of_master = scheduler, self.ledgers, self.not_master, self._reads
-        self.composer = self.composer_type(ComposerMeans(settings.shard, *of_tables, *of_master))
+        self.composer = self.composer_type(ComposerPorts(settings.shard, *of_tables, *of_master))
         of_reclaimer = (parts.zones, self.tables.claims, self.ledgers, self.reconcilers, self.outcomes, clock)
         self._reclaimer = Reclaimer(*of_reclaimer, self.follow_up)
         self._keeper = keeper
