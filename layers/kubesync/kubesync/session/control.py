@@ -42,7 +42,7 @@ class Control:
         self.resyncs = ResyncRunner(master, self._requests)
         self._removals: dict[str, Removal] = {}
         self._next_removal_step = 0.0
-        self._told: dict[str, int] = {}
+        self._announced: dict[str, int] = {}
         self.again_at = math.inf
         if any(not master.queue_taken(name) for name in unpaused(master.ledgers)):
             self.again_at = parts.clock.monotonic()
@@ -87,7 +87,7 @@ class Control:
         self._removals.pop(name, None)
         self._master.stop_cluster(name, ErrorCode.CONFIG_DELETE, self._soon())
         self._master.forget(name)
-        self._told.pop(name, None)
+        self._announced.pop(name, None)
         self._master.progress("configuration", {"cluster": name, "key": ErrorCode.CONFIG_DELETE.key})
 
     def _apply_known(self, name: str, config: ClusterConfig) -> None:
@@ -116,8 +116,8 @@ class Control:
         # A removal goes by the configuration that it was begun with.
         self._removals.pop(name, None)
         self._master.stop_cluster(name, code, self._soon())
-        if self._told.get(name) != config.revision:
-            self._told[name] = config.revision
+        if self._announced.get(name) != config.revision:
+            self._announced[name] = config.revision
             self._master.progress("configuration", {"cluster": name, "key": code.key if ledger else "ADDED"})
         self._master.adopt(config)
         if config.deleting:

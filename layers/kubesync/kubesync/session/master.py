@@ -112,7 +112,7 @@ class Master:
         self.outcomes = Outcomes(
             lambda name: self._committer(known[name]) if name in known else None,
             scheduler.random,
-            self._promoted.tell,
+            self._promoted.add,
             self._reads,
         )
         named, tables = NamedUpstreamTable(store), self.tables
@@ -224,7 +224,7 @@ class Master:
         if states:
             assert self.pool is not None
             self.pool.add(states, inherited=True)
-        self._promoted.tell(queued.heirs)
+        self._promoted.add(queued.heirs)
         self._queues_taken.add(cluster)
 
     def _zone_means(self) -> ZoneMeans:
@@ -256,14 +256,14 @@ class Master:
 
     def start_cluster(self, name: str, relist: Mode | None = None) -> ClusterRunner:
         """Start the runner of a registered cluster; ``relist``: by listing, taken this way."""
-        told = RunnerEvents(
-            self.opened, self._promoted.tell, self._listener_errors.listener_error, self.not_master, self.progress
+        events = RunnerEvents(
+            self.opened, self._promoted.add, self._listener_errors.listener_error, self.not_master, self.progress
         )
         runner = self.runner_type(
             self.ledgers[name],
             self.reconcilers[name],
             self.parts.connector,
-            told,
+            events,
             self.parts.scheduler,
             self.parts.settings.window_seconds,
             self._event_writer(self.ledgers[name].config),
@@ -340,7 +340,7 @@ class Master:
             with ledger.lock:
                 states = list(ledger.states(recorded.opened).values())
             self.opened(states, None)
-        self._promoted.tell(recorded.promoted)
+        self._promoted.add(recorded.promoted)
 
     def not_master(self, error: NotMasterError) -> None:
         """Another master writes: end the session. Any thread."""
