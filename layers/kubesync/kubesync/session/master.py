@@ -55,7 +55,7 @@ logger = Logger(service="kubesync", child=True)
 
 _LISTENERS_END_SECONDS: Final = 2.0
 _NOTES_SECONDS: Final = 2.0
-_LOOK_SECONDS: Final = 0.2  # for all clusters together
+_SNAPSHOT_SECONDS: Final = 0.2  # for all clusters together
 
 
 class Master:
@@ -395,7 +395,7 @@ class Master:
 
     def snapshot(self) -> SessionReport:
         """What the session has come to by now, for its metrics."""
-        clock, until = self.parts.clock, self.parts.clock.monotonic() + _LOOK_SECONDS
+        clock, until = self.parts.clock, self.parts.clock.monotonic() + _SNAPSHOT_SECONDS
 
         def conflicts(cluster: str) -> int:
             ledger = self.ledgers.get(cluster)
