@@ -174,7 +174,7 @@ class Master:
         left = self.pool.unsettled if self._clean else self._retry(lambda: list(self.inflight.zones()))
         # What is in flight may be of clusters that are not served any more.
         for zone_id, inflight in zip(left, self._abreast(unless_newer(self.inflight.read), list(left)), strict=True):
-            self._retry(partial(self.former.house_all_of, inflight, zone_id, frozenset(self.ledgers)))
+            self._retry(partial(self.former.prepare_all, inflight, zone_id, frozenset(self.ledgers)))
         self.pool.settle(left)
         names = unpaused(self.ledgers)
         for name, queued in zip(names, self._abreast(unless_newer(self.tables.state.queued), names), strict=True):
@@ -323,7 +323,7 @@ class Master:
         self._queues_taken.discard(name)
         self.fenced.discard(name)
 
-    def without(self, cluster: str) -> list[Answer[None]]:
+    def batches_ended(self, cluster: str) -> list[Answer[None]]:
         """Answers, all done once no batch that holds something of a cluster is under way in any zone."""
         return [] if self.pool is None else self.pool.without(cluster)
 

@@ -79,7 +79,7 @@ class Composer:
         self.report = ComposerReport()
         self._ports = ports
         self._registry = Registry()
-        self._unsure: frozenset[str] = frozenset()
+        self._unverified: frozenset[str] = frozenset()
         self._one_at_a_time = ports.scheduler.lock()
         self._changed = ports.scheduler.condition()
         self._noted = False
@@ -95,7 +95,7 @@ class Composer:
     def load(self) -> None:
         """Read what is registered: from now on reconcilers leave notes. Raises StoreError."""
         self._follow(self._ports.table.read())
-        self._unsure = frozenset()  # nothing is being recorded yet
+        self._unverified = frozenset()  # nothing is being recorded yet
 
     def start(self) -> None:
         """Compose what was left to be done, and then whatever is noted. Once: later calls do nothing."""
@@ -215,15 +215,15 @@ class Composer:
     def _current(self) -> Registry:
         if self._ports.table.version() != self._registry.version:
             self._follow(self._ports.table.read())
-        while self._unsure:
+        while self._unverified:
             # Whoever planned one of these before it was referred to has written it once it lets go of the lock.
-            cluster = min(upstream.partition("/")[0] for upstream in self._unsure)
+            cluster = min(upstream.partition("/")[0] for upstream in self._unverified)
             ledger = self._ports.ledgers.get(cluster)
             if ledger is not None:
                 if not ledger.lock.acquire(timeout=_LOCK_SECONDS):
                     raise StoreBusyError(f"cluster {cluster} is busy recording")
                 ledger.lock.release()
-            self._unsure = frozenset(u for u in self._unsure if u.partition("/")[0] != cluster)
+            self._unverified = frozenset(u for u in self._unverified if u.partition("/")[0] != cluster)
         return self._registry
 
     def _follow(self, registry: Registry) -> None:
@@ -231,7 +231,7 @@ class Composer:
         ours = {name: entry.upstream for name, entry in registry.entries.items() if entry.shard == shard}
         self._registry = registry
         self.report.registered = len(ours)
-        self._unsure |= self._ports.referrals.follow(index_of(ours))
+        self._unverified |= self._ports.referrals.follow(index_of(ours))
 
     # --- writing ---
 
