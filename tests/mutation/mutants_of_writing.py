@@ -169,8 +169,8 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="a newly referred Service is read while a reconciler may still write it without a note",
         invariants="I1",
         file="upstreams/composer.py",
-        old="        self._unsure |= self._means.referrals.follow(index_of(ours))\n",
-        new="        self._means.referrals.follow(index_of(ours))\n",
+        old="        self._unverified |= self._ports.referrals.follow(index_of(ours))\n",
+        new="        self._ports.referrals.follow(index_of(ours))\n",
         caught_by=(_COMPOSER + "test_i1_service_that_is_just_being_recorded_when_it_is_first_referred_to_is_not_lost",),
     ),
     # --- I2: one master writes ---

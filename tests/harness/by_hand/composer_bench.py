@@ -23,7 +23,7 @@ from kubesync.cluster.keys.key_states import Ledger
 from kubesync.domain.dns.records import Node
 from kubesync.domain.errors import NotMasterError
 from kubesync.domain.state import UpstreamState
-from kubesync.upstreams.composer import Composer, ComposerMeans
+from kubesync.upstreams.composer import Composer, ComposerPorts
 
 WEB, API = "prod/shop/web/80/TCP", "prod/shop/api/80/TCP"
 
@@ -70,7 +70,7 @@ class ComposerBench:
         fenced_writer = FencedWriter(store, epoch, lambda: None, self.clock, "0")
         ledgers = cast("dict[str, Ledger]", {"prod": self.ledger})
         table, audit = NamedUpstreamTable(store), AuditTable(store, "session")
-        means = ComposerMeans(
+        ports = ComposerPorts(
             "0",
             table,
             UpstreamTable(store),
@@ -82,7 +82,7 @@ class ComposerBench:
             self.lost.append,
             one_by_one,
         )
-        return Composer(means), referrals
+        return Composer(ports), referrals
 
     def write(self, upstream: str, *ips: str, gone: bool = False, noted: bool = True) -> None:
         """A Service's upstream, and the note that is written with it."""

@@ -16,7 +16,7 @@ from kubesync.cluster.keys.key_states import SupersededError, unpaused
 from kubesync.domain.errors import ErrorCode, NewerSchemaError, StoreError
 from kubesync.operations.ports import MasterParts
 from kubesync.operations.removal import Removal
-from kubesync.operations.requests import ResyncDesk
+from kubesync.operations.requests import ResyncRunner
 from kubesync.session.master import Master
 
 logger = Logger(service="kubesync", child=True)
@@ -39,10 +39,10 @@ class Control:
         self._master = master
         self._parts = parts
         self._requests = RequestTable(parts.store, parts.settings.shard)
-        self.desk = ResyncDesk(master, self._requests)
+        self.resyncs = ResyncRunner(master, self._requests)
         self._removals: dict[str, Removal] = {}
         self._next_removal_step = 0.0
-        self._told: dict[str, int] = {}
+        self._announced: dict[str, int] = {}
         self.again_at = math.inf
         if any(not master.queue_taken(name) for name in unpaused(master.ledgers)):
             self.again_at = parts.clock.monotonic()
@@ -68,7 +68,7 @@ class Control:
         kept = [partial(self._apply_known, name, config) for name, config in sorted(configs.items())]
         done = [self._attempt(act) for act in (*gone, *kept)]
         self._master.composer.wake()
-        self.desk.take(self._requests.pending(self._parts.clock.epoch()))
+        self.resyncs.take(self._requests.pending(self._parts.clock.epoch()))
         if all(done):
             self.again_at = math.inf
 
@@ -87,7 +87,7 @@ class Control:
         self._removals.pop(name, None)
         self._master.stop_cluster(name, ErrorCode.CONFIG_DELETE, self._soon())
         self._master.forget(name)
-        self._told.pop(name, None)
+        self._announced.pop(name, None)
         self._master.progress("configuration", {"cluster": name, "key": ErrorCode.CONFIG_DELETE.key})
 
     def _apply_known(self, name: str, config: ClusterConfig) -> None:
@@ -116,8 +116,8 @@ class Control:
         # A removal goes by the configuration that it was begun with.
         self._removals.pop(name, None)
         self._master.stop_cluster(name, code, self._soon())
-        if self._told.get(name) != config.revision:
-            self._told[name] = config.revision
+        if self._announced.get(name) != config.revision:
+            self._announced[name] = config.revision
             self._master.progress("configuration", {"cluster": name, "key": code.key if ledger else "ADDED"})
         self._master.adopt(config)
         if config.deleting:

@@ -48,7 +48,7 @@ class FormerClusters:
             ledger.forget()
         self.ledgers[name] = ledger
 
-    def house(self, name: str, zone_id: str) -> None:
+    def prepare(self, name: str, zone_id: str) -> None:
         """Be able to close what was in flight in a zone for a cluster that is not served."""
         if name in self.ledgers:
             return
@@ -61,8 +61,8 @@ class FormerClusters:
         config = ClusterConfig(name=name, server=f"https://{_NOWHERE}", domain=_NOWHERE, zones=(zone,))
         self.ledgers[name] = Ledger(config, self._table, self._scheduler)
 
-    def house_all_of(self, inflight: Inflight | None, zone_id: str, served: frozenset[str]) -> None:
+    def prepare_all(self, inflight: Inflight | None, zone_id: str, served: frozenset[str]) -> None:
         """The same for every cluster that has something in flight in a zone."""
         for name in inflight.clusters if inflight is not None else ():
             if name not in served:
-                self.house(name, zone_id)
+                self.prepare(name, zone_id)

@@ -31,7 +31,7 @@ _ENDED: Final = {
 }
 
 
-class ListenerNotes:
+class ListenerErrors:
     """Writes notes for the listeners of all clusters. Any thread.
 
     Args:

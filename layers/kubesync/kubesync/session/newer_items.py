@@ -14,7 +14,7 @@ from kubesync.domain.errors import NewerSchemaError
 logger = Logger(service="kubesync", child=True)
 
 
-class Patiently(Protocol):
+class Retry(Protocol):
     """Calls again while DynamoDB is busy, as long as that makes sense: see ``patience``."""
 
     def __call__[T](self, call: Callable[[], T]) -> T: ...
@@ -33,13 +33,13 @@ def unless_newer[**P, R](call: Callable[P, R]) -> Callable[P, R | None]:
     return guarded
 
 
-def remembered(table: ListenerTable, names: Sequence[str], patiently: Patiently) -> Mapping[str, Remembered]:
+def remembered(table: ListenerTable, names: Sequence[str], retry: Retry) -> Mapping[str, Remembered]:
     """What is remembered of these clusters; those of which a newer release wrote something are missing."""
     read = unless_newer(table.remembered)
-    at_once = patiently(lambda: read(names))
+    at_once = retry(lambda: read(names))
     if at_once is not None:
         return at_once
-    return {name: one for each in names for name, one in (patiently(partial(_one, read, each)) or {}).items()}
+    return {name: one for each in names for name, one in (retry(partial(_one, read, each)) or {}).items()}
 
 
 def _one(

@@ -23,7 +23,7 @@ from kubesync.domain.errors import ErrorCode, NotMasterError, StoreError
 from kubesync.domain.report import DONE, SessionReport
 from kubesync.operations.ports import MasterParts
 from kubesync.operations.recovery import RecoveryRequest, find_journals, newest_epoch, recover
-from kubesync.operations.requests import ResyncDesk
+from kubesync.operations.requests import ResyncRunner
 from kubesync.operations.resync import Resync
 from kubesync.session.control import Control
 from kubesync.session.lease_keeper import LeaseKeeper
@@ -35,7 +35,7 @@ logger = Logger(service="kubesync", child=True)
 BEAT_SECONDS: Final = 60.0
 _TICK_SECONDS: Final = 1.0
 # For a resync that is under way to break off and answer, before the listeners are cut off.
-_DESK_SECONDS: Final = 0.5
+_RESYNC_ENDS_SECONDS: Final = 0.5
 # Of an invocation, after draining: last notes, and the release of the lease.
 _RELEASE_SECONDS: Final = 4.0
 
@@ -71,7 +71,7 @@ class Session:
         self._message = ""
         self._control_due = False
         self._standing_by = False
-        self._desk: ResyncDesk | None = None
+        self._resyncs: ResyncRunner | None = None
         self.on_beat: Callable[[SessionReport], None] = lambda _so_far: None
         # The counts themselves: they go on while the session does.
         self.report = SessionReport(session_id, dynamodb=parts.counted.counts)
@@ -141,7 +141,7 @@ class Session:
                 stood_by_seconds=round(now - started, 3),
                 seconds=round(self._clock.monotonic() - now, 3),
             )
-            self.on_beat(master.so_far())
+            self.on_beat(master.snapshot())
             if recovery is not None:
                 self.report.recoveries.append(recover(master, journals, recovery))
                 if not recovery.dry_run:
@@ -177,7 +177,7 @@ class Session:
 
     def _watch(self, master: Master, deadline: float, remaining: Callable[[], float]) -> None:
         control = Control(master, self._parts)
-        self._desk = control.desk
+        self._resyncs = control.resyncs
         every = self._settings.control_seconds
         next_control = self._clock.monotonic() + every
         next_beat = self._clock.monotonic() + BEAT_SECONDS
@@ -204,7 +204,7 @@ class Session:
             control.finish_removals()
             if now >= next_beat:
                 next_beat += BEAT_SECONDS
-                self.on_beat(master.so_far())
+                self.on_beat(master.snapshot())
             self._wake.wait(min(_TICK_SECONDS, deadline - now))
 
     def _finish(self, master: Master, drain_until: float, started: float) -> None:
@@ -212,12 +212,12 @@ class Session:
         began = self._clock.monotonic()
         self._progress("ending", {})
         lost = code is ErrorCode.NOT_MASTER or self._keeper.lost
-        if self._desk is not None:
+        if self._resyncs is not None:
             # It breaks off by itself now, and says so to whoever waits; listeners are cut off without waiting for that.
-            self._desk.close()
-            self._desk.join(_DESK_SECONDS)
+            self._resyncs.close()
+            self._resyncs.join(_RESYNC_ENDS_SECONDS)
         clean = master.finish(code, drain_until, abandon=lost)
-        if self._desk is not None and not self._desk.join(drain_until - self._clock.monotonic()):
+        if self._resyncs is not None and not self._resyncs.join(drain_until - self._clock.monotonic()):
             clean = False
             self._keeper.give_up_writing()
         code = self._code or code
@@ -228,7 +228,7 @@ class Session:
             lost = True
             code = self._code = ErrorCode.NOT_MASTER
             self._message = "the lease was lost before it could be released"
-        self.on_beat(master.so_far())
+        self.on_beat(master.snapshot())
         self.report.clean = clean and not lost and not unsettled
         self.report.code, self.report.ended = int(code), code.key
         if (self.report.resyncs or self.report.recoveries) and self._code is None:

@@ -19,7 +19,7 @@ def fill(report: SessionReport, runners: Sequence[ClusterRunner], writers: Mappi
     report.lag = percentiles([lag for writer in writers.values() for lag in writer.report.lags])
 
 
-def so_far(
+def snapshot(
     report: SessionReport,
     ended: Sequence[ClusterRunner],
     running: Mapping[str, ClusterRunner],

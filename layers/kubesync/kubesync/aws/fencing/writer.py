@@ -27,7 +27,7 @@ from kubesync.domain.errors import (
 )
 
 _BACKOFF: Final = Backoff(initial=0.1, cap=5.0, least=0.5, most=1.5)
-_LOOK_SECONDS: Final = 1.0
+_CHECK_SECONDS: Final = 1.0
 
 
 class StaleStateError(KubesyncError):
@@ -61,7 +61,7 @@ class _FenceTurns:
             self._asked[me] = fences
         try:
             with self._changed:
-                while not self._changed.wait_for(partial(self._may_run, me), _LOOK_SECONDS):
+                while not self._changed.wait_for(partial(self._may_run, me), _CHECK_SECONDS):
                     check()
             yield
         finally:
