@@ -35,7 +35,7 @@ DONE, NOT_DONE, REFUSED, LATER, ORPHANED = "done", "not done", "throttled", "lan
 UNREACHED, FORGOTTEN = "not reached", "lands when its token is forgotten"
 _EVERY_READ = 3  # between two writes it makes little difference which read is throttled
 EFFECTS = (DONE, NOT_DONE, UNREACHED, LATER, ORPHANED)
-_SHORT_OF_EACH, _SHORT_BATCHES, _SHORT_OTHERS = 1, 8, 8
+_SHORT_OF_EACH, _SHORT_BATCHES, _SHORT_OTHERS = 2, 12, 10
 _FORGOTTEN_AFTER = (5, 20, 60)
 # Transactions whose every item is conditional on what its sender had read.
 _WHOLE = (RECORD, "batch announced", "batch closed")
