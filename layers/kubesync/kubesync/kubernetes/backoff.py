@@ -9,14 +9,14 @@ from kubesync.kubernetes.ports import ReflectorPolicy
 
 
 class Backoff:
-    """Exponential waits with jitter, as client-go's reflector has them.
+    """Exponential waits with jitter, like those of client-go's reflector.
 
-    A wait is drawn between once and twice its base (jitter factor 1); the base doubles from ``backoff_initial`` to
-    ``backoff_cap``, and starts over when none was needed for ``backoff_reset`` seconds.
+    Each wait is drawn between once and twice its base (jitter factor 1). The base doubles from ``backoff_initial`` to
+    ``backoff_cap``. It starts over if no wait was needed for ``backoff_reset`` seconds.
 
     Args:
         policy: initial, cap and reset, in seconds.
-        clock: tells when a wait was last needed.
+        clock: shows when a wait was last needed.
         jitter: a number in [0, 1) at each call, such as ``random.random``.
     """
 
@@ -28,7 +28,7 @@ class Backoff:
         self._quiet_since: float | None = None
 
     def next_delay(self, retry_after_seconds: float | None = None) -> float:
-        """Seconds to wait now. At least what the server asked for, which is believed up to ``backoff_reset`` seconds."""
+        """Seconds to wait now: at least what the server asked for, of which at most ``backoff_reset`` seconds count."""
         now = self._clock.monotonic()
         if self._quiet_since is not None and now - self._quiet_since >= self._policy.backoff_reset:
             self._base = self._policy.backoff_initial

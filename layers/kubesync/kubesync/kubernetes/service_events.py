@@ -1,7 +1,7 @@
-"""Reasons as Kubernetes Events on a Service: what ``kubectl describe service`` shows. Needs the right to create events.
+"""Reasons as Kubernetes Events on a Service, for ``kubectl describe service``. Needs the right to create events.
 
-Source: Event v1 core (https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/). The same reason of the
-same object has the same name: the API server refuses what is there already, and forgets an Event after an hour by itself.
+Source: Event v1 core (https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/). The same reason on the
+same object gives the same name, so the API server refuses a second one. It deletes an Event after an hour by itself.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ALREADY_EXISTS: Final = 409
 
 @dataclass(frozen=True, slots=True)
 class ServiceNote:
-    """One reason to be shown on a Service; ``uid`` and ``resource_version`` are those that it was seen with."""
+    """One reason to show on a Service. ``uid`` and ``resource_version`` are those of the Service as it was seen."""
 
     service: ServiceKey
     uid: str
@@ -37,25 +37,25 @@ class ServiceNote:
 
 
 class EventPoster(Protocol):
-    """Writes notes to one cluster. Only ``shutdown`` may be called from another thread."""
+    """Writes Events to one cluster. Only ``shutdown`` may be called from another thread."""
 
     def post(self, note: ServiceNote, at: float) -> None:
-        """Write one Event; done as well where it is there already.
+        """Write one Event. Succeeds too if the Event exists already.
 
         Raises:
-            ListenerError: it could not be written: DeniedError where that is not allowed.
+            ListenerError: the Event could not be written; DeniedError if that is forbidden.
             StoppedError: ``shutdown`` was called.
         """
 
     def shutdown(self) -> None:
-        """End what blocks now, and refuse what comes."""
+        """End a blocked call at once, and refuse later ones."""
 
     def close(self) -> None:
-        """Give back the sockets."""
+        """Close the sockets."""
 
 
 class KubernetesEventPoster:
-    """Writes over HTTP."""
+    """Posts Events over HTTP."""
 
     def __init__(self, api: ApiClient) -> None:
         self._api = api
@@ -75,7 +75,7 @@ class KubernetesEventPoster:
 
 
 def event_request(note: ServiceNote, at: float) -> ApiRequest:
-    """The request that writes a note; ``at`` in epoch seconds."""
+    """The request that creates an Event; ``at`` in epoch seconds."""
     key, problem = note.service, note.problem
     told = "\n".join((note.uid, problem.code, problem.subject, problem.message))
     digest = sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:16]
