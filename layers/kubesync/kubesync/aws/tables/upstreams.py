@@ -14,13 +14,13 @@ from kubesync.domain.state import UpstreamState
 from kubesync.domain.upstreams import digest, node_document, slice_nodes
 
 SCHEMA: Final = 1
-# A removed upstream stays readable as such for a week (DESIGN: upstream contract).
+# A removed upstream stays readable as removed for a week (DESIGN: upstream contract).
 TOMBSTONE_SECONDS: Final = 7 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
 class StoredUpstream:
-    """An upstream as it stands in the table, in so many items. ``whole``: no slice is missing, none is of another version."""
+    """An upstream in the table, and how many items it has. ``whole``: no slice is missing, and all have the same version."""
 
     upstream: str
     version: int
@@ -33,12 +33,12 @@ class StoredUpstream:
     items: int = 1
 
     def holds(self, nodes: Sequence[Node]) -> bool:
-        """Whether a proxy reads exactly these nodes from it."""
+        """Whether proxies read exactly these nodes from it."""
         return self.whole and not self.deleted and list(self.nodes) == [node_document(node) for node in nodes]
 
 
 class UpstreamTable:
-    """Builds the writes of upstreams, and reads them for commands and full resyncs."""
+    """Builds the writes of upstreams. Reads them for commands and full resyncs."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -47,10 +47,10 @@ class UpstreamTable:
     def put(
         upstream: str, stands: UpstreamState | None, nodes: Sequence[Node], now_epoch: float
     ) -> tuple[UpstreamState, list[Action]]:
-        """Replace an upstream: all slices of the new version, and the removal of surplus ones.
+        """Replace an upstream: write all slices of the new version, and remove surplus ones.
 
         Args:
-            stands: what stands in the table, a mark of removal included; its version is the condition. None: nothing.
+            stands: the upstream now in the table, or its mark of removal; its version is the condition. None: there is none.
         """
         documents = slice_nodes(nodes)
         state = UpstreamState(1 if stands is None else stands.version + 1, digest(nodes), len(documents))
@@ -76,7 +76,7 @@ class UpstreamTable:
 
     @staticmethod
     def remove(upstream: str, stands: UpstreamState | None, now_epoch: float) -> list[Action]:
-        """Leave slice 0 marked as deleted, for a week."""
+        """Mark slice 0 as deleted, for a week."""
         mark: Item = {
             "v": SCHEMA,
             "version": 1 if stands is None else stands.version + 1,
@@ -93,7 +93,7 @@ class UpstreamTable:
         return actions
 
     def standing(self, upstreams: Sequence[str]) -> dict[str, UpstreamState]:
-        """What stands in the table, marks of removed upstreams included; the digest is empty: nodes are not looked at."""
+        """The upstreams now in the table, marks of removal included. The digest is empty, because nodes are not read."""
         found = self._store.batch_get([Key(UPSTREAMS, name, 0) for name in upstreams])
         return {
             key.partition: UpstreamState(cast(int, item["version"]), "", cast(int, item["slices"]))
@@ -105,7 +105,7 @@ class UpstreamTable:
         return _assemble(list(self._store.query(UPSTREAMS, upstream)))
 
     def read_all(self, clusters: Sequence[str] | None = None) -> Iterator[StoredUpstream]:
-        """Every upstream (of some clusters: named ones are of none), removed ones included. Scans: for commands and full resyncs only."""
+        """Every upstream of these clusters (None: all and named ones), removed ones included. Scans: for commands and full resyncs only."""
         pages: dict[str, list[Item]] = {}
         for item in self._store.scan(UPSTREAMS):
             name = cast(str, item["upstream"])
