@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.aws.dynamodb.retry import patiently
+from kubesync.aws.dynamodb.retry import retry_while_throttled
 from kubesync.aws.dynamodb.store import Key
 from kubesync.aws.fencing.take_over import Fencing
 from kubesync.aws.tables.control.fences import fence_key, raise_fences, shard_fence_key
@@ -25,7 +25,9 @@ def a_store_with_master(epoch: int, faults: StoreFaults | None = None) -> Memory
 
 def fencing(store: MemoryStore, epoch: int = 7) -> Fencing:
     clock = ManualClock()
-    return Fencing(store, "0", epoch, lambda call: patiently(call, lambda: None, clock, clock.monotonic() + 60.0))
+    return Fencing(
+        store, "0", epoch, lambda call: retry_while_throttled(call, lambda: None, clock, clock.monotonic() + 60.0)
+    )
 
 
 def epochs(store: MemoryStore, *places: Key) -> list[object]:

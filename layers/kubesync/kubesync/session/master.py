@@ -13,7 +13,7 @@ from aws_lambda_powertools import Logger
 from kubesync.actors.answer import Answer
 from kubesync.actors.parallel import ParallelMap
 from kubesync.actors.scheduler import Thread
-from kubesync.aws.dynamodb.retry import patiently
+from kubesync.aws.dynamodb.retry import retry_while_throttled
 from kubesync.aws.fencing.take_over import Fencing
 from kubesync.aws.fencing.writer import Transactor
 from kubesync.aws.tables.audit import AuditTable
@@ -175,7 +175,7 @@ class Master:
         return self._reads(lambda thing: self._patiently(lambda: call(thing)), things)
 
     def _patiently[T](self, call: Callable[[], T]) -> T:
-        return patiently(call, self.transactor.check, self.parts.scheduler, self.deadline)
+        return retry_while_throttled(call, self.transactor.check, self.parts.scheduler, self.deadline)
 
     def _register(self, config: ClusterConfig, found: Remembered) -> None:
         name = config.name

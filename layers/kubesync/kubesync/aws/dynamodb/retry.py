@@ -12,7 +12,7 @@ _BACKOFF_INITIAL_SECONDS: Final = 0.2
 _BACKOFF_CAP_SECONDS: Final = 5.0
 
 
-def patiently[T](
+def retry_while_throttled[T](
     call: Callable[[], T], check: Callable[[], None], scheduler: Scheduler, deadline_monotonic: float
 ) -> T:
     """Call until there is an answer, with growing pauses and jitter.
