@@ -312,7 +312,7 @@ class Desk:
         """Plan whoever was given a name, as a take-over does; whether there was anybody."""
         found = False
         for cluster in self.ledgers:
-            heirs = self.tables.state.queued(cluster).heirs
+            heirs = self.tables.state.queued(cluster).promoted
             if heirs:
                 found = True
                 self.recorders[cluster].replan(heirs, "a name was let go")

@@ -116,7 +116,7 @@ def test_states_marks_and_slices_are_read(store: Store) -> None:
     assert old.parts[PartId(Resource.SERVICES, "old")].deleted
     queued = table.queued("prod")
     assert queued.marks == {WEB: expected.opened, OLD: OpenMark()}
-    assert (queued.heirs, queued.unswept) == ({API}, {WEB, OLD})
+    assert (queued.promoted, queued.unswept) == ({API}, {WEB, OLD})
     assert table.all_slices("prod") == {("shop", "web-abcde"): "web"}
 
 

@@ -202,7 +202,7 @@ def test_heir_is_found_by_the_next_session() -> None:
     recorded = desk.record(saw(wants(created=at(1)), 30, "b"))
     assert recorded.heirs == (a_key("a"),)
     following = world.session()
-    assert following.tables.state.queued("prod").heirs == {a_key("a")}
+    assert following.tables.state.queued("prod").promoted == {a_key("a")}
     following.replan_heirs()
     assert f"{NAME} A" in following.intended("a")
     assert world.heirs() == []

@@ -217,7 +217,7 @@ class Master:
         if states:
             assert self.pool is not None
             self.pool.add(states, inherited=True)
-        self._heirs.tell(queued.heirs)
+        self._heirs.tell(queued.promoted)
         self._queues_taken.add(cluster)
 
     def _zone_means(self) -> ZoneMeans:

@@ -124,12 +124,12 @@ class ClaimTable:
         return actions
 
     @staticmethod
-    def let_go(claim: Claim, heir: tuple[ServiceKey, Key] | None) -> list[Action]:
+    def let_go(claim: Claim, promoted: tuple[ServiceKey, Key] | None) -> list[Action]:
         """Release a name. If a key waits for it, the same write gives it to the first one: nobody can come in between."""
         guard = (Equals("version", claim.version),)
-        if heir is None:
+        if promoted is None:
             return [Delete(claim_key(claim.name), guard)]
-        key, place = heir
+        key, place = promoted
         return [
             Update(claim_key(claim.name), set={"owner": str(key)}, add={"version": 1, "waiting": -1}, conditions=guard),
             Delete(place),

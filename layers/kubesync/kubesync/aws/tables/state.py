@@ -50,7 +50,7 @@ def open_key(key: ServiceKey) -> Key:
     return Key(STATE, f"{key.cluster}#open#{_hash(_path(key)) % OPEN_PARTITIONS}", _path(key))
 
 
-def _heir_key(key: ServiceKey, name: Name) -> Key:
+def _promoted_key(key: ServiceKey, name: Name) -> Key:
     place = open_key(key)
     return Key(STATE, place.partition, f"{place.sort}#heir#{name.zone_id}/{name.name}")
 
@@ -71,7 +71,7 @@ class Queued:
     """Open keys, promoted keys that have to be planned, and keys whose tombstones have to be swept."""
 
     marks: dict[ServiceKey, OpenMark]
-    heirs: set[ServiceKey]
+    promoted: set[ServiceKey]
     unswept: set[ServiceKey]
 
 
@@ -134,7 +134,7 @@ class StateTable:
             elif note == _GONE:
                 found.unswept.add(key)
             else:
-                found.heirs.add(key)
+                found.promoted.add(key)
         return found
 
     def _queue(
@@ -142,7 +142,7 @@ class StateTable:
     ) -> Iterator[tuple[ServiceKey, str, OpenMark | None]]:
         for partition in partitions:
             for item in self._store.query(STATE, f"{cluster}#open#{partition}"):
-                path, _, note = cast(str, item["sk"]).partition("#")
+                path, _, mark = cast(str, item["sk"]).partition("#")
                 namespace, _, name = path.partition("/")
                 yield ServiceKey(cluster, namespace, name), note, None if note else _mark(item)
 
@@ -213,29 +213,29 @@ class StateTable:
         )
 
     @staticmethod
-    def mark_heir(key: ServiceKey, name: Name) -> Action:
+    def mark_promoted(key: ServiceKey, name: Name) -> Action:
         """Mark durably that a key was promoted to a name. Whoever plans the key next removes the mark."""
-        return Put(_heir_key(key, name), {"v": SCHEMA})
+        return Put(_promoted_key(key, name), {"v": SCHEMA})
 
-    def unmark_heirs(self, cluster: str, keys: Iterable[ServiceKey]) -> dict[ServiceKey, list[Action]]:
+    def unmark_promoted(self, cluster: str, keys: Iterable[ServiceKey]) -> dict[ServiceKey, list[Action]]:
         """Remove all promotion marks of keys that are being planned. For few keys it makes one query each; otherwise it
         queries the whole queue once, as every take-over does.
         """
         wanted = list(keys)
         if len(wanted) <= OPEN_PARTITIONS:
             places = [(open_key(key), key) for key in wanted]
-            notes = [(key, self._store.query(STATE, p.partition, prefix=f"{p.sort}#heir#")) for p, key in places]
-            return {key: [_delete(item) for item in items] for key, items in notes}
+            marks = [(key, self._store.query(STATE, p.partition, prefix=f"{p.sort}#heir#")) for p, key in places]
+            return {key: [_delete(item) for item in items] for key, items in marks}
         found: dict[ServiceKey, list[Action]] = {key: [] for key in wanted}
         for partition in range(OPEN_PARTITIONS):
             for item in self._store.query(STATE, f"{cluster}#open#{partition}"):
-                path, _, note = cast(str, item["sk"]).partition("#")
+                path, _, mark = cast(str, item["sk"]).partition("#")
                 key = ServiceKey(cluster, *path.split("/", 1))
-                if note.startswith("heir#") and key in found:
+                if mark.startswith("heir#") and key in found:
                     found[key].append(_delete(item))
         return found
 
-    def left_notes(self, cluster: str) -> Iterator[Delete]:
+    def leftover_marks(self, cluster: str) -> Iterator[Delete]:
         """Remove the marks of a cluster that has no keys left: nobody plans a key and removes its marks."""
         for partition in range(OPEN_PARTITIONS):
             yield from map(_delete, self._store.query(STATE, f"{cluster}#open#{partition}"))

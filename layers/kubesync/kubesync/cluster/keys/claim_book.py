@@ -105,7 +105,7 @@ class ClaimBook:
         if heir.cluster not in self._fenced_here:
             return actions, frozenset()
         self.heirs.append(heir)
-        return [*actions, self._states.mark_heir(heir, name)], frozenset({heir.cluster})
+        return [*actions, self._states.mark_promoted(heir, name)], frozenset({heir.cluster})
 
     def _known(self, name: Name) -> Claim:
         claim = self._claims[name]
