@@ -249,7 +249,7 @@ class Planner:
                 continue
             state, actions = table.put(upstream, stored, nodes, self._now())
             upstreams[upstream] = state
-            notes = self._tables.named.notes(upstream, state.version)
+            notes = self._tables.named.marks(upstream, state.version)
             pieces.append(Piece((*actions, *notes), _upstream(upstream, state)))
             before_text = None if known is None else f"version {known.version}"
             after_text = f"version {state.version}, {len(nodes)} nodes"
@@ -258,7 +258,7 @@ class Planner:
             known = upstreams.pop(upstream)
             stored = stands.get(upstream) if self._doubts(upstream, seen) else known
             actions = table.remove(upstream, stored, self._now())
-            notes = self._tables.named.notes(upstream, known.version + 1)
+            notes = self._tables.named.marks(upstream, known.version + 1)
             pieces.append(Piece((*actions, *notes), _upstream(upstream, None)))
             entries.append(Entry(f"upstream {upstream}", f"version {known.version}", None, why, str(seen.key)))
         return replace(seen, upstreams=upstreams), pieces, entries

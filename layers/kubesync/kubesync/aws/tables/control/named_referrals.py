@@ -35,7 +35,7 @@ class NamedReferrals:
         before, self._index = self._index, index
         return frozenset(index.keys() - before.keys())
 
-    def notes(self, upstream: str, version: int) -> tuple[Action, ...]:
+    def marks(self, upstream: str, version: int) -> tuple[Action, ...]:
         """The marks to write together with this version of a Service's upstream."""
         if upstream not in self._index:
             return ()
