@@ -296,7 +296,7 @@ def test_access_to_zones_their_problems_and_conflict_checks() -> None:
     assert (access.read("ZLEFT"), access.read(PRIVATE)) == (None, None)
     denied = "AccessDenied: User: arn:aws:iam::123456789012:user/nobody is not authorized to perform this operation"
     assert ZoneProblemTable(store, "0", "any").current() == [ZoneProblem(PRIVATE, denied, AT)]
-    assert ZoneProblemTable(tables("long-in-conflict"), "0", "any").looks() == {PUBLIC: START + 40_000}
+    assert ZoneProblemTable(tables("long-in-conflict"), "0", "any").checks() == {PUBLIC: START + 40_000}
 
 
 def test_request_that_waits_and_answer_that_was_not_fetched() -> None:

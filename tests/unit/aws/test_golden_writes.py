@@ -135,7 +135,7 @@ def a_problem(scene: Scene, key: Key, item: Item) -> list[Action]:
 
 def a_conflict_check(scene: Scene, key: Key, item: Item) -> list[Action]:
     table = ZoneProblemTable(scene.store, key.partition.removeprefix("looks#"), "any")
-    return [table.put_look(str(key.sort), table.looked_at(str(key.sort)), str(item["tx"]))]
+    return [table.put_check(str(key.sort), table.checked_at(str(key.sort)), str(item["tx"]))]
 
 
 def a_state(scene: Scene, key: Key, item: Item) -> list[Action]:

@@ -11,10 +11,10 @@ from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.objects import EndpointsObject, Resource, Service, ServiceKey
 
 EMPTY: Final[Mapping[RecordKey, RecordSet]] = MappingProxyType({})
-CONFLICT_LOOK_SECONDS: Final = 3600.0
+CONFLICT_CHECK_SECONDS: Final = 3600.0
 """Conflict checks of a name are at most this far apart. The first come sooner; a resync or news of the key brings one at once."""
 SETTLED_ATTEMPTS: Final = 11
-"""From this many attempts on, checks are ``CONFLICT_LOOK_SECONDS`` apart (before: 5 s, doubling) and the mark is not rewritten."""
+"""From this many attempts on, checks are ``CONFLICT_CHECK_SECONDS`` apart (before: 5 s, doubling) and the mark is not rewritten."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -131,16 +131,16 @@ class KeyState:
         """Whether it was refused so often that its mark no longer records each check. Only keys with names in conflict settle."""
         return self.opened is not None and self.opened.attempts >= SETTLED_ATTEMPTS
 
-    def tried_next(self, looked_at: Mapping[str, float]) -> float:
+    def tried_next(self, checked_at: Mapping[str, float]) -> float:
         """When the next try or conflict check is due, in epoch seconds. 0: at once, or never because nothing has to be tried.
 
         Args:
-            looked_at: per zone, the time (epoch seconds) since which everything settled in it has been checked.
+            checked_at: per zone, the time (epoch seconds) since which everything settled in it has been checked.
         """
         at = 0.0 if self.opened is None else self.opened.retry_at
         if not (self.settled and self.conflicts):
             return at
-        return max(at, min(looked_at.get(name.zone_id, 0.0) for name in self.conflicts) + CONFLICT_LOOK_SECONDS)
+        return max(at, min(checked_at.get(name.zone_id, 0.0) for name in self.conflicts) + CONFLICT_CHECK_SECONDS)
 
     @property
     def tombstoned(self) -> bool:

@@ -22,7 +22,7 @@ from aws_lambda_powertools import Logger
 
 from kubesync.domain.errors import ZoneThrottledError
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.state import CONFLICT_LOOK_SECONDS, KeyState
+from kubesync.domain.state import CONFLICT_CHECK_SECONDS, KeyState
 from kubesync.zone.journal import ZoneMeans
 
 logger = Logger(service="kubesync", child=True)
@@ -75,7 +75,7 @@ class ZoneLooks:
             self._due_at.setdefault(key, 0.0)  # the mark's time does not say: another zone may have set it
         elif key not in self._settled:
             self._settled.add(key)
-            self._due_at.setdefault(key, self._noted_at() + CONFLICT_LOOK_SECONDS)
+            self._due_at.setdefault(key, self._noted_at() + CONFLICT_CHECK_SECONDS)
 
     def due_at(self, key: ServiceKey) -> float | None:
         """When a key is looked at next; None: it has no name in conflict here."""
@@ -123,7 +123,7 @@ class ZoneLooks:
         for state in after.values():
             self.see(state)
             if state.key in self._settled:
-                self._due_at[state.key] = now + CONFLICT_LOOK_SECONDS
+                self._due_at[state.key] = now + CONFLICT_CHECK_SECONDS
                 self._looked = True
             elif state.key in self._due_at and state.opened is not None:
                 self._due_at[state.key] = state.opened.retry_at
@@ -134,7 +134,7 @@ class ZoneLooks:
         if not self._looked:
             return None
         self._looked = False
-        since = min((self._due_at[key] for key in self._settled), default=0.0) - CONFLICT_LOOK_SECONDS
+        since = min((self._due_at[key] for key in self._settled), default=0.0) - CONFLICT_CHECK_SECONDS
         if since < self._noted_at() + _NOTE_SECONDS:
             return None
         self._noted = since
@@ -142,7 +142,7 @@ class ZoneLooks:
 
     def _noted_at(self) -> float:
         if self._noted is None:
-            noted = self._means.problems.looked_at(self._zone_id)
+            noted = self._means.problems.checked_at(self._zone_id)
             # What a clock that ran ahead has noted would put looks off until then.
             self._noted = noted if noted <= self._means.clock.epoch() else 0.0
         return self._noted

@@ -277,4 +277,4 @@ class ZoneGround:
         """Keep since when (epoch seconds) every name that has long been in conflict was looked at: a successor goes on from there."""
         transactor = self._means.transactor
         token = transactor.token()
-        transactor.run((), [self._means.problems.put_look(self.zone_id, looked_at, token)], token)
+        transactor.run((), [self._means.problems.put_check(self.zone_id, looked_at, token)], token)

@@ -30,7 +30,7 @@ from kubesync.domain.batches import Unit
 from kubesync.domain.merge import without_tombstones
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import changes_of
-from kubesync.domain.state import CONFLICT_LOOK_SECONDS, KeyState, Name, OpenMark, names_of
+from kubesync.domain.state import CONFLICT_CHECK_SECONDS, KeyState, Name, OpenMark, names_of
 
 _RETRY_INITIAL_SECONDS: Final = 5.0
 _RETRY_CAP_SECONDS: Final = 900.0
@@ -71,7 +71,7 @@ def retry_delay(attempts: int, fraction: float) -> float:
 
 def look_delay(attempts: int) -> float:
     """Seconds to the next look at names in conflict: doubling. Without jitter: what came together is read together, by one walk."""
-    return min(CONFLICT_LOOK_SECONDS, _RETRY_INITIAL_SECONDS * 2.0 ** min(attempts, 16))
+    return min(CONFLICT_CHECK_SECONDS, _RETRY_INITIAL_SECONDS * 2.0 ** min(attempts, 16))
 
 
 class Closer:

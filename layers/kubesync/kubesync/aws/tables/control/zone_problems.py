@@ -32,7 +32,7 @@ class ZoneProblemTable:
     def __init__(self, store: Store, shard: str, session: str) -> None:
         self._store = store
         self._partition = f"zones#{shard}"
-        self._looks = f"looks#{shard}"
+        self._checks = f"looks#{shard}"
         self._session = session
 
     def put(self, zone_id: str, problem: str, now_epoch: float, token: str) -> Put:
@@ -53,16 +53,18 @@ class ZoneProblemTable:
             if item["problem"]
         ]
 
-    def put_look(self, zone_id: str, looked_at: float, token: str) -> Put:
+    def put_check(self, zone_id: str, checked_at: float, token: str) -> Put:
         """Store the time (epoch seconds) since which every settled name in conflict in a zone has been checked."""
-        return Put(Key(CONTROL, self._looks, zone_id), {"v": SCHEMA, "looked_at": round(looked_at * 1000), "tx": token})
+        return Put(
+            Key(CONTROL, self._checks, zone_id), {"v": SCHEMA, "looked_at": round(checked_at * 1000), "tx": token}
+        )
 
-    def looked_at(self, zone_id: str) -> float:
+    def checked_at(self, zone_id: str) -> float:
         """The stored time of one zone; 0 if there is none."""
-        item = self._store.get(Key(CONTROL, self._looks, zone_id))
+        item = self._store.get(Key(CONTROL, self._checks, zone_id))
         return 0.0 if item is None else cast(int, item["looked_at"]) / 1000
 
-    def looks(self) -> dict[str, float]:
+    def checks(self) -> dict[str, float]:
         """The stored times of all zones."""
-        items = self._store.query(CONTROL, self._looks)
+        items = self._store.query(CONTROL, self._checks)
         return {cast(str, item["sk"]): cast(int, item["looked_at"]) / 1000 for item in items}
