@@ -11,7 +11,7 @@ DONE: Final = "DONE"
 
 
 @dataclass(slots=True)
-class NotesReport:
+class EventsReport:
     """How many Events were written and dropped. ``refused`` says why the session stopped writing them."""
 
     written: int = 0
@@ -51,7 +51,7 @@ class ClusterReport:
     holding: dict[str, bool] = field(default_factory=dict)
     conflicts: int = 0
     reasons: dict[str, int] = field(default_factory=dict)
-    events_on_services: NotesReport | None = None
+    events_on_services: EventsReport | None = None
     problem: str = ""
 
 

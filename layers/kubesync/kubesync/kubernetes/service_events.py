@@ -27,7 +27,7 @@ _ALREADY_EXISTS: Final = 409
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceNote:
+class ServiceEvent:
     """One reason to show on a Service. ``uid`` and ``resource_version`` are those of the Service as it was seen."""
 
     service: ServiceKey
@@ -39,7 +39,7 @@ class ServiceNote:
 class EventPoster(Protocol):
     """Writes Events to one cluster. Only ``shutdown`` may be called from another thread."""
 
-    def post(self, note: ServiceNote, at: float) -> None:
+    def post(self, event: ServiceEvent, at: float) -> None:
         """Write one Event. Succeeds too if the Event exists already.
 
         Raises:
@@ -60,9 +60,9 @@ class KubernetesEventPoster:
     def __init__(self, api: ApiClient) -> None:
         self._api = api
 
-    def post(self, note: ServiceNote, at: float) -> None:
+    def post(self, event: ServiceEvent, at: float) -> None:
         try:
-            self._api.fetch(event_request(note, at))
+            self._api.fetch(event_request(event, at))
         except StatusError as error:
             if error.status != _ALREADY_EXISTS:
                 raise
@@ -74,11 +74,11 @@ class KubernetesEventPoster:
         self._api.close()
 
 
-def event_request(note: ServiceNote, at: float) -> ApiRequest:
+def event_request(event: ServiceEvent, at: float) -> ApiRequest:
     """The request that creates an Event; ``at`` in epoch seconds."""
-    key, problem = note.service, note.problem
-    told = "\n".join((note.uid, problem.code, problem.subject, problem.message))
-    digest = sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    key, problem = event.service, event.problem
+    identity = "\n".join((event.uid, problem.code, problem.subject, problem.message))
+    digest = sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     when = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     document = {
         "apiVersion": "v1",
@@ -89,8 +89,8 @@ def event_request(note: ServiceNote, at: float) -> ApiRequest:
             "kind": "Service",
             "name": key.name,
             "namespace": key.namespace,
-            "uid": note.uid,
-            "resourceVersion": str(note.resource_version),
+            "uid": event.uid,
+            "resourceVersion": str(event.resource_version),
         },
         "reason": problem.code,
         "message": _message(problem),
@@ -107,5 +107,5 @@ def event_request(note: ServiceNote, at: float) -> ApiRequest:
 def _message(problem: Problem) -> str:
     text = f"{problem.subject}: {problem.message}" if problem.subject else problem.message
     advice = advice_for(problem.code)
-    whole = f"{text}. {advice}" if advice else text
-    return whole.encode("utf-8", "replace")[:MAX_MESSAGE_BYTES].decode("utf-8", "ignore")
+    full = f"{text}. {advice}" if advice else text
+    return full.encode("utf-8", "replace")[:MAX_MESSAGE_BYTES].decode("utf-8", "ignore")

@@ -23,9 +23,9 @@ from kubesync.aws.route53.rate import TokenBucket
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.errors import DeniedError, ListenerError
 from kubesync.domain.objects import Resource
-from kubesync.domain.report import NotesReport
+from kubesync.domain.report import EventsReport
 from kubesync.domain.state import KeyState, PartId
-from kubesync.kubernetes.service_events import EventPoster, ServiceNote
+from kubesync.kubernetes.service_events import EventPoster, ServiceEvent
 from kubesync.kubernetes.transport.connections import StoppedError
 
 logger = Logger(service="kubesync", child=True)
@@ -38,7 +38,7 @@ REMEMBERED: Final = 5_000
 _END_SECONDS: Final = 2.0
 
 
-class ServiceNotes:
+class ServiceEvents:
     """Accepts states from any thread; ``stop`` ends it.
 
     Args:
@@ -46,13 +46,13 @@ class ServiceNotes:
     """
 
     def __init__(self, cluster: str, poster: Callable[[], EventPoster], scheduler: Scheduler) -> None:
-        self.report = NotesReport()
+        self.report = EventsReport()
         self._cluster = cluster
         self._make = poster
         self._scheduler = scheduler
         self._bucket = TokenBucket(PER_SECOND, BURST, scheduler)
-        self._queue: deque[ServiceNote] = deque()
-        self._seen: OrderedDict[ServiceNote, None] = OrderedDict()
+        self._queue: deque[ServiceEvent] = deque()
+        self._seen: OrderedDict[ServiceEvent, None] = OrderedDict()
         self._changed = scheduler.condition()
         self._stopping = False
         self._poster: EventPoster | None = None
@@ -69,16 +69,16 @@ class ServiceNotes:
                 return
             for problem in sorted(fresh):
                 # The same reason on the same object, at whatever version it was seen.
-                told = ServiceNote(state.key, part.uid, 0, problem)
-                if told in self._seen:
+                known = ServiceEvent(state.key, part.uid, 0, problem)
+                if known in self._seen:
                     continue
-                self._seen[told] = None
+                self._seen[known] = None
                 if len(self._seen) > REMEMBERED:
                     self._seen.popitem(last=False)
                 if len(self._queue) >= QUEUED:
                     self.report.dropped += 1
                     continue
-                self._queue.append(ServiceNote(state.key, part.uid, part.resource_version, problem))
+                self._queue.append(ServiceEvent(state.key, part.uid, part.resource_version, problem))
             if self._queue and self._thread is None:
                 self._thread = self._scheduler.thread(f"{self._cluster}/events", self._work)
                 self._thread.start()
@@ -106,8 +106,8 @@ class ServiceNotes:
 
     def _work(self) -> None:
         try:
-            while (note := self._next()) is not None:
-                self._write(note)
+            while (event := self._next()) is not None:
+                self._write(event)
         except Exception as error:  # Events must never disturb the session
             if not self._stopping:
                 logger.exception("events are no longer written", cluster=self._cluster)
@@ -116,25 +116,25 @@ class ServiceNotes:
             if self._poster is not None:
                 self._poster.close()
 
-    def _next(self) -> ServiceNote | None:
+    def _next(self) -> ServiceEvent | None:
         """Wait for the next Event that is due; None: the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._stopping or bool(self._queue))
             if self._stopping or not self._queue:
                 return None
-            note = self._queue.popleft()
+            event = self._queue.popleft()
             if self._changed.wait_for(lambda: self._stopping, self._bucket.take()):
                 self.report.dropped += 1
                 return None
-            return note
+            return event
 
-    def _write(self, note: ServiceNote) -> None:
+    def _write(self, event: ServiceEvent) -> None:
         try:
             if self._poster is None:
                 poster = self._make()
                 with self._changed:
                     self._poster = poster
-            self._poster.post(note, self._scheduler.epoch())
+            self._poster.post(event, self._scheduler.epoch())
         except StoppedError:
             with self._changed:
                 self.report.dropped += 1
