@@ -57,27 +57,27 @@ class MetricsPublisher:
         self._failed: _ByListener = Counter()
         self._recording_seconds = 0.0
         self._named_written = 0
-        self._gap_told = False
+        self._gap_written = False
 
-    def beat(self, so_far: SessionReport) -> None:
+    def beat(self, snapshot: SessionReport) -> None:
         """Write the figures since the last beat. ``snapshot`` counts from the session's start; its lags are those since the last beat."""
-        counted = _counts(so_far)
+        counted = _counts(snapshot)
         self._write({"MasterHeartbeat": 1} | {name: counted[name] - self._counted[name] for name in counted}, {})
         self._counted = counted
-        failed = _failures(so_far)
+        failed = _failures(snapshot)
         self._by_code("ListenerErrors", failed - self._failed)
         self._failed = failed
-        recording_seconds = sum(each.recording_seconds for each in so_far.clusters)
+        recording_seconds = sum(each.recording_seconds for each in snapshot.clusters)
         if recording_seconds > self._recording_seconds:
             self._write({}, {"RecordingTime": recording_seconds - self._recording_seconds})
             self._recording_seconds = recording_seconds
-        self._write(_states(so_far), {})
-        self._tell_named(so_far.named_upstreams)
-        if so_far.hand_over_seconds is not None and not self._gap_told:
-            self._gap_told = True
-            self._write({}, {"HandOverGap": so_far.hand_over_seconds})
-        if so_far.lag:
-            self._write({}, {"LagMedian": so_far.lag["p50"], "LagP99": so_far.lag["p99"]})
+        self._write(_states(snapshot), {})
+        self._write_named(snapshot.named_upstreams)
+        if snapshot.hand_over_seconds is not None and not self._gap_written:
+            self._gap_written = True
+            self._write({}, {"HandOverGap": snapshot.hand_over_seconds})
+        if snapshot.lag:
+            self._write({}, {"LagMedian": snapshot.lag["p50"], "LagP99": snapshot.lag["p99"]})
 
     def ended(self, report: SessionReport) -> None:
         """Write how the session and each of its listeners ended."""
@@ -85,7 +85,7 @@ class MetricsPublisher:
         ends = Counter((each.ended, each.cluster) for each in report.listeners if each.ended in _CODES)
         self._by_code("ListenersEnded", ends)
 
-    def _tell_named(self, named: Mapping[str, Any]) -> None:
+    def _write_named(self, named: Mapping[str, Any]) -> None:
         written, stuck = int(named.get("written", 0)), bool(named.get("problem"))
         if named.get("registered") or written > self._named_written or stuck:
             counts = {"NamedUpstreamsWritten": written - self._named_written, "NamedUpstreamsStuck": int(stuck)}
