@@ -50,8 +50,8 @@ def _into_window(url: str, resource: str, events: int, *, parse: bool) -> int:
     window = SharedWindow(1.0, clock)
     access = ClusterAccess(url, policy=ReflectorPolicy())
     reflector = KubernetesReflector(ApiClient(access, clock), Resource(resource), scheduler=clock)
-    told = ListenerEvents(lambda _r: None, lambda _r: None, _raise)
-    listener = UntilLast("bench", Resource(resource), reflector, window, told, clock)
+    callbacks = ListenerEvents(lambda _r: None, lambda _r: None, _raise)
+    listener = UntilLast("bench", Resource(resource), reflector, window, callbacks, clock)
     reflector.run(listener, FIRST_VERSION, clock.monotonic() + 600)
     content, _ = window.close()
     if parse:

@@ -93,6 +93,6 @@ def _excluded(comes: RecordKey, state: KeyState) -> bool:
     return any(_in_the_way(key, comes) for key in state.applied)
 
 
-def _in_the_way(standing: RecordKey, comes: RecordKey) -> bool:
-    same_name = (standing.zone_id, standing.name) == (comes.zone_id, comes.name)
-    return same_name and standing != comes and exclude_each_other(standing, comes)
+def _in_the_way(current: RecordKey, comes: RecordKey) -> bool:
+    same_name = (current.zone_id, current.name) == (comes.zone_id, comes.name)
+    return same_name and current != comes and exclude_each_other(current, comes)

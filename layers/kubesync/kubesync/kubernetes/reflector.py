@@ -177,7 +177,7 @@ class KubernetesReflector:
             if accepted and (position.heard > heard or lasted >= _WORKED_SECONDS):
                 self._failures = 0
         if end is WatchEnd.QUIET:
-            self._doubt(sink, position)
+            self._verify_version(sink, position)
         elif end is WatchEnd.CLOSED:
             self._closed(quick=lasted < _QUICK_SECONDS and position.heard == heard)
 
@@ -195,7 +195,7 @@ class KubernetesReflector:
         if self._stale_watches > 1:  # the list succeeds, but its version is too old at once, again: do not spin
             self._pause(self._backoff.next_delay())
 
-    def _doubt(self, sink: WatchSink, position: Position) -> None:
+    def _verify_version(self, sink: WatchSink, position: Position) -> None:
         """A watch from a version that the store never had stays silent for ever. Compare with the store's own version."""
         request = urls.list_page(self._resource, self._scope.namespace, limit=1)
         body = self._api.fetch(request, deadline_monotonic=self._deadline)

@@ -69,16 +69,16 @@ def follow(
         if now >= deadline_monotonic:
             return WatchEnd.DEADLINE
         silent_at = heard_at + policy.bookmark_interval + policy.silence_margin
-        doubtful_at = position.quiet_since + 2 * policy.bookmark_interval
-        if now >= doubtful_at:
+        verify_at = position.quiet_since + 2 * policy.bookmark_interval
+        if now >= verify_at:
             return WatchEnd.QUIET
         try:
-            block = stream.read(min(silent_at, doubtful_at, deadline_monotonic) - now, SCANS[resource])
+            block = stream.read(min(silent_at, verify_at, deadline_monotonic) - now, SCANS[resource])
         except BodyError:
             now = clock.monotonic()
             if now >= deadline_monotonic:
                 return WatchEnd.DEADLINE
-            if now >= doubtful_at:
+            if now >= verify_at:
                 return WatchEnd.QUIET
             raise
         if block is None:

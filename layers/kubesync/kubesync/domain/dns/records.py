@@ -85,14 +85,14 @@ class RecordSet:
         return sum(map(len, self.values))
 
 
-def in_the_way(standing: RecordKey, stands: RecordSet, wanted: RecordKey) -> bool:
+def in_the_way(current_key: RecordKey, current: RecordSet, wanted: RecordKey) -> bool:
     """Whether a foreign set keeps out a set that we want: it has the same key, or excludes it.
 
     Routing policies of one name and type do not mix: where weighted sets exist, only weighted ones can be added.
     """
-    if standing == wanted or exclude_each_other(standing, wanted):
+    if current_key == wanted or exclude_each_other(current_key, wanted):
         return True
-    return standing.type == wanted.type and stands.weight is None
+    return current_key.type == wanted.type and current.weight is None
 
 
 @dataclass(frozen=True, slots=True)
