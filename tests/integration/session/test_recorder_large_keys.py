@@ -53,7 +53,7 @@ def test_service_with_more_nodes_than_a_transaction_takes_is_cut_and_blocks_no_o
     desk.record(saw(an_endpoints(*huge), 20, "web-1"), saw(a_service(ports=()), 21, "other"))
     assert "other.shop.svc.prod.example.com A" in desk.intended("other")
     (stored,) = [u for u in desk.tables.upstreams.read_all() if u.upstream == "prod/shop/web/80/TCP"]
-    assert (stored.slices, stored.whole) == (24, True)
+    assert (stored.slices, stored.complete) == (24, True)
     assert [(p.code, p.subject, p.message) for p in desk.state().problems] == [
         (
             "TooManyNodes",

@@ -333,7 +333,7 @@ def test_named_upstreams_their_notes_and_what_was_composed() -> None:
 def test_upstream_that_is_empty_and_one_that_was_removed() -> None:
     found = {each.upstream: each for each in UpstreamTable(tables("at-rest")).read_all()}
     rival, gone = found["prod/shop/rival/80/TCP"], found["prod/shop/gone/80/TCP"]
-    assert (rival.nodes, rival.deleted, rival.version, rival.digest, rival.whole) == ((), False, 1, EMPTY, True)
+    assert (rival.nodes, rival.deleted, rival.version, rival.digest, rival.complete) == ((), False, 1, EMPTY, True)
     assert (gone.nodes, gone.deleted, gone.version, gone.updated_at) == ((), True, 2, AT)
 
 

@@ -257,7 +257,7 @@ class StateTable:
             places = [slice_place(state_key(key), n) for n in range(1, cast(int, items[0]["slices"]))]
             found = self._store.batch_get([state_key(key), *places]) if places else {}
             items = [found.get(state_key(key), items[0]), *(found[place] for place in places if place in found)]
-            if _whole(items):
+            if _of_one_version(items):
                 return _decode_items(key, items, mark)
         raise StoreBusyError(f"the state of {key} keeps changing while it is read")
 
@@ -265,10 +265,10 @@ class StateTable:
         namespace, _, name = cast(str, items[0]["sk"]).removeprefix("key#").partition("/")
         key = ServiceKey(cluster, namespace, name)
         # A page of a query is not a transaction: a key that changed meanwhile is read again on its own.
-        return _decode_items(key, items, marks.get(key)) if _whole(items) else self.load([key])[key]
+        return _decode_items(key, items, marks.get(key)) if _of_one_version(items) else self.load([key])[key]
 
 
-def _whole(items: list[Item]) -> bool:
+def _of_one_version(items: list[Item]) -> bool:
     """Whether a head and its slices have the same version."""
     head, *rest = items
     return len(items) == head["slices"] and all(item.get("of") == head["version"] for item in rest)

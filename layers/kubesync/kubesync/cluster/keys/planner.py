@@ -155,7 +155,7 @@ class Planner:
         unknown = {
             upstream for _, seen, want in wants for upstream in want.upstreams or {} if upstream not in seen.upstreams
         }
-        return self._tables.upstreams.standing(sorted(unknown)) if unknown else {}
+        return self._tables.upstreams.current(sorted(unknown)) if unknown else {}
 
     def _stored(self, wanted: Mapping[str, tuple[Node, ...] | None]) -> dict[str, UpstreamState]:
         names = sorted(wanted)
