@@ -11,7 +11,7 @@ SERVICES, SLICES = Resource.SERVICES, Resource.ENDPOINTSLICES
 
 
 @pytest.mark.parametrize(
-    ("scope", "path", "sifted", "services", "slices", "identity"),
+    ("scope", "path", "filtered", "services", "slices", "identity"),
     [
         (Scope(), "", False, (), (), True),
         (Scope(("shop",)), "shop", False, (), (), False),
@@ -45,12 +45,12 @@ SERVICES, SLICES = Resource.SERVICES, Resource.ENDPOINTSLICES
 def test_scope_is_asked_for(
     scope: Scope,
     path: str,
-    sifted: bool,
+    filtered: bool,
     services: tuple[tuple[str, str], ...],
     slices: tuple[tuple[str, str], ...],
     identity: bool,
 ) -> None:
-    assert (scope.namespace, scope.sifted, scope.shows_identity) == (path, sifted, identity)
+    assert (scope.namespace, scope.filtered, scope.shows_identity) == (path, filtered, identity)
     assert scope.selectors(SERVICES) == services
     assert scope.selectors(SLICES) == slices
 

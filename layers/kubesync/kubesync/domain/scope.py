@@ -97,7 +97,7 @@ class Scope:
         return self.namespaces[0] if len(self.namespaces) == 1 else ""
 
     @property
-    def sifted(self) -> bool:
+    def filtered(self) -> bool:
         """Whether the API server also sends objects outside the scope, which kubesync then filters out."""
         return len(self.namespaces) > 1
 

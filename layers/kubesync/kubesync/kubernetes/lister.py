@@ -62,7 +62,7 @@ def list_all(
         if version is not None and page.resource_version != version:
             raise TooOldError(f"pages of one list are of versions {version} and {page.resource_version}")
         version = page.resource_version
-        items += (item for item in page.items if scope.holds(item.namespace)) if scope.sifted else page.items
+        items += (item for item in page.items if scope.holds(item.namespace)) if scope.filtered else page.items
         if not page.continue_token:
             return CompleteList(version, tuple(items))
         if page.continue_token == token:

@@ -31,9 +31,9 @@ from kubesync.domain.errors import BodyError, ListenerError, StatusError
 from kubesync.domain.objects import Resource, Snapshot
 from kubesync.domain.scope import Scope
 from kubesync.kubernetes.backoff import Backoff
+from kubesync.kubernetes.filtering import FilteredSink
 from kubesync.kubernetes.lister import list_all
 from kubesync.kubernetes.ports import WatchSink
-from kubesync.kubernetes.sifting import SiftedSink
 from kubesync.kubernetes.transport import urls
 from kubesync.kubernetes.transport.client import ApiClient
 from kubesync.kubernetes.transport.connections import StoppedError
@@ -161,7 +161,7 @@ class KubernetesReflector:
                     stream,
                     self._resource,
                     position,
-                    SiftedSink(sink, self._scope) if self._scope.sifted else sink,
+                    FilteredSink(sink, self._scope) if self._scope.filtered else sink,
                     policy=self._policy,
                     clock=self._clock,
                     deadline_monotonic=self._deadline,

@@ -10,7 +10,7 @@ from kubesync.domain.scope import Scope
 from kubesync.kubernetes.ports import WatchSink
 
 
-class SiftedSink:
+class FilteredSink:
     """Passes on what is in scope. A filtered event moves the checkpoint as a bookmark does: it has been seen."""
 
     def __init__(self, sink: WatchSink, scope: Scope) -> None:
