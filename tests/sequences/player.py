@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from chaos.requests_story import ask
+from chaos.stories.requests_story import ask
 from harness.seen import named
 from harness.seen.named import member
 from kubesync.aws.tables.control.listeners import ListenerTable

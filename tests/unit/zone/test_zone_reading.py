@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import cast
 
+import pytest
+
 from harness.by_hand.zone_bench import ZONE, StrictZone, ZoneBench
 from harness.fakes.manual_clock import ManualClock
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.domain.batches import BatchLimits
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.zone.reader import ZoneReading
+from kubesync.zone.reader import Stands, ZoneReader, what_stands
 
 
 class Counting:
@@ -29,7 +31,7 @@ class Counting:
         yield from self.sets.items()
 
 
-def read_all(reading: ZoneReading, names: Sequence[str]) -> list[dict[RecordKey, RecordSet]]:
+def read_all(reading: ZoneReader, names: Sequence[str]) -> list[dict[RecordKey, RecordSet]]:
     return [reading.read(name) for name in names]
 
 
@@ -38,7 +40,7 @@ def test_many_names_are_read_with_the_whole_zone_and_come_to_the_same() -> None:
     names = [*(f"s{n:03d}.example.com" for n in range(400)), "nothing.example.com"]
     one_by_one = [zone.read(ZONE.id, name) for name in names]
     zone.reads = 0
-    reading = ZoneReading(cast(ZoneClient, zone), ZONE.id, clock)
+    reading = ZoneReader(cast(ZoneClient, zone), ZONE.id, clock)
     assert read_all(reading, names) == one_by_one
     assert (zone.reads, zone.walks) == (30, 1)
     clock.advance(59)
@@ -48,7 +50,7 @@ def test_many_names_are_read_with_the_whole_zone_and_come_to_the_same() -> None:
 
 def test_what_a_walk_has_found_is_not_believed_for_longer_than_a_minute() -> None:
     zone, clock = Counting(), ManualClock()
-    reading = ZoneReading(cast(ZoneClient, zone), ZONE.id, clock)
+    reading = ZoneReader(cast(ZoneClient, zone), ZONE.id, clock)
     names = [f"s{n:03d}.example.com" for n in range(400)]
     read_all(reading, names)
     zone.sets.clear()
@@ -59,7 +61,7 @@ def test_what_a_walk_has_found_is_not_believed_for_longer_than_a_minute() -> Non
 
 def test_names_that_are_asked_for_now_and_then_are_always_read_anew() -> None:
     zone, clock = Counting(), ManualClock()
-    reading = ZoneReading(cast(ZoneClient, zone), ZONE.id, clock)
+    reading = ZoneReader(cast(ZoneClient, zone), ZONE.id, clock)
     for n in range(200):
         reading.read(f"s{n:03d}.example.com")
         clock.advance(3)
@@ -93,3 +95,26 @@ def test_i4_hundreds_of_foreign_names_are_found_with_few_requests() -> None:
     assert len(bench.open()) == 300
     assert len([name for name in reads if name.startswith("s")]) == 30
     assert len(walks) <= 2  # the other one is the test's
+
+
+A_SET = RecordSet(60, ("10.0.0.1",))
+CHANGED = RecordSet(60, ("10.0.0.2",))
+NEVER_OURS = RecordSet(60, ("10.0.0.1",), foreign_form="HealthCheckId=1")
+
+
+@pytest.mark.parametrize(
+    ("known", "stands", "what"),
+    [
+        (None, None, Stands.GONE),
+        (A_SET, None, Stands.GONE),
+        (None, A_SET, Stands.FOREIGN),
+        (None, NEVER_OURS, Stands.FOREIGN),
+        (A_SET, A_SET, Stands.OURS),
+        (A_SET, CHANGED, Stands.CHANGED),
+        (A_SET, NEVER_OURS, Stands.FOREIGN),
+    ],
+)
+def test_i3_what_stands_is_ours_only_where_we_know_of_it(
+    known: RecordSet | None, stands: RecordSet | None, what: Stands
+) -> None:
+    assert what_stands(known, stands) is what

@@ -23,7 +23,7 @@ from kubesync.operations.drift import Coming, Drift, Known, as_it_stands, drifts
 from kubesync.operations.listing import CHECK_SECONDS, LIST_SECONDS, ResyncError, advice, check_time, preview_lists
 from kubesync.operations.orphan_upstreams import remove_orphans
 from kubesync.operations.ports import Master
-from kubesync.operations.refused_leftovers import standing_at
+from kubesync.zone.reader import ZoneReader
 
 # A cluster that answers no list is given up after this long: it is being asked again and again all the while.
 GIVE_UP_SECONDS: Final = 15.0
@@ -215,7 +215,8 @@ class ClusterResync:
     def _check_key_now(self, zone_id: str, key: ServiceKey) -> None:
         state = self._states_of([key])[key]
         names = {each.name for each in state.applied if each.zone_id == zone_id}
-        standing = replacements(standing_at(self._master.parts.zones, zone_id, names))
+        reader = ZoneReader(self._master.parts.zones, zone_id, self._master.parts.clock)
+        standing = replacements(reader.read_sets(names))
         self._drifted(drifts_of(state, zone_id, standing))
 
     def _states_of(self, keys: Iterable[ServiceKey]) -> Mapping[ServiceKey, KeyState]:

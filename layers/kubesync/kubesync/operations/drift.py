@@ -11,6 +11,7 @@ from kubesync.aws.tables.audit import describe
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import KeyState, Name
+from kubesync.zone.reader import Stands, what_stands
 from kubesync.zone.refusals import why_foreign
 
 
@@ -24,10 +25,9 @@ class Drift:
     stands: RecordSet | None
 
     def document(self) -> dict[str, Any]:
-        kind = "missing" if self.stands is None else "foreign" if self.stands.foreign_form else "changed"
         of_set = {"identifier": self.key.identifier} if self.key.identifier else {}
         return {
-            "drift": kind,
+            "drift": what_stands(self.known, self.stands).value,
             "name": self.key.name,
             "type": self.key.type,
             **of_set,
@@ -76,7 +76,7 @@ class Known:
         return [
             Drift(self.service, key, known, standing.get(key))
             for key, known in self.applied
-            if standing.get(key) != known
+            if what_stands(known, standing.get(key)) is not Stands.OURS
         ]
 
 
@@ -96,14 +96,13 @@ def as_it_stands(state: KeyState, drifts: Iterable[Drift]) -> KeyState:
     for drift in drifts:
         if applied.get(drift.key) != drift.known:
             continue
-        if drift.stands is None:
-            applied.pop(drift.key)
-        elif drift.stands.foreign_form:
-            # Somebody replaced it by a set of a form that we never make: theirs now.
-            applied.pop(drift.key)
-            conflicts[Name.of(drift.key)] = f"{drift.key.label} was replaced ({drift.stands.foreign_form})"
-        else:
+        what = what_stands(drift.known, drift.stands)
+        if drift.stands is not None and what is Stands.CHANGED:
             applied[drift.key] = drift.stands
+            continue
+        applied.pop(drift.key)
+        if drift.stands is not None:  # somebody replaced it by a set of a form that we never make: theirs now
+            conflicts[Name.of(drift.key)] = f"{drift.key.label} was replaced ({drift.stands.foreign_form})"
     return replace(state, applied=applied, conflicts=conflicts)
 
 

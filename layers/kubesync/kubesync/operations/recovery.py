@@ -32,6 +32,7 @@ from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import KeyState, Name
 from kubesync.operations.listing import list_now, preview_lists
 from kubesync.operations.ports import Master, MasterParts
+from kubesync.zone.reader import Stands, what_stands
 
 KINDS: Final = ("claimed", "unproven", "differing", "unwanted")
 """What a record set of a zone can be to a cluster that is recovered; the lists of its report."""
@@ -154,7 +155,7 @@ class Recovery:
             if key in state.applied or key in claimed or (claim is not None and claim.owner != state.key):
                 continue
             service = str(state.key)
-            if standing.get(key) != record_set:
+            if what_stands(record_set, standing.get(key)) is not Stands.OURS:
                 report["differing"] += [
                     _row(other, standing[other], service) | {"wanted": describe(record_set), "wanted_type": key.type}
                     for other in at_name[key.name]

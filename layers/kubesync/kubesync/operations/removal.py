@@ -26,8 +26,9 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, retains
 from kubesync.domain.errors import KubesyncError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import EMPTY, KeyState
+from kubesync.operations.drift import as_it_stands, drifts_of
 from kubesync.operations.ports import Master
-from kubesync.operations.refused_leftovers import take_as_it_stands
+from kubesync.zone.reader import ZoneReader
 
 logger = Logger(service="kubesync", child=True)
 
@@ -147,10 +148,32 @@ class Removal:
         assert self._master.pool is not None
         states = self._master.ledgers[self._config.name].states(keys).values()
         zones = sorted({key.zone_id for state in states for key in state.applied})
-        look = partial(take_as_it_stands, self._master, self._config.name, keys, _WHY)
+        look = partial(self._take_as_it_stands, keys)
         self._comparing = [
             self._master.pool.between_batches(zone_id, partial(_reported, partial(look, zone_id))) for zone_id in zones
         ]
+
+    def _take_as_it_stands(self, keys: list[ServiceKey], zone_id: str) -> None:
+        """Take for known what stands at the names of these keys: it goes as it is read, never whatever stands there by then.
+
+        What was changed by hand is still ours, as the journal proves. A set of a form that we never make is another's, and stays.
+        Runs in the zone's thread, between two batches. Raises ZoneError where the zone cannot be read.
+        """
+        master, name = self._master, self._config.name
+        ledger, reconciler = master.ledgers.get(name), master.reconcilers.get(name)
+        if ledger is None or reconciler is None:
+            return
+        with ledger.lock:
+            states = ledger.states(keys).values()
+            names = {key.name for state in states for key in state.applied if key.zone_id == zone_id}
+        standing = ZoneReader(master.parts.zones, zone_id, master.parts.clock).read_sets(names)
+
+        def pairs() -> Iterator[tuple[KeyState, KeyState]]:
+            for state in ledger.states(keys).values():
+                if drifts := drifts_of(state, zone_id, standing):
+                    yield state, as_it_stands(state, drifts)
+
+        master.follow_up(name, reconciler.transform(pairs, _WHY))
 
     # --- forgetting ---
 

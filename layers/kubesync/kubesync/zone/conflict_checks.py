@@ -29,7 +29,7 @@ from kubesync.domain.dns.records import RecordKey, RecordSet, in_the_way
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import changes_of
 from kubesync.domain.state import KeyState, Name
-from kubesync.zone.reader import ZoneReading
+from kubesync.zone.reader import ZoneReader
 from kubesync.zone.refusals import why_foreign
 
 
@@ -48,7 +48,7 @@ class Reclaimer:
     ) -> None:
         self._client = client
         self._clock = clock
-        self._readings: dict[str, ZoneReading] = {}
+        self._readings: dict[str, ZoneReader] = {}
         self._claims = claims
         self._ledgers = ledgers
         self._reconcilers = reconcilers
@@ -86,7 +86,7 @@ class Reclaimer:
         owners = self._states({claim.owner: name for name, claim in claims.items()})
         reading = self._readings.get(zone_id)
         if reading is None:
-            reading = self._readings[zone_id] = ZoneReading(self._client, zone_id, self._clock)
+            reading = self._readings[zone_id] = ZoneReader(self._client, zone_id, self._clock)
         standing = reading.read_all(sorted({name.name for of_key in names.values() for name in of_key}), not_before)
 
         def in_the_way_of(state: KeyState, name: Name) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kubesync.cluster.keys.outcomes import Outcome
 from kubesync.domain.batches import Unit, culprits, halves, says_zone_is_full
 from kubesync.domain.dns.records import RecordKey, RecordSet, in_the_way
-from kubesync.zone.reader import ZoneReading
+from kubesync.zone.reader import Stands, ZoneReader, what_stands
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def isolate(units: Sequence[Unit], messages: Sequence[str], judge: Callable[[Uni
     return Isolation(judged, (rest,) if rest else ())
 
 
-def judge(reading: ZoneReading, unit: Unit, message: str, is_ours: Callable[[RecordKey], bool]) -> Outcome:
+def judge(reading: ZoneReader, unit: Unit, message: str, is_ours: Callable[[RecordKey], bool]) -> Outcome:
     """Read what stands at a culprit's name, and decide. ``reading``: begun after the refusal.
 
     known before   stands now          decision
@@ -63,19 +63,17 @@ def judge(reading: ZoneReading, unit: Unit, message: str, is_ours: Callable[[Rec
     """
     actual = reading.read(unit.name)
     ours = {change.key for change in unit.changes}
-    for change in unit.changes:
-        if change.before is None and change.key in actual:
+    standing = {change: what_stands(change.before, actual.get(change.key)) for change in unit.changes}
+    for change, stands in standing.items():
+        if change.before is None and stands is Stands.FOREIGN:
             return Outcome(unit, conflict=True, reason=why_foreign(change.key, actual[change.key]))
-    if all(change.after is None and change.key not in actual for change in unit.changes):
+    if all(change.after is None and stands is Stands.GONE for change, stands in standing.items()):
         return Outcome(unit, landed=True)
-    for change in unit.changes:
-        if actual.get(change.key) != change.before:
-            stands = "is gone" if change.key not in actual else "was changed"
-            return Outcome(
-                unit,
-                code="ChangedByHand",
-                reason=f"{change.key.label} {stands} by somebody else; `kubesync resync` mends it",
-            )
+    for change, stands in standing.items():
+        if change.before is not None and stands is not Stands.OURS:
+            what = "is gone" if stands is Stands.GONE else "was changed"
+            reason = f"{change.key.label} {what} by somebody else; `kubesync resync` mends it"
+            return Outcome(unit, code="ChangedByHand", reason=reason)
     for key, record_set in actual.items():
         if key in ours or is_ours(key):
             continue

@@ -38,7 +38,7 @@ from kubesync.domain.errors import (
 from kubesync.domain.objects import ServiceKey
 from kubesync.zone.journal import ZoneBlockedError, ZoneGround, ZoneMeans
 from kubesync.zone.queue import NO_WAITS, ZoneQueue
-from kubesync.zone.reader import ZoneReading
+from kubesync.zone.reader import ZoneReader
 from kubesync.zone.refusals import isolate, judge
 
 _BACKOFF: Final = Backoff(initial=0.5, cap=30.0, least=0.5, most=1.5)
@@ -309,7 +309,7 @@ class ZoneWriter:
         self._isolate(sent, messages)
 
     def _isolate(self, sent: Sent, messages: Sequence[str]) -> None:
-        reading = ZoneReading(self._means.client, self.zone_id, self._means.clock)
+        reading = ZoneReader(self._means.client, self.zone_id, self._means.clock)
 
         def decide(unit: Unit, message: str) -> Outcome:
             return judge(reading, unit, message, lambda key: self._is_ours(unit.key, key))

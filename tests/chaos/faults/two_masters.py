@@ -10,11 +10,11 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from chaos.crash import Undisturbed, places, to_rest, undisturbed
-from chaos.play import STEP_SECONDS, Play
+from chaos.faults.crash import Undisturbed, places, to_rest, undisturbed
 from chaos.sections import Effort, Section, sample
-from chaos.stories import CHANGES, REQUESTS
-from chaos.verdict import shortened
+from chaos.stories.every_story import CHANGES, REQUESTS
+from chaos.stories.play import STEP_SECONDS, Play
+from chaos.stories.verdict import shortened
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Observation, Resource, Service

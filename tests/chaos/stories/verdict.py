@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.play import Play
+from chaos.stories.play import Play
 from simulation.world import differences
 
 _MOST_LINES = 12

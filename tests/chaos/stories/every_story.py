@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from chaos import requests_story, story
-from chaos.steps import Story
+from chaos.stories import requests_story, story
+from chaos.stories.steps import Story
 
 CHANGES: Final = story.STORY.name
 REQUESTS: Final = requests_story.STORY.name

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from chaos import minutes
+from chaos.faults import minutes
 from chaos.sections import Effort, Outcome, Section, sample
 from harness.seen.raw_objects import RESOURCES
 from integration.weather import scenarios_absence as absence

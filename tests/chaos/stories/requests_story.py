@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from chaos.steps import Step, Story
-from chaos.story import FOREIGN, PRIVATE, ZONE, a_world
+from chaos.stories.steps import Step, Story
+from chaos.stories.story import FOREIGN, PRIVATE, ZONE, a_world
 from harness.fakes.memory_store import MemoryStore
 from harness.seen.builders import a_service, an_endpoints
 from kubesync.aws.tables.control.clusters import OnDelete, ZoneReference

@@ -1,4 +1,4 @@
-"""Sessions as processes that start quickly: ``python -m chaos.session_forks`` has everything imported, and forks at each line.
+"""Sessions as processes that start quickly: ``python -m chaos.faults.session_forks`` has everything imported, and forks at each line.
 
 It answers with the process id, and with ``ended`` once that process is no more. Settings come from the environment.
 """
@@ -20,7 +20,7 @@ class SessionForks:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "chaos.session_forks"],
+            [sys.executable, "-m", "chaos.faults.session_forks"],
             env=dict(environment),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from chaos.happenings import a_change
-from chaos.oracle import judge_quiet
-from chaos.requests_story import ask
-from chaos.schedules import a_world, held
+from chaos.faults.schedules import a_world, held
 from chaos.sections import Effort, Outcome, Section
+from chaos.stories.happenings import a_change
+from chaos.stories.oracle import judge_quiet
+from chaos.stories.requests_story import ask
 from kubesync.aws.dynamodb.store import AUDIT
 from kubesync.domain.errors import ErrorCode
 from kubesync.settings import Settings

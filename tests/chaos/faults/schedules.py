@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from chaos.happenings import (
+from chaos.faults.struck import Weather
+from chaos.sections import Effort, Section
+from chaos.stories.happenings import (
     Another,
     ByHand,
     Course,
@@ -24,11 +26,9 @@ from chaos.happenings import (
     Storm,
     drawn,
 )
-from chaos.oracle import judge_quiet
-from chaos.requests_story import ask
-from chaos.sections import Effort, Section
-from chaos.struck import Weather
-from chaos.verdict import shortened
+from chaos.stories.oracle import judge_quiet
+from chaos.stories.requests_story import ask
+from chaos.stories.verdict import shortened
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from sequences.outside import FOREIGN, UnrulyWorld, an_outside, register

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from chaos.faults.session_forks import SessionForks
 from chaos.sections import Effort, Outcome, Section
-from chaos.session_forks import SessionForks
 from harness.fakes.memory_store import MemoryStore
 from harness.session_process import environment_of
 from harness.stack import RunningSession, Stack, a_stack

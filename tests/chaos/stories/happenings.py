@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from chaos.struck import DONE, LATER, NOT_DONE
+from chaos.faults.struck import DONE, LATER, NOT_DONE
 from harness.seen.builders import HTTP, a_service, an_endpoint, an_endpoints
 from kubesync.domain.objects import Endpoint, Resource, ServicePort
 from sequences.notation import Written

@@ -8,8 +8,8 @@ from __future__ import annotations
 import random
 from typing import Final
 
-from chaos.crash import to_rest, undisturbed
-from chaos.verdict import judge
+from chaos.faults.crash import to_rest, undisturbed
+from chaos.stories.verdict import judge
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.reflecting import bookmark, event, list_answer, reflecting
 from harness.wire.scripted_server import Connection, status_answer, watch_answer

@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chaos.crash import places, to_rest, undisturbed
-from chaos.play import Play
+from chaos.faults.crash import places, to_rest, undisturbed
 from chaos.sections import Effort, Section, sample
-from chaos.stories import CHANGES, STORIES
-from chaos.story import CONTESTED
-from chaos.verdict import judge, shortened
+from chaos.stories.every_story import CHANGES, STORIES
+from chaos.stories.play import Play
+from chaos.stories.story import CONTESTED
+from chaos.stories.verdict import judge, shortened
 from harness.fakes.memory_store import LandLater
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.errors import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.steps import Step, Story
+from chaos.stories.steps import Step, Story
 from harness.seen.builders import HTTP, a_service, an_endpoint, an_endpoints
 from harness.seen.named import member, register
 from kubesync.aws.tables.control.clusters import ZoneReference

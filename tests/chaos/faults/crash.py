@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from chaos.parts_watch import PartsWatch
-from chaos.play import Arm, Play
 from chaos.sections import Effort, Section, sample
-from chaos.stories import CHANGES, REQUESTS, STORIES
-from chaos.verdict import judge, shortened
+from chaos.stories.every_story import CHANGES, REQUESTS, STORIES
+from chaos.stories.parts_watch import PartsWatch
+from chaos.stories.play import Arm, Play
+from chaos.stories.verdict import judge, shortened
 from simulation.gate import Gate, Outward, kill_at
 from simulation.writes import RECORD
 

@@ -11,12 +11,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from chaos.crash import undisturbed
-from chaos.play import Play
-from chaos.requests_story import ask
+from chaos.faults.crash import undisturbed
 from chaos.sections import Effort, Section, sample
-from chaos.stories import CHANGES
-from chaos.verdict import shortened
+from chaos.stories.every_story import CHANGES
+from chaos.stories.play import Play
+from chaos.stories.requests_story import ask
+from chaos.stories.verdict import shortened
 from harness.fakes.memory_store import MemoryStore
 from harness.seen.builders import a_service
 from kubesync.aws.dynamodb.store import CONTROL, KEY_ATTRIBUTES, STATE, UPSTREAMS

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from chaos.oracle import judge_quiet
-from chaos.steps import Step, Story
+from chaos.stories.oracle import judge_quiet
+from chaos.stories.steps import Step, Story
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
 from kubesync.operations.recovery import RecoveryRequest
