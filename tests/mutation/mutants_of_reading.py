@@ -12,7 +12,7 @@ _DURABILITY = "integration/recording/test_recorder_durability.py::"
 _SECTIONS = "integration/recording/test_recorder_sections.py::"
 _LISTS = "unit/cluster/test_recorder_lists.py::"
 _SCOPED = "unit/cluster/test_scope_lists.py::"
-_OBJECTS = "unit/kubernetes/test_wire_objects.py::"
+_OBJECTS = "unit/kubernetes/wire/test_wire_objects.py::"
 _REFLECTOR = "integration/kubernetes/test_reflector.py::"
 _TRANSPORT = "integration/kubernetes/test_transport.py::"
 

@@ -52,6 +52,7 @@ def settled() -> ConflictBench:
     return bench
 
 
+@pytest.mark.thorough
 def test_i6_conflicts_that_stay_are_looked_at_every_hour_with_few_requests_and_written_once(
     settled: ConflictBench,
 ) -> None:
@@ -71,6 +72,7 @@ def test_i6_conflicts_that_stay_are_looked_at_every_hour_with_few_requests_and_w
     ]
 
 
+@pytest.mark.thorough
 def test_name_that_a_person_has_freed_is_published_within_two_hours_by_whatever_session(settled: ConflictBench) -> None:
     settled.free("web-0100", "web-0200")
     sessions(settled, 2 * HOUR)
@@ -136,6 +138,7 @@ def test_other_foreign_set_is_a_change_and_is_audited() -> None:
     assert len(audited(bench, "web-0000")) == 1
 
 
+@pytest.mark.thorough
 def test_lag_of_other_keys_is_that_of_a_zone_without_conflicts(settled: ConflictBench) -> None:
     for number in range(200):
         settled.publish("other", f"10.2.0.{number + 1}", 5_000 + number, settled.world.clock.monotonic())
