@@ -118,7 +118,7 @@ chaos: $(ready)
 
 .PHONY: dns
 dns: $(ready)
-	@PYTHONPATH=layers/kubesync:local:tests $(python) -m support.dns_cases.page > docs/dns.md.new && mv docs/dns.md.new docs/dns.md
+	@PYTHONPATH=layers/kubesync:local:tests $(python) -m harness.dns_cases.page > docs/dns.md.new && mv docs/dns.md.new docs/dns.md
 
 .PHONY: lock
 lock: $(ready)

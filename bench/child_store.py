@@ -16,7 +16,7 @@ from kubesync.aws.dynamodb.store import Action, Item, Key, QueryOptions, Write
 from kubesync.domain import errors
 
 if TYPE_CHECKING:
-    from support.memory_store import MemoryStore
+    from harness.fakes.memory_store import MemoryStore
 
 _PAGE: Final = 200  # items; about the megabyte of a page of DynamoDB's
 
@@ -88,8 +88,8 @@ def _received(connection: Connection) -> Any:
 
 
 def _serve(pipe: Connection, address: str, authority: bytes) -> None:
+    from harness.fakes.memory_store import MemoryStore
     from kubesync.clock import SystemClock
-    from support.memory_store import MemoryStore
 
     store = MemoryStore(clock=SystemClock())
     listener = Listener(address, "AF_UNIX", backlog=16, authkey=authority)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
+from harness.fakes.memory_store import Call, MemoryStore
 from kubesync.clock import SystemClock
-from support.memory_store import Call, MemoryStore
 
 
 class Distance:

@@ -11,9 +11,9 @@ from bench.child_route53 import route53
 from bench.distant_store import Distance, distant_store
 from bench.figures import Figure, Sense, percentile
 from bench.system import ZONE, System, wait_for_sets, wait_until
+from harness.fakes.memory_store import Call
 from kubesync.aws.dynamodb.store import Update
 from kubesync.aws.tables.control.lease import lease_key
-from support.memory_store import Call
 
 
 @dataclass(frozen=True, slots=True)

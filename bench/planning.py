@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bench.figures import Figure, Sense
-from support.many_endpoints import many_endpoints, plan_all
+from harness.seen.many_endpoints import many_endpoints, plan_all
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Any
 from bench.child_cluster import TOKEN
 from bench.figures import Figure
 from bench.system import ZONE, System, wait_until
+from harness.fakes.memory_store import MemoryStore
 from kubesync.aws.dynamodb.store import Action, Item, Key, Put, Store, Update, Write
 from kubesync.aws.dynamodb.values import item_bytes
 from kubesync.aws.tables.control.lease import lease_key
@@ -21,7 +22,6 @@ from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.clock import SystemClock
 from kubesync_local.standins.apiserver import ApiServer
 from kubesync_local.standins.route53 import StrictRoute53
-from support.memory_store import MemoryStore
 
 
 @dataclass(frozen=True, slots=True)

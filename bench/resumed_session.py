@@ -12,11 +12,11 @@ from bench.child_route53 import route53
 from bench.distant_store import distant_store
 from bench.figures import Figure, Sense
 from bench.system import ZONE, System, wait_for_sets, wait_until
+from harness.fakes.memory_store import Call
 from kubesync.aws.dynamodb.store import Store, Update
 from kubesync.aws.tables.control.lease import lease_key
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.state import StateTable
-from support.memory_store import Call
 
 
 @dataclass(frozen=True, slots=True)

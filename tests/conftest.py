@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from harness.aws_models import share_models
-from support.secrets_watch import LeakingLogs, leak_in
+from harness.secrets_watch import LeakingLogs, leak_in
 
 # A busy machine is no failure. In CI the examples are always the same: a new one is for whoever is there to look at it.
 settings.register_profile(

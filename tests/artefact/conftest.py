@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
-from support.built_function import ROOT, Artefact, unpack
-from support.cli_stack import TOKEN, CliStack, a_cli_stack
-from support.secrets_watch import AWS_SECRET
-from support.template import TemplateLoader
+from harness.cli_stack import TOKEN, CliStack, a_cli_stack
+from harness.secrets_watch import AWS_SECRET
+from harness.wire.built_function import ROOT, Artefact, unpack
+from harness.wire.template import TemplateLoader
 
 collect_ignore_glob = [] if "KUBESYNC_ARTEFACT" in os.environ else ["test_*.py"]
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import pytest
 
-from support.built_function import Artefact, RunningFunction, running
-from support.cli_stack import CliStack
-from support.silent_proxy import SilentProxy
+from harness.cli_stack import CliStack
+from harness.wire.built_function import Artefact, RunningFunction, running
+from harness.wire.silent_proxy import SilentProxy
 
 EVENTS: Final = Path(__file__).resolve().parents[2] / "events"
 RESYNC_EVENTS: Final = ("dry-run", "forced-resync", "full-resync", "resync-cluster")

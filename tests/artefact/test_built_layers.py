@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from support.built_function import Artefact
+from harness.wire.built_function import Artefact
 
 # Layers together, unzipped; Lambda takes 250 MB: every one of them is read at a cold start.
 MOST_BYTES: Final = 45_000_000

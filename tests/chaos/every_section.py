@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from chaos import crash, days, killed, schedules, tables, two_masters, unknown, weather
+from chaos.faults import crash, days, killed, schedules, tables, two_masters, unknown, weather
 from chaos.sections import Section
 from sequences import trial
 

@@ -13,8 +13,8 @@ from typing import Final
 from chaos import every_section
 from chaos.sections import Effort, Outcome, Section
 from chaos.tally import Tally
+from harness.secrets_watch import LeakingLogs
 from simulation.machine import forget_workers
-from support.secrets_watch import LeakingLogs
 
 _MOST_SHOWN: Final = 20
 _PROGRESS_SECONDS: Final = 10.0

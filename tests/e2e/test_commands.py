@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from harness.cli_stack import TOKEN, CliStack, a_cli_stack
+from harness.waiting import PATIENCE_SECONDS
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import table_names
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.resync_requests import RequestTable
 from kubesync.clock import SystemClock
-from support.cli_stack import TOKEN, CliStack, a_cli_stack
-from support.waiting import PATIENCE_SECONDS
 
 
 @pytest.fixture(scope="module")

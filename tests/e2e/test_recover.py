@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.cli_stack import a_cli_stack
+from harness.cli_stack import a_cli_stack
 
 
 def test_lost_tables_are_recovered_without_touching_the_zone() -> None:

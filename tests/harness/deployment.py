@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from harness.seen.builders import a_service
 from kubesync.aws.dynamodb.store import CONTROL, Item, Key, Put
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.audit import AuditTable, Span
@@ -36,7 +37,6 @@ from simulation.gate import Outward
 from simulation.world import SETTINGS, Running, World
 from simulation.writes import SENT, SWAPPED
 from simulation.zones import MemoryRoute53
-from support.builders import a_service
 
 ZONE_ID: Final = "Z1"
 JOURNAL: Final = RecordKey(ZONE_ID, "_kubesync-test-0.example.com", "TXT")

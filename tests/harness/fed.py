@@ -11,6 +11,8 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from harness.deployment import ZONE_ID, HandledRoute53
+from harness.fakes.memory_store import Call
+from harness.seen.recording import CrashError, DiesAt, a_config, a_list, identity, unpacked_state
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, UPSTREAMS, Item, Key
 from kubesync.aws.tables.audit import AuditTable, Span
 from kubesync.aws.tables.claims import ClaimTable
@@ -30,8 +32,6 @@ from simulation.cluster import ScriptedCluster, ScriptedConnector
 from simulation.gate import Gate, Outward
 from simulation.process import Waiters
 from simulation.world import SETTINGS, Running, World
-from support.memory_store import Call
-from support.recording import CrashError, DiesAt, a_config, a_list, identity, unpacked_state
 
 # The lease of a session that died is over.
 _LEASE_OVER: Final = 20.0

@@ -6,12 +6,12 @@ from typing import Final
 
 from mutation.mutant import Mutant
 
-_MANY_NAMES = "integration/session/test_zone_writer_many_names.py::"
-_CHANGES = "unit/session/test_recorder_changes.py::"
-_DURABILITY = "integration/session/test_recorder_durability.py::"
-_SECTIONS = "integration/session/test_recorder_sections.py::"
-_LISTS = "unit/session/test_recorder_lists.py::"
-_SCOPED = "unit/session/test_scope_lists.py::"
+_MANY_NAMES = "integration/names/test_zone_writer_many_names.py::"
+_CHANGES = "unit/cluster/test_recorder_changes.py::"
+_DURABILITY = "integration/recording/test_recorder_durability.py::"
+_SECTIONS = "integration/recording/test_recorder_sections.py::"
+_LISTS = "unit/cluster/test_recorder_lists.py::"
+_SCOPED = "unit/cluster/test_scope_lists.py::"
 _OBJECTS = "unit/kubernetes/test_wire_objects.py::"
 _REFLECTOR = "integration/kubernetes/test_reflector.py::"
 _TRANSPORT = "integration/kubernetes/test_transport.py::"
@@ -104,7 +104,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         file="cluster/keys/observations.py",
         old="            part.generation < generation or part.resource_version <= snapshot.resource_version\n",
         new="            part.generation <= generation\n",
-        caught_by=("unit/session/test_sightings.py::test_absent_are_parts_that_are_not_listed_and_not_newer_i5",),
+        caught_by=("unit/cluster/test_sightings.py::test_absent_are_parts_that_are_not_listed_and_not_newer_i5",),
     ),
     Mutant(
         name="first-page-is-the-list",
@@ -132,7 +132,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         old="            self._rounds[snapshot.resource] = made_for\n",
         new="            self._rounds = dict.fromkeys([*self._rounds, snapshot.resource], made_for)\n",
         caught_by=(
-            "unit/session/test_list_rounds.py::test_i5_forced_list_that_meets_one_of_a_listener_that_hung_is_not_forced",
+            "unit/cluster/test_list_rounds.py::test_i5_forced_list_that_meets_one_of_a_listener_that_hung_is_not_forced",
         ),
     ),
     Mutant(
@@ -180,7 +180,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         file="cluster/keys/key_states.py",
         old="        missing = [key for key in wanted if key not in self._states]\n",
         new="        missing = [*wanted]\n",
-        caught_by=("unit/session/test_ledger.py::test_key_is_read_once_i7",),
+        caught_by=("unit/cluster/test_ledger.py::test_key_is_read_once_i7",),
     ),
     # --- I8: secrets stay put ---
     Mutant(

@@ -7,14 +7,14 @@ from typing import Final
 from mutation.mutant import Mutant
 
 _FENCED_WRITER = "unit/session/test_fenced_writer.py::"
-_WRITER = "unit/session/test_zone_writer.py::"
-_REFUSALS = "unit/session/test_zone_writer_refusals.py::"
-_CHANGES = "unit/session/test_recorder_changes.py::"
-_DURABILITY = "integration/session/test_recorder_durability.py::"
+_WRITER = "unit/zone/test_zone_writer.py::"
+_REFUSALS = "unit/zone/test_zone_writer_refusals.py::"
+_CHANGES = "unit/cluster/test_recorder_changes.py::"
+_DURABILITY = "integration/recording/test_recorder_durability.py::"
 _RENEWAL = "unit/session/test_lease_keeper_renewal.py::"
 _MERGE = "unit/domain/test_merge.py::"
-_COMPOSER = "unit/session/test_composer.py::"
-_NAMED = "integration/session/test_named_upstreams.py::"
+_COMPOSER = "unit/upstreams/test_composer.py::"
+_NAMED = "integration/names/test_named_upstreams.py::"
 
 OF_WRITING: Final[tuple[Mutant, ...]] = (
     # --- I1: nothing is lost ---
@@ -78,7 +78,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         marks += self._at_once(self._close, first)
 """,
         caught_by=(
-            "integration/session/test_closing_by_cluster.py::test_i1_crash_between_the_closings_of_two_clusters_is_settled_by_the_next_session",
+            "integration/recording/test_closing_by_cluster.py::test_i1_crash_between_the_closings_of_two_clusters_is_settled_by_the_next_session",
         ),
     ),
     Mutant(
@@ -89,7 +89,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         old="        if inflight.batch and journal is not None and journal.batch == inflight.batch:\n",
         new="        if inflight.batch:\n",
         caught_by=(
-            "unit/session/test_settling.py::test_i1_batch_in_flight_that_the_journal_does_not_hold_never_happened",
+            "unit/zone/test_settling.py::test_i1_batch_in_flight_that_the_journal_does_not_hold_never_happened",
         ),
         section=1,
     ),
@@ -169,8 +169,8 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="a newly referred Service is read while a reconciler may still write it without a note",
         invariants="I1",
         file="upstreams/composer.py",
-        old="        self._unsure |= self._means.referrals.follow(index_of(ours))\n",
-        new="        self._means.referrals.follow(index_of(ours))\n",
+        old="        self._unverified |= self._ports.referrals.follow(index_of(ours))\n",
+        new="        self._ports.referrals.follow(index_of(ours))\n",
         caught_by=(_COMPOSER + "test_i1_service_that_is_just_being_recorded_when_it_is_first_referred_to_is_not_lost",),
     ),
     # --- I2: one master writes ---
@@ -235,7 +235,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         old='        guard = (Absent(),) if before.version == 0 else (Equals("version", before.version),)\n',
         new="        guard: tuple[Absent | Equals, ...] = ()\n",
         caught_by=(
-            "unit/aws/test_state_table.py::test_stale_version_is_refused",
+            "unit/aws/tables/test_state_table.py::test_stale_version_is_refused",
             _CHANGES + "test_state_written_by_hand_is_read_anew_and_planned_on",
         ),
         section=3,
@@ -276,7 +276,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         old="        settled = self._clean and zone_id not in self._inherited\n",
         new="        settled = self._clean\n",
         caught_by=(
-            "integration/session/test_unsettled_zones.py::test_i2_zone_with_an_unknown_outcome_is_settled_by_the_next_session_and_no_other_is",
+            "integration/taking_over/test_unsettled_zones.py::test_i2_zone_with_an_unknown_outcome_is_settled_by_the_next_session_and_no_other_is",
         ),
         slow=True,
     ),
@@ -288,7 +288,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         old="        if self._in_doubt:\n",
         new="        if self._in_doubt and not sent:\n",
         caught_by=(
-            "integration/session/test_lost_answers.py::test_i2_an_earlier_try_that_is_still_under_way_is_shut_out_where_its_repeat_was_refused",
+            "integration/taking_over/test_lost_answers.py::test_i2_an_earlier_try_that_is_still_under_way_is_shut_out_where_its_repeat_was_refused",
         ),
     ),
     Mutant(
@@ -318,7 +318,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         old="        return inflight is not None and inflight.knows(journal.epoch)\n",
         new="        return inflight is not None\n",
         caught_by=(
-            "unit/session/test_settling.py::test_i2_journal_that_no_inflight_item_announced_tells_of_restored_tables",
+            "unit/zone/test_settling.py::test_i2_journal_that_no_inflight_item_announced_tells_of_restored_tables",
         ),
         section=10,
     ),
@@ -331,7 +331,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         old="        self.ledgers[name] = ledger\n",
         new="        del name\n",
         caught_by=(
-            "integration/session/test_removal.py::test_i3_outcome_of_a_batch_whose_cluster_was_deleted_by_hand_is_not_dropped",
+            "integration/asked_for/test_removal.py::test_i3_outcome_of_a_batch_whose_cluster_was_deleted_by_hand_is_not_dropped",
         ),
         slow=True,
     ),
@@ -343,7 +343,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         old="        still = [known for known in some if known.still(states[known.service])]\n",
         new="        still = [*some]\n",
         caught_by=(
-            "integration/session/test_resync_beside_batches.py::test_i3_what_a_batch_changes_while_a_zone_is_compared_is_no_drift",
+            "integration/asked_for/test_resync_beside_batches.py::test_i3_what_a_batch_changes_while_a_zone_is_compared_is_no_drift",
         ),
         slow=True,
     ),

@@ -9,6 +9,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from harness.seen.builders import a_service
 from kubesync.domain.objects import EndpointGroup, EndpointPort, EndpointsObject, Resource, ServicePort
 from kubesync.domain.plan import Policy
 from sequences.orders import Place, place_of
@@ -45,7 +46,6 @@ from sequences.values import (
     namespaces,
     services,
 )
-from support.builders import a_service
 
 
 @st.composite

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from harness.seen.builders import a_service
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Resource
@@ -14,7 +15,6 @@ from kubesync.kubernetes.ports import WatchSink
 from simulation.cluster import ScriptedCluster, ScriptedConnector, ScriptedReflector
 from simulation.world import World
 from simulation.zones import MemoryRoute53
-from support.builders import a_service
 
 PUBLIC: Final = ZoneReference(id="ZPUBLIC", name="example.com")
 PRIVATE: Final = ZoneReference(id="ZPRIVATE", name="example.com", private=True)

@@ -7,7 +7,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from chaos.requests_story import ask
+from chaos.stories.requests_story import ask
+from harness.seen import named
+from harness.seen.named import member
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.state import StateTable
@@ -38,8 +40,6 @@ from sequences.steps import (
 )
 from simulation.gate import Gate, kill_at
 from simulation.world import Running, World
-from support import named
-from support.named import member
 
 _AFTER_DEATH_SECONDS: Final = 30.0
 # Longer than any backoff, with time for a name to change hands and for its heir to be refused once more.

@@ -79,7 +79,7 @@ class Register(Written):
 class Compose(Written):
     """Register a named upstream or replace it; what registration refuses is not done.
 
-    ``members``: what each is (as ``support.named.member`` reads it), its weight, and whether it is a backup.
+    ``members``: what each is (as ``harness.seen.named.member`` reads it), its weight, and whether it is a backup.
     """
 
     name: str

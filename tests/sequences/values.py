@@ -7,10 +7,10 @@ from typing import Any, Final
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from harness.seen.builders import a_service
 from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointPort, EndpointsObject, Service, ServicePort
 from sequences.outside import CLUSTERS
 from simulation.scope_view import TEAM
-from support.builders import a_service
 
 # Some are the names of Services, of their pods or of their ports; one fits no zone, one is another person's, two are apexes.
 _HOSTS: Final = (

@@ -4,7 +4,7 @@ name wanted by     asked for
 --------------     ---------
 nobody             nothing stands there, in both systems
 one Service        the same record sets in both
-several            one of them holds it with its values (``chaos.oracle``, for each system); the others are reported
+several            one of them holds it with its values (``chaos.stories.oracle``, for each system); the others are reported
 somebody else too  what stands there of theirs stays; who is kept out is reported
 """
 
@@ -14,8 +14,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from chaos.oracle import Wanted, desired_by_key, judge_quiet, mixed_names
-from chaos.requests_story import ask
+from chaos.stories.oracle import Wanted, desired_by_key, judge_quiet, mixed_names
+from chaos.stories.requests_story import ask
 from kubesync.aws.tables.control.resync_requests import RequestTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable

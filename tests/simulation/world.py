@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from harness.fakes.memory_store import Call, MemoryStore, NoFaults, _Partition
 from kubesync.aws.dynamodb.store import CONTROL, KEY_ATTRIBUTES, STATE, Action, Item, Key, Store
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.route53.zones import ZoneClient
@@ -31,7 +32,6 @@ from simulation.machine import Machine, SimThread
 from simulation.process import Process
 from simulation.writes import kind_of
 from simulation.zones import GatedZones, MemoryRoute53
-from support.memory_store import Call, MemoryStore, NoFaults, _Partition
 
 if TYPE_CHECKING:
     import boto3

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from harness.fakes.memory_store import LandLater
 from kubesync.aws.route53.names import canonical_values, from_route53, to_route53
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet, Zone
@@ -16,7 +17,6 @@ from kubesync_local.standins.route53.zone.zone import Account, HostedZone, Refus
 from simulation.gate import Gate
 from simulation.process import Waiters
 from simulation.writes import SENT, SWAPPED
-from support.memory_store import LandLater
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from typing import Any
 import boto3
 import pytest
 
+from harness.fakes.manual_clock import ManualClock
+from harness.seen.recording import a_config
 from kubesync.bootstrap import Application, ConfiguredAccess
 from kubesync.domain.errors import DeniedError
 from kubesync.kubernetes.credentials import EksToken
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.settings import Settings
-from support.manual_clock import ManualClock
-from support.recording import a_config
 
 POLICY = ReflectorPolicy()
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
+from harness.fakes.manual_clock import ManualClock
 from kubesync.aws.secrets.references import SecretKind, SecretReference, SecretToken, parse_secret_reference
 from kubesync.domain.errors import DeniedError, UsageError
-from support.manual_clock import ManualClock
 
 ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:prod/token-AbCdEf"
 

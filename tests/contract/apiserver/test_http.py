@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import requests
 
+from harness.fakes.manual_clock import ManualClock
+from harness.wire.raw_http import RawAnswer, Stream, ask
 from kubesync_local.standins.apiserver import ApiServer, ServerOptions, User
 from kubesync_local.standins.apiserver.objects.resources import SERVICES
 from kubesync_local.standins.apiserver.transport.certificates import CertificateAuthority
-from support.manual_clock import ManualClock
-from support.raw_http import RawAnswer, Stream, ask
 
 SHOP = "/api/v1/namespaces/shop/services"
 

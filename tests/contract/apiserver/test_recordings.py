@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.fakes.manual_clock import ManualClock
+from harness.wire.raw_http import RawAnswer, Stream, ask
 from kubesync_local.standins.apiserver import ApiServer, ServerOptions, User, WatchPolicy
 from kubesync_local.standins.apiserver.objects.resources import RESOURCES
 from kubesync_local.standins.apiserver.replay import Recording, Replay, load_list
-from support.manual_clock import ManualClock
-from support.raw_http import RawAnswer, Stream, ask
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 # Where the lists of 03 and 04 were taken: after the story, by its last recorded event before 36 s.

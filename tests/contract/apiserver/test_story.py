@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from harness.wire.raw_http import Stream, ask
 from kubesync_local.standins.apiserver import ApiServer
 from kubesync_local.standins.apiserver.__main__ import main
 from kubesync_local.standins.apiserver.objects.resources import (
@@ -20,7 +21,6 @@ from kubesync_local.standins.apiserver.objects.resources import (
     ResourceType,
 )
 from kubesync_local.standins.apiserver.workloads.story import story
-from support.raw_http import Stream, ask
 
 
 def play(server: ApiServer, until: str = "") -> None:

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from harness.fakes.manual_clock import ManualClock
+from harness.wire.raw_http import Stream, ask
 from kubesync_local.standins.apiserver import ApiServer
 from kubesync_local.standins.apiserver.transport import faults as f
-from support.manual_clock import ManualClock
-from support.raw_http import Stream, ask
 
 LIST = "/api/v1/services"
 WATCH = "/api/v1/services?watch=1&resourceVersion=203"

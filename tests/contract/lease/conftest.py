@@ -9,11 +9,11 @@ import boto3
 import pytest
 
 from harness.dynamodb import a_table_prefix, dynamodb_url
+from harness.fakes.memory_store import MemoryStore
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import Store, table_names
 from kubesync.clock import SystemClock
 from kubesync_local.workplace.tables import create_tables
-from support.memory_store import MemoryStore
 
 
 @pytest.fixture(scope="module")

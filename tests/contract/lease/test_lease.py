@@ -7,11 +7,11 @@ import threading
 
 import pytest
 
+from harness.fakes.fencing import NO_LEASE
 from kubesync.aws.dynamodb.store import CONTROL, Key, Put, Store
 from kubesync.aws.tables.control.fences import fence_check, fence_key, raise_fences
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.domain.errors import NotMasterError, TransactionRefusedError
-from support.fencing import NO_LEASE
 
 
 def test_a_lease_that_was_never_held_is_free(store: Store, shard: str) -> None:

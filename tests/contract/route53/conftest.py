@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.fakes.route53 import FakeClock, WireZone, a_client
 from kubesync.aws.route53.client import ReadPolicy, Route53ZoneClient
 from kubesync_local.standins.route53 import StrictRoute53
-from support.route53 import FakeClock, WireZone, a_client
 
 if TYPE_CHECKING:
     from mypy_boto3_route53.client import Route53Client

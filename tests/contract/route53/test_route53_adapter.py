@@ -9,6 +9,8 @@ import boto3
 import pytest
 from botocore.session import Session as BotocoreSession
 
+from harness.fakes.route53 import FakeClock, a_change, a_client, a_set
+from harness.waiting import wait_until
 from kubesync.actors.backoff import Backoff
 from kubesync.aws.route53.client import ReadPolicy, Route53ZoneClient, build_route53_client
 from kubesync.aws.route53.rate import TokenBucket
@@ -22,8 +24,6 @@ from kubesync.domain.errors import (
     ZoneUnavailableError,
 )
 from kubesync_local.standins.route53 import ANY_OPERATION, CHANGE, StrictRoute53
-from support.route53 import FakeClock, a_change, a_client, a_set
-from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from mypy_boto3_route53.client import Route53Client

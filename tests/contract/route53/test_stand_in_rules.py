@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from botocore.exceptions import ClientError
 
+from harness.fakes.route53 import WireZone, a_client, wire_change
 from kubesync_local.standins.route53 import Limits, StrictRoute53
-from support.route53 import WireZone, a_client, wire_change
 
 if TYPE_CHECKING:
     from mypy_boto3_route53.client import Route53Client

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 from botocore.exceptions import ClientError
 
+from harness.fakes.route53 import FakeClock, a_change, a_client
+from harness.waiting import wait_until
 from kubesync.aws.route53.client import Route53ZoneClient
 from kubesync.aws.route53.rate import TokenBucket
 from kubesync.domain.errors import BatchRefusedError, ZoneError, ZoneOutcomeUnknownError, ZoneThrottledError
 from kubesync_local.standins.route53 import SetKey, StrictRoute53
-from support.route53 import FakeClock, a_change, a_client
-from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from mypy_boto3_route53.client import Route53Client

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 import boto3
 import pytest
 
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.memory_store import MemoryStore
+from harness.fakes.route53 import FakeClock, a_change
+from harness.fakes.sts import OWN_ACCOUNT, StsStandIn
+from harness.secrets_watch import AWS_SECRET, leak_in
 from kubesync.aws.dynamodb.store import CONTROL, Key, Put
 from kubesync.aws.route53.accounts import Buckets, RoutedZoneClient, ZoneAccounts
 from kubesync.aws.route53.rate import TokenBucket
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable, parse_zone_access
 from kubesync.domain.errors import UsageError, ZoneThrottledError, ZoneUnavailableError
 from kubesync_local.standins.route53 import StrictRoute53
-from support.manual_clock import ManualClock
-from support.memory_store import MemoryStore
-from support.route53 import FakeClock, a_change
-from support.secrets_watch import AWS_SECRET, leak_in
-from support.sts import OWN_ACCOUNT, StsStandIn
 
 ELSEWHERE = ZoneAccess("arn:aws:iam::222222222222:role/dns/zones", "kubesync-1")
 SAME_ACCOUNT = ZoneAccess("arn:aws:iam::222222222222:role/others")

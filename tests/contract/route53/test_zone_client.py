@@ -15,13 +15,13 @@ from dataclasses import dataclass
 import boto3
 import pytest
 
+from harness.fakes.route53 import a_change, a_client, a_set
 from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
 from kubesync.aws.route53.zones import BatchChange, ZoneClient
 from kubesync.clock import SystemClock
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import BatchRefusedError, ZoneUnavailableError
 from kubesync_local.standins.route53 import StrictRoute53
-from support.route53 import a_change, a_client, a_set
 
 _ENDPOINT = os.environ.get("KUBESYNC_TEST_ROUTE53_ENDPOINT", "")
 _ENDPOINTS = ["stand-in", *(["other"] if _ENDPOINT else [])]

@@ -14,12 +14,12 @@ import boto3
 import pytest
 
 from harness.dynamodb import dynamodb_url
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.memory_store import MemoryStore
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import Store, table_names
 from kubesync.clock import SystemClock
 from kubesync_local.workplace.tables import create_tables
-from support.manual_clock import ManualClock
-from support.memory_store import MemoryStore
 
 ENDPOINT_VARIABLE = "KUBESYNC_TEST_DYNAMODB_ENDPOINT"
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import boto3
 import pytest
 
+from harness.fakes.manual_clock import ManualClock
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import CONTROL, Action, Check, Exists, Key, Put, Update, table_names
 from kubesync.aws.secrets.references import SecretToken, parse_secret_reference
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import StoreUnavailableError, TransactionRefusedError
 from kubesync_local.workplace.tables import create_tables
-from support.manual_clock import ManualClock
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

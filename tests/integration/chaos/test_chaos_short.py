@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.crash import undisturbed
 from chaos.every_section import BY_NUMBER
-from chaos.oracle import judge_quiet
-from chaos.play import Play
+from chaos.faults.crash import undisturbed
+from chaos.faults.unknown import EFFECTS
+from chaos.faults.unknown import SECTION as UNKNOWN
 from chaos.sections import Effort, Outcome, Section
-from chaos.story import FOREIGN, STORY, ZONE, a_world
+from chaos.stories.oracle import judge_quiet
+from chaos.stories.play import Play
+from chaos.stories.story import FOREIGN, STORY, ZONE, a_world
+from chaos.stories.verdict import judge
 from chaos.tally import Tally, table
-from chaos.unknown import EFFECTS
-from chaos.unknown import SECTION as UNKNOWN
-from chaos.verdict import judge
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from simulation.gate import Gate, kill_at
 from simulation.writes import KINDS

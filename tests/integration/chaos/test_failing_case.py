@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.happenings import Course, Pause
+from chaos.faults.schedules import SECTION, Scheduled, explained
 from chaos.run import Run
-from chaos.schedules import SECTION, Scheduled, explained
 from chaos.sections import Outcome
+from chaos.stories.happenings import Course, Pause
 from sequences.steps import Kill
 
 SEED = 20261120

@@ -10,9 +10,9 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 _PROGRAM: Final = """
-from chaos.play import Play
-from chaos.schedules import Deployment, Scheduled
-from chaos.stories import STORIES
+from chaos.stories.play import Play
+from chaos.faults.schedules import Deployment, Scheduled
+from chaos.stories.every_story import STORIES
 
 for name, story in sorted(STORIES.items()):
     play = Play(story.begin(), story)

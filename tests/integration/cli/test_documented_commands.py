@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from harness.wire.template import ROOT
 from kubesync_local.cli.main import main
-from support.template import ROOT
 
 PAGES = ("docs/runbook.md", "docs/deploy.md", "docs/clusters.md")
 

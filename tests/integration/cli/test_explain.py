@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from support.cli_stack import CliStack, Ran, a_cli_stack
-from support.route53 import wire_change
+from harness.cli_stack import CliStack, Ran, a_cli_stack
+from harness.fakes.route53 import wire_change
 
 WEB = "web.shop.svc.prod.example.com"
 PAY = {"external-dns.alpha.kubernetes.io/hostname": "pay.prod.example.com"}

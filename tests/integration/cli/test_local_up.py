@@ -18,13 +18,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from harness.cli_stack import Ran, a_bare_environment, call, session_until, settled, tables_of
+from harness.waiting import PATIENCE_SECONDS
 from kubesync.aws.tables.state import StateTable
 from kubesync_local.commands.local.up import endpoints_of, write_env_file
 from kubesync_local.demo.stack import Place
 from kubesync_local.standins.apiserver.objects.resources import SERVICES
 from kubesync_local.standins.apiserver.workloads.client import ApiClient
-from support.cli_stack import Ran, a_bare_environment, call, session_until, settled, tables_of
-from support.waiting import PATIENCE_SECONDS
 
 ROOT = Path(__file__).resolve().parents[3]
 ANY_PORTS = ("--dynamodb-port", "0", "--route53-port", "0", "--api-port", "0")

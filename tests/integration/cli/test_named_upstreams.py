@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from harness.cli_stack import CliStack, Ran, a_cli_stack
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
-from support.cli_stack import CliStack, Ran, a_cli_stack
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from typing import Final
 
 import pytest
 
+from harness.cli_stack import CliStack, Ran, a_cli_stack, call
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
-from support.cli_stack import CliStack, Ran, a_cli_stack, call
 
 NAME: Final = "a-service-with-a-rather-long-name.customer-facing-shop.svc.prod.example.com"
 LISTS: Final = [["records"], ["errors"], ["cluster", "list"], ["upstreams"], ["status"], ["audit"],

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from support.cli_stack import a_bare_environment, call
-from support.scripted_dynamodb import Answer, Received, ScriptedDynamoDB, Step, operations, refusal
+from harness.cli_stack import a_bare_environment, call
+from harness.fakes.scripted_dynamodb import Answer, Received, ScriptedDynamoDB, Step, operations, refusal
 
 
 class WithoutBackups(ScriptedDynamoDB):

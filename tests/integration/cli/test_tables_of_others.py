@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.cli_stack import CliStack, a_cli_stack
+from harness.cli_stack import CliStack, a_cli_stack
 
 
 @pytest.fixture(scope="module")

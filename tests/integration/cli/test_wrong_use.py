@@ -9,8 +9,8 @@ from typing import Final
 
 import pytest
 
+from harness.cli_stack import CliStack, Ran, a_bare_environment, a_cli_stack, call
 from kubesync.aws.tables.control.clusters import ClusterTable
-from support.cli_stack import CliStack, Ran, a_bare_environment, a_cli_stack, call
 
 
 @pytest.fixture(scope="module")

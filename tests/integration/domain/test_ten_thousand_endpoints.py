@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from harness.seen.many_endpoints import many_endpoints, plan_all
 from kubesync.domain.upstreams import node_document
-from support.many_endpoints import many_endpoints, plan_all
 
 
 @pytest.mark.parametrize("headless", [False, True])

@@ -16,15 +16,15 @@ from urllib.parse import urlsplit
 import boto3
 import pytest
 
+from harness.cli_stack import CliStack, a_cli_stack, environment_of, logging_restored
+from harness.ended_sessions import ended_when
+from harness.waiting import PATIENCE_SECONDS
+from harness.wire.lambda_functions import FakeContext, load_handler
+from harness.wire.silent_proxy import SilentProxy
 from kubesync.bootstrap import Application
 from kubesync.domain.errors import ErrorCode, StoreUnavailableError, UsageError
 from kubesync.domain.report import SessionReport
 from kubesync.settings import Settings
-from support.cli_stack import CliStack, a_cli_stack, environment_of, logging_restored
-from support.ended_sessions import ended_when
-from support.lambda_functions import FakeContext, load_handler
-from support.silent_proxy import SilentProxy
-from support.waiting import PATIENCE_SECONDS
 
 EVENTS: Final = Path(__file__).resolve().parents[3] / "events"
 BEGAN: Final = monotonic()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import http.client
 import socket
 
+from harness.waiting import PATIENCE_SECONDS
+from harness.wire.runtime_api import RuntimeApi
 from kubesync.shutdown import register_for_sigterm
-from support.runtime_api import RuntimeApi
-from support.waiting import PATIENCE_SECONDS
 
 
 def test_function_registers_for_no_event_and_the_init_phase_ends() -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from harness.fakes.certificates import Authority, Leaf, make_authority, make_leaf
+from harness.wire.scripted_server import ScriptedServer, answer, status_answer
 from kubesync.domain.errors import DeniedError, HandshakeError
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
 from kubesync.kubernetes.transport.urls import ApiRequest
-from support.certificates import Authority, Leaf, make_authority, make_leaf
-from support.scripted_server import ScriptedServer, answer, status_answer
 
 REQUEST = ApiRequest("/api/v1/services")
 POLICY = ReflectorPolicy(connect_timeout=60.0, read_timeout=60.0)

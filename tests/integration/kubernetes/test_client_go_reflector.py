@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from support.reflecting import error_event, event, list_answer, reflecting
-from support.scripted_server import GENEROUS_SECONDS, Answer, Connection, silence, status_answer, watch_answer
+from harness.fakes.reflecting import error_event, event, list_answer, reflecting
+from harness.wire.scripted_server import GENEROUS_SECONDS, Answer, Connection, silence, status_answer, watch_answer
 
 WATCHING = watch_answer(then=silence)
 

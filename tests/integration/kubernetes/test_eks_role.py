@@ -9,12 +9,12 @@ from urllib.parse import parse_qs, urlsplit
 import boto3
 import pytest
 
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.sts import StsStandIn
+from harness.secrets_watch import AWS_SECRET
 from kubesync.domain.errors import DeniedError
 from kubesync.kubernetes.credentials import EksToken
 from kubesync.kubernetes.eks_role import AssumedRole
-from support.manual_clock import ManualClock
-from support.secrets_watch import AWS_SECRET
-from support.sts import StsStandIn
 
 ROLE = "arn:aws:iam::222222222222:role/kubesync"
 

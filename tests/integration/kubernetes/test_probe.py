@@ -5,13 +5,13 @@ from contextlib import closing
 
 import pytest
 
+from harness.wire.scripted_server import Answer, ScriptedServer, answer, silence, status_answer
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import DeniedError, ListenerError, StatusError
 from kubesync.domain.objects import Resource
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.probe import check_connection, choose_endpoints_source, cluster_identity
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
-from support.scripted_server import Answer, ScriptedServer, answer, silence, status_answer
 
 KUBERNETES = {
     "metadata": {"name": "kubernetes", "namespace": "default", "uid": "5414e458", "resourceVersion": "204"},

@@ -8,13 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from kubesync.actors.threads import ThreadScheduler
-from kubesync.domain.errors import BodyError
-from kubesync.domain.objects import Resource
-from kubesync.kubernetes.reflector import KubernetesReflector
-from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
-from support.manual_clock import ManualClock
-from support.reflecting import (
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.reflecting import (
     POLICY,
     RecordingSink,
     bookmark,
@@ -23,7 +18,7 @@ from support.reflecting import (
     list_answer,
     reflecting,
 )
-from support.scripted_server import (
+from harness.wire.scripted_server import (
     GENEROUS_SECONDS,
     Answer,
     Connection,
@@ -34,6 +29,11 @@ from support.scripted_server import (
     status_answer,
     watch_answer,
 )
+from kubesync.actors.threads import ThreadScheduler
+from kubesync.domain.errors import BodyError
+from kubesync.domain.objects import Resource
+from kubesync.kubernetes.reflector import KubernetesReflector
+from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
 
 WATCHING = watch_answer(then=silence)  # accepted, then quiet until the client goes away
 

@@ -9,15 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kubesync.domain.errors import DeniedError, HandshakeError, StatusError
-from kubesync.kubernetes.ports import ReflectorPolicy
-from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
-from kubesync.kubernetes.transport.connections import ClientCertificate, StoppedError
-from kubesync.kubernetes.transport.streams import Block
-from kubesync.kubernetes.transport.urls import ApiRequest
-from kubesync_local.workplace.file_tokens import StaticToken
-from support.certificates import Authority, make_authority, make_leaf
-from support.scripted_server import (
+from harness.fakes.certificates import Authority, make_authority, make_leaf
+from harness.wire.scripted_server import (
     GENEROUS_SECONDS,
     Answer,
     Connection,
@@ -27,6 +20,13 @@ from support.scripted_server import (
     status_answer,
     watch_answer,
 )
+from kubesync.domain.errors import DeniedError, HandshakeError, StatusError
+from kubesync.kubernetes.ports import ReflectorPolicy
+from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
+from kubesync.kubernetes.transport.connections import ClientCertificate, StoppedError
+from kubesync.kubernetes.transport.streams import Block
+from kubesync.kubernetes.transport.urls import ApiRequest
+from kubesync_local.workplace.file_tokens import StaticToken
 
 REQUEST = ApiRequest("/api/v1/services", (("limit", "1"),))
 POLICY = ReflectorPolicy(connect_timeout=GENEROUS_SECONDS, read_timeout=GENEROUS_SECONDS)

@@ -11,14 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kubesync.domain.errors import ErrorCode, ListenerError
-from kubesync.kubernetes.ports import ReflectorPolicy
-from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
-from kubesync.kubernetes.transport.failures import TooOldError
-from kubesync.kubernetes.transport.urls import ApiRequest
-from kubesync_local.workplace.file_tokens import StaticToken
-from support.certificates import Authority, make_authority, make_leaf
-from support.scripted_server import (
+from harness.fakes.certificates import Authority, make_authority, make_leaf
+from harness.wire.scripted_server import (
     GENEROUS_SECONDS,
     Connection,
     ScriptedServer,
@@ -29,6 +23,12 @@ from support.scripted_server import (
     status_answer,
     watch_answer,
 )
+from kubesync.domain.errors import ErrorCode, ListenerError
+from kubesync.kubernetes.ports import ReflectorPolicy
+from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
+from kubesync.kubernetes.transport.failures import TooOldError
+from kubesync.kubernetes.transport.urls import ApiRequest
+from kubesync_local.workplace.file_tokens import StaticToken
 
 REQUEST = ApiRequest("/api/v1/services")
 POLICY = ReflectorPolicy(connect_timeout=GENEROUS_SECONDS, read_timeout=GENEROUS_SECONDS)

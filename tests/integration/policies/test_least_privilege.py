@@ -1,6 +1,6 @@
 """The roles of template.yaml against the AWS calls that sessions and resyncs make: nothing missing, nothing unused.
 
-What is missing also shows in every other test that runs sessions: their store refuses it (``support.permissions``).
+What is missing also shows in every other test that runs sessions: their store refuses it (``harness.seen.permissions``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,17 @@ from typing import Any, Final, cast
 import boto3
 import pytest
 
+from harness.cli_stack import a_bare_environment, environment_of
 from harness.dynamodb import dynamodb_url
+from harness.fakes.memory_store import Call, MemoryStore
+from harness.fakes.shifted_clock import ShiftedClock
+from harness.fakes.store_faults import StoreFaults
+from harness.fakes.sts import StsStandIn
+from harness.secrets_watch import AWS_SECRET
+from harness.seen.permissions import granted, statements
+from harness.stack import TOKEN, Stack, a_stack
+from harness.waiting import wait_until
+from harness.wire.aws_calls import AwsCalls
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, Put, Store, Update
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.route53.zones import ZoneClient
@@ -31,16 +41,6 @@ from kubesync.operations.listing import ResyncError
 from kubesync.operations.resync_invocation import ResyncEvent
 from kubesync.session.session import Session
 from kubesync.settings import Settings
-from support.aws_calls import AwsCalls
-from support.cli_stack import a_bare_environment, environment_of
-from support.memory_store import Call, MemoryStore
-from support.permissions import granted, statements
-from support.secrets_watch import AWS_SECRET
-from support.shifted_clock import ShiftedClock
-from support.stack import TOKEN, Stack, a_stack
-from support.store_faults import StoreFaults
-from support.sts import StsStandIn
-from support.waiting import wait_until
 
 # What Lambda does with a function's role by itself: it looks at subnets in a VPC, and sends dead letters.
 LAMBDAS_OWN: Final = {

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import boto3
 
 from harness.dynamodb import a_table_prefix, dynamodb_url
+from harness.secrets_watch import AWS_SECRET
+from harness.wire.aws_calls import AwsCalls
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import CONTROL, STATE, Absent, Check, Delete, Key, Put, Update, table_names
 from kubesync.clock import SystemClock
 from kubesync_local.workplace.tables import create_tables
-from support.aws_calls import AwsCalls
-from support.secrets_watch import AWS_SECRET
 
 
 def test_every_call_of_the_store_asks_dynamodb_for_what_the_recorder_says() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness.seen.builders import a_service, an_endpoints
 from kubesync.domain.dns.records import RecordKey
 from kubesync.domain.objects import (
     Endpoint,
@@ -29,7 +30,6 @@ from sequences.shrinking import shrunk
 from sequences.steps import Compact, Configure, Delete, End, Kill, Moment, Put, Resync, Round, Script
 from sequences.trial import check
 from sequences.verdict import contested_places, difference, record_sets, upstreams, violations
-from support.builders import a_service, an_endpoints
 
 sample = settings(
     derandomize=True, database=None, deadline=None, report_multiple_bugs=False, suppress_health_check=list(HealthCheck)

@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 
+from harness.seen.builders import a_service, an_endpoints
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Resource
 from sequences.outside import INNER, PUBLIC, an_outside, register
@@ -13,7 +14,6 @@ from sequences.player import Player
 from sequences.steps import Configure, Delete, End, Kill, Moment, Put, Resync, Round, Script, Unregister
 from sequences.trial import check
 from sequences.verdict import record_sets
-from support.builders import a_service, an_endpoints
 
 TAKEN = RecordKey(INNER.id, "a.inner.example.com", "A")
 

@@ -9,6 +9,8 @@ from functools import cache
 import boto3
 import pytest
 
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.scripted_dynamodb import Answer, Raw, ScriptedDynamoDB, Silence, Step, operations, refusal
 from kubesync.aws.dynamodb.client import DynamoStore, RetryPolicy, build_dynamodb_client
 from kubesync.aws.dynamodb.store import CONTROL, STATE, Check, Delete, Exists, Key, Put, Update, table_names
 from kubesync.domain.errors import (
@@ -19,8 +21,6 @@ from kubesync.domain.errors import (
     StoreUnavailableError,
     TransactionRefusedError,
 )
-from support.manual_clock import ManualClock
-from support.scripted_dynamodb import Answer, Raw, ScriptedDynamoDB, Silence, Step, operations, refusal
 
 KEY = Key(CONTROL, "p", "s")
 ITEM = {"pk": {"S": "p"}, "sk": {"S": "s"}, "v": {"N": "1"}}

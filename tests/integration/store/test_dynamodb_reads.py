@@ -7,11 +7,11 @@ from typing import Any
 import boto3
 import pytest
 
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.scripted_dynamodb import Answer, ScriptedDynamoDB
 from kubesync.aws.dynamodb.client import DynamoStore, RetryPolicy, build_dynamodb_client
 from kubesync.aws.dynamodb.store import CONTROL, Key, table_names
 from kubesync.domain.errors import StoreBusyError
-from support.manual_clock import ManualClock
-from support.scripted_dynamodb import Answer, ScriptedDynamoDB
 
 A, B, C = (Key(CONTROL, "p", sort) for sort in "abc")
 

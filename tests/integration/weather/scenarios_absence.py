@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from harness.seen.raw_objects import a_port, put_raw, raw_endpoints, raw_service
+from harness.stack import TOKEN, Stack, a_stack
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync_local.standins.apiserver import ApiServer, ServerOptions
 from kubesync_local.standins.apiserver.transport.faults import (
@@ -16,8 +18,6 @@ from kubesync_local.standins.apiserver.transport.faults import (
     TruncatedList,
 )
 from kubesync_local.standins.apiserver.transport.request_log import RecordedRequest
-from support.raw_objects import a_port, put_raw, raw_endpoints, raw_service
-from support.stack import TOKEN, Stack, a_stack
 
 FORCE: Final = ResyncRequest("forced", "", dry_run=False, force=True, at_ms=0)
 

@@ -6,9 +6,9 @@ import copy
 from dataclasses import dataclass
 from typing import Any, Final
 
+from harness.seen.raw_objects import a_port, put_raw, raw_endpoints, raw_service
+from harness.stack import RunningSession, Stack, a_stack
 from kubesync.domain.errors import ErrorCode
-from support.raw_objects import a_port, put_raw, raw_endpoints, raw_service
-from support.stack import RunningSession, Stack, a_stack
 
 _HOSTNAME: Final = "external-dns.kubernetes.io/hostname"
 UNREADABLE: Final = "Unreadable"

@@ -9,6 +9,10 @@ from typing import Any, Final
 
 import pytest
 
+from harness.fakes.route53 import wire_change
+from harness.seen.persisted_errors import last_of
+from harness.seen.raw_objects import put_raw, raw_service
+from harness.stack import TOKEN, Stack, a_stack
 from kubesync.aws.route53.client import build_route53_client
 from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.state import StateTable
@@ -18,10 +22,6 @@ from kubesync_local.standins.apiserver import ApiServer, ServerOptions
 from kubesync_local.standins.apiserver.transport.faults import Delay, ErrorEvent, Fault, Silent
 from kubesync_local.standins.apiserver.transport.request_log import RecordedRequest
 from kubesync_local.standins.route53 import Limits
-from support.persisted_errors import last_of
-from support.raw_objects import put_raw, raw_service
-from support.route53 import wire_change
-from support.stack import TOKEN, Stack, a_stack
 
 # A set of more values is refused with a message that names no record set, as one of Route 53's limits is.
 _VALUES_OF_SET: Final = 3

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from harness.stack import TOKEN, a_stack
 from kubesync_local.standins.apiserver.transport.faults import Answer, Fault, RawLine
-from support.stack import TOKEN, a_stack
 
 
 def play_repeated(how: str) -> None:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from harness.seen.raw_objects import put_raw, raw_service
+from harness.stack import RunningSession, a_stack
+from harness.wire.silent_proxy import SilentProxy
 from kubesync.domain.objects import Resource
 from kubesync_local.standins.apiserver import ServerOptions
 from kubesync_local.standins.apiserver.requests.watching import WatchPolicy
-from support.raw_objects import put_raw, raw_service
-from support.silent_proxy import SilentProxy
-from support.stack import RunningSession, a_stack
 
 INTERVAL_SECONDS: Final = 0.8
 

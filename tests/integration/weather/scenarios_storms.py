@@ -16,16 +16,16 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
+from harness.fakes.memory_store import Call, MemoryStore
+from harness.fakes.store_faults import StoreFaults
+from harness.seen.raw_objects import put_raw, raw_service
+from harness.stack import RunningSession, Stack, a_boto_session, a_stack
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import table_names
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import StoreBusyError
 from kubesync.domain.report import SessionReport
 from kubesync_local.standins.apiserver.transport.faults import Answer
-from support.memory_store import Call, MemoryStore
-from support.raw_objects import put_raw, raw_service
-from support.stack import RunningSession, Stack, a_boto_session, a_stack
-from support.store_faults import StoreFaults
 
 # Renewed often, so that the storm hits renewals too.
 _LEASE: Final = {"lease_renew_seconds": 0.2}

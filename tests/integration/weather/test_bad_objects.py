@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness.seen.raw_objects import put_raw, raw_endpoints, raw_service
+from harness.stack import a_stack
 from integration.weather.scenarios_bad_objects import BAD, good_record, play_listed, play_watched
 from kubesync.domain.dns.desired import desired
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import ServiceKey
-from support.raw_objects import put_raw, raw_endpoints, raw_service
-from support.stack import a_stack
 
 
 @pytest.mark.parametrize("title", BAD)

@@ -1,4 +1,4 @@
-"""I8: secrets stay put; what a server sends is bounded. Every stack looks for leaks when it ends, see ``support.secrets_watch``."""
+"""I8: secrets stay put; what a server sends is bounded. Every stack looks for leaks when it ends, see ``harness.secrets_watch``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from typing import Any, cast
 
 import pytest
 
+from harness.secrets_watch import AWS_SECRET, LeakingLogs, leak_in
+from harness.seen.raw_objects import put_raw, raw_service
+from harness.stack import TOKEN, a_stack
 from integration.weather.scenarios_secrets import HOW, play_repeated
 from kubesync.aws.dynamodb.store import AUDIT, Key, Put
 from kubesync.domain.errors import BodyError
@@ -23,9 +26,6 @@ from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport.client import ApiClient
 from kubesync_local.standins.apiserver import ApiServer
 from kubesync_local.standins.apiserver.transport.faults import RawLine, redirect
-from support.raw_objects import put_raw, raw_service
-from support.secrets_watch import AWS_SECRET, LeakingLogs, leak_in
-from support.stack import TOKEN, a_stack
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from harness.fakes.memory_store import Call, MemoryStore
+from harness.fakes.store_faults import StoreFaults
+from harness.seen.raw_objects import put_raw, raw_service
+from harness.stack import a_stack
 from integration.weather import scenarios_storms as scenarios
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import StoreBusyError
-from support.memory_store import Call, MemoryStore
-from support.raw_objects import put_raw, raw_service
-from support.stack import a_stack
-from support.store_faults import StoreFaults
 
 
 @pytest.mark.parametrize("code", ["Throttling", "PriorRequestNotComplete"])

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from harness.fakes.manual_clock import ManualClock
 from kubesync_local.standins.apiserver.objects.allocation import ServiceAllocations
 from kubesync_local.standins.apiserver.objects.resources import ENDPOINTS, ENDPOINTSLICES, SERVICES, Target
 from kubesync_local.standins.apiserver.objects.status import ApiStatusError
 from kubesync_local.standins.apiserver.objects.store import Store
 from kubesync_local.standins.apiserver.requests.writing import Writer, merge_patch
-from support.manual_clock import ManualClock
 
 WEB = Target(SERVICES, "shop", "web")
 SHOP = Target(SERVICES, "shop")

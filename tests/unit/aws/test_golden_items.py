@@ -1,4 +1,4 @@
-"""What earlier releases wrote is read by this one, item by item. The files are never changed: see ``support.golden_items``."""
+"""What earlier releases wrote is read by this one, item by item. The files are never changed: see ``harness.golden.golden_items``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,24 @@ import json
 
 import pytest
 
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.memory_store import MemoryStore
+from harness.golden.golden_items import (
+    API,
+    CHANGE,
+    CHECKPOINT,
+    CONFIG,
+    DIRECTORY,
+    MAIN,
+    NAME,
+    NOW,
+    OLD,
+    SHOP,
+    WEB,
+    WEIGHTED,
+    a_web_state,
+    load,
+)
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.tables.audit import AuditTable, Span
 from kubesync.aws.tables.claims import Claim, ClaimTable
@@ -25,24 +43,6 @@ from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Resource
 from kubesync.domain.state import OpenMark, PartId
-from support.golden_items import (
-    API,
-    CHANGE,
-    CHECKPOINT,
-    CONFIG,
-    DIRECTORY,
-    MAIN,
-    NAME,
-    NOW,
-    OLD,
-    SHOP,
-    WEB,
-    WEIGHTED,
-    a_web_state,
-    load,
-)
-from support.manual_clock import ManualClock
-from support.memory_store import MemoryStore
 
 SCHEMAS = range(1, SCHEMA + 1)
 AT = "2027-01-15T08:00:00.000Z"

@@ -6,6 +6,9 @@ from typing import Any, Final, cast
 
 import pytest
 
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.memory_store import MemoryStore
+from harness.golden.golden_stage import PRIVATE, PUBLIC, START, items_of, read_document
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, Item, Key, Put, Store
 from kubesync.aws.tables.audit import NAMED, AuditTable, Span
 from kubesync.aws.tables.claims import Claim, ClaimTable
@@ -36,9 +39,6 @@ from kubesync.domain.objects import (
 )
 from kubesync.domain.plan import Policy
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState
-from support.golden_stage import PRIVATE, PUBLIC, START, items_of, read_document
-from support.manual_clock import ManualClock
-from support.memory_store import MemoryStore
 
 AT: Final = "2027-01-15T08:00:00.000Z"
 EMPTY: Final = "4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945"

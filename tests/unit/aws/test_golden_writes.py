@@ -17,6 +17,11 @@ from typing import Any, Final, cast
 
 import pytest
 
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.memory_store import MemoryStore
+from harness.golden.golden_items import DIRECTORY, record
+from harness.golden.golden_stage import items_of, names_of_documents, read_document
+from harness.golden.item_kinds import KINDS, kind_of_item
 from kubesync.aws.dynamodb.store import Action, Item, Key, Put
 from kubesync.aws.tables.audit import AuditTable, Entry
 from kubesync.aws.tables.claims import ClaimTable
@@ -33,11 +38,6 @@ from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import Node
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.state import KeyState, Name, UpstreamState
-from support.golden_items import DIRECTORY, record
-from support.golden_stage import items_of, names_of_documents, read_document
-from support.item_kinds import KINDS, kind_of_item
-from support.manual_clock import ManualClock
-from support.memory_store import MemoryStore
 
 SCENES: Final = names_of_documents()
 # Written by single attributes, as calls move them: ``test_same_calls_write_the_same_items``, and sessions' stories, hold those.

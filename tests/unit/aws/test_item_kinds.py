@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from harness.fakes.memory_store import Call
+from harness.golden.item_kinds import KINDS, golden_forms, kind_of_item, why_unknown
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, UPSTREAMS, Item, Key, Put, Update
 from kubesync.aws.tables.state_codec import SCHEMA
-from support.item_kinds import KINDS, golden_forms, kind_of_item, why_unknown
-from support.memory_store import Call
 
 
 def test_every_kind_has_a_golden() -> None:

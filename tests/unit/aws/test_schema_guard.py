@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.memory_store import Call, MemoryStore
+from harness.seen.recording import a_config
 from kubesync.aws.dynamodb.store import CONTROL, Absent, Check, Delete, Equals, Key, Put, Update
 from kubesync.aws.tables.control.clusters import ClusterTable
 from kubesync.aws.tables.control.lease import LeaseTable
@@ -19,9 +22,6 @@ from kubesync.domain.errors import (
     TransactionRefusedError,
 )
 from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
-from support.manual_clock import ManualClock
-from support.memory_store import Call, MemoryStore
-from support.recording import a_config
 
 NEWER = Key(CONTROL, "p", "newer")
 OWN = Key(CONTROL, "p", "own")

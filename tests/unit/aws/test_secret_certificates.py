@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from harness.fakes.manual_clock import ManualClock
 from kubesync.aws.secrets.certificates import CertificateReferences, SecretCertificates
 from kubesync.aws.secrets.references import MAX_AGE_SECONDS, SecretReference, parse_secret_reference
 from kubesync.domain.errors import HandshakeError, UsageError
-from support.manual_clock import ManualClock
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 _KIND = "PRIVATE KEY"  # put together here, lest this file look like one that holds a key

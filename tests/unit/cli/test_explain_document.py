@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from harness.seen.builders import KEY, a_service, an_endpoints
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.cluster.keys.key_states import rules_of
 from kubesync.domain.dns.desired import Desired, desired
@@ -16,7 +17,6 @@ from kubesync.domain.plan import Policy
 from kubesync.domain.state import KeyState, OpenMark, Part, PartId
 from kubesync_local.documents.explanation import Evidence, document
 from kubesync_local.documents.outlook import Surroundings
-from support.builders import KEY, a_service, an_endpoints
 
 WEB = "web.shop.svc.prod.example.com"
 CONFIG = ClusterConfig(

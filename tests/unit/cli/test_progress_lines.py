@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from harness.fakes.manual_clock import ManualClock
 from kubesync_local.commands.run.progress import ProgressLines
-from support.manual_clock import ManualClock
 
 DOWN = {"cluster": "prod", "resource": "services", "key": "ERR_CONNECT_FAILED", "message": "h:6443: connection refused"}
 WORKS = {"cluster": "prod", "resource": "services"}

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.memory_store import MemoryStore
 from kubesync.aws.tables.control.lease import Lease, LeaseTable
 from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
 from kubesync.operations.listing import ResyncError
 from kubesync.operations.resync_invocation import InvocationParts, ResyncEvent, ResyncInvocation, has_errors
-from support.manual_clock import ManualClock
-from support.memory_store import MemoryStore
 
 REPORT = {"dry_run": True, "forced": False, "clusters": [{"cluster": "prod", "changes": []}]}
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.seen.builders import a_key
 from kubesync.domain.batches import BatchLimits, Unit, fill, halves, in_stable_order, units_of, without_rivals
 from kubesync.domain.dns.records import AliasTarget, RecordChange, RecordKey, RecordSet
-from support.builders import a_key
 
 ROOM = BatchLimits(elements=998, characters=31_800)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from harness.seen.builders import a_key
 from kubesync.domain.batches import Unit, culprits, says_zone_is_full
 from kubesync.domain.dns.records import AliasTarget, RecordChange, RecordKey, RecordSet
 from kubesync.domain.objects import ServiceKey
-from support.builders import a_key
 
 
 def a_unit(name: str, record_type: str = "A", *values: str, alias: str = "") -> Unit:

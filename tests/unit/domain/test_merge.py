@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.seen.builders import a_key, a_service
+from harness.seen.recording import SERVICES, a_list, saw
 from kubesync.domain.merge import observe, with_observations, without_parts, without_tombstones
 from kubesync.domain.objects import Observation, Resource, Service
 from kubesync.domain.state import KeyState, Part, PartId
-from support.builders import a_key, a_service
-from support.recording import SERVICES, a_list, saw
 
 OLD, NEW = a_service(), a_service(cluster_ips=("10.0.0.2",))
 WEB = PartId(SERVICES, "web")

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.seen.builders import a_key
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import Policy, assign_names, changes_of
 from kubesync.domain.state import KeyState, Name
-from support.builders import a_key
 
 NAME = Name("Z1", "web.example.com")
 A, AAAA, CNAME = (RecordKey("Z1", "web.example.com", kind) for kind in ("A", "AAAA", "CNAME"))

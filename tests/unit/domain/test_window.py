@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.seen.recording import SERVICES, SLICES, a_list
 from kubesync.domain.objects import RawEvent, Resource, Snapshot
 from kubesync.domain.window import Window
-from support.recording import SERVICES, SLICES, a_list
 
 
 def event(version: int, name: str = "web", resource: Resource = SERVICES, namespace: str = "shop") -> RawEvent:

@@ -11,8 +11,8 @@ from typing import Any, Final
 import pytest
 from boto3.dynamodb.conditions import Key
 
+from harness.wire.template import read_template
 from kubesync.domain.errors import ErrorCode
-from support.template import read_template
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 PAGES: Final = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

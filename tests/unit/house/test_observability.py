@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from harness.wire.template import ROOT, read_template, resources
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import ClusterReport, ListenerReport, SessionReport
 from kubesync.telemetry.metrics import MetricsPublisher
-from support.template import ROOT, read_template, resources
 
 # Written by AWS: https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html and SQS's counterpart
 OF_AWS = {

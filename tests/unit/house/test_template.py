@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from harness.wire.template import ROOT, read_template, resources, with_everything
 from kubesync.aws.dynamodb.store import table_names
 from kubesync.settings import Settings
 from kubesync_local.workplace.tables import TABLES, TTL_ATTRIBUTE
-from support.template import ROOT, read_template, resources, with_everything
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from harness.fakes.manual_clock import ManualClock
 from kubesync.kubernetes.backoff import ReflectorBackoff
 from kubesync.kubernetes.ports import ReflectorPolicy
-from support.manual_clock import ManualClock
 
 POLICY = ReflectorPolicy()
 

@@ -8,11 +8,11 @@ from urllib.parse import parse_qs, urlsplit
 import boto3
 import pytest
 
+from harness.fakes.manual_clock import ManualClock
 from kubesync.domain.errors import DeniedError
 from kubesync.kubernetes.credentials import EksToken
 from kubesync.kubernetes.transport.client import without_secret
 from kubesync_local.workplace.file_tokens import FileToken, StaticToken
-from support.manual_clock import ManualClock
 
 
 def test_static_token_stays() -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
+from harness.fakes.manual_clock import ManualClock
 from kubesync.domain.errors import DeniedError, UsageError
 from kubesync.kubernetes.transport.client import ClusterAccess
 from kubesync.kubernetes.transport.connections import ClientCertificate
 from kubesync_local.workplace.kubeconfig import load_kubeconfig
-from support.manual_clock import ManualClock
 
 CONFIG: dict[str, Any] = {
     "apiVersion": "v1",

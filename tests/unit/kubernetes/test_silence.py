@@ -7,13 +7,13 @@ from typing import Any, cast
 
 import pytest
 
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.reflecting import RecordingSink, bookmark
 from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import Resource
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport.streams import Block, LineStream
 from kubesync.kubernetes.watch import Position, WatchEnd, follow
-from support.manual_clock import ManualClock
-from support.reflecting import RecordingSink, bookmark
 
 POLICY = ReflectorPolicy(bookmark_interval=60.0, silence_margin=15.0)
 

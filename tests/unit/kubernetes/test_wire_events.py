@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.seen.recorded import read_event_header, recorded
 from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import RawEvent, Resource
 from kubesync.kubernetes.wire.decode import (
@@ -17,7 +18,6 @@ from kubesync.kubernetes.wire.decode import (
     observe,
     read_event_header_as_json,
 )
-from support.recorded import read_event_header, recorded
 
 KINDS = {
     Resource.SERVICES: ("Service", "v1"),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.seen.recorded import read_event_header, recorded
 from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import (
     Endpoint,
@@ -22,7 +23,6 @@ from kubesync.domain.objects import (
     ServicePort,
 )
 from kubesync.kubernetes.wire.decode import observe, read_list_page
-from support.recorded import read_event_header, recorded
 
 METADATA = {"name": "web", "namespace": "shop", "uid": "u-1", "resourceVersion": "9"}
 KINDS = {Resource.SERVICES: "Service", Resource.ENDPOINTS: "Endpoints", Resource.ENDPOINTSLICES: "EndpointSlice"}

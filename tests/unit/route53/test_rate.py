@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
+from harness.fakes.route53 import FakeClock
 from kubesync.aws.route53.rate import TokenBucket
-from support.route53 import FakeClock
 
 
 def test_burst_is_free_then_the_rate_applies() -> None:

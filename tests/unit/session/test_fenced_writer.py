@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from harness.fakes.fencing import NO_LEASE, raise_fence, raise_shard_fence
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.memory_store import LandLater, MemoryStore
+from harness.fakes.store_faults import StoreFaults, writes_to
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, Absent, Action, Equals, Key, Put, Update
 from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
 from kubesync.aws.tables.control.fences import fence_key, raise_fences
@@ -14,10 +18,6 @@ from kubesync.domain.errors import (
     StoreOutcomeUnknownError,
     StoreUnavailableError,
 )
-from support.fencing import NO_LEASE, raise_fence, raise_shard_fence
-from support.manual_clock import ManualClock
-from support.memory_store import LandLater, MemoryStore
-from support.store_faults import StoreFaults, writes_to
 
 PLACE = Key(CONTROL, "test", "place")
 COUNTER = Key(CONTROL, "test", "counter")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.aws.dynamodb.retry import patiently
+from harness.fakes.fencing import raise_fence
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.memory_store import Call, MemoryStore
+from harness.fakes.store_faults import StoreFaults, writes_to
+from kubesync.aws.dynamodb.retry import retry_while_throttled
 from kubesync.aws.dynamodb.store import Key
 from kubesync.aws.fencing.take_over import Fencing
 from kubesync.aws.tables.control.fences import fence_key, raise_fences, shard_fence_key
 from kubesync.aws.tables.control.lease import LeaseTable, held_check, lease_key
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreOutcomeUnknownError
-from support.fencing import raise_fence
-from support.manual_clock import ManualClock
-from support.memory_store import Call, MemoryStore
-from support.store_faults import StoreFaults, writes_to
 
 
 def a_store_with_master(epoch: int, faults: StoreFaults | None = None) -> MemoryStore:
@@ -25,7 +25,9 @@ def a_store_with_master(epoch: int, faults: StoreFaults | None = None) -> Memory
 
 def fencing(store: MemoryStore, epoch: int = 7) -> Fencing:
     clock = ManualClock()
-    return Fencing(store, "0", epoch, lambda call: patiently(call, lambda: None, clock, clock.monotonic() + 60.0))
+    return Fencing(
+        store, "0", epoch, lambda call: retry_while_throttled(call, lambda: None, clock, clock.monotonic() + 60.0)
+    )
 
 
 def epochs(store: MemoryStore, *places: Key) -> list[object]:

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.memory_store import LandLater, MemoryStore
+from harness.fakes.store_faults import StoreFaults, Wanted, names, writes_to
 from kubesync.aws.dynamodb.store import CONTROL, Key, Update
 from kubesync.aws.tables.control.lease import Lease, LeaseTable, lease_key
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreOutcomeUnknownError
 from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
-from support.manual_clock import ManualClock
-from support.memory_store import LandLater, MemoryStore
-from support.store_faults import StoreFaults, Wanted, names, writes_to
 
 LEASE = lease_key("0")
 EPOCH = Key(CONTROL, "lease", "epoch")

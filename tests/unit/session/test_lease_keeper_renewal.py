@@ -6,14 +6,14 @@ import threading
 
 import pytest
 
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.memory_store import Call, MemoryStore
+from harness.fakes.store_faults import StoreFaults, writes_to
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import Update
 from kubesync.aws.tables.control.lease import LeaseTable, lease_key
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError, StoreOutcomeUnknownError
 from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
-from support.manual_clock import ManualClock
-from support.memory_store import Call, MemoryStore
-from support.store_faults import StoreFaults, writes_to
 
 LEASE = lease_key("0")
 

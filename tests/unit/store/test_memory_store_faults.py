@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.memory_store import Call, LandLater, MemoryStore
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, AbsentOrBelow, Check, Exists, Key, Put, Update
 from kubesync.domain.errors import StoreBusyError, StoreOutcomeUnknownError, StoreUnavailableError
-from support.manual_clock import ManualClock
-from support.memory_store import Call, LandLater, MemoryStore
 
 KEY = Key(CONTROL, "p", "s")
 ADD = Update(KEY, add={"v": 1}, conditions=(AbsentOrBelow("v", 1),))

@@ -21,7 +21,7 @@ class PromotedKeys:
         self._waiting: dict[str, set[ServiceKey]] = {}
         self._lock = scheduler.lock()
 
-    def tell(self, keys: Iterable[ServiceKey]) -> None:
+    def add(self, keys: Iterable[ServiceKey]) -> None:
         """These were given a name."""
         for key in keys:
             with self._lock:

@@ -139,8 +139,10 @@ class ClusterRunner:
             self._unreachable[resource.value] = error
             return None
         self._unreachable.pop(resource.value, None)
-        told = ListenerEvents(self._resumed, self._stale, self._error)
-        listener = Listener(self.ledger.config.name, resource, reflector, self.window, told, self._scheduler, made_for)
+        events = ListenerEvents(self._resumed, self._stale, self._error)
+        listener = Listener(
+            self.ledger.config.name, resource, reflector, self.window, events, self._scheduler, made_for
+        )
         view = self.ledger.listeners[resource]
         valid = view.checkpoint is not None and view.checkpoint.basis == self.ledger.basis
         resumes = view.checkpoint is not None and valid and made_for is None
@@ -302,7 +304,7 @@ class ClusterRunner:
             if promoted:
                 if not self.ledger.listeners[Resource.SERVICES].whole:
                     self._early_promoted |= promoted
-                self._told(self._persist(lambda: self.reconciler.replan(promoted, "a name was let go")), None)
+                self._publish(self._persist(lambda: self.reconciler.replan(promoted, "a name was let go")), None)
             # Else it stays open: it may hold a bookmark.
             if stopping or not promoted or self.window.closes_at() is not None:
                 self._record(*self.window.close(), flush=stopping)
@@ -334,7 +336,7 @@ class ClusterRunner:
             self.report.holding |= {r.value: r.value in self.report.held for r in content.snapshots}
             if asked is not None:
                 asked.recorded(content.snapshots)
-        self._told(recorded, content.opened_at)
+        self._publish(recorded, content.opened_at)
         self._sweep_some(flush=flush, quiet=content.empty)
 
     def _count(self, content: WindowContent, recorded: Recorded, seconds: float) -> None:
@@ -363,7 +365,7 @@ class ClusterRunner:
             if not at_the_end or len(self.ledger.tombstoned) >= left:
                 return
 
-    def _told(self, recorded: Recorded | None, since: float | None) -> None:
+    def _publish(self, recorded: Recorded | None, since: float | None) -> None:
         if recorded is None:
             return
         if recorded.opened:

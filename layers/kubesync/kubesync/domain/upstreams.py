@@ -26,7 +26,7 @@ _ALWAYS: Final = ("ip", "port", "ready")
 _SOMETIMES: Final = ("serving", "terminating", "node", "zone", "hostname", "pod", "weight", "backup")
 
 _CANONICAL_JSON: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
-# Of two sightings of one address and port, as while a pod moves from one slice to another, the better one counts.
+# Of two observed of one address and port, as while a pod moves from one slice to another, the better one counts.
 _SERVING_ORDER: Final = {True: 0, None: 1, False: 2}
 _TERMINATING_ORDER: Final = {False: 0, None: 1, True: 2}
 

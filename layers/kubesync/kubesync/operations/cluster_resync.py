@@ -20,8 +20,8 @@ from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import KeyState, Name
 from kubesync.operations.drift import Coming, Drift, Known, as_it_stands, drifts_of, replacements
-from kubesync.operations.listing import LIST_SECONDS, LOOK_SECONDS, ResyncError, advice, check_time, preview_lists
-from kubesync.operations.orphan_upstreams import remove_strays
+from kubesync.operations.listing import CHECK_SECONDS, LIST_SECONDS, ResyncError, advice, check_time, preview_lists
+from kubesync.operations.orphan_upstreams import remove_orphans
 from kubesync.operations.ports import Master
 from kubesync.zone.reader import ZoneReader
 
@@ -130,13 +130,13 @@ class ClusterResync:
                 held_after.add(state.key)
         # A key whose deletion is held back is written as well, but stays as it is.
         changed = max(0, runner.report.changed_keys - before - len(held_after - held_before))
-        strays = remove_strays(self._master, self.name, self.check)
-        self._document |= {"changed_keys": changed, "stray_upstreams": strays, "held": dict(runner.report.held)}
+        orphans = remove_orphans(self._master, self.name, self.check)
+        self._document |= {"changed_keys": changed, "stray_upstreams": orphans, "held": dict(runner.report.held)}
 
     def _wait_relisted(self, runner: ClusterRunner) -> None:
         clock = self._master.parts.clock
         began = clock.monotonic()
-        while not runner.wait_relisted(LOOK_SECONDS):
+        while not runner.wait_relisted(CHECK_SECONDS):
             try:
                 self.check()
                 if self._master.runners.get(self.name) is not runner:
@@ -155,8 +155,8 @@ class ClusterResync:
 
     # --- state against zone ---
 
-    def know(self, zone_id: str) -> None:
-        """Read what is known of a zone. Before it is walked: see ``looks``."""
+    def remember_zone(self, zone_id: str) -> None:
+        """Read what is known of a zone. Before it is walked: see ``drift_checks``."""
         self._known = []
         in_conflict: list[ServiceKey] = []
         for state in self._states():
@@ -167,7 +167,7 @@ class ClusterResync:
         if in_conflict and self._master.pool is not None and not self._dry_run:
             self._master.pool.look_again(zone_id, in_conflict)
 
-    def looks(self, zone_id: str, standing: Mapping[RecordKey, RecordSet]) -> Iterator[Callable[[], None]]:
+    def drift_checks(self, zone_id: str, standing: Mapping[RecordKey, RecordSet]) -> Iterator[Callable[[], None]]:
         """Jobs for the zone's own thread, between two batches, a few keys each: batches go out before and after each of them.
 
         The zone was walked while batches went out: what does not stand as it was known before may have been changed by one of
@@ -179,7 +179,7 @@ class ClusterResync:
             written since        not decided by this walk: ``moved``
 
         Args:
-            standing: what stood in the zone, walked after ``know``.
+            standing: what stood in the zone, walked after ``remember_zone``.
         """
         if self._dry_run:
             self._foreseen |= self._coming.conflicts(zone_id, standing)
@@ -187,32 +187,32 @@ class ClusterResync:
         suspects = [known for known in self._known if known.drifts(found)]
         self._known = []
         for some in batched(suspects, KEYS_AT_A_TIME):
-            yield partial(self._look, found, some)
+            yield partial(self._check_drift, found, some)
 
     @property
     def moved(self) -> bool:
-        """Whether keys that may have drifted were written meanwhile: they are left to the next walk, or to ``last_looks``."""
+        """Whether keys that may have drifted were written meanwhile: they are left to the next walk, or to ``final_checks``."""
         return bool(self._moved)
 
-    def know_moved(self, zone_id: str) -> None:
-        """The same as ``know``, of those only."""
+    def remember_moved(self, zone_id: str) -> None:
+        """The same as ``remember_zone``, of those only."""
         states = self._master.tables.state.load(sorted(self._moved)).values()
         self._known = [Known.of(state, zone_id) for state in states]
         self._moved = set()
 
-    def last_looks(self, zone_id: str) -> Iterator[Callable[[], None]]:
-        """Jobs as by ``looks``, one for each key that is written all the time: these read the zone themselves."""
+    def final_checks(self, zone_id: str) -> Iterator[Callable[[], None]]:
+        """Jobs as by ``drift_checks``, one for each key that is written all the time: these read the zone themselves."""
         for key in sorted(self._moved):
-            yield partial(self._look_now, zone_id, key)
+            yield partial(self._check_key_now, zone_id, key)
         self._moved = set()
 
-    def _look(self, standing: Mapping[RecordKey, RecordSet], some: Sequence[Known]) -> None:
+    def _check_drift(self, standing: Mapping[RecordKey, RecordSet], some: Sequence[Known]) -> None:
         states = self._states_of([known.service for known in some])
         still = [known for known in some if known.still(states[known.service])]
         self._moved |= {known.service for known in some}.difference(known.service for known in still)
         self._drifted([drift for known in still for drift in known.drifts(standing)])
 
-    def _look_now(self, zone_id: str, key: ServiceKey) -> None:
+    def _check_key_now(self, zone_id: str, key: ServiceKey) -> None:
         state = self._states_of([key])[key]
         names = {each.name for each in state.applied if each.zone_id == zone_id}
         reader = ZoneReader(self._master.parts.zones, zone_id, self._master.parts.clock)

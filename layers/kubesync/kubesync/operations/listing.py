@@ -26,7 +26,7 @@ from kubesync.operations.ports import Master
 
 LIST_SECONDS: Final = 300.0
 """A list that takes longer is given up; the session may end before."""
-LOOK_SECONDS: Final = 0.2
+CHECK_SECONDS: Final = 0.2
 """How often whoever waits looks whether the session has to end."""
 _CUT_SECONDS: Final = 1.0  # for a list that was cut off to close its sockets
 
@@ -69,9 +69,9 @@ def list_now(master: Master, cluster: str, go_on: Callable[[], None] | None = No
     check = go_on or (lambda: check_time(master, "the recovery"))
     until = min(clock.monotonic() + LIST_SECONDS, master.deadline)
     lists = _Lists(master.parts.connector, ledger.config, ledger.sources, until, master.parts.scheduler)
-    thread = master.beside(f"{cluster}/lists", lists.run)
+    thread = master.start_thread(f"{cluster}/lists", lists.run)
     try:
-        while not lists.done.wait(LOOK_SECONDS):
+        while not lists.done.wait(CHECK_SECONDS):
             check()
             if clock.monotonic() >= until:
                 raise ResyncError(f"cluster {cluster} could not be listed in time: no answer")

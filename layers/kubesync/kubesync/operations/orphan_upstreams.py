@@ -20,10 +20,10 @@ from kubesync.domain.state import UpstreamState
 from kubesync.operations.ports import Master
 
 _PARTS_OF_KEY: Final = 3
-_LOOK_SECONDS: Final = 0.2
+_CHECK_SECONDS: Final = 0.2
 
 
-def remove_strays(master: Master, cluster: str, check: Callable[[], None]) -> int:
+def remove_orphans(master: Master, cluster: str, check: Callable[[], None]) -> int:
     """Remove a cluster's stray upstreams; how many there were. Scans the table, reads all keys of the cluster.
 
     Args:
@@ -43,7 +43,7 @@ def _remove(master: Master, cluster: str, stored: StoredUpstream, check: Callabl
     ledger, fenced_writer, now = master.ledgers[cluster], master.fenced_writer, master.parts.clock.epoch()
     key = ServiceKey(*stored.upstream.split("/")[:_PARTS_OF_KEY])
     # A session that was started for the resync does this in its own thread, which has a deadline.
-    while not ledger.lock.acquire(timeout=_LOOK_SECONDS):
+    while not ledger.lock.acquire(timeout=_CHECK_SECONDS):
         check()
     try:
         if stored.upstream in ledger.states([key])[key].upstreams:

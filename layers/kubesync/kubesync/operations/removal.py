@@ -52,7 +52,7 @@ class Removal:
         self._compared: dict[ServiceKey, int] = {}
         self._compare_at = 0.0
         self._comparing: list[Answer[None]] = []
-        self._partings: list[Answer[None]] | None = None
+        self._batches_ended: list[Answer[None]] | None = None
         self._left: Iterator[Action] | None = None
 
     def step(self, until_monotonic: float) -> bool:
@@ -89,12 +89,12 @@ class Removal:
             self._emptied = self._empty_some()
             return True
         if self._master.tables.state.any_key(self._config.name):
-            self._partings = None
+            self._batches_ended = None
             return self._look_at_what_is_left()
-        if self._partings is None:
-            self._partings = self._master.without(self._config.name)
+        if self._batches_ended is None:
+            self._batches_ended = self._master.batches_ended(self._config.name)
             return True  # what is left is looked at again, now that nothing can come back
-        if not all(future.done() for future in self._partings):
+        if not all(future.done() for future in self._batches_ended):
             return False
         return None if self._forget_some() else True
 

@@ -26,7 +26,7 @@ from kubesync.operations.resync import Resync
 logger = Logger(service="kubesync", child=True)
 
 
-class ResyncDesk:
+class ResyncRunner:
     """Takes requests and answers them. ``take`` from the session's own thread; ``close``, then ``join``, end it."""
 
     def __init__(self, master: Master, requests: RequestTable) -> None:
@@ -49,7 +49,7 @@ class ResyncDesk:
             start = bool(self._queue) and not self._busy and not self._closed
             self._busy = self._busy or start
         if start:
-            self._thread = self._master.beside("resync", self._work)
+            self._thread = self._master.start_thread("resync", self._work)
 
     def close(self) -> None:
         """Begin with nothing more; what is left in the mailbox is for the next master."""

@@ -21,7 +21,7 @@ from kubesync.cluster.keys.key_states import unpaused
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import KubesyncError, NotMasterError
 from kubesync.operations.cluster_resync import ClusterResync
-from kubesync.operations.listing import LIST_SECONDS, LOOK_SECONDS, ResyncError, check_time
+from kubesync.operations.listing import CHECK_SECONDS, LIST_SECONDS, ResyncError, check_time
 from kubesync.operations.ports import Master
 from kubesync.operations.resync_report import with_counts, within_limits
 
@@ -114,23 +114,23 @@ class Resync:
         self._between_batches(zone_id, self._go_on)  # it is settled, and may be written
         for cluster in clusters:
             with self._reported(cluster.name):
-                cluster.know(zone_id)
+                cluster.remember_zone(zone_id)
         walks = _WALKS
         while going_on := [cluster for cluster in clusters if cluster.name not in self._errors]:
             standing = self._walk(zone_id)
             for cluster in going_on:
-                self._look(zone_id, cluster, cluster.looks(zone_id, standing))
+                self._run_checks(zone_id, cluster, cluster.drift_checks(zone_id, standing))
             walks -= 1
             clusters = [cluster for cluster in going_on if cluster.moved]
             if not walks:
                 break
             for cluster in clusters:
                 with self._reported(cluster.name):
-                    cluster.know_moved(zone_id)
+                    cluster.remember_moved(zone_id)
         for cluster in clusters:
-            self._look(zone_id, cluster, cluster.last_looks(zone_id))
+            self._run_checks(zone_id, cluster, cluster.final_checks(zone_id))
 
-    def _look(self, zone_id: str, cluster: ClusterResync, jobs: Iterator[Callable[[], None]]) -> None:
+    def _run_checks(self, zone_id: str, cluster: ClusterResync, jobs: Iterator[Callable[[], None]]) -> None:
         for job in jobs:
             with self._reported(cluster.name):
                 self._between_batches(zone_id, job)
@@ -149,7 +149,7 @@ class Resync:
         clock = self._master.parts.clock
         assert self._master.pool is not None
         until = clock.monotonic() + LIST_SECONDS
-        while not compared.wait(LOOK_SECONDS):
+        while not compared.wait(CHECK_SECONDS):
             check_time(self._master)
             writer = self._master.pool.writers[zone_id]
             if writer.blocked:

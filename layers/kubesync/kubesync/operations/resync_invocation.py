@@ -71,7 +71,7 @@ class InvocationParts:
     run_session: Callable[[ResyncRequest], SessionReport]
     scheduler: Scheduler
     remaining_seconds: Callable[[], float]
-    told: Callable[[str], None] = lambda _text: None
+    on_progress: Callable[[str], None] = lambda _text: None
     deployment: str = ""
 
 
@@ -103,7 +103,7 @@ class ResyncInvocation:
                 raise ResyncError("no session could do the resync in time: try again")
 
     def _by_own_session(self) -> dict[str, Any] | None:
-        self._parts.told("no master is running: this process does the resync")
+        self._parts.on_progress("no master is running: this process does the resync")
         wanted = self._wanted
         now_ms = self._now_ms()
         request = ResyncRequest("", wanted.cluster, wanted.dry_run, wanted.force, now_ms)
@@ -129,7 +129,7 @@ class ResyncInvocation:
             # Within: whoever is interrupted here may have left it already.
             parts.requests.leave(request)
             parts.lease.signal()
-            parts.told(f"session {holder} is the master: it was asked")
+            parts.on_progress(f"session {holder} is the master: it was asked")
             report = self._answer(request)
             answered = report is not None
             return report
@@ -151,7 +151,7 @@ class ResyncInvocation:
             elif free_since is None:
                 free_since = now
             elif now - free_since >= TAKE_OVER_SECONDS:
-                self._parts.told(f"session {lease.holder} is gone")
+                self._parts.on_progress(f"session {lease.holder} is gone")
                 return None
             if self._parts.remaining_seconds() <= POLL_SECONDS:
                 raise ResyncError(

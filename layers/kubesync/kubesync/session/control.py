@@ -1,4 +1,4 @@
-"""Control of a running master: changed configurations, removals, requested resyncs (DESIGN section 5, step 6)."""
+"""Applies changed configurations, removals and resync requests to a running master (DESIGN section 5, step 6)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubesync.cluster.keys.key_states import SupersededError, unpaused
 from kubesync.domain.errors import ErrorCode, NewerSchemaError, StoreError
 from kubesync.operations.ports import MasterParts
 from kubesync.operations.removal import Removal
-from kubesync.operations.requests import ResyncDesk
+from kubesync.operations.requests import ResyncRunner
 from kubesync.session.master import Master
 
 logger = Logger(service="kubesync", child=True)
@@ -28,21 +28,21 @@ _AGAIN_SECONDS: Final = 2.0
 
 
 class Control:
-    """Acts on what people changed while the master runs. Resyncs are done beside it, by the ``desk``.
+    """Applies what people change while the master runs. ``resyncs`` runs requested resyncs in another thread.
 
-    It is called from the session's own thread, which never waits for anybody long: what cannot be done now, since DynamoDB is
-    busy or a writer holds the cluster, is left as it is and due again at ``again_at`` (monotonic seconds). What is not done
-    before the session ends is found by the next one, which reads all configurations.
+    The session's own thread calls it, and must not wait long. If DynamoDB is busy or a writer holds the cluster, the change
+    stays undone and is due again at ``again_at`` (monotonic seconds). The next session reads all configurations, so it finds
+    what this one did not do.
     """
 
     def __init__(self, master: Master, parts: MasterParts) -> None:
         self._master = master
         self._parts = parts
         self._requests = RequestTable(parts.store, parts.settings.shard)
-        self.desk = ResyncDesk(master, self._requests)
+        self.resyncs = ResyncRunner(master, self._requests)
         self._removals: dict[str, Removal] = {}
         self._next_removal_step = 0.0
-        self._told: dict[str, int] = {}
+        self._announced: dict[str, int] = {}
         self.again_at = math.inf
         if any(not master.queue_taken(name) for name in unpaused(master.ledgers)):
             self.again_at = parts.clock.monotonic()
@@ -51,14 +51,14 @@ class Control:
                 self._removals[name] = Removal(master, ledger.config)
 
     def pending(self) -> bool:
-        """Whether somebody asked for a resync before this session began."""
+        """Whether a resync was requested before this session began."""
         return bool(self._requests.pending(self._parts.clock.epoch()))
 
     def run(self) -> None:
-        """Read configurations and requests, and act on what is new. Raises StoreError where they cannot be read: due again."""
+        """Read configurations and requests, and apply what is new. Raises StoreError if they cannot be read; then retries."""
         self.again_at = self._parts.clock.monotonic() + _AGAIN_SECONDS
         found = self._master.clusters.read(self._parts.settings.shard)
-        # What is registered but cannot be read is not deleted: it goes on as it was.
+        # A configuration that cannot be read is not deleted: its cluster continues unchanged.
         configs = {
             name: config or self._master.ledgers[name].config
             for name, config in found.items()
@@ -68,18 +68,18 @@ class Control:
         kept = [partial(self._apply_known, name, config) for name, config in sorted(configs.items())]
         done = [self._attempt(act) for act in (*gone, *kept)]
         self._master.composer.wake()
-        self.desk.take(self._requests.pending(self._parts.clock.epoch()))
+        self.resyncs.take(self._requests.pending(self._parts.clock.epoch()))
         if all(done):
             self.again_at = math.inf
 
     def _attempt(self, act: Callable[[], None]) -> bool:
-        """Do it, unless the session has to end. False: it is still to be done; that holds up no other cluster (I4)."""
+        """Act, unless the session must end. False: not done yet. This never delays another cluster (I4)."""
         if self._master.ending() or self._parts.clock.monotonic() >= self._master.deadline:
             return False
         try:
             act()
         except (StoreError, StaleStateError) as error:
-            logger.warning("a configuration is acted on later", error=str(error))
+            logger.warning("configuration not applied yet, trying again", error=str(error))
             return False
         return True
 
@@ -87,24 +87,24 @@ class Control:
         self._removals.pop(name, None)
         self._master.stop_cluster(name, ErrorCode.CONFIG_DELETE, self._soon())
         self._master.forget(name)
-        self._told.pop(name, None)
+        self._announced.pop(name, None)
         self._master.progress("configuration", {"cluster": name, "key": ErrorCode.CONFIG_DELETE.key})
 
     def _apply_known(self, name: str, config: ClusterConfig) -> None:
         try:
             self._apply(name, config)
         except NewerSchemaError as newer:
-            logger.error("left out: of a newer release", cluster=name, reason=str(newer))
+            logger.error("ignored: written by a newer release", cluster=name, reason=str(newer))
             self._master.forget(name)
 
     def _apply(self, name: str, config: ClusterConfig) -> None:
-        """Act on a configuration that is new, or that an earlier try could not finish with: every call may fail.
+        """Apply a new configuration, or finish an earlier try: every call may fail.
 
-        the ledger's configuration    runner or removal    what was left undone
+        the ledger's configuration    runner or removal    what is not done yet
         --------------------------    -----------------    --------------------
-        an older one, or none         none                 everything, the fence perhaps not
-        this one                      none                 what is open is not queued, or it has not been started
-        this one                      one                  what is open is not queued: a take-over found it being written
+        an older one, or none         none                 everything, except perhaps the fence
+        this one                      none                 the open keys are not queued, or the runner is not started
+        this one                      one                  the open keys are not queued: a writer held them at take-over
         """
         ledger = self._master.ledgers.get(name)
         begun = name in self._master.runners or name in self._removals or config.paused
@@ -113,11 +113,11 @@ class Control:
                 self._master.take_up(name)
             return
         code = ErrorCode.CONFIG_DELETE if config.deleting else ErrorCode.CONFIG_UPDATE
-        # A removal goes by the configuration that it was begun with.
+        # A removal keeps the configuration that it began with.
         self._removals.pop(name, None)
         self._master.stop_cluster(name, code, self._soon())
-        if self._told.get(name) != config.revision:
-            self._told[name] = config.revision
+        if self._announced.get(name) != config.revision:
+            self._announced[name] = config.revision
             self._master.progress("configuration", {"cluster": name, "key": code.key if ledger else "ADDED"})
         self._master.adopt(config)
         if config.deleting:
@@ -126,11 +126,11 @@ class Control:
             self._master.start_cluster(name)
 
     def _soon(self) -> float:
-        # One cluster after the other: all of them together must not outlast the session.
+        # Clusters stop one after another, and together must not outlast the session.
         return min(self._parts.clock.monotonic() + _RESTART_SECONDS, self._master.deadline)
 
     def finish_removals(self) -> None:
-        """One short step for each cluster that is being deleted, about once a second: the deadline does not wait for it."""
+        """Take one short step for each cluster under removal, about once a second, within the deadline."""
         clock = self._parts.clock
         if not self._removals or clock.monotonic() < self._next_removal_step:
             return
@@ -144,13 +144,13 @@ class Control:
                 if removal.step(now + share):
                     del self._removals[name]
                     self._master.progress("removed", {"cluster": name})
-                    self.again_at = now  # unless it is forgotten at once: its configuration is not there any more
+                    self.again_at = now  # due at once if `forget` fails: the configuration no longer exists
                     self._master.forget(name)
                     self.again_at = again_at
             except (StoreError, StaleStateError) as error:
-                logger.warning("removal goes on later", cluster=name, error=str(error))
+                logger.warning("removal step failed, trying again", cluster=name, error=str(error))
             except SupersededError:
-                # Only a configuration that says so is a reason to remove anything.
+                # The configuration changed. Only one that is marked as deleting justifies a removal.
                 del self._removals[name]
                 config = self._master.ledgers[name].config
                 if config.deleting:

@@ -1,13 +1,13 @@
-"""Clusters that this master serves no more, or never did, and of which batches may still be under way.
+"""Clusters that this master does not serve, but whose batches may still be under way.
 
-No outcome of a batch is dropped: what has landed is ours, and what we do not know as ours is foreign for ever (I3).
+Every outcome of a batch is recorded. A landed record set is ours; if its outcome were dropped, it would count as foreign (I3).
 
-    why it is not served                            how its batch is closed
-    --------------------                            -----------------------
+    why the cluster is not served                   how its batch is closed
+    -----------------------------                   -----------------------
     forgotten while a batch was under way           with its ledger, which is kept here
-    in flight since the last master, and not        its fence is raised, and it is given a ledger: its state
-    registered, or not readable by this release     is right when it is registered or readable again
-    in flight, and another shard serves it          not at all, that shard's fence is above ours; logged
+    in flight since the last master, and either     its fence is raised, and it gets a ledger. Its state is
+    unregistered or unreadable by this release      correct once it is registered or readable again
+    in flight, and another shard serves it          not closed: that shard's fence is above ours. Logged
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _NOWHERE: Final = "not-served.invalid"
 
 
 class FormerClusters:
-    """Ledgers of clusters that are not served, by name. One that is served again takes its ledger along: its lock goes on.
+    """Ledgers of clusters that are not served, by name. A cluster that is served again gets its ledger back, with its lock.
 
     Args:
-        fence: raises the fence of a cluster; NotMasterError where a later one stands.
+        fence: raises a cluster's fence. Raises NotMasterError if a newer fence exists.
     """
 
     def __init__(self, table: StateTable, fence: Callable[[str], None], scheduler: Scheduler) -> None:
@@ -43,26 +43,26 @@ class FormerClusters:
         self._scheduler = scheduler
 
     def keep(self, name: str, ledger: Ledger) -> None:
-        """It is served no more. Raises LedgerBusyError where that has to wait for who is writing: nothing was done."""
+        """Keep the ledger of a cluster that is no longer served. Raises LedgerBusyError if a writer holds it; then keeps nothing."""
         with ledger.briefly():
             ledger.forget()
         self.ledgers[name] = ledger
 
-    def house(self, name: str, zone_id: str) -> None:
-        """Be able to close what was in flight in a zone for a cluster that is not served."""
+    def prepare(self, name: str, zone_id: str) -> None:
+        """Prepare to settle a zone's batch for a cluster that is not served."""
         if name in self.ledgers:
             return
         try:
             self._fence(name)
         except NotMasterError as error:
-            logger.warning("what was in flight for a cluster cannot be closed", cluster=name, reason=str(error))
+            logger.warning("cannot close a batch of this cluster", cluster=name, reason=str(error))
             return
         zone = ZoneReference(id=zone_id, name=_NOWHERE)
         config = ClusterConfig(name=name, server=f"https://{_NOWHERE}", domain=_NOWHERE, zones=(zone,))
         self.ledgers[name] = Ledger(config, self._table, self._scheduler)
 
-    def house_all_of(self, inflight: Inflight | None, zone_id: str, served: frozenset[str]) -> None:
-        """The same for every cluster that has something in flight in a zone."""
+    def prepare_all(self, inflight: Inflight | None, zone_id: str, served: frozenset[str]) -> None:
+        """Prepare to settle a zone's batch for each of its clusters that is not served."""
         for name in inflight.clusters if inflight is not None else ():
             if name not in served:
-                self.house(name, zone_id)
+                self.prepare(name, zone_id)

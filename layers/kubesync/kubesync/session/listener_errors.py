@@ -1,4 +1,4 @@
-"""Notes of what went wrong with a listener and how it ended, persisted by its master (DESIGN section 6)."""
+"""Persists listener errors and how listeners ended (DESIGN section 6)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from kubesync.domain.objects import Resource
 
 logger = Logger(service="kubesync", child=True)
 
-_NOTES_SECONDS: Final = 2.0
+_WRITE_SECONDS: Final = 2.0
 _ENDED: Final = {
-    ErrorCode.WORKER_EXITING: "the process was told to end",
+    ErrorCode.WORKER_EXITING: "the process was asked to end",
     ErrorCode.CONFIG_DELETE: "the cluster's configuration was deleted",
     ErrorCode.CONFIG_UPDATE: "the cluster's configuration was changed",
     ErrorCode.NOT_MASTER: "the lease was lost",
@@ -31,11 +31,11 @@ _ENDED: Final = {
 }
 
 
-class ListenerNotes:
-    """Writes notes for the listeners of all clusters. Any thread.
+class ListenerErrors:
+    """Writes the errors of all clusters' listeners. Any thread may call it.
 
     Args:
-        not_master: told that another master writes by now.
+        not_master: called when another master has taken over.
     """
 
     def __init__(
@@ -59,14 +59,14 @@ class ListenerNotes:
         self._not_master = not_master
 
     def listener_error(self, cluster: str, resource: Resource, error: ListenerError) -> None:
-        """A listener failed, and goes on or not."""
+        """Persist an error of a listener, whether or not it continues."""
         details: dict[str, object] = {"cluster": cluster, "resource": resource.value, "message": error.message}
         if error.status is not None:
             details["status"] = error.status
         self._progress("error", {"key": error.code.key, **details})
-        self._note(cluster, resource, error.code, error.message, error.status)
+        self._persist(cluster, resource, error.code, error.message, error.status)
 
-    def _note(
+    def _persist(
         self,
         cluster: str,
         resource: Resource,
@@ -90,7 +90,7 @@ class ListenerNotes:
         ledger = self._ledgers.get(cluster)
         if ledger is None:
             return
-        patience = min(_NOTES_SECONDS, until_monotonic - self._clock.monotonic())
+        patience = min(_WRITE_SECONDS, until_monotonic - self._clock.monotonic())
         if patience < 0 or not ledger.lock.acquire(timeout=patience):
             logger.warning("an error could not be persisted in time", cluster=cluster, code=code.key)
             return
@@ -107,7 +107,7 @@ class ListenerNotes:
             ledger.lock.release()
 
     def ended(self, runner: ClusterRunner, code: ErrorCode, until_monotonic: float) -> None:
-        """The listeners of a cluster have ended. What cannot be noted by then is only logged: the caller has a deadline."""
+        """Persist that a cluster's listeners ended. An entry that cannot be written by the deadline is only logged."""
         for listener in runner.listeners:
             name, text = runner.ledger.config.name, _ENDED[code]
-            self._note(name, listener.resource, code, text, until_monotonic=until_monotonic)
+            self._persist(name, listener.resource, code, text, until_monotonic=until_monotonic)

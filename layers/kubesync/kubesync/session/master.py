@@ -13,7 +13,7 @@ from aws_lambda_powertools import Logger
 from kubesync.actors.answer import Answer
 from kubesync.actors.parallel import ParallelMap
 from kubesync.actors.scheduler import Thread
-from kubesync.aws.dynamodb.retry import patiently
+from kubesync.aws.dynamodb.retry import retry_while_throttled
 from kubesync.aws.fencing.take_over import Fencing
 from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.audit import AuditTable
@@ -41,11 +41,11 @@ from kubesync.domain.state import KeyState
 from kubesync.operations.ports import MasterParts
 from kubesync.session.former_clusters import FormerClusters
 from kubesync.session.lease_keeper import LeaseKeeper
-from kubesync.session.listener_errors import ListenerNotes
+from kubesync.session.listener_errors import ListenerErrors
 from kubesync.session.newer_items import remembered, unless_newer
-from kubesync.session.snapshot import fill, so_far
+from kubesync.session.snapshot import fill, snapshot
 from kubesync.telemetry.service_events import ServiceNotes
-from kubesync.upstreams.composer import Composer, ComposerMeans
+from kubesync.upstreams.composer import Composer, ComposerPorts
 from kubesync.zone.conflict_checks import Reclaimer
 from kubesync.zone.journal import ZoneMeans
 from kubesync.zone.pool import ZonePool
@@ -55,13 +55,13 @@ logger = Logger(service="kubesync", child=True)
 
 _LISTENERS_END_SECONDS: Final = 2.0
 _NOTES_SECONDS: Final = 2.0
-_LOOK_SECONDS: Final = 0.2  # for all clusters together
+_SNAPSHOT_SECONDS: Final = 0.2  # for all clusters together
 
 
 class Master:
     """Everything that one master runs. Methods are called from the session's own thread unless they say otherwise.
 
-    ``pool_type``, ``runner_type``, ``composer_type`` and ``beside`` say who runs what: threads, unless a test steps them.
+    ``pool_type``, ``runner_type``, ``composer_type`` and ``start_thread`` say who runs what: threads, unless a test steps them.
     ``reads_at_once``: in how many threads a take-over or a resync reads; fewer than the store's client has connections.
     """
 
@@ -104,7 +104,7 @@ class Master:
         )
         self.inflight = InflightTable(store, settings.shard)
         self.fenced_writer = FencedWriter(store, epoch, keeper.may_write, scheduler, settings.shard)
-        self._fencing = Fencing(store, settings.shard, epoch, self._patiently)
+        self._fencing = Fencing(store, settings.shard, epoch, self._retry)
         self.fenced = self._fencing.raised
         self._queues_taken: set[str] = set()
         self.former = FormerClusters(self.tables.state, self._fencing.raise_one, scheduler)
@@ -112,13 +112,13 @@ class Master:
         self.outcomes = Outcomes(
             lambda name: self._committer(known[name]) if name in known else None,
             scheduler.random,
-            self._promoted.tell,
+            self._promoted.add,
             self._reads,
         )
         named, tables = NamedUpstreamTable(store), self.tables
         of_tables = named, tables.upstreams, tables.named, self.fenced_writer, tables.audit
         of_master = scheduler, self.ledgers, self.not_master, self._reads
-        self.composer = self.composer_type(ComposerMeans(settings.shard, *of_tables, *of_master))
+        self.composer = self.composer_type(ComposerPorts(settings.shard, *of_tables, *of_master))
         of_reclaimer = (parts.zones, self.tables.claims, self.ledgers, self.reconcilers, self.outcomes, clock)
         self._reclaimer = Reclaimer(*of_reclaimer, self.follow_up)
         self._keeper = keeper
@@ -127,12 +127,12 @@ class Master:
         self._held = False
         self.pool: ZonePool | None = None
         self.unsettled: frozenset[str] = frozenset()
-        self._notes = ListenerNotes(
+        self._listener_errors = ListenerErrors(
             *(report.session, self.ledgers, self.tables.listeners, self.tables.audit, self.fenced_writer, clock),
             *(progress, self.not_master),
         )
 
-    def beside(self, name: str, run: Callable[[], None]) -> Thread:
+    def start_thread(self, name: str, run: Callable[[], None]) -> Thread:
         """Run something beside the caller, in a thread that may be left behind."""
         thread = self.parts.scheduler.thread(name, run)
         thread.start()
@@ -147,13 +147,13 @@ class Master:
             clean: the last master ended cleanly, apart from the zones that it left ``unsettled``.
             hold_zones: write no zone before ``release_zones``.
         """
-        configs = self._patiently(lambda: list(self.clusters.all(self.parts.settings.shard)))
+        configs = self._retry(lambda: list(self.clusters.all(self.parts.settings.shard)))
         self._fencing.take_over([config.name for config in configs])
-        found = remembered(self.tables.listeners, [config.name for config in configs], self._patiently)
+        found = remembered(self.tables.listeners, [config.name for config in configs], self._retry)
         for config in configs:
             if config.name in found:
                 self._register(config, found[config.name])
-        self._patiently(self.composer.load)
+        self._retry(self.composer.load)
         zones = {zone.id: zone for ledger in self.ledgers.values() for zone in ledger.rules.zones}
         self.pool = self.pool_type(
             self._zone_means(),
@@ -171,22 +171,22 @@ class Master:
         """Begin to write zones: settle what an unclean end left behind, then what is open."""
         assert self.pool is not None
         self._held = False
-        left = self.pool.unsettled if self._clean else self._patiently(lambda: list(self.inflight.zones()))
+        left = self.pool.unsettled if self._clean else self._retry(lambda: list(self.inflight.zones()))
         # What is in flight may be of clusters that are not served any more.
         for zone_id, inflight in zip(left, self._abreast(unless_newer(self.inflight.read), list(left)), strict=True):
-            self._patiently(partial(self.former.house_all_of, inflight, zone_id, frozenset(self.ledgers)))
+            self._retry(partial(self.former.prepare_all, inflight, zone_id, frozenset(self.ledgers)))
         self.pool.settle(left)
         names = unpaused(self.ledgers)
         for name, queued in zip(names, self._abreast(unless_newer(self.tables.state.queued), names), strict=True):
             take = unless_newer(partial(self._take_queue_now, name))
-            if queued is None or not self._patiently(partial(take, queued)):
-                self._patiently(partial(self.forget, name))
+            if queued is None or not self._retry(partial(take, queued)):
+                self._retry(partial(self.forget, name))
 
     def _abreast[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R]:
-        return self._reads(lambda thing: self._patiently(lambda: call(thing)), things)
+        return self._reads(lambda thing: self._retry(lambda: call(thing)), things)
 
-    def _patiently[T](self, call: Callable[[], T]) -> T:
-        return patiently(call, self.fenced_writer.check, self.parts.scheduler, self.deadline)
+    def _retry[T](self, call: Callable[[], T]) -> T:
+        return retry_while_throttled(call, self.fenced_writer.check, self.parts.scheduler, self.deadline)
 
     def _register(self, config: ClusterConfig, found: Remembered) -> None:
         name = config.name
@@ -224,7 +224,7 @@ class Master:
         if states:
             assert self.pool is not None
             self.pool.add(states, inherited=True)
-        self._promoted.tell(queued.heirs)
+        self._promoted.add(queued.heirs)
         self._queues_taken.add(cluster)
 
     def _zone_means(self) -> ZoneMeans:
@@ -256,14 +256,14 @@ class Master:
 
     def start_cluster(self, name: str, relist: Mode | None = None) -> ClusterRunner:
         """Start the runner of a registered cluster; ``relist``: by listing, taken this way."""
-        told = RunnerEvents(
-            self.opened, self._promoted.tell, self._notes.listener_error, self.not_master, self.progress
+        events = RunnerEvents(
+            self.opened, self._promoted.add, self._listener_errors.listener_error, self.not_master, self.progress
         )
         runner = self.runner_type(
             self.ledgers[name],
             self.reconcilers[name],
             self.parts.connector,
-            told,
+            events,
             self.parts.scheduler,
             self.parts.settings.window_seconds,
             self._event_writer(self.ledgers[name].config),
@@ -311,7 +311,7 @@ class Master:
         self._ended.append(runner)
         runner.stop(code)
         runner.join(deadline)
-        self._notes.ended(runner, code, self.parts.clock.monotonic() + _NOTES_SECONDS)
+        self._listener_errors.ended(runner, code, self.parts.clock.monotonic() + _NOTES_SECONDS)
 
     def forget(self, name: str) -> None:
         """A cluster is served no more. What is under way for it is still closed. Raises LedgerBusyError: not now."""
@@ -323,7 +323,7 @@ class Master:
         self._queues_taken.discard(name)
         self.fenced.discard(name)
 
-    def without(self, cluster: str) -> list[Answer[None]]:
+    def batches_ended(self, cluster: str) -> list[Answer[None]]:
         """Answers, all done once no batch that holds something of a cluster is under way in any zone."""
         return [] if self.pool is None else self.pool.without(cluster)
 
@@ -340,7 +340,7 @@ class Master:
             with ledger.lock:
                 states = list(ledger.states(recorded.opened).values())
             self.opened(states, None)
-        self._promoted.tell(recorded.promoted)
+        self._promoted.add(recorded.promoted)
 
     def not_master(self, error: NotMasterError) -> None:
         """Another master writes: end the session. Any thread."""
@@ -385,7 +385,7 @@ class Master:
         if clock.monotonic() < drain_until or abandon:
             self.fenced_writer.until_monotonic = max(drain_until, clock.monotonic() + _NOTES_SECONDS)
             for runner in running:
-                self._notes.ended(runner, code, self.fenced_writer.until_monotonic)
+                self._listener_errors.ended(runner, code, self.fenced_writer.until_monotonic)
         # Zones that were held back after an unclean end are still to be settled, by whoever comes next.
         clean = clean and (self._clean or not self._held)
         if not clean or self.unsettled:
@@ -393,15 +393,15 @@ class Master:
         self._fill_report([*self._ended, *running])
         return clean
 
-    def so_far(self) -> SessionReport:
+    def snapshot(self) -> SessionReport:
         """What the session has come to by now, for its metrics."""
-        clock, until = self.parts.clock, self.parts.clock.monotonic() + _LOOK_SECONDS
+        clock, until = self.parts.clock, self.parts.clock.monotonic() + _SNAPSHOT_SECONDS
 
         def conflicts(cluster: str) -> int:
             ledger = self.ledgers.get(cluster)
             return 0 if ledger is None else ledger.conflicts(until - clock.monotonic())
 
-        found = so_far(self.report, self._ended, dict(self.runners), self._writers(), conflicts)
+        found = snapshot(self.report, self._ended, dict(self.runners), self._writers(), conflicts)
         found.named_upstreams = asdict(self.composer.report)
         return found
 

@@ -1,4 +1,4 @@
-"""What a newer release wrote of a cluster or zone leaves that one out, never the whole session (I4)."""
+"""An item of a newer release stops work on its cluster or zone only, never the session (I4)."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from kubesync.domain.errors import NewerSchemaError
 logger = Logger(service="kubesync", child=True)
 
 
-class Patiently(Protocol):
-    """Calls again while DynamoDB is busy, as long as that makes sense: see ``patience``."""
+class Retry(Protocol):
+    """Repeats a read while DynamoDB throttles: see ``retry_while_throttled``."""
 
     def __call__[T](self, call: Callable[[], T]) -> T: ...
 
 
 def unless_newer[**P, R](call: Callable[P, R]) -> Callable[P, R | None]:
-    """The same call; None, and an error in the log, where it finds an item of a newer release."""
+    """Wrap a call: if it meets an item of a newer release, log an error and return None."""
 
     def guarded(*given: P.args, **named: P.kwargs) -> R | None:
         try:
             return call(*given, **named)
         except NewerSchemaError as newer:
-            logger.error("left out: of a newer release", reason=str(newer))
+            logger.error("ignored: written by a newer release", reason=str(newer))
             return None
 
     return guarded
 
 
-def remembered(table: ListenerTable, names: Sequence[str], patiently: Patiently) -> Mapping[str, Remembered]:
-    """What is remembered of these clusters; those of which a newer release wrote something are missing."""
+def remembered(table: ListenerTable, names: Sequence[str], retry: Retry) -> Mapping[str, Remembered]:
+    """Read what is remembered of these clusters. Clusters with items of a newer release are left out."""
     read = unless_newer(table.remembered)
-    at_once = patiently(lambda: read(names))
+    at_once = retry(lambda: read(names))
     if at_once is not None:
         return at_once
-    return {name: one for each in names for name, one in (patiently(partial(_one, read, each)) or {}).items()}
+    return {name: one for each in names for name, one in (retry(partial(_one, read, each)) or {}).items()}
 
 
 def _one(

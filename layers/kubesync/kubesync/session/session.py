@@ -1,4 +1,4 @@
-"""One bounded session of the master: from lease to hand-over (DESIGN section 5).
+"""One session: it takes the lease, runs the master until its deadline, and hands over (DESIGN section 5).
 
 lease ── fences ── checkpoints, open keys ── zones, clusters ── until the deadline ── drain ── release
                                                   │
@@ -23,7 +23,7 @@ from kubesync.domain.errors import ErrorCode, NotMasterError, StoreError
 from kubesync.domain.report import DONE, SessionReport
 from kubesync.operations.ports import MasterParts
 from kubesync.operations.recovery import RecoveryRequest, find_journals, newest_epoch, recover
-from kubesync.operations.requests import ResyncDesk
+from kubesync.operations.requests import ResyncRunner
 from kubesync.operations.resync import Resync
 from kubesync.session.control import Control
 from kubesync.session.lease_keeper import LeaseKeeper
@@ -34,9 +34,9 @@ logger = Logger(service="kubesync", child=True)
 
 BEAT_SECONDS: Final = 60.0
 _TICK_SECONDS: Final = 1.0
-# For a resync that is under way to break off and answer, before the listeners are cut off.
-_DESK_SECONDS: Final = 0.5
-# Of an invocation, after draining: last notes, and the release of the lease.
+# A resync that is under way gets this long to stop and answer, before the listeners are cut.
+_RESYNC_ENDS_SECONDS: Final = 0.5
+# Time after draining, for the last listener errors and the release of the lease.
 _RELEASE_SECONDS: Final = 4.0
 
 
@@ -46,9 +46,9 @@ class Session:
     Args:
         parts: the tables, the zone client and the connector.
         keeper: the lease.
-        progress: told what happens while it happens.
+        progress: called at each notable step, for a person who watches.
 
-    ``on_beat`` is called with what there is so far: when the session has become master, once a minute, and at its end.
+    ``on_beat`` gets a snapshot of the report: once the session is master, then once a minute, and at the end.
     """
 
     master_type: ClassVar[type[Master]] = Master
@@ -65,19 +65,19 @@ class Session:
         self._clock: Clock = parts.clock
         self._keeper = keeper
         self._progress = progress
-        # `stop` is called from signal handlers, in this very thread.
+        # Signal handlers call `stop`, in this same thread.
         self._wake = parts.scheduler.wakeup()
         self._code: ErrorCode | None = None
         self._message = ""
         self._control_due = False
         self._standing_by = False
-        self._desk: ResyncDesk | None = None
-        self.on_beat: Callable[[SessionReport], None] = lambda _so_far: None
-        # The counts themselves: they go on while the session does.
+        self._resyncs: ResyncRunner | None = None
+        self.on_beat: Callable[[SessionReport], None] = lambda _snapshot: None
+        # Not a copy: these counts grow while the session runs.
         self.report = SessionReport(session_id, dynamodb=parts.counted.counts)
 
     def stop(self, code: ErrorCode, message: str = "") -> None:
-        """End the session soon; the first reason counts, unless the lease is lost while it ends for another."""
+        """End the session soon. The first reason counts, but a lost lease replaces any other."""
         if self._code is None or (code is ErrorCode.NOT_MASTER and self._code is not code):
             self._code = code
             self._message = message
@@ -97,11 +97,11 @@ class Session:
             recovery: recover lost or restored tables and end, instead of watching.
 
         Returns:
-            The report. Ending by codes 4 and 5 is no failure.
+            The report. Codes 4 and 5 are normal.
 
         Raises:
-            StoreError: the tables cannot be used; nothing was done.
-            UsageError: the tables are another deployment's; nothing was done.
+            StoreError: the tables cannot be used. Nothing was done.
+            UsageError: the tables belong to another deployment. Nothing was done.
         """
         started = self._clock.monotonic()
         remaining = remaining_seconds or (lambda: math.inf)
@@ -129,9 +129,8 @@ class Session:
         try:
             master.deadline = deadline
             if recovery is not None or resync is not None:
-                master.fenced_writer.until_monotonic = (
-                    deadline  # they write in this thread, which has to end the session
-                )
+                # They write in this thread, which must end the session in time.
+                master.fenced_writer.until_monotonic = deadline
             left = self._keeper.to_settle(before)
             master.take_over(clean=left is not None, unsettled=left or (), hold_zones=recovery is not None)
             logger.info(
@@ -141,7 +140,7 @@ class Session:
                 stood_by_seconds=round(now - started, 3),
                 seconds=round(self._clock.monotonic() - now, 3),
             )
-            self.on_beat(master.so_far())
+            self.on_beat(master.snapshot())
             if recovery is not None:
                 self.report.recoveries.append(recover(master, journals, recovery))
                 if not recovery.dry_run:
@@ -177,7 +176,7 @@ class Session:
 
     def _watch(self, master: Master, deadline: float, remaining: Callable[[], float]) -> None:
         control = Control(master, self._parts)
-        self._desk = control.desk
+        self._resyncs = control.resyncs
         every = self._settings.control_seconds
         next_control = self._clock.monotonic() + every
         next_beat = self._clock.monotonic() + BEAT_SECONDS
@@ -204,7 +203,7 @@ class Session:
             control.finish_removals()
             if now >= next_beat:
                 next_beat += BEAT_SECONDS
-                self.on_beat(master.so_far())
+                self.on_beat(master.snapshot())
             self._wake.wait(min(_TICK_SECONDS, deadline - now))
 
     def _finish(self, master: Master, drain_until: float, started: float) -> None:
@@ -212,27 +211,27 @@ class Session:
         began = self._clock.monotonic()
         self._progress("ending", {})
         lost = code is ErrorCode.NOT_MASTER or self._keeper.lost
-        if self._desk is not None:
-            # It breaks off by itself now, and says so to whoever waits; listeners are cut off without waiting for that.
-            self._desk.close()
-            self._desk.join(_DESK_SECONDS)
+        if self._resyncs is not None:
+            # The resync under way stops by itself and answers its caller. The listeners are cut without waiting for it.
+            self._resyncs.close()
+            self._resyncs.join(_RESYNC_ENDS_SECONDS)
         clean = master.finish(code, drain_until, abandon=lost)
-        if self._desk is not None and not self._desk.join(drain_until - self._clock.monotonic()):
+        if self._resyncs is not None and not self._resyncs.join(drain_until - self._clock.monotonic()):
             clean = False
             self._keeper.give_up_writing()
         code = self._code or code
         lost = lost or code is ErrorCode.NOT_MASTER or self._keeper.lost
         unsettled = master.unsettled
         if not self._keeper.release(clean=clean and not lost, unsettled=unsettled) and not lost:
-            # All was written while the lease was ours; but the next session will not take this for a hand-over.
+            # Every write happened under our lease, but the next session will not see a clean hand-over.
             lost = True
             code = self._code = ErrorCode.NOT_MASTER
             self._message = "the lease was lost before it could be released"
-        self.on_beat(master.so_far())
+        self.on_beat(master.snapshot())
         self.report.clean = clean and not lost and not unsettled
         self.report.code, self.report.ended = int(code), code.key
         if (self.report.resyncs or self.report.recoveries) and self._code is None:
-            # Nothing ended it: it has done the one thing that it was started for.
+            # Nothing stopped the session: it finished the one task that it was started for.
             self.report.code, self.report.ended = 0, DONE
         self.report.message = self._message
         ended = self._clock.monotonic()
@@ -258,12 +257,12 @@ class Session:
         try:
             self._parts.store.write(audit.session_ended(fields, self._clock.epoch()))
         except StoreError as failed:
-            logger.warning("the session's end could not be noted", error=str(failed))
+            logger.warning("the session's end could not be recorded", error=str(failed))
         return self.report
 
 
 def new_session_id(scheduler: Scheduler) -> str:
-    """Short, random, and safe in keys."""
+    """A short random id that is safe in keys."""
     return scheduler.token_hex(6)
 
 

@@ -1,4 +1,4 @@
-"""What runners and zone writers have counted, as a report: at the session's end, and while it goes on for its metrics."""
+"""Collects the counts of runners and zone writers in a report: at the session's end, and for metrics while it runs."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from kubesync.zone.writer import ZoneWriter
 
 
 def fill(report: SessionReport, runners: Sequence[ClusterRunner], writers: Mapping[str, ZoneWriter]) -> None:
-    """Complete the report of a session that is over."""
+    """Complete the report of a session that has ended."""
     report.clusters += [runner.report for runner in runners]
     report.listeners += [listener.report for runner in runners for listener in runner.listeners]
     report.zones += [_zone(zone_id, writer) for zone_id, writer in writers.items()]
     report.lag = percentiles([lag for writer in writers.values() for lag in writer.report.lags])
 
 
-def so_far(
+def snapshot(
     report: SessionReport,
     ended: Sequence[ClusterRunner],
     running: Mapping[str, ClusterRunner],
     writers: Mapping[str, ZoneWriter],
     conflicts: Callable[[str], int],
 ) -> SessionReport:
-    """A report of its own on what there is by now. Counts are of the whole session; lags of the time since the last call.
+    """Make a separate report of the current counts. They cover the whole session; lags cover the time since the last call.
 
     Args:
-        ended: runners that a changed configuration ended: they have counted, but nothing is so any more because of them.
-        conflicts: how many names of a cluster somebody else holds.
+        ended: runners that a changed configuration ended. Their counts remain; their current states do not.
+        conflicts: the number of a cluster's names that somebody else holds.
     """
     found = SessionReport(report.session, epoch=report.epoch, hand_over_seconds=report.hand_over_seconds)
     found.dynamodb = dict(report.dynamodb)
@@ -41,7 +41,7 @@ def so_far(
     lags: list[float] = []
     for writer in writers.values():
         fresh = writer.report.fresh_lags
-        # The writer's thread may add to it meanwhile.
+        # The writer's thread may add lags at the same time.
         lags += [fresh.popleft() for _ in range(len(fresh))]
     found.lag = percentiles(lags)
     return found

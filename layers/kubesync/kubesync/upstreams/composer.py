@@ -48,7 +48,7 @@ _JOIN_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class ComposerMeans:
+class ComposerPorts:
     """What composing needs. ``ledgers``: of the clusters that are served. ``reads``: reads many upstreams at a time."""
 
     shard: str
@@ -75,33 +75,33 @@ class ComposerReport:
 class Composer:
     """The composer of one session. ``load`` before anything is recorded; then ``start``; ``stop`` and ``join`` at the end."""
 
-    def __init__(self, means: ComposerMeans) -> None:
+    def __init__(self, ports: ComposerPorts) -> None:
         self.report = ComposerReport()
-        self._means = means
+        self._ports = ports
         self._registry = Registry()
-        self._unsure: frozenset[str] = frozenset()
-        self._one_at_a_time = means.scheduler.lock()
-        self._changed = means.scheduler.condition()
+        self._unverified: frozenset[str] = frozenset()
+        self._one_at_a_time = ports.scheduler.lock()
+        self._changed = ports.scheduler.condition()
         self._noted = False
         self._stopping = False
         self._abandoned = False
         self._until = 0.0
         self._failures = 0
         self._thread: Thread | None = None
-        means.referrals.on_note = self.wake
+        ports.referrals.on_note = self.wake
 
     # --- life ---
 
     def load(self) -> None:
         """Read what is registered: from now on reconcilers leave notes. Raises StoreError."""
-        self._follow(self._means.table.read())
-        self._unsure = frozenset()  # nothing is being recorded yet
+        self._follow(self._ports.table.read())
+        self._unverified = frozenset()  # nothing is being recorded yet
 
     def start(self) -> None:
         """Compose what was left to be done, and then whatever is noted. Once: later calls do nothing."""
         if self._thread is None:
             self.wake()
-            self._thread = self._means.scheduler.thread("composer", self._work)
+            self._thread = self._ports.scheduler.thread("composer", self._work)
             self._thread.start()
 
     def wake(self) -> None:
@@ -124,7 +124,7 @@ class Composer:
         """Whether it has ended, in the time that ``stop`` has set and a moment longer."""
         if self._thread is None:
             return True
-        left = self._until - self._means.scheduler.monotonic()
+        left = self._until - self._ports.scheduler.monotonic()
         self._thread.join(_JOIN_SECONDS if self._abandoned else max(_JOIN_SECONDS, left))
         return not self._thread.is_alive()
 
@@ -141,9 +141,9 @@ class Composer:
             pause = self.turn()
             if stopping and pause is not None:
                 # Whatever is not composed by then is noted, and the next master's.
-                if self._means.scheduler.monotonic() + pause >= self._until:
+                if self._ports.scheduler.monotonic() + pause >= self._until:
                     return
-                self._means.scheduler.sleep(pause)
+                self._ports.scheduler.sleep(pause)
 
     @property
     def noted(self) -> bool:
@@ -159,7 +159,7 @@ class Composer:
                 self._rounds()
         except NotMasterError as error:
             self._abandoned = self._stopping = True
-            self._means.not_master(error)
+            self._ports.not_master(error)
             return None
         except Exception as error:  # noqa: BLE001 - a fault of ours must stop neither clusters nor zones (I4)
             known = isinstance(error, KubesyncError)
@@ -174,7 +174,7 @@ class Composer:
 
     def _rounds(self) -> None:
         for attempt in range(1, _ATTEMPTS + 1):
-            marks = self._means.table.marks(self._means.shard)
+            marks = self._ports.table.marks(self._ports.shard)
             if not marks:
                 return
             try:
@@ -195,7 +195,7 @@ class Composer:
         kept = {upstream for upstream in marks if not found.stuck.keys().isdisjoint(self._names_of(upstream))}
         # What a newer release registered, that one will compose: the note is for it.
         kept |= {named_key(name) for name in registry.unreadable}
-        table, shard = self._means.table, self._means.shard
+        table, shard = self._ports.table, self._ports.shard
         done = [table.unmark(shard, up, version) for up, version in sorted(marks.items()) if up not in kept]
         self._write(found.rewrites, done, all_or_nothing=all_or_nothing)
         if found.stuck:
@@ -203,35 +203,35 @@ class Composer:
             raise StoreBusyError(f"cannot be read whole: {said}; `kubesync resync` mends what was changed by hand")
 
     def _recomposed(self, registry: Registry, whys: Mapping[str, str]) -> Recomposed:
-        means = self._means
-        return recompose(means.upstreams, registry, means.shard, whys, means.scheduler.epoch(), means.reads)
+        ports = self._ports
+        return recompose(ports.upstreams, registry, ports.shard, whys, ports.scheduler.epoch(), ports.reads)
 
     def _names_of(self, upstream: str) -> Iterable[str]:
         """What is made of an upstream; of a named one that is not registered any more, itself."""
-        names = self._means.referrals.index.get(upstream, frozenset())
+        names = self._ports.referrals.index.get(upstream, frozenset())
         own = {upstream.removeprefix(PREFIX)} if is_named(upstream) else set[str]()
         return sorted((names | own) - self._registry.unreadable)
 
     def _current(self) -> Registry:
-        if self._means.table.version() != self._registry.version:
-            self._follow(self._means.table.read())
-        while self._unsure:
+        if self._ports.table.version() != self._registry.version:
+            self._follow(self._ports.table.read())
+        while self._unverified:
             # Whoever planned one of these before it was referred to has written it once it lets go of the lock.
-            cluster = min(upstream.partition("/")[0] for upstream in self._unsure)
-            ledger = self._means.ledgers.get(cluster)
+            cluster = min(upstream.partition("/")[0] for upstream in self._unverified)
+            ledger = self._ports.ledgers.get(cluster)
             if ledger is not None:
                 if not ledger.lock.acquire(timeout=_LOCK_SECONDS):
                     raise StoreBusyError(f"cluster {cluster} is busy recording")
                 ledger.lock.release()
-            self._unsure = frozenset(u for u in self._unsure if u.partition("/")[0] != cluster)
+            self._unverified = frozenset(u for u in self._unverified if u.partition("/")[0] != cluster)
         return self._registry
 
     def _follow(self, registry: Registry) -> None:
-        shard = self._means.shard
+        shard = self._ports.shard
         ours = {name: entry.upstream for name, entry in registry.entries.items() if entry.shard == shard}
         self._registry = registry
         self.report.registered = len(ours)
-        self._unsure |= self._means.referrals.follow(index_of(ours))
+        self._unverified |= self._ports.referrals.follow(index_of(ours))
 
     # --- writing ---
 
@@ -257,10 +257,10 @@ class Composer:
         self._run(actions, entries, all_or_nothing=all_or_nothing)
 
     def _run(self, actions: Sequence[Action], entries: Sequence[Entry], *, all_or_nothing: bool = True) -> None:
-        fenced_writer, now = self._means.fenced_writer, self._means.scheduler.epoch()
+        fenced_writer, now = self._ports.fenced_writer, self._ports.scheduler.epoch()
         while actions:
             token = fenced_writer.token()
-            audit = [self._means.audit.changes(NAMED, entries, fenced_writer.epoch, now, token)] if entries else []
+            audit = [self._ports.audit.changes(NAMED, entries, fenced_writer.epoch, now, token)] if entries else []
             try:
                 fenced_writer.run([], [*actions, *audit], token)
             except StaleStateError as stale:
@@ -291,7 +291,7 @@ class Composer:
         with self._one_at_a_time:
             if not request.dry_run:
                 self._rounds()
-            noted = self._means.table.marks(self._means.shard).keys()
+            noted = self._ports.table.marks(self._ports.shard).keys()
             for left in reversed(range(_ATTEMPTS)):
                 check()
                 registry = self._current()
@@ -311,15 +311,15 @@ class Composer:
         return [{"upstream": named_key(name), "drift": drift} for name, drift in sorted(drifts.items())]
 
     def _to_compare(self, cluster: str, registry: Registry) -> Collection[str]:
-        index = self._means.referrals.index
+        index = self._ports.referrals.index
         if cluster:
             return sorted({name for up, names in index.items() if up.partition("/")[0] == cluster for name in names})
         standing = {
             stored.upstream.removeprefix(PREFIX)
-            for stored in self._means.upstreams.read_all()
+            for stored in self._ports.upstreams.read_all()
             if is_named(stored.upstream) and not stored.deleted
         }
-        ours = {name for name, entry in registry.entries.items() if entry.shard == self._means.shard}
+        ours = {name for name, entry in registry.entries.items() if entry.shard == self._ports.shard}
         return sorted(ours | (standing - registry.entries.keys() - registry.unreadable))
 
 

@@ -28,7 +28,7 @@ from kubesync.domain.state import UpstreamState
 from kubesync.domain.upstreams import node_of
 
 _TORN_READS: Final = 5
-_BROKEN: Final[tuple[Node, ...]] = (Node("", 0, ready=False),)
+_UNREADABLE: Final[tuple[Node, ...]] = (Node("", 0, ready=False),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ class Recomposed:
 
 @dataclass(slots=True)
 class _Read:
-    """Services' upstreams, each read once however many named upstreams share it. ``broken``: not to be read whole."""
+    """Services' upstreams, each read once however many named upstreams share it. ``unreadable``: not to be read whole."""
 
     nodes: dict[str, Sequence[Node] | None] = field(default_factory=dict)
-    broken: set[str] = field(default_factory=set)
+    unreadable: set[str] = field(default_factory=set)
 
 
 def recompose(
@@ -70,7 +70,9 @@ def recompose(
     made_of = {name: _constituents(name, named) for name in whys}
     read = _read_all(table, sorted(set().union(*made_of.values())), reads)
     # One that cannot be read stops no named upstream that is not made of it (I4).
-    stuck = {name: min(upstreams & read.broken) for name, upstreams in made_of.items() if upstreams & read.broken}
+    stuck = {
+        name: min(upstreams & read.unreadable) for name, upstreams in made_of.items() if upstreams & read.unreadable
+    }
     rewrites: list[Rewrite] = []
     for name in sorted(whys.keys() - stuck.keys()):
         entry = registry.entries.get(name)
@@ -94,8 +96,8 @@ def _constituents(name: str, named: Mapping[str, NamedUpstream]) -> set[str]:
 def _read_all(table: UpstreamTable, upstreams: Sequence[str], reads: Map) -> _Read:
     read = _Read()
     for upstream, nodes in zip(upstreams, reads(partial(_nodes_of, table), upstreams), strict=True):
-        if nodes is _BROKEN:
-            read.broken.add(upstream)
+        if nodes is _UNREADABLE:
+            read.unreadable.add(upstream)
         else:
             read.nodes[upstream] = nodes
     return read
@@ -112,7 +114,7 @@ def _nodes_of(table: UpstreamTable, upstream: str) -> Sequence[Node] | None:
                 return tuple(map(node_of, stored.nodes))
         except (NewerSchemaError, KeyError, TypeError):  # of a newer release, or written by somebody else
             break
-    return _BROKEN
+    return _UNREADABLE
 
 
 def _rewrite(

@@ -13,7 +13,7 @@ from kubesync.domain.errors import StoreBusyError
 _BACKOFF: Final = Backoff(initial=0.2, cap=5.0, least=0.5, most=1.5)
 
 
-def patiently[T](
+def retry_while_throttled[T](
     call: Callable[[], T], check: Callable[[], None], scheduler: Scheduler, deadline_monotonic: float
 ) -> T:
     """Call until it is answered, with growing pauses and jitter.

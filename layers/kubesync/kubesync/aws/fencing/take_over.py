@@ -17,17 +17,17 @@ class Fencing:
     """For the master of one epoch.
 
     Args:
-        patiently: calls again while DynamoDB is busy, as long as that makes sense.
+        retry: calls again while DynamoDB is busy, as long as that makes sense.
 
     ``raised``: clusters whose fences stand at this epoch.
     """
 
-    def __init__(self, store: Store, shard: str, epoch: int, patiently: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(self, store: Store, shard: str, epoch: int, retry: Callable[[Callable[[], None]], None]) -> None:
         self.raised: set[str] = set()
         self._store = store
         self._shard = shard
         self._epoch = epoch
-        self._patiently = patiently
+        self._retry = retry
 
     def take_over(self, clusters: Iterable[str]) -> None:
         """The shard's, and those of all its clusters: many in one transaction.
@@ -42,7 +42,7 @@ class Fencing:
         while groups:
             some = groups.popleft()
             if len(some) == 1:
-                self._patiently(partial(self._raise, some))
+                self._retry(partial(self._raise, some))
                 continue
             try:
                 self._raise(some)

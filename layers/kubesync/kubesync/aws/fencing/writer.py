@@ -27,7 +27,7 @@ from kubesync.domain.errors import (
 )
 
 _BACKOFF: Final = Backoff(initial=0.1, cap=5.0, least=0.5, most=1.5)
-_LOOK_SECONDS: Final = 1.0
+_CHECK_SECONDS: Final = 1.0
 
 
 class StaleStateError(KubesyncError):
@@ -153,7 +153,7 @@ class FencedWriter:
             self._asked[me] = frozenset(check.key for check in checks)
         try:
             with self._changed:
-                while not self._changed.wait_for(partial(self._may_run, me), _LOOK_SECONDS):
+                while not self._changed.wait_for(partial(self._may_run, me), _CHECK_SECONDS):
                     # The transaction before may hang, and the session's end is set while others wait.
                     if self._scheduler.monotonic() > min(self.until_monotonic, until_monotonic):
                         raise StoreBusyError("DynamoDB is busy, and the session has to end")

@@ -1,0 +1,146 @@
+"""What a row of the table is, and what the code makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from harness.dns_cases.notation import key_of, line_of, rules_for, sets_of
+from kubesync.aws.tables.control.clusters import (
+    ClusterConfig,
+    ZoneReference,
+    explain,
+    why_clashing,
+    why_outside,
+    why_useless,
+)
+from kubesync.domain.batches import units_of
+from kubesync.domain.dns.desired import Desired, desired
+from kubesync.domain.objects import EndpointsObject, Service, ServiceKey
+from kubesync.domain.plan import Policy, assign_names, changes_of
+from kubesync.domain.state import KeyState, Name
+
+UNKNOWN = "not known yet"
+
+
+@dataclass(frozen=True)
+class Case:
+    """Given one Service, or several by their keys, these record sets are wanted and these problems reported.
+
+    Args:
+        pods: endpoints objects of every Service; None: not every listener has listed.
+        sets: lines (see ``notation``); ``UNKNOWN``: nothing may be concluded yet.
+        problems: ``CODE subject``; before it ``KEY: `` where there are several Services.
+    """
+
+    title: str
+    given: Service | Mapping[str, Service] | None
+    sets: Sequence[str] = ()
+    problems: Sequence[str] = ()
+    pods: Sequence[EndpointsObject] | None = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def services(self) -> Mapping[str, Service | None]:
+        return self.given if isinstance(self.given, Mapping) else {"web": self.given}
+
+    def outcome(self) -> tuple[list[str], list[str]]:
+        """Lines of record sets and problems as the code has them, in the order of names."""
+        several = isinstance(self.given, Mapping)
+        found = {key_of(text): self._desired(key_of(text), service) for text, service in self.services.items()}
+        ages = {key_of(text): service.created_at for text, service in self.services.items() if service is not None}
+        owners: dict[Name, ServiceKey | None] = {}
+        lines, problems = [], []
+        # Of several that want a name, the oldest has it: they are planned in that order.
+        for key in sorted(found, key=lambda key: (ages.get(key, ""), key)):
+            wanted = found[key]
+            if wanted.records is None:
+                return [UNKNOWN], [f"{problem.code} {problem.subject}" for problem in wanted.problems]
+            assigned = assign_names(KeyState(key), wanted.records, owners)
+            owners |= dict.fromkeys(assigned.gained, key)
+            zones = len(rules_for(key.cluster, self.settings).zones) > 1
+            lines += [(k, line_of(k, assigned.intended[k], zones=zones)) for k in sorted(assigned.intended)]
+            said = [*wanted.problems, *assigned.problems]
+            problems += [
+                (f"{key}: " if several else "") + f"{problem.code} {problem.subject}".rstrip() for problem in said
+            ]
+        return [line for _, line in sorted(lines)], sorted(problems)
+
+    def _desired(self, key: ServiceKey, service: Service | None) -> Desired:
+        return desired(key, service, self.pods, rules_for(key.cluster, self.settings))
+
+
+@dataclass(frozen=True)
+class ChangeCase:
+    """Given what stands and what is wanted, a policy allows these changes; what lands together is one text.
+
+    Args:
+        changes: ``- LINE`` and ``+ LINE``, joined with `` / `` where they go into one batch whatever its size.
+    """
+
+    title: str
+    stands: Sequence[str]
+    wanted: Sequence[str]
+    changes: Sequence[str]
+    policy: Policy = Policy.SYNC
+
+    def outcome(self) -> list[str]:
+        """The changes as the code has them."""
+        key = key_of("web")
+        state = KeyState(key, applied=sets_of(self.stands), intended=sets_of(self.wanted))
+        units = units_of(key, changes_of(state, self.policy))
+        return [
+            " / ".join(
+                f"{sign} {line_of(change.key, side, zones=False)}"
+                for change in unit.changes
+                for sign, side in (("-", change.before), ("+", change.after))
+                if side is not None
+            )
+            for unit in units
+        ]
+
+
+@dataclass(frozen=True)
+class RegistrationCase:
+    """Given these options, beside clusters that are registered, this is said; empty: it is accepted."""
+
+    title: str
+    options: Mapping[str, Any]
+    says: str = ""
+    others: Sequence[Mapping[str, Any]] = ()
+
+    def outcome(self) -> str:
+        """What the code says, in the order in which ``kubesync cluster add`` asks."""
+        try:
+            config = a_cluster(self.options)
+        except ValidationError as invalid:
+            return explain(invalid)
+        said = why_useless(config) or why_outside(config)
+        for other in self.others:
+            said = said or why_clashing(config, a_cluster({"name": "other", **other}))
+        return said or ""
+
+
+def a_cluster(options: Mapping[str, Any]) -> ClusterConfig:
+    """Cluster ``prod`` of ``k8s.example.com`` in zone Z1 (``example.com``)."""
+    fields = {
+        "name": "prod",
+        "server": "https://prod.test:6443",
+        "domain": "k8s.example.com",
+        "zones": ("Z1 example.com",),
+    }
+    fields |= options
+    zones = tuple(ZoneReference(id=text.split()[0], name=text.split()[1]) for text in fields["zones"])
+    return ClusterConfig(**{**fields, "zones": zones})
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule and the rows that show it. ``text`` is Markdown."""
+
+    title: str
+    text: str
+    cases: Sequence[Case | ChangeCase | RegistrationCase]

@@ -1,0 +1,240 @@
+"""Items as releases wrote them, kept in files: every later release has to read them.
+
+``tests/golden/schema-<n>.json`` was written by ``record`` with the code of that schema version. A file is never changed: a release
+that writes another form raises ``SCHEMA``, records a file of its own, and goes on reading the old ones.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+import pytest
+
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.memory_store import MemoryStore
+from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Action, Item, Key, Put, Store, Value
+from kubesync.aws.tables.audit import AuditTable, Entry
+from kubesync.aws.tables.claims import Claim, ClaimTable
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, ZoneReference
+from kubesync.aws.tables.control.fences import fence_key, raise_fences, shard_fence_key
+from kubesync.aws.tables.control.inflight import Inflight, InflightTable
+from kubesync.aws.tables.control.lease import LeaseTable, held_check
+from kubesync.aws.tables.control.listeners import Basis, Checkpoint, ListenerTable
+from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registration
+from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
+from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
+from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.state_codec import SCHEMA
+from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.domain.batches import Unit
+from kubesync.domain.dns.records import AliasTarget, Node, Problem, RecordChange, RecordKey, RecordSet
+from kubesync.domain.errors import ErrorCode
+from kubesync.domain.named_upstreams import Member, NamedOf, NamedUpstream, named_key, parse_service, parse_static
+from kubesync.domain.objects import (
+    Endpoint,
+    EndpointGroup,
+    EndpointPort,
+    EndpointsObject,
+    Resource,
+    Service,
+    ServiceKey,
+    ServicePort,
+)
+from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState
+
+DIRECTORY: Final = Path(__file__).resolve().parents[2] / "golden"
+NOW: Final = 1_800_000_000.0
+WEB: Final = ServiceKey("prod", "shop", "web")
+API: Final = ServiceKey("prod", "shop", "api")
+OLD: Final = ServiceKey("prod", "shop", "old")
+NAME: Final = Name("Z1", "web.shop.svc.prod.example.com.")
+WEIGHTED: Final = Name("Z1", "blue.example.com.", "prod/shop")
+TWO_SLICES: Final = 300
+
+
+def a_web_state() -> KeyState:
+    """A Service with everything that a state can hold."""
+    service = Service(
+        "LoadBalancer",
+        ("10.0.0.1", "fd00::1"),
+        "",
+        (ServicePort("http", "TCP", 80), ServicePort("dns", "UDP", 53)),
+        True,
+        ("192.0.2.1",),
+        ("lb.eu-west-1.elb.amazonaws.com",),
+        (("external-dns.alpha.kubernetes.io/hostname", "www.example.com"),),
+        "2026-01-02T03:04:05Z",
+    )
+    endpoints = EndpointsObject(
+        "web",
+        (
+            EndpointGroup(
+                (
+                    Endpoint("10.1.0.1", True, None, None, "node-1", "eu-west-1a", "web-0", "web-0"),
+                    Endpoint("10.1.0.2", False, True, True, "node-2", "", "", "web-1"),
+                ),
+                (EndpointPort("http", "TCP", 8080),),
+            ),
+        ),
+        False,
+    )
+    plain = RecordKey("Z1", NAME.name, "A")
+    weighted = RecordKey("Z1", WEIGHTED.name, "A", WEIGHTED.identifier)
+    alias = RecordSet(None, (), AliasTarget("Z32O12XQLNTSW2", "lb.eu-west-1.elb.amazonaws.com.", False), weight=10)
+    return KeyState(
+        WEB,
+        parts={
+            PartId(Resource.SERVICES, "web"): Part("uid-1", 1234, 1, service),
+            PartId(Resource.ENDPOINTSLICES, "web-abcde"): Part("uid-2", 1235, 2, endpoints, held=True),
+            PartId(Resource.ENDPOINTSLICES, "web-gone"): Part("uid-3", 1236, 1, None, deleted=True),
+            PartId(Resource.ENDPOINTSLICES, "web-odd"): Part("uid-4", 1237, 1, None, problem="ports: not a list"),
+        },
+        intended={plain: RecordSet(30, ("10.0.0.1",)), weighted: alias},
+        applied={plain: RecordSet(60, ("10.0.0.9",))},
+        upstreams={"prod/shop/web/80/TCP": UpstreamState(3, "d1", 2)},
+        problems=(Problem("ttl-invalid", "web", "ttl 'never' is no duration"),),
+        claims=frozenset({NAME}),
+        waits=frozenset({WEIGHTED}),
+        conflicts={Name("Z1", "www.example.com."): "a record set that is not ours stands there"},
+        opened=OpenMark(2, NOW + 60, "a foreign record set", "conflict", "watch services/web@1234"),
+    )
+
+
+CONFIG: Final = ClusterConfig(
+    name="prod",
+    server="https://prod.test:6443",
+    domain="prod.example.com",
+    zones=(ZoneReference(id="Z1", name="example.com", private=True),),
+    token="secretsmanager:kubesync/prod#token",
+    ca_pem="-----BEGIN CERTIFICATE-----\n",
+    ttl=120,
+    load_balancer_alias=True,
+)
+CHANGE: Final = RecordChange(
+    RecordKey("Z1", NAME.name, "A"), RecordSet(60, ("10.0.0.9",)), RecordSet(30, ("10.0.0.1",))
+)
+NODES: Final = (Node("10.1.0.1", 8080, True, node="node-1", zone="eu-west-1a", hostname="web-0", pod="web-0"),)
+SHOP: Final = NamedUpstream(
+    "shop",
+    (Member(parse_service("prod/shop/web/80"), 3), Member(parse_static("[2001:db8::1]:80"), backup=True)),
+)
+MAIN: Final = NamedUpstream("main", (Member(NamedOf("shop")),))
+NAMED_NODES: Final = (
+    Node("10.1.0.1", 8080, True, weight=3),
+    Node("2001:db8::1", 80, True, backup=True),
+)
+CHECKPOINT: Final = Checkpoint(1300, 1, Basis(1, "https://prod.test:6443", 2), 1, NOW)
+
+
+def write_everything(store: Store) -> None:
+    """One item of every kind, in every form that it can have."""
+    lease = LeaseTable(store, "0")
+    lease.bind("main")
+    mine = lease.take(lease.read(), "session-1", lease.draw_epoch(), 1_800_000_015_000)
+    raise_fences(store, [shard_fence_key("0"), fence_key("prod")], mine.epoch, held_check("0", mine.epoch))
+    lease.renew(mine, 1_800_000_020_000, 1_800_000_840_000)
+    lease.signal()
+    lease.release(mine, clean=True, at_ms=1_800_000_840_000, unsettled=["Z2"])
+    ClusterTable(store).put(CONFIG)
+    named = NamedUpstreamTable(store)
+    for upstream in (SHOP, MAIN):
+        named.put(Registration(upstream, "0"), named.read())
+    named.hold("main", "edge-proxies", named.read())
+    ZoneAccessTable(store).put("Z1", ZoneAccess("arn:aws:iam::222222222222:role/dns", "shared-dns"))
+    actions: list[Action] = []
+    table = StateTable(store)
+    before, one_slice = table.put(KeyState(WEB), a_web_state(), "tx-1")
+    assert before.slices > 1, "the large key is in slices"
+    actions += one_slice
+    small = KeyState(
+        API, intended={RecordKey("Z1", "api.shop.svc.prod.example.com.", "A"): RecordSet(30, ("10.0.0.2",))}
+    )
+    actions += table.put(KeyState(API), small, "tx-1")[1]
+    tombstone = Part("uid-9", 1238, 1, None, deleted=True)
+    gone = KeyState(OLD, parts={PartId(Resource.SERVICES, "old"): tombstone}, opened=OpenMark())
+    actions += table.put(KeyState(OLD), gone, "tx-1")[1]
+    actions.append(named.mark("0", "prod/shop/web/80/TCP", 7))
+    actions += [table.mark_heir(API, NAME), table.remember_slice("prod", "shop", "web-abcde", "web")]
+    actions += ClaimTable.gain(NAME, WEB)
+    actions += ClaimTable.gain(WEIGHTED, API)
+    listeners = ListenerTable(store)
+    actions += [
+        listeners.put_checkpoint("prod", Resource.SERVICES, CHECKPOINT, "tx-1"),
+        listeners.put_identity("prod", "uid-of-kubernetes"),
+        listeners.count_error(
+            "prod", Resource.SERVICES, ErrorCode.REQUEST_DENIED,
+            {"code": 10, "key": "ERR_REQUEST_DENIED", "message": "HTTP 403", "status": 403}, "2027-01-15T08:00:00.000Z", "session-1",
+        ),
+        ZoneProblemTable(store, "0", "session-1").put("Z1", "AccessDenied", NOW, "tx-1"),
+    ]  # fmt: skip
+    batch = Inflight("batch-1", 1, tuple(Unit(ServiceKey("prod", "shop", f"web-{n}"), (CHANGE,)) for n in range(80)))
+    actions += InflightTable(store, "0").put("Z1", None, batch, "tx-1")[1]
+    actions += InflightTable(store, "0").put("Z2", None, Inflight("", 1, ()), "tx-1")[1]
+    actions += UpstreamTable.put("prod/shop/web/80/TCP", None, NODES, NOW)[1]
+    actions += UpstreamTable.put(named_key("shop"), None, NAMED_NODES, NOW)[1]
+    actions += UpstreamTable.remove("prod/shop/old/80/TCP", None, NOW)
+    audit = AuditTable(store, "session-1")
+    entry = Entry(
+        "change", {"ttl": 60, "values": ["10.0.0.9"]}, None, "watch services/web@1234", str(WEB), "batch-1", "conflict"
+    )
+    actions += [
+        audit.changes("prod", [entry], 1, NOW, "tx-1"),
+        audit.error("prod", {"code": 10, "key": "ERR_REQUEST_DENIED", "message": "HTTP 403"}, NOW),
+        audit.session_ended({"code": 4, "key": "ERR_NOT_MASTER", "message": "held"}, NOW),
+    ]
+    store.transact(actions, "tx-1")
+    claim = Claim(NAME, WEB, 1, 0)
+    store.transact(ClaimTable.wait(claim, API, "2026-01-02T03:04:06Z"), "tx-2")
+    requests = RequestTable(store, "0")
+    requests.leave(new_request("r1", "prod", NOW, dry_run=True, force=False))
+    answered = new_request("r2", "", NOW, dry_run=False, force=True)
+    requests.leave(answered)
+    report = {"counts": {f"kind-{n}": n for n in range(60)}}
+    store.transact(requests.answer(answered, report, "tx-3"), "tx-3")
+
+
+def record(path: Path) -> None:
+    """Write the file of today's schema version."""
+    with pytest.MonkeyPatch.context() as patch:
+        # Slices of a size that a file can hold.
+        patch.setattr("kubesync.aws.tables.state_codec._READABLE_BYTES", TWO_SLICES)
+        patch.setattr("kubesync.aws.slices.MAX_SLICE_BYTES", TWO_SLICES)
+        store = MemoryStore(clock=ManualClock())
+        write_everything(store)
+    rows = [
+        {"table": key.table, **{name: _plain(value) for name, value in item.items()}}
+        for key, item in sorted(store.dump().items(), key=lambda kv: (kv[0].table, kv[0].partition, str(kv[0].sort)))
+    ]
+    path.write_text(json.dumps(rows, indent=1, ensure_ascii=True) + "\n")
+
+
+def load(schema: int, store: Store) -> None:
+    """Put the items of a file into a store, as they are."""
+    for row in json.loads((DIRECTORY / f"schema-{schema}.json").read_text()):
+        table = row.pop("table")
+        partition, sort = (row.pop(name) for name in KEY_ATTRIBUTES[table])
+        item = {name: _value(value) for name, value in row.items()}
+        store.write(Put(Key(table, partition, sort), cast(Item, item)))
+
+
+def _plain(value: Value) -> Any:
+    return {"bytes": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
+
+
+def _value(value: Any) -> Value:
+    if isinstance(value, Mapping) and value.keys() == {"bytes"}:
+        return base64.b64decode(value["bytes"])
+    return cast(Value, value)
+
+
+if __name__ == "__main__":
+    made = DIRECTORY / f"schema-{SCHEMA}.json"
+    if made.exists():
+        sys.exit(f"{made.name} is there already: what a release wrote does not change")
+    record(made)

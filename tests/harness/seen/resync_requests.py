@@ -1,0 +1,49 @@
+"""Asks a running master for resyncs, as the resync function does, and collects the answers."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from harness.stack import RunningSession, Stack
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
+
+
+def a_request(cluster: str = "", *, dry_run: bool = False, force: bool = False) -> ResyncRequest:
+    """What a session of its own is started for."""
+    return ResyncRequest("test", cluster, dry_run=dry_run, force=force, at_ms=0)
+
+
+def leave(stack: Stack, cluster: str = "", *, dry_run: bool = False, force: bool = False) -> ResyncRequest:
+    """Put a request into the mailbox, and tell the master."""
+    mailbox = RequestTable(stack.store, "0")
+    request = new_request(secrets.token_hex(4), cluster, stack.clock.epoch(), dry_run=dry_run, force=force)
+    mailbox.leave(request)
+    LeaseTable(stack.store, "0").signal()
+    return request
+
+
+def collected(stack: Stack, request: ResyncRequest) -> dict[str, Any] | None:
+    """The answer, if there is one."""
+    return RequestTable(stack.store, "0").collect(request)
+
+
+def wait_for_answer(stack: Stack, running: RunningSession, request: ResyncRequest) -> dict[str, Any]:
+    """The answer of the running master."""
+    answers: list[dict[str, Any]] = []
+
+    def answered() -> bool:
+        answer = collected(stack, request)
+        answers.extend([answer] if answer is not None else [])
+        return bool(answers)
+
+    running.wait_for(answered)
+    return answers[0]
+
+
+def the_error(answer: dict[str, Any] | None, cluster: str) -> str:
+    """What went wrong with a cluster."""
+    assert answer is not None
+    (found,) = [each for each in answer["clusters"] if each["cluster"] == cluster]
+    return str(found["error"])

@@ -1,0 +1,50 @@
+"""Reads the SAM template: CloudFormation's short forms, conditions taken as said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+
+
+class TemplateLoader(yaml.SafeLoader):
+    """YAML with CloudFormation's short forms: ``!Sub x`` becomes ``{"Fn::Sub": "x"}``."""
+
+
+def _short_form(loader: TemplateLoader, suffix: str, node: yaml.Node) -> dict[str, Any]:
+    name = suffix if suffix in {"Ref", "Condition"} else f"Fn::{suffix}"
+    if isinstance(node, yaml.ScalarNode):
+        return {name: loader.construct_scalar(node)}
+    if isinstance(node, yaml.SequenceNode):
+        return {name: loader.construct_sequence(node, deep=True)}
+    assert isinstance(node, yaml.MappingNode)
+    return {name: loader.construct_mapping(node, deep=True)}
+
+
+TemplateLoader.add_multi_constructor("!", _short_form)
+
+
+def read_template() -> dict[str, Any]:
+    """template.yaml as written."""
+    loaded = yaml.load((ROOT / "template.yaml").read_text(), TemplateLoader)
+    assert isinstance(loaded, dict)
+    return loaded
+
+
+def resources(template: dict[str, Any], kind: str) -> dict[str, dict[str, Any]]:
+    """Resources of a type by logical id."""
+    return {name: entry for name, entry in template["Resources"].items() if entry["Type"] == kind}
+
+
+def with_everything(value: Any) -> Any:
+    """The value where every condition holds: ``Fn::If`` gives its first branch."""
+    if isinstance(value, dict):
+        if value.keys() == {"Fn::If"}:
+            return with_everything(value["Fn::If"][1])
+        return {name: with_everything(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [with_everything(inner) for inner in value]
+    return value

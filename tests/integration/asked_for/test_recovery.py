@@ -1,0 +1,198 @@
+"""What `recover` shows of a zone, and whose tables it may touch."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.fakes.memory_store import MemoryStore
+from harness.stack import Stack, a_stack
+from kubesync.aws.dynamodb.store import CONTROL, Key
+from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.clock import SystemClock
+from kubesync.domain.errors import UsageError
+from kubesync.domain.report import SessionReport
+from kubesync.domain.state import KeyState
+from kubesync.operations.recovery import RecoveryRequest
+from simulation.world import copy_tables
+
+KUBERNETES = {
+    "kubernetes.default.svc.prod.example.com A",
+    "_https._tcp.kubernetes.default.svc.prod.example.com SRV",
+}
+
+
+def test_journals_of_kubesync_are_nobodys_left_overs() -> None:
+    with a_stack() as stack:
+        # The journal of the zone stands below the cluster's domain: the domain is the zone's own name.
+        stack.add_cluster(domain="example.com")
+        running = stack.start()
+        running.wait_for(lambda: "kubernetes.default.svc.example.com A" in stack.records())
+        running.end()
+        stack.by_hand("CREATE", "mail.example.com", "A", "192.0.2.25")
+        other = '"heritage=kubesync,owner=stage,epoch=3,batch=0123456789abcdef"'
+        stack.by_hand("CREATE", "_kubesync-stage-0.example.com", "TXT", other, ttl=300)
+        stack.by_hand("CREATE", "_kubesync-notes.example.com", "TXT", '"by hand"')
+        report = stack.application().new_session().run(recovery=RecoveryRequest())
+        (cluster,) = report.recoveries[0]["clusters"]
+        assert sorted(row["name"] for row in cluster["unwanted"]) == ["_kubesync-notes.example.com", "mail.example.com"]
+        assert (cluster["claimed"], cluster["differing"]) == ([], [])
+
+
+@pytest.mark.parametrize("recovery", [None, RecoveryRequest(dry_run=False)], ids=["session", "recovery"])
+def test_session_of_another_deployment_touches_nothing(recovery: RecoveryRequest | None) -> None:
+    with a_stack() as stack:
+        stack.add_cluster()
+        running = stack.start()
+        running.wait_for(lambda: "kubernetes.default.svc.prod.example.com A" in stack.records())
+        running.end()
+        before = stack.r53.records(stack.zone_id), list(stack.store.scan(CONTROL))
+        assert stack.store.get(Key(CONTROL, "lease", "deployment")) is not None
+        with pytest.raises(UsageError, match="these tables belong to deployment 'test', not to 'other'"):
+            stack.application(deployment="other").new_session().run(recovery=recovery)
+        assert (stack.r53.records(stack.zone_id), list(stack.store.scan(CONTROL))) == before
+
+
+def an_idle_session(stack: Stack) -> SessionReport:
+    stack.api.requests.clear()
+    running = stack.start(window_seconds=1)
+    stack.api.requests.wait_for_count(2, verb="watch")
+    return running.end()
+
+
+def test_i2_restored_tables_are_recognised_by_the_first_session_though_it_has_nothing_to_write() -> None:
+    """Each session draws an epoch: idle ones would let it climb past the journal's, and the next change would be none the wiser."""
+    with a_stack() as stack:
+        assert isinstance(stack.store, MemoryStore)
+        stack.add_cluster()
+        first = stack.start()
+        first.wait_for(stack.at_rest)
+        assert first.end().clean
+        backup = MemoryStore(clock=SystemClock())
+        copy_tables(stack.store, backup)
+        temporary = "temporary.default.svc.prod.example.com A"
+        second = stack.start()
+        stack.api.cluster.expose("default", "temporary", {"ports": [{"name": "http", "port": 80}]})
+        second.wait_for(lambda: temporary in stack.records())
+        stack.api.cluster.delete_service("default", "temporary")
+        second.wait_for(lambda: temporary not in stack.records())
+        assert (second.end().epoch, set(stack.records())) == (2, KUBERNETES)
+        copy_tables(backup, stack.store)
+        stack.clock.advance(301)
+        reports = [an_idle_session(stack), an_idle_session(stack)]
+        assert [report.epoch for report in reports] == [2, 3]
+        (zone,) = reports[0].zones
+        assert (zone["blocked"], zone["batches"], reports[0].clean) == (True, 0, False)
+        assert "were they lost or restored? see `kubesync recover`" in zone["problem"]
+        assert reports[0].took_over == "clean end long ago, zones looked at anew"
+        stack.api.cluster.expose("default", "web", {"ports": [{"name": "http", "port": 80}]})
+        third = stack.start()
+        third.wait_for(lambda: UpstreamTable(stack.store).read("prod/default/web/80/TCP") is not None)
+        report = third.end()
+        (zone,) = report.zones
+        assert (zone["blocked"], zone["batches"], report.epoch) == (True, 0, 4)
+        assert set(stack.records()) == KUBERNETES
+
+
+def test_recovery_says_that_deletions_from_before_the_backup_are_held_back() -> None:
+    with a_stack() as stack:
+        assert isinstance(stack.store, MemoryStore)
+        for number in range(12):
+            stack.api.cluster.expose("default", f"web-{number}", {"ports": [{"name": "http", "port": 80}]})
+        stack.add_cluster()
+        first = stack.start()
+        first.wait_for(lambda: stack.at_rest() and len(stack.records()) == 26)
+        assert first.end().clean
+        backup = MemoryStore(clock=SystemClock())
+        copy_tables(stack.store, backup)
+        second = stack.start()
+        for number in range(12):
+            stack.api.cluster.delete_service("default", f"web-{number}")
+        second.wait_for(lambda: set(stack.records()) == KUBERNETES)
+        assert second.end().clean
+        copy_tables(backup, stack.store)
+        for dry_run in (True, False):
+            report = stack.application().new_session().run(recovery=RecoveryRequest(dry_run=dry_run))
+            (cluster,) = report.recoveries[0]["clusters"]
+            assert cluster["held"] == {
+                "services": "the list lacks 12 of 13 objects, more than 30%; "
+                "`kubesync resync --cluster prod --force` lets the deletions through"
+            }
+        assert set(stack.records()) == KUBERNETES
+
+
+def states(stack: Stack) -> list[KeyState]:
+    return list(StateTable(stack.store).load_all("prod"))
+
+
+def a_stranger_at(stack: Stack, name: str, address: str) -> None:
+    stack.by_hand("CREATE", name, "A", address)
+
+
+HOSTNAME = "external-dns.kubernetes.io/hostname"
+
+
+def with_hostname(stack: Stack, service: str, hostname: str) -> None:
+    body = {"ports": [{"port": 80}], "type": "LoadBalancer"}
+    stack.api.cluster.expose("shop", service, body)
+    stack.api.cluster.change_service("shop", service, {"metadata": {"annotations": {HOSTNAME: hostname}}})
+    stack.api.cluster.set_load_balancer("shop", service, [{"ip": "203.0.113.10"}])
+
+
+def recovered(stack: Stack, *, dry_run: bool) -> dict[str, list[dict[str, str]]]:
+    report = stack.application().new_session().run(recovery=RecoveryRequest(dry_run=dry_run))
+    (cluster,) = report.recoveries[0]["clusters"]
+    return {kind: cluster[kind] for kind in ("claimed", "unproven", "differing")}
+
+
+def test_conflict_over_what_was_claimed_is_over_with_it() -> None:
+    """Names of another controller are taken over after sessions have met them, and reported them as conflicts."""
+    with a_stack() as stack:
+        a_stranger_at(stack, "www.example.com", "203.0.113.10")
+        with_hostname(stack, "web", "www.example.com")
+        stack.add_cluster()
+        running = stack.start()
+        running.wait_for(lambda: "kubernetes.default.svc.prod.example.com A" in stack.records())
+        running.wait_for(lambda: [p.code for s in states(stack) for p in s.problems] == ["Conflict"])
+        running.end()
+        found = recovered(stack, dry_run=False)
+        assert [row["name"] for row in found["claimed"]] == ["www.example.com"]
+        (state,) = [s for s in states(stack) if s.key.name == "web"]
+        assert (state.problems, state.conflicts, state.opened) == ((), {}, None)
+        assert "www.example.com" in {name.name for name in state.claims}
+
+
+def test_one_of_two_services_gets_what_both_want() -> None:
+    """I3: one owner of a name, also where the same record set is wanted by two."""
+    with a_stack() as stack:
+        a_stranger_at(stack, "www.example.com", "203.0.113.10")
+        for service in ("web", "web-2"):
+            with_hostname(stack, service, "www.example.com")
+        stack.add_cluster()
+        running = stack.start()
+        running.wait_for(lambda: "kubernetes.default.svc.prod.example.com A" in stack.records())
+        running.wait_for(lambda: any(p.code == "Conflict" for s in states(stack) for p in s.problems))
+        running.end()
+        recovered(stack, dry_run=False)
+        owners = [
+            s.key.name for s in states(stack) for key in s.applied if (key.name, key.type) == ("www.example.com", "A")
+        ]
+        assert len(owners) == 1
+        stack.api.cluster.delete_service("shop", owners[0])
+        running = stack.start()
+        running.wait_for(stack.at_rest)
+        running.end()
+        assert "www.example.com A" in stack.records(), "the other one wants it"
+
+
+def test_zone_without_our_journal_is_said_to_be_the_reason() -> None:
+    with a_stack() as stack:
+        a_stranger_at(stack, "www.example.com", "203.0.113.10")
+        with_hostname(stack, "web", "www.example.com")
+        stack.add_cluster()
+        found = recovered(stack, dry_run=True)
+        assert ([row["name"] for row in found["unproven"]], found["claimed"], found["differing"]) == (
+            ["www.example.com"],
+            [],
+            [],
+        )

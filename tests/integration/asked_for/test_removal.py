@@ -1,0 +1,123 @@
+"""Removal of clusters whose record sets are not as kubesync knows them, or are just on their way (I1, I3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.fakes.route53 import wire_change
+from harness.stack import RunningSession, Stack, a_stack
+from integration.asked_for.test_configuration import change, nothing_is_remembered
+from integration.taking_over.test_lost_answers import WEB, expose, is_closed, settled, tries_of
+from kubesync.aws.tables.control.clusters import ClusterTable, OnDelete
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.state import StateTable
+
+NAMES = [f"s{number}" for number in range(4)]
+
+
+def dns(name: str) -> str:
+    return f"{name}.default.svc.prod.example.com"
+
+
+def a_master_of_four(stack: Stack) -> RunningSession:
+    running = settled(stack, lease_renew_seconds=0.05)
+    expose(stack, *NAMES)
+    running.wait_for(lambda: {f"{dns(name)} A" for name in NAMES} <= stack.records().keys())
+    running.wait_for(lambda: is_closed(stack.store, stack.zone_id))
+    return running
+
+
+@pytest.mark.parametrize("when", ["running", "between"])
+def test_i3_removal_ends_though_sets_were_changed_by_hand_and_leaves_what_is_not_ours(when: str) -> None:
+    with a_stack() as stack:
+        running = a_master_of_four(stack)
+        changed, gone, replaced, _ = NAMES
+        stack.by_hand("UPSERT", dns(changed), "A", "192.0.2.9", ttl=5)
+        stack.change_by_hand(_deletion(stack, gone))
+        stack.change_by_hand(_deletion(stack, replaced))
+        weighted: dict[str, Any] = dict(wire_change("CREATE", dns(replaced), "A", ["192.0.2.7"]))
+        weighted["ResourceRecordSet"] = {**weighted["ResourceRecordSet"], "SetIdentifier": "theirs", "Weight": 1}
+        stack.change_by_hand(weighted)
+        stack.by_hand("CREATE", "foreign.prod.example.com", "A", "192.0.2.8")
+        if when == "between":
+            assert running.end().clean
+        change(stack, deleting=True)
+        if when == "between":
+            running = stack.start(lease_renew_seconds=0.05)
+        running.wait_for(lambda: nothing_is_remembered(stack), 40)
+        left = {name.split(" ")[0] for name in stack.records()}
+        assert left == {dns(replaced), "foreign.prod.example.com"}
+        assert running.end().clean
+
+
+def _deletion(stack: Stack, name: str) -> dict[str, object]:
+    stands = stack.records()[f"{dns(name)} A"]
+    return dict(wire_change("DELETE", dns(name), "A", stands["values"], ttl=stands["ttl"]))
+
+
+@pytest.mark.parametrize("lands", [True, False])
+@pytest.mark.parametrize("on_delete", list(OnDelete))
+def test_i1_removal_waits_for_a_batch_of_the_cluster_that_is_under_way(on_delete: OnDelete, *, lands: bool) -> None:
+    with a_stack() as stack:
+        running = settled(stack, lease_renew_seconds=0.05)
+        stack.r53.faults.delay(None)
+        expose(stack, "web")
+        running.wait_for(lambda: len(tries_of(stack, WEB)) >= 1)
+        change(stack, deleting=True, on_delete=on_delete)
+        running.wait_for(lambda: running.saw("configuration", cluster="prod", key="ERR_CONFIG_DELETE"))
+        running.wait_for(lambda: not any(state.parts for state in StateTable(stack.store).load_all("prod")))
+        assert ClusterTable(stack.store).get("prod") is not None, "forgotten with a batch in the air"
+        if lands:
+            assert stack.r53.release()[0].accepted
+        stack.r53.faults.clear()
+        running.wait_for(lambda: nothing_is_remembered(stack), 40)
+        assert not any(call.accepted for call in stack.r53.release())
+        if on_delete is OnDelete.REMOVE:
+            assert stack.records() == {}
+        else:
+            assert WEB in stack.records()
+        assert running.end().clean
+
+
+def test_i3_outcome_of_a_batch_whose_cluster_was_deleted_by_hand_is_not_dropped() -> None:
+    with a_stack() as stack:
+        running = settled(stack, lease_renew_seconds=0.05)
+        config = ClusterTable(stack.store).get("prod")
+        assert config is not None
+        stack.r53.faults.delay(None)
+        expose(stack, "web")
+        running.wait_for(lambda: len(tries_of(stack, WEB)) >= 1)
+        stack.store.transact([ClusterTable.forget(config)], "by-hand")
+        LeaseTable(stack.store, "0").signal()
+        running.wait_for(lambda: running.saw("configuration", cluster="prod", key="ERR_CONFIG_DELETE"))
+        stack.r53.faults.clear()
+        running.wait_for(lambda: WEB in stack.records())
+        assert running.end().clean
+        # Registered again, it is not a stranger's set: nothing is reported, and it follows its Service.
+        stack.add_cluster()
+        running = stack.start()
+        stack.api.cluster.delete_service("default", "web")
+        running.wait_for(lambda: WEB not in stack.records())
+        assert stack.problems() == {}
+        assert running.end().clean
+
+
+def test_i3_outcome_of_a_batch_whose_cluster_cannot_be_read_any_more_is_not_dropped() -> None:
+    with a_stack() as stack:
+        running = settled(stack, drain_margin_seconds=0.5)
+        stack.r53.faults.delay(None)
+        expose(stack, "web")
+        running.wait_for(lambda: len(tries_of(stack, WEB)) >= 1)
+        assert not running.end().clean
+        stack.r53.release()
+        stack.r53.faults.clear()
+        config = ClusterTable(stack.store).get("prod")
+        assert config is not None
+        stack.store.transact([ClusterTable.forget(config)], "by-hand")
+
+        def applied() -> set[str]:
+            return {key.name for state in StateTable(stack.store).load_all("prod") for key in state.applied}
+
+        assert stack.run(lambda _: WEB.split(" ")[0] in applied()).clean

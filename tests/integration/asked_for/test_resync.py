@@ -1,0 +1,292 @@
+"""A full resync mends what was changed by hand in zone and table, says so beforehand, and obeys I3 and I5."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from harness.fakes.memory_store import MemoryStore
+from harness.stack import RunningSession, Stack, a_stack
+from harness.waiting import PATIENCE_SECONDS
+from kubesync.aws.dynamodb.store import STATE, UPSTREAMS, Delete, Key, Update
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
+from kubesync.aws.tables.state import StateTable
+from kubesync.domain.errors import ErrorCode
+from kubesync.domain.report import SessionReport
+from kubesync_local.standins.apiserver.objects.resources import SERVICES, Target
+from kubesync_local.standins.apiserver.transport.faults import Answer
+
+WEB = "web.default.svc.prod.example.com"
+UPSTREAM = "prod/default/web/80/TCP"
+Resynced = Callable[..., dict[str, Any]]
+
+
+def a_request(**wanted: bool) -> ResyncRequest:
+    return ResyncRequest("test", "", dry_run=wanted.get("dry_run", False), force=wanted.get("force", False), at_ms=0)
+
+
+def ask(stack: Stack, running: RunningSession, **wanted: bool) -> dict[str, Any]:
+    """Leave a request in the mailbox of the running master, tell it, and collect the answer."""
+    mailbox = RequestTable(stack.store, "0")
+    request = new_request(
+        "abc123", "", stack.clock.epoch(), dry_run=wanted.get("dry_run", False), force=wanted.get("force", False)
+    )
+    mailbox.leave(request)
+    LeaseTable(stack.store, "0").signal()
+    answers: list[dict[str, Any]] = []
+
+    def answered() -> bool:
+        answer = mailbox.collect(request)
+        answers.extend([answer] if answer is not None else [])
+        return bool(answers)
+
+    running.wait_for(answered)
+    return answers[0]
+
+
+def prepare(stack: Stack) -> RunningSession:
+    """Two services in a zone and table that are in step."""
+    for name, address in (("web", "10.68.0.10"), ("api", "10.68.0.11")):
+        stack.api.cluster.deploy("default", name, 2)
+        spec = {"ports": [{"port": 80}], "selector": {"app": name}, "clusterIP": address, "ipFamilies": ["IPv4"]}
+        stack.api.cluster.expose("default", name, spec)
+    stack.add_cluster()
+    running = stack.start(lease_renew_seconds=0.05)
+    running.wait_for(lambda: {f"{WEB} A", "api.default.svc.prod.example.com A"} <= stack.records().keys())
+    running.wait_for(lambda: sorted(map(len, stack.upstreams().values())) == [1, 2, 2])
+    return running
+
+
+def spoil(stack: Stack) -> None:
+    """What a person might do: change a record, delete another, edit nodes, lose an upstream; and add records of their own."""
+    stack.by_hand("DELETE", WEB, "A", "10.68.0.10")
+    stack.by_hand("CREATE", WEB, "A", "192.0.2.66", ttl=5)
+    stack.by_hand("DELETE", "api.default.svc.prod.example.com", "A", "10.68.0.11")
+    stack.by_hand("CREATE", "mail.example.com", "A", "192.0.2.25")
+    stack.store.write(
+        Update(Key(UPSTREAMS, UPSTREAM, 0), set={"nodes": [{"ip": "192.0.2.9", "port": 9, "ready": True}]})
+    )
+    stack.store.write(Delete(Key(UPSTREAMS, "prod/default/api/80/TCP", 0)))
+
+
+def contents(stack: Stack) -> tuple[object, object]:
+    """Everything in the zone, and in the tables of state and upstreams."""
+    assert isinstance(stack.store, MemoryStore)
+    kept = {key: item for key, item in stack.store.dump().items() if key.table in (STATE, UPSTREAMS)}
+    return stack.r53.records(stack.zone_id), kept
+
+
+@pytest.mark.parametrize("master", ["running", "none"])
+def test_drift_in_zone_and_table_is_reported_by_a_dry_run_and_mended_by_a_resync(master: str) -> None:
+    with a_stack() as stack:
+        running = prepare(stack)
+        records, upstreams = stack.records(), stack.upstreams()
+        if master == "none":
+            assert running.end().clean
+        spoil(stack)
+
+        def resync(**wanted: bool) -> dict[str, Any]:
+            return ask(stack, running, **wanted) if master == "running" else stack.resync(a_request(**wanted))
+
+        before = contents(stack)
+        said = resync(dry_run=True)
+        assert contents(stack) == before
+        (cluster,) = said["clusters"]
+        assert said["dry_run"] is True
+        drifts = {(d["drift"], d["name"], d["type"], d["service"]) for d in cluster["drift"]}
+        assert drifts == {
+            ("changed", WEB, "A", "prod/default/web"),
+            ("missing", "api.default.svc.prod.example.com", "A", "prod/default/api"),
+        }
+        assert {change["what"] for change in cluster["changes"]} == {
+            f"upstream {UPSTREAM}",
+            "upstream prod/default/api/80/TCP",
+        }
+        batches = len(stack.r53.batches())
+        resync()
+        running.wait_for(
+            lambda: stack.records() == {**records, "mail.example.com A": {"ttl": 60, "values": ["192.0.2.25"]}}
+        )
+        running.wait_for(lambda: stack.upstreams() == upstreams)
+        changes = [
+            (c.action, c.record_set.key.name, c.record_set.values)
+            for batch in stack.r53.batches()[batches:]
+            for c in batch.changes
+            if not c.record_set.key.name.startswith("_kubesync")
+        ]
+        # The standing value is deleted, never overwritten (I3).
+        assert ("DELETE", f"{WEB}.", ("192.0.2.66",)) in changes
+        assert ("CREATE", f"{WEB}.", ("10.68.0.10",)) in changes
+        assert len(changes) == 3
+        again = resync(dry_run=True)["clusters"][0]
+        assert (again["drift"], again["changes"], again["conflicts"], again["held"]) == ([], [], [], {})
+        if master == "running":
+            assert running.end().clean
+
+
+def test_missing_slices_of_an_upstream_are_written_again_with_a_higher_version() -> None:
+    with a_stack() as stack:
+        stack.api.cluster.deploy("default", "web", 700)
+        stack.api.cluster.expose("default", "web", {"ports": [{"port": 80}], "selector": {"app": "web"}})
+        stack.add_cluster()
+        running = stack.start()
+        running.wait_for(lambda: len(stack.upstreams().get(UPSTREAM, [])) == 700)
+        running.end()
+        before = stack.upstreams()
+        slices = list(stack.store.query(UPSTREAMS, UPSTREAM))
+        assert len(slices) > 1
+        stack.store.write(Delete(Key(UPSTREAMS, UPSTREAM, 1)))
+        stack.resync(a_request())
+        assert stack.upstreams() == before
+        written = list(stack.store.query(UPSTREAMS, UPSTREAM))
+        assert len(written) == len(slices)
+        assert {item["version"] for item in written} == {int(str(slices[0]["version"])) + 1}
+
+
+def test_difference_between_cluster_and_state_is_found_without_any_event() -> None:
+    """What a lost event would leave behind: a service that is gone, and one that nobody saw."""
+    with a_stack() as stack:
+        prepare(stack).end()
+        stack.api.cluster.delete_service("default", "api")
+        stack.api.cluster.expose("default", "new", {"ports": [{"port": 80}]})
+        dry = stack.resync(a_request(dry_run=True))["clusters"][0]
+        removed = {change["what"] for change in dry["changes"] if change["to"] is None}
+        assert f"intended api.default.svc.prod.example.com A in {stack.zone_id}" in removed
+        stack.resync(a_request())
+        names = {key.partition(".default.")[0] for key in stack.records() if key.endswith(" A")}
+        assert names == {"web", "new", "kubernetes"}
+
+
+def test_set_that_was_replaced_by_one_of_another_form_is_reported_and_left_alone() -> None:
+    with a_stack() as stack:
+        prepare(stack).end()
+        stack.by_hand("DELETE", WEB, "A", "10.68.0.10")
+        weighted: Any = {
+            "Action": "CREATE",
+            "ResourceRecordSet": {
+                "Name": WEB,
+                "Type": "A",
+                "TTL": 60,
+                "SetIdentifier": "blue",
+                "Weight": 1,
+                "ResourceRecords": [{"Value": "10.68.0.10"}],
+            },
+        }
+        stack.change_by_hand(weighted)
+        before = stack.r53.records(stack.zone_id)
+        report = stack.resync(a_request())["clusters"][0]
+        assert [drift["drift"] for drift in report["drift"]] == ["foreign"]
+        assert [conflict["name"] for conflict in report["conflicts"]] == [WEB]
+        after = stack.r53.records(stack.zone_id)
+        assert {k: v for k, v in after.items() if k.name.startswith("web.")} == {
+            k: v for k, v in before.items() if k.name.startswith("web.")
+        }
+
+
+@pytest.mark.parametrize("master", ["running", "none"])
+def test_resync_holds_deletions_back_unless_it_is_forced(master: str) -> None:
+    """I5 holds for a resync as well; ``--force`` is a person's decision."""
+    with a_stack() as stack:
+        names = [f"web-{number}" for number in range(12)]
+        for name in names:
+            body = {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}]}}
+            stack.api.writer.create(Target(SERVICES, "default"), body)
+        stack.add_cluster()
+        running = stack.start(lease_renew_seconds=0.05)
+        running.wait_for(lambda: len(stack.upstreams()) == 13)
+        running.end()
+        for name in names[:8]:
+            stack.api.writer.delete(Target(SERVICES, "default", name), {})
+        stack.api.compact(stack.api.store.revision)
+        if master == "running":
+            running = stack.start(lease_renew_seconds=0.05)
+            running.wait_for(lambda: len(stack.problems()) == 8)
+
+        def resync(**wanted: bool) -> dict[str, Any]:
+            return ask(stack, running, **wanted) if master == "running" else stack.resync(a_request(**wanted))
+
+        for dry_run in (True, False):
+            said = resync(dry_run=dry_run)["clusters"][0]
+            assert said["changes" if dry_run else "changed_keys"] == ([] if dry_run else 0)
+            assert sorted(each["service"] for each in said["held_deletions"]) == [
+                f"prod/default/web-{number}" for number in range(8)
+            ]
+            held = said["held"]
+            assert list(held) == ["services"]
+            assert "8 of 13" in held["services"]
+            assert held["services"].count("kubesync resync --cluster prod --force") == 1
+        assert len(stack.upstreams()) == 13
+        before = contents(stack)
+        assert len(resync(dry_run=True, force=True)["clusters"][0]["changes"]) >= 16
+        assert contents(stack) == before
+        resync(force=True)
+        running.wait_for(lambda: len(stack.upstreams()) == 5)
+        running.wait_for(lambda: len([key for key in stack.records() if key.endswith(" A")]) == 5)
+        assert stack.problems() == {}
+
+
+def test_request_for_a_cluster_that_is_not_registered_is_answered() -> None:
+    with a_stack() as stack:
+        prepare(stack).end()
+        report = stack.resync(ResyncRequest("test", "nowhere", dry_run=True, force=False, at_ms=0))
+        assert report["clusters"] == [{"cluster": "nowhere", "error": "no such cluster; registered: prod"}]
+
+
+def test_dry_run_foresees_the_conflict_that_the_resync_meets() -> None:
+    with a_stack() as stack:
+        stack.api.cluster.expose("default", "web", {"ports": [{"port": 80}], "clusterIP": "10.68.0.10"})
+        stack.by_hand("CREATE", WEB, "A", "192.0.2.66")
+        stack.add_cluster()
+        (dry,) = stack.resync(a_request(dry_run=True))["clusters"]
+        assert dry["conflicts"] == [
+            {
+                "service": "prod/default/web",
+                "name": WEB,
+                "zone": stack.zone_id,
+                "code": "Conflict",
+                "reason": f"{WEB} A stands there and is not ours (192.0.2.66): "
+                "take it over (`kubesync recover`), remove it, or choose another name",
+            }
+        ]
+        stack.run(lambda _: "Conflict" in [mark.code for _, mark in StateTable(stack.store).open_keys("prod")])
+        (again,) = stack.resync(a_request(dry_run=True))["clusters"]
+        assert again["conflicts"] == dry["conflicts"]
+        assert stack.records()[f"{WEB} A"] == {"ttl": 60, "values": ["192.0.2.66"]}
+
+
+def test_resync_of_a_cluster_that_refuses_the_token_says_so_soon() -> None:
+    with a_stack() as stack:
+        prepare(stack).end()
+        stack.api.authority.set_tokens({"another-token": "admin"})
+        # The list itself would be waited for for 300 s: then this test is cut off.
+        (cluster,) = stack.resync(a_request(), read_timeout_seconds=7200)["clusters"]
+        assert "could not be listed: " in cluster["error"]
+        assert "ERR_REQUEST_DENIED" in cluster["error"]
+
+
+def test_interrupted_resync_names_the_last_error() -> None:
+    with a_stack() as stack:
+        prepare(stack).end()
+        stack.api.faults.add(Answer(429, "TooManyRequests", "slow down", retry_after=60), resource="services")
+        told: list[str] = []
+        seen = threading.Event()
+
+        def progress(what: str, _details: dict[str, object]) -> None:
+            told.append(what)
+            if what == "error":
+                seen.set()
+
+        session = stack.application().new_session(progress)
+        reports: list[SessionReport] = []
+        thread = threading.Thread(target=lambda: reports.append(session.run(resync=a_request())))
+        thread.start()
+        assert seen.wait(PATIENCE_SECONDS), told
+        session.stop(ErrorCode.WORKER_EXITING)
+        thread.join(PATIENCE_SECONDS)
+        error = reports[0].resyncs[0]["clusters"][0]["error"]
+        assert "the session ended before the resync was done" in error
+        assert "ERR_REQUEST_STATUS" in error

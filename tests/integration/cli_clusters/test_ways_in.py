@@ -1,0 +1,187 @@
+"""The ways by which ``kubesync cluster add`` learns how a cluster is reached: kubeconfig, EKS, CA file."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from harness.cli_stack import TOKEN, CliStack, Ran, a_cli_stack
+from harness.fakes.certificates import make_authority
+
+CA_PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[CliStack]:
+    with a_cli_stack() as made:
+        assert made.call("setup").status == 0
+        yield made
+
+
+def a_kubeconfig(stack: CliStack, folder: Path) -> Path:
+    file = folder / "config"
+    file.write_text(
+        json.dumps(
+            {
+                "current-context": "here",
+                "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+                "clusters": [{"name": "c", "cluster": {"server": stack.api.url}}],
+                "users": [{"name": "u", "user": {"token": TOKEN}}],
+            }
+        )
+    )
+    return file
+
+
+def test_cluster_of_a_kubeconfig_is_synchronised_by_a_session_here(
+    stack: CliStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = a_kubeconfig(stack, tmp_path)
+    monkeypatch.chdir(tmp_path)
+
+    added = stack.call("cluster", "add", "kube", "--kubeconfig", "config", "--context", "here",
+                       "--domain", "kube.example.com", "--zone", stack.zone_id)  # fmt: skip
+    assert added.status == 0, added.err
+    shown = stack.call("cluster", "show", "kube", "--output", "json").json
+    assert (shown["kubeconfig"], shown["context"], shown["server"]) == (str(file), "here", stack.api.url)
+    assert stack.session().json["clean"]
+    assert stack.zone_records()["kubernetes.default.svc.kube.example.com A"] == ["10.68.0.1"]
+
+    file.unlink()
+    denied = {"ERR_REQUEST_DENIED"}
+    session = stack.session(lambda: {each["key"] for each in stack.last_errors("kube")} == denied)
+    assert session.json["clusters"][0]["problem"] == f"{file}: No such file or directory"
+    errors = stack.call("errors", "--cluster", "kube", "--output", "json").json
+    assert {row["key"] for row in errors if row["kind"] == "last"} == {"ERR_REQUEST_DENIED"}
+    assert TOKEN not in session.out + session.err + json.dumps(errors)
+
+
+class _Eks(BaseHTTPRequestHandler):
+    """Answers DescribeCluster as https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeCluster.html does."""
+
+    clusters: dict[str, dict[str, object]]
+
+    def do_GET(self) -> None:
+        cluster = self.clusters.get(self.path.rpartition("/")[2])
+        body = json.dumps({"cluster": cluster} if cluster else {"message": "No cluster found"}).encode()
+        self.send_response(200 if cluster else 404)
+        if not cluster:
+            self.send_header("x-amzn-ErrorType", "ResourceNotFoundException")
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - named by the base class
+        """Quiet."""
+
+
+@contextmanager
+def an_eks(**clusters: dict[str, object]) -> Iterator[str]:
+    handler = type("Eks", (_Eks,), {"clusters": clusters})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def add_eks(stack: CliStack, name: str, url: str) -> tuple[int, str]:
+    ran = stack.call("cluster", "add", "eks", "--eks", name, "--domain", "eks.example.com", "--zone", stack.zone_id,
+                     "--endpoints-source", "endpointslices", AWS_ENDPOINT_URL_EKS=url)  # fmt: skip
+    return ran.status, ran.err
+
+
+def test_eks_tells_server_and_authority(stack: CliStack) -> None:
+    ready: dict[str, object] = {
+        "endpoint": "https://ABC.gr7.eu-west-1.eks.amazonaws.com",
+        "certificateAuthority": {"data": base64.b64encode(CA_PEM.encode()).decode()},
+        "status": "ACTIVE",
+    }
+    with an_eks(ready=ready, young={"status": "CREATING"}) as url:
+        assert add_eks(stack, "none", url) == (
+            2,
+            "kubesync: EKS has no cluster none here: check the name and AWS_REGION, or give its ARN\n",
+        )
+        assert add_eks(stack, "young", url) == (
+            1,
+            "kubesync: EKS cluster young has no address yet (it is CREATING): try later\n",
+        )
+        status, said = add_eks(stack, "ready", url)
+
+    assert status == 0, said
+    shown = stack.call("cluster", "show", "eks", "--output", "json").json
+    assert (shown["eks"], shown["server"]) == ("ready", "https://ABC.gr7.eu-west-1.eks.amazonaws.com")
+    assert (shown["own_ca"], shown["token"]) == (True, None)
+    assert stack.call("cluster", "remove", "eks").status == 0
+
+
+def test_ca_file_is_stored_whole(stack: CliStack, tmp_path: Path) -> None:
+    file = tmp_path / "ca.pem"
+    file.write_text(make_authority("own ca").pem)
+
+    ran = stack.call("cluster", "add", "tls", "--server", "https://127.0.0.1:1", "--ca-file", str(file),
+                     "--domain", "tls.example.com", "--zone", stack.zone_id,
+                     "--endpoints-source", "endpoints")  # fmt: skip
+
+    assert ran.status == 0, ran.err
+    shown = stack.call("cluster", "show", "tls")
+    assert "own ca" in shown.out
+    assert "BEGIN CERTIFICATE" not in shown.out
+    assert stack.call("cluster", "remove", "tls").lines == [
+        "cluster tls is being removed, with its 0 record sets and 0 upstreams; the next session does it"
+    ]
+    assert stack.call("cluster", "remove", "tls", "--retain").lines == [
+        "cluster tls is being removed, its 0 record sets and 0 upstreams stay; the next session does it"
+    ]
+
+
+def test_token_file_is_stored_with_its_whole_path(
+    stack: CliStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tok").write_text(TOKEN)
+
+    ran = stack.add_cluster("relative", "--token", "file:tok", "--endpoints-source", "endpoints")
+
+    assert ran.status == 0, ran.err
+    shown = stack.call("cluster", "show", "relative", "--output", "json").json
+    assert shown["token"] == f"file:{tmp_path.resolve() / 'tok'}"
+
+
+def test_cluster_with_the_same_names_is_refused(stack: CliStack) -> None:
+    def add(name: str, *options: str) -> Ran:
+        return stack.call("cluster", "add", name, "--server", "https://127.0.0.1:1", "--domain", "twin.example.com",
+                          "--zone", stack.zone_id, "--endpoints-source", "endpoints", *options)  # fmt: skip
+
+    assert add("twin-a").status == 0
+    refused = add("twin-b")
+    assert refused.status == 2
+    assert refused.lines == [
+        (
+            "kubesync: Services of cluster twin-a have such names too (a.a.svc.twin.example.com): "
+            "give another --domain or --template"
+        )
+    ]
+    assert add("twin-b", "--template", "{service}.{namespace}.{cluster}.{domain}").status == 0
+    assert add("twin-a", "--replace").status == 0
+
+
+def test_insecure_cluster_is_warned_about(stack: CliStack) -> None:
+    ran = stack.call("cluster", "add", "loose", "--server", "https://127.0.0.1:1", "--insecure-skip-tls-verify",
+                     "--domain", "loose.example.com", "--zone", stack.zone_id,
+                     "--endpoints-source", "endpoints")  # fmt: skip
+
+    assert ran.status == 0
+    assert ran.lines[-1].startswith("warning: TLS is not verified for this cluster")

@@ -1,0 +1,174 @@
+"""Annotations and policies that change on a live Service: what stands follows, each change in one batch, nothing is left over."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from harness.seen.named import member, named_nodes, register
+from harness.seen.resync_requests import a_request
+from harness.stack import RunningSession, Stack, a_stack
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.domain.plan import Policy
+
+PREFIX: Final = "external-dns.alpha.kubernetes.io/"
+LB: Final = "web-0123.elb.eu-west-1.amazonaws.com"
+
+
+def asking(**wanted: str | None) -> dict[str, str | None]:
+    return {PREFIX + name.replace("_", "-"): text for name, text in wanted.items()}
+
+
+def annotate(stack: Stack, annotations: dict[str, str | None]) -> None:
+    stack.api.cluster.change_service("shop", "web", {"metadata": {"annotations": annotations}})
+
+
+def load_balancer(stack: Stack, name: str, *ingress: dict[str, str], **wanted: str) -> None:
+    body = {"type": "LoadBalancer", "ports": [{"port": 80}], "selector": {"app": name}}
+    given: Any = asking(**wanted)
+    stack.api.cluster.expose("shop", name, body, annotations=given)
+    stack.api.cluster.set_load_balancer("shop", name, list(ingress))
+
+
+def lines(stack: Stack) -> set[str]:
+    """What stands of the Services in ``shop``: name, type, weight in brackets, TTL and values or alias."""
+    return {
+        f"{name}{' ' + str(found['weight']) if 'weight' in found else ''} "
+        + (f"alias {found['alias']}" if "alias" in found else f"{found['ttl']} {', '.join(found['values'])}")
+        for name, found in stack.records().items()
+        if "kubernetes" not in name
+    }
+
+
+def becomes(stack: Stack, running: RunningSession, *wanted: str, batches: int | None = None) -> None:
+    """Wait for exactly these lines, made in so many batches since the last call."""
+    try:
+        running.wait_for(lambda: lines(stack) == set(wanted))
+    except AssertionError:
+        assert lines(stack) == set(wanted)
+    if batches is not None:
+        assert len(stack.r53.batches()) == batches
+
+
+def test_excluded_service_leaves_with_its_upstreams_and_comes_back() -> None:
+    with a_stack() as stack:
+        stack.add_cluster()
+        stack.api.cluster.deploy("shop", "web", 1)
+        body = {"ports": [{"port": 80}], "clusterIP": "10.68.0.10", "selector": {"app": "web"}}
+        stack.api.cluster.expose("shop", "web", body, annotations={PREFIX + "hostname": "WWW.Example.com."})
+        running = stack.start()
+        published = ("web.shop.svc.prod.example.com A 60 10.68.0.10", "www.example.com A 60 10.68.0.10")
+        becomes(stack, running, *published)
+        node = {"ip": "10.42.0.2", "port": 80, "ready": True}
+        running.wait_for(lambda: stack.upstreams().get("prod/shop/web/80/TCP") == [node])
+        annotate(stack, {"kubesync.io/exclude": "true"})
+        becomes(stack, running)
+        running.wait_for(lambda: "prod/shop/web/80/TCP" not in stack.upstreams())
+        annotate(stack, {"kubesync.io/exclude": "false"})
+        becomes(stack, running, *published)
+        running.wait_for(lambda: stack.upstreams().get("prod/shop/web/80/TCP") == [node])
+        annotate(stack, {"kubesync.io/exclude": "yes"})
+        running.wait_for(lambda: stack.problems() == {"shop/web": {"InvalidExclude"}})
+        assert lines(stack) == set(published)
+        assert running.end().clean
+
+
+def test_weighted_aliases_share_a_name_and_change_weight_and_type_in_one_batch() -> None:
+    with a_stack() as stack:
+        stack.add_cluster(template="{service}.{namespace}.{domain}")
+        shared = {"alias": "true", "hostname": "www.example.com"}
+        load_balancer(stack, "web", {"hostname": LB}, set_identifier="blue", aws_weight="90", **shared)
+        load_balancer(stack, "old", {"hostname": LB}, set_identifier="green", **shared)
+        running = stack.start()
+        old = {f"{n} {kind} [green] 1 alias {LB}" for n in ("old.shop.prod.example.com", "www.example.com")
+               for kind in ("A", "AAAA")}  # fmt: skip
+        names = ("web.shop.prod.example.com", "www.example.com")
+        becomes(stack, running, *old, *(f"{n} {kind} [blue] 90 alias {LB}" for n in names for kind in ("A", "AAAA")))
+        before = len(stack.r53.batches())
+        annotate(stack, asking(aws_weight="0"))
+        becomes(stack, running, *old, *(f"{n} {kind} [blue] 0 alias {LB}" for n in names for kind in ("A", "AAAA")),
+                batches=before + 1)  # fmt: skip
+        stack.api.cluster.set_load_balancer("shop", "web", [{"ip": "203.0.113.5"}])
+        becomes(stack, running, *old, *(f"{n} A [blue] 0 60 203.0.113.5" for n in names), batches=before + 2)
+        stack.api.cluster.set_load_balancer("shop", "web", [{"hostname": LB}])
+        becomes(stack, running, *old, *(f"{n} {kind} [blue] 0 alias {LB}" for n in names for kind in ("A", "AAAA")),
+                batches=before + 3)  # fmt: skip
+        assert stack.problems() == {}
+        assert running.end().clean
+
+
+def test_wildcard_takes_any_target_and_is_known_when_the_zone_is_read_back() -> None:
+    with a_stack() as stack:
+        stack.add_cluster()
+        stack.api.cluster.deploy("shop", "web", 1)
+        names: Any = asking(hostname="*.Wild.example.com, \\052.apps.example.com", internal_hostname="int.example.com")
+        body = {"ports": [{"port": 80}], "clusterIP": "None", "selector": {"app": "web"}}
+        stack.api.cluster.expose("shop", "web", body, annotations=names)
+        running = stack.start()
+        own = "web.shop.svc.prod.example.com"
+        becomes(stack, running, "*.wild.example.com A 60 10.42.0.2", f"{own} A 60 10.42.0.2")
+        assert stack.problems() == {"shop/web": {"InvalidName", "NoClusterIp"}}
+        annotate(stack, asking(target="Edge.Example.net.,"))
+        becomes(
+            stack,
+            running,
+            *(f"{name} CNAME 60 edge.example.net." for name in ("*.wild.example.com", own, "int.example.com")),
+        )
+        before = len(stack.r53.batches())
+        annotate(stack, asking(target="2001:DB8::00AB"))
+        becomes(stack, running, *(f"{name} AAAA 60 2001:db8::ab" for name in ("*.wild.example.com", own, "int.example.com")),
+                batches=before + 1)  # fmt: skip
+        assert running.end().clean
+        report = stack.resync(a_request(dry_run=True))
+        assert [(each["cluster"], each["changes"], each["conflicts"]) for each in report["clusters"]] == [
+            ("prod", [], [])
+        ]
+
+
+def test_policy_that_is_loosened_on_a_live_cluster_catches_up() -> None:
+    with a_stack() as stack:
+        config = stack.add_cluster(policy=Policy.CREATE_ONLY)
+        load_balancer(stack, "web", {"ip": "203.0.113.5"}, hostname="www.example.com")
+        load_balancer(stack, "old", {"ip": "203.0.113.6"})
+        running = stack.start(lease_renew_seconds=0.05)
+        own, old = "web.shop.svc.prod.example.com", "old.shop.svc.prod.example.com A 60 203.0.113.6"
+        becomes(stack, running, f"{own} A 60 203.0.113.5", "www.example.com A 60 203.0.113.5", old)
+        annotate(stack, asking(hostname="new.example.com"))
+        stack.api.cluster.set_load_balancer("shop", "web", [{"hostname": "lb.example.net"}])
+        stack.api.cluster.delete_service("shop", "old")
+        new, www = "new.example.com CNAME 60 lb.example.net.", "www.example.com A 60 203.0.113.5"
+        # The annotation alone may have been seen in a window of its own: under this policy its addresses would stay.
+        running.wait_for(lambda: any(line.startswith("new.") for line in lines(stack)))
+        config = configure(stack, config, policy=Policy.UPSERT_ONLY)
+        becomes(stack, running, f"{own} CNAME 60 lb.example.net.", new, www, old)
+        configure(stack, config, policy=Policy.SYNC)
+        becomes(stack, running, f"{own} CNAME 60 lb.example.net.", new)
+        assert running.end().clean
+
+
+def configure(stack: Stack, config: ClusterConfig, **changes: Any) -> ClusterConfig:
+    changed = stack.application().clusters().put(config.model_copy(update=changes))
+    LeaseTable(stack.store, "0").signal()
+    return changed
+
+
+def test_backups_stay_when_the_primaries_of_a_named_upstream_are_gone() -> None:
+    with a_stack() as stack:
+        stack.add_cluster()
+        for name in ("web", "dr"):
+            stack.api.cluster.deploy("shop", name, 1)
+            stack.api.cluster.expose("shop", name, {"ports": [{"port": 80}], "selector": {"app": name}})
+        register(stack.store, "u", member("prod/shop/web/80", weight=5), member("prod/shop/dr/80", backup=True),
+                 member("192.0.2.1:80", backup=True))  # fmt: skip
+        backups = [
+            {"ip": "10.42.0.3", "port": 80, "ready": True, "backup": True},
+            {"ip": "192.0.2.1", "port": 80, "ready": True, "backup": True},
+        ]
+        running = stack.start()
+        primary = {"ip": "10.42.0.2", "port": 80, "ready": True, "weight": 5}
+        running.wait_for(lambda: named_nodes(stack.store, "u") == [primary, *backups])
+        stack.api.cluster.scale("shop", "web", 0)
+        running.wait_for(lambda: named_nodes(stack.store, "u") == backups)
+        stack.api.cluster.delete_service("shop", "dr")
+        running.wait_for(lambda: named_nodes(stack.store, "u") == backups[1:])
+        assert running.end().clean

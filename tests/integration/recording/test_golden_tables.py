@@ -1,0 +1,166 @@
+"""A session that starts on tables, zones and clusters as earlier sessions left them goes on properly (I1).
+
+The files were recorded: see ``harness.golden.record_golden_tables``. What a session makes of them is literal as well, in
+``tests/golden/outcomes``: what people and proxies see, and what the audit says.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final, cast
+
+import pytest
+
+from harness.golden.golden_stage import PUBLIC, START, Stage, a_stage, names_of_documents
+from harness.golden.record_golden_tables import OUTCOMES, SHARED, go_on, outcome, path_of, record
+from harness.stack import RunningSession
+from kubesync.aws.dynamodb.store import AUDIT, KEY_ATTRIBUTES
+from kubesync.aws.tables.control.inflight import InflightTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
+
+# No session has these: they belong to another shard.
+SCENES: Final = [name for name in names_of_documents() if name != "configurations"]
+# Their masters were killed, or a person changed a configuration: whoever comes next settles, or lists anew.
+KILLED: Final = {
+    "batch-announced", "batch-landed", "swap-announced", "swap-landed", "promoted", "named-upstreams", "tombstones",
+    "being-removed-remove", "being-removed-retain",
+}  # fmt: skip
+LISTS: Final = {
+    "errors-and-problems",
+    "requests",
+}  # one of its listeners has never listed; it answers a request for a full resync
+
+
+def expected_of(name: str) -> dict[str, Any]:
+    return cast("dict[str, Any]", json.loads((OUTCOMES / f"{name}.json").read_text()))
+
+
+def is_watching(stage: Stage) -> bool:
+    """Whether both resources of every cluster that is served are watched."""
+    served = [name for name, state in stage.seen()["clusters"].items() if state == "registered"]
+    watched = [stage.clusters[name].requests.all(verb="watch") for name in served]
+    return all(len({request.resource for request in requests}) == 2 for requests in watched)
+
+
+def gone_on(stage: Stage, name: str) -> RunningSession:
+    """A session that has made of a scene what it should."""
+    expected = expected_of(name)
+    running = go_on(stage, name)
+    running.wait_for(lambda: running.saw("master") and outcome(stage) == expected)
+    running.wait_for(lambda: is_watching(stage))
+    return running
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_i1_session_goes_on_from_what_earlier_ones_left(name: str) -> None:
+    with a_stage(*SHARED) as stage:
+        running = gone_on(stage, name)
+        report = running.end()
+        assert report.clean
+        assert outcome(stage) == expected_of(name)
+        assert report.took_over == ("expired lease" if name in KILLED else "clean hand-over")
+        if name not in LISTS:  # it resumes from the checkpoints that it finds
+            assert [len(api.requests.all(verb="list")) for api in stage.clusters.values()] == [0, 0]
+        # Nothing is left to whoever comes next.
+        under_way = InflightTable(stage.store, "0").read(PUBLIC)
+        assert under_way is not None
+        assert (under_way.batch, under_way.units) == ("", ())
+        later = stage.start()
+        later.wait_for(lambda: later.saw("master") and is_watching(stage))
+        assert later.end().clean
+        assert outcome(stage) == expected_of(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "batches"), [("batch-announced", 2), ("batch-landed", 1), ("swap-announced", 2), ("swap-landed", 2)]
+)
+def test_i1_batch_in_flight_is_sent_again_only_where_it_had_not_landed(name: str, batches: int) -> None:
+    with a_stage(*SHARED) as stage:
+        assert gone_on(stage, name).end().clean
+        changes = [sum("_kubesync-" not in c.record_set.key.name for c in call.changes) for call in _sent(stage)]
+        # The swap of the journal, then (unless it had landed) the batch of both clusters; the first call is ``Stage.load``.
+        assert changes[1:] == [0, 8][:batches]
+
+
+def _sent(stage: Stage) -> list[Any]:
+    return [call for call in stage.stack.r53.batches(PUBLIC) if call.accepted]
+
+
+def test_requests_are_answered_and_answers_kept_for_who_asked() -> None:
+    at_ms = int(START * 1000)
+    fetched = ResyncRequest("2027-01-15T08:00:00.000Z#answered", "", dry_run=False, force=True, at_ms=at_ms)
+    waiting = ResyncRequest("2027-01-15T08:00:00.000Z#waiting", "prod", dry_run=True, force=False, at_ms=at_ms)
+    with a_stage(*SHARED) as stage:
+        running = go_on(stage, "requests")
+        table = RequestTable(stage.store, "0")
+        answer = table.collect(fetched)
+        assert answer is not None
+        assert (answer["dry_run"], [each["cluster"] for each in answer["clusters"]]) == (False, ["prod"])
+        running.wait_for(lambda: not table.waiting(waiting))
+        answer = table.collect(waiting)
+        assert answer is not None
+        assert (answer["dry_run"], [each["cluster"] for each in answer["clusters"]]) == (True, ["prod"])
+        assert running.end().clean
+        assert outcome(stage) == expected_of("requests")
+
+
+def test_deletions_that_are_held_go_once_a_person_lets_them() -> None:
+    with a_stage(*SHARED) as stage:
+        running = gone_on(stage, "deletions-held")
+        table = RequestTable(stage.store, "0")
+        table.leave(new_request("forced", "prod", stage.clock.epoch(), dry_run=False, force=True))
+        stage.signal()
+        left = {f"s{number:02}.shop.svc.prod.example.com A" for number in range(6, 12)}
+        running.wait_for(
+            lambda: {key for key in stage.stack.records() if key.startswith("s") and key.endswith(" A")} == left
+        )
+        running.wait_for(lambda: stage.stack.problems() == {} and stage.at_rest())
+        assert running.end().clean
+
+
+def test_cluster_that_is_disabled_goes_on_where_it_was_once_it_is_enabled() -> None:
+    with a_stage(*SHARED) as stage:
+        running = gone_on(stage, "scopes")
+        name = "kubernetes.default.svc.stage.example.com A"
+        assert name in stage.stack.records()
+        stage.configure("stage", disabled=False)
+        running.wait_for(lambda: len(stage.clusters["stage"].requests.all(verb="watch")) == 2 and stage.at_rest())
+        assert name in stage.stack.records()
+        assert running.end().clean
+
+
+@pytest.mark.parametrize(
+    "name", ["many-nodes", "deletions-held", "scopes", "promoted", "batch-announced", "swap-announced"]
+)
+def test_whole_sessions_write_the_same_items_again(name: str, tmp_path: Path) -> None:
+    """The same story today: other transactions perhaps, but the same items, slices of upstreams and deflated bodies included."""
+    again = tmp_path / f"{name}.json"
+    record(name, again)
+    assert settled(again) == settled(path_of(name))
+
+
+def settled(path: Path) -> dict[tuple[str, str, str], dict[str, Any]]:
+    """Items by their keys, without what depends on how writes were grouped and on how often an item was written on the way."""
+    document = json.loads(path.read_text())
+    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for row in document.get("tables") or document["in_short"]:
+        partition, sort = (row[name] for name in KEY_ATTRIBUTES[row["table"]])
+        if row["table"] == AUDIT:  # an item for each transaction
+            continue
+        found[row["table"], partition, str(sort)] = {name: row[name] for name in row if name not in _LEFT_OUT}
+    return found
+
+
+# A lease is renewed, and a checkpoint moves, as often as there is time for. A lease lasts as long as the test's settings say.
+_LEFT_OUT: Final = {
+    "tx",
+    "version",
+    "renewal",
+    "holder",
+    "expires_at_ms",
+    "resource_version",
+    "works_since",
+    "signal",
+    "batch",
+}

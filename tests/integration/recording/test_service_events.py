@@ -1,0 +1,212 @@
+"""Reasons as Kubernetes Events: written once, never in the way, refused without harm."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from harness.seen.builders import a_key
+from harness.stack import Stack, a_stack
+from harness.waiting import wait_until
+from kubesync.actors.threads import ThreadScheduler
+from kubesync.domain.dns.records import Problem
+from kubesync.domain.errors import ConnectError, DeniedError
+from kubesync.domain.objects import Resource, Service
+from kubesync.domain.report import SessionReport
+from kubesync.domain.state import KeyState, Part, PartId
+from kubesync.kubernetes.service_events import ServiceNote
+from kubesync.telemetry.service_events import BURST, QUEUED, ServiceNotes
+from kubesync_local.standins.apiserver.objects.resources import EVENTS
+from kubesync_local.standins.apiserver.transport import faults
+
+BAD = {"type": "ExternalName", "externalName": "10.0.0.1"}
+GOOD = {"ports": [{"port": 80}]}
+
+
+def events(stack: Stack) -> list[tuple[str, str, str]]:
+    """Events that the cluster holds: Service, reason, message."""
+    items = [stored.item for stored in stack.api.store.objects(EVENTS)]
+    found = [(item["involvedObject"]["name"], item["reason"], item["message"]) for item in items]
+    return sorted(found)
+
+
+def asked(stack: Stack) -> int:
+    return len(stack.api.requests.all(resource="events", verb="create"))
+
+
+def answered(stack: Stack, status: int) -> bool:
+    """Whether a request to create an Event was answered so."""
+    return any(request.status == status for request in stack.api.requests.all(resource="events", verb="create"))
+
+
+def notes_of(report: SessionReport) -> dict[str, Any] | None:
+    (cluster,) = report.document()["clusters"]
+    found: dict[str, Any] | None = cluster["events_on_services"]
+    return found
+
+
+def a_stack_with(stack: Stack, **changes: Any) -> None:
+    stack.api.cluster.expose("shop", "bad", BAD)
+    stack.api.cluster.expose("shop", "good", GOOD)
+    stack.add_cluster(**{"write_events": True, **changes})
+
+
+def test_new_reason_is_shown_on_its_service_once_over_sessions() -> None:
+    with a_stack() as stack:
+        a_stack_with(stack)
+        running = stack.start()
+        running.wait_for(lambda: answered(stack, 201))
+        running.wait_for(stack.at_rest)
+        report = running.end()
+
+        said = "10.0.0.1: an external name must be a DNS name. "
+        said += "Use a Service without selector and an EndpointSlice, or the target annotation."
+        assert events(stack) == [("bad", "ExternalNameIsAddress", said)]
+        assert notes_of(report) == {"written": 1, "dropped": 0, "refused": ""}
+
+        running = stack.start()
+        stack.api.cluster.expose("shop", "late", GOOD)
+        running.wait_for(lambda: "late.shop.svc.prod.example.com A" in stack.records())
+        assert notes_of(running.end()) == {"written": 0, "dropped": 0, "refused": ""}
+        assert len(events(stack)) == 1
+
+
+def test_nothing_is_written_where_nobody_asked_for_it() -> None:
+    with a_stack() as stack:
+        a_stack_with(stack, write_events=False)
+        running = stack.start()
+        running.wait_for(stack.at_rest)
+        report = running.end()
+
+        assert stack.problems() == {"shop/bad": {"ExternalNameIsAddress"}}
+        assert (asked(stack), events(stack), notes_of(report)) == (0, [], None)
+
+
+def test_missing_right_is_reported_once_and_everything_else_goes_on() -> None:
+    with a_stack() as stack:
+        stack.api.authority.deny(verb="create", resource="events")
+        a_stack_with(stack)
+        running = stack.start()
+        running.wait_for(lambda: answered(stack, 403))
+        stack.api.cluster.expose("shop", "worse", {**BAD, "externalName": "10.0.0.2"})
+        running.wait_for(lambda: "shop/worse" in stack.problems())
+        running.wait_for(stack.at_rest)
+        report = running.end()
+
+        found = notes_of(report)
+        assert found is not None
+        assert "HTTP 403" in found["refused"]
+        assert (found["written"], asked(stack), events(stack)) == (0, 1, [])
+        assert "good.shop.svc.prod.example.com A" in stack.records()
+        assert {listener.ended for listener in report.listeners} == {"ERR_WORKER_EXITING"}
+        assert report.clean
+
+
+def test_api_server_that_is_silent_about_events_holds_up_nothing() -> None:
+    with a_stack() as stack:
+        stack.api.faults.add(faults.Silent(), resource="events", verb="create", times=None)
+        a_stack_with(stack)
+        # No timeout ends the silence.
+        running = stack.start(read_timeout_seconds=7200, drain_margin_seconds=7200)
+        running.wait_for(lambda: asked(stack) == 1)
+        running.wait_for(stack.at_rest)
+        stack.api.cluster.expose("shop", "late", GOOD)
+        running.wait_for(lambda: "late.shop.svc.prod.example.com A" in stack.records())
+        report = running.end()
+
+        assert report.clean
+        assert notes_of(report) == {"written": 0, "dropped": 1, "refused": ""}
+
+
+# --- the queue by itself ---
+
+
+class Poster:
+    """Keeps what is posted; ``gate`` holds it up, ``error`` is raised instead."""
+
+    def __init__(self) -> None:
+        self.posted: list[ServiceNote] = []
+        self.gate = threading.Event()
+        self.gate.set()
+        self.error: Callable[[], Exception] | None = None
+
+    def post(self, note: ServiceNote, at: float) -> None:
+        self.gate.wait(120)
+        if self.error is not None:
+            raise self.error()
+        self.posted.append(note)
+
+    def shutdown(self) -> None:
+        self.gate.set()
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+def a_state(version: int = 7, name: str = "web") -> KeyState:
+    part = Part(f"u-{name}", version, 1, Service("ClusterIP"))
+    return KeyState(a_key(name), parts={PartId(Resource.SERVICES, name): part})
+
+
+def test_reason_is_written_once_whichever_version_it_is_seen_with() -> None:
+    poster = Poster()
+    notes = ServiceNotes("prod", lambda: poster, ThreadScheduler())
+    for version in (7, 8, 9):
+        notes.tell(a_state(version), [Problem("NoZone", "a.b", "fits none")])
+    notes.tell(a_state(10), [Problem("NameTaken", "a.b", "taken")])
+    wait_until(lambda: notes.report.written == 2)
+    notes.stop()
+
+    assert [(note.problem.code, note.resource_version) for note in poster.posted] == [("NoZone", 7), ("NameTaken", 10)]
+
+
+def test_no_more_than_the_rate_allows_is_written_and_too_much_is_dropped_and_counted() -> None:
+    poster = Poster()
+    poster.gate.clear()
+    notes = ServiceNotes("prod", lambda: poster, ThreadScheduler())
+    for number in range(QUEUED + 50):
+        notes.tell(a_state(), [Problem("NoZone", f"{number}.b", "fits none")])
+    assert notes.report.dropped in (49, 50)  # one may be under way
+    poster.gate.set()
+    wait_until(lambda: notes.report.written >= BURST)
+    assert notes.report.written <= BURST + 2
+    notes.stop()
+
+    assert notes.report.written + notes.report.dropped == QUEUED + 50
+
+
+def test_error_drops_one_note_and_a_denial_all_that_follow() -> None:
+    poster = Poster()
+    notes = ServiceNotes("prod", lambda: poster, ThreadScheduler())
+    poster.error = lambda: ConnectError("refused")
+    notes.tell(a_state(), [Problem("NoZone", "a.b", "fits none")])
+    wait_until(lambda: notes.report.dropped == 1)
+    poster.error = lambda: DeniedError("HTTP 403: forbidden", status=403)
+    notes.tell(a_state(), [Problem("NoZone", "c.d", "fits none")])
+    wait_until(lambda: bool(notes.report.refused))
+    notes.tell(a_state(), [Problem("NoZone", "e.f", "fits none")])
+    notes.stop()
+
+    assert (notes.report.refused, notes.report.dropped, poster.posted) == ("HTTP 403: forbidden", 2, [])
+
+
+def test_fault_of_the_poster_ends_events_and_nothing_else() -> None:
+    poster = Poster()
+    poster.error = lambda: ValueError("a fault of ours")
+    notes = ServiceNotes("prod", lambda: poster, ThreadScheduler())
+    notes.tell(a_state(), [Problem("NoZone", "a.b", "fits none")])
+    wait_until(lambda: bool(notes.report.refused))
+    notes.stop()
+
+    assert notes.report.refused == "ValueError: a fault of ours"
+
+
+def test_deleted_service_gets_no_event() -> None:
+    poster = Poster()
+    notes = ServiceNotes("prod", lambda: poster, ThreadScheduler())
+    gone = KeyState(a_key(), parts={PartId(Resource.SERVICES, "web"): Part("u", 7, 1, None, deleted=True)})
+    notes.tell(gone, [Problem("NoZone", "a.b", "fits none")])
+    notes.stop()
+
+    assert (poster.posted, notes.report.written) == ([], 0)

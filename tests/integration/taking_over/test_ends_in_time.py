@@ -1,0 +1,99 @@
+"""A session ends within its margin, whatever hangs: an invocation that is killed releases nothing."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from harness.fakes.memory_store import Call, MemoryStore
+from harness.fakes.store_faults import StoreFaults
+from harness.stack import a_stack
+from harness.waiting import PATIENCE_SECONDS, wait_until
+from kubesync.aws.tables.control.fences import fence_key
+from kubesync.bootstrap import Application
+from kubesync.clock import SystemClock
+from kubesync.domain.errors import ErrorCode, StoreBusyError
+from kubesync.domain.objects import Resource
+from kubesync.kubernetes.ports import Reflector, WatchSink
+from kubesync.session.session import Session
+
+
+def checks_fence(cluster: str) -> Callable[[Call], bool]:
+    key = fence_key(cluster)
+    return lambda call: call.operation == "transact_write_items" and any(a.key == key for a in call.actions)
+
+
+def test_session_ends_while_the_tables_are_throttled_for_one_cluster() -> None:
+    faults = StoreFaults()
+    store = MemoryStore(clock=SystemClock(), faults=faults)
+    with a_stack(store=store) as stack:
+        stack.add_cluster("prod")
+        first = stack.start()
+        first.wait_for(stack.at_rest)
+        assert first.end().clean
+        stack.api.requests.clear()
+        running = stack.start(drain_margin_seconds=2)
+        stack.api.requests.wait_for_count(2, verb="watch")
+        throttled: list[Call] = []
+
+        def throttle(call: Call) -> None:
+            throttled.append(call)
+            raise StoreBusyError("throttled")
+
+        faults.do(checks_fence("prod"), throttle, times=None)
+        stack.api.cluster.expose("shop", "late", {"ports": [{"port": 80}]})
+        running.wait_for(lambda: len(throttled) > 0)
+        # The tables throttle for good: only its margin ends it.
+        report = running.end(ErrorCode.MAX_RUNTIME)
+        assert not report.clean
+        faults.clear()
+        last = stack.start()
+        last.wait_for(lambda: "late.shop.svc.prod.example.com A" in stack.records())
+        assert last.end().clean
+
+
+class Hanging:
+    """A reflector that nothing can cut off, as one that is looking up a name."""
+
+    def __init__(self, released: threading.Event) -> None:
+        self._released = released
+
+    def run(self, sink: WatchSink, resume_from: int | None, deadline_monotonic: float) -> None:
+        del sink, resume_from, deadline_monotonic
+        self._released.wait()
+
+    def stop(self) -> None:
+        """It does not listen."""
+
+
+def test_listener_that_hangs_costs_the_other_clusters_nothing() -> None:
+    released = threading.Event()
+    with a_stack() as stack:
+        stack.add_cluster("prod")
+        stack.add_cluster("stuck", domain="stuck.example.com")
+        # An hour of margin: it ends, although the listener hangs, without waiting for the margin to pass.
+        session = _with_hanging(stack.application(drain_margin_seconds=3600), "stuck", released)
+        thread = threading.Thread(target=session.run, daemon=True)
+        thread.start()
+        try:
+            wait_until(lambda: "kubernetes.default.svc.prod.example.com A" in stack.records())
+            wait_until(lambda: stack.at_rest("prod"))
+            session.stop(ErrorCode.MAX_RUNTIME)
+            thread.join(PATIENCE_SECONDS)
+            assert not thread.is_alive(), "it waits for the listener that hangs"
+        finally:
+            released.set()
+        assert session.report.clean
+
+
+def _with_hanging(application: Application, cluster: str, released: threading.Event) -> Session:
+    session = application.new_session()
+    connector = session._parts.connector
+    really = connector.reflector
+
+    def reflector(config: object, resource: Resource) -> Reflector:
+        name = getattr(config, "name", "")
+        return Hanging(released) if name == cluster else really(config, resource)  # type: ignore[arg-type] # as given
+
+    connector.reflector = reflector  # type: ignore[method-assign] # the connector of this session only
+    return session

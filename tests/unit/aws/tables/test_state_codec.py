@@ -1,0 +1,174 @@
+"""Service keys as documents and back: nothing changes on the way, whatever strings clusters make up."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.seen.builders import a_key
+from kubesync.aws.tables.state_codec import (
+    decode_change,
+    decode_sets,
+    decode_state,
+    encode_change,
+    encode_sets,
+    encode_state,
+    pack,
+    unpack,
+)
+from kubesync.domain.dns.records import AliasTarget, Problem, RecordChange, RecordKey, RecordSet
+from kubesync.domain.objects import (
+    Endpoint,
+    EndpointGroup,
+    EndpointPort,
+    EndpointsObject,
+    Resource,
+    Service,
+    ServicePort,
+)
+from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState
+
+strange = st.text(st.characters(), max_size=12) | st.sampled_from(
+    ["", "\ud800", "a\udfffb", "\u2028\u2029\x85", "\x00", "\U0001f600", "\\u0000", '"', "None"]
+)
+numbers = st.integers(0, 2**63)
+ports = st.integers(0, 65535)
+flags = st.none() | st.booleans()
+strings = st.lists(strange, max_size=3).map(tuple)
+
+services = st.builds(
+    Service,
+    strange,
+    strings,
+    strange,
+    st.lists(st.builds(ServicePort, strange, strange, ports), max_size=3).map(tuple),
+    st.booleans(),
+    strings,
+    strings,
+    st.lists(st.tuples(strange, strange), max_size=3).map(tuple),
+    strange,
+)
+endpoints = st.builds(Endpoint, strange, st.booleans(), flags, flags, strange, strange, strange, strange)
+groups = st.builds(
+    EndpointGroup,
+    st.lists(endpoints, max_size=3).map(tuple),
+    st.lists(st.builds(EndpointPort, strange, strange, ports), max_size=2).map(tuple),
+)
+endpoints_objects = st.builds(EndpointsObject, strange, st.lists(groups, max_size=2).map(tuple), st.booleans())
+
+
+@st.composite
+def parts(draw: st.DrawFn) -> tuple[PartId, Part]:
+    resource = draw(st.sampled_from(Resource))
+    value: Service | EndpointsObject | None = draw(st.none() | services)
+    if resource is not Resource.SERVICES:
+        value = draw(st.none() | endpoints_objects)
+    return PartId(resource, draw(strange)), Part(
+        draw(strange), draw(numbers), draw(numbers), value, draw(st.booleans()), draw(strange), draw(st.booleans())
+    )
+
+
+record_keys = st.builds(RecordKey, strange, strange, strange, strange)
+weights = st.none() | st.integers(0, 255)
+record_sets = st.builds(RecordSet, st.integers(0, 2**31), strings, weight=weights) | st.builds(
+    RecordSet, st.none(), st.just(()), st.builds(AliasTarget, strange, strange, st.booleans()), weight=weights
+)
+sets = st.dictionaries(record_keys, record_sets, max_size=3)
+names = st.builds(Name, strange, strange, strange)
+states = st.builds(
+    KeyState,
+    st.just(a_key()),
+    numbers,
+    st.lists(parts(), max_size=3).map(dict),
+    sets,
+    sets,
+    st.dictionaries(strange, st.builds(UpstreamState, numbers, strange, numbers), max_size=2),
+    st.lists(st.builds(Problem, strange, strange, strange), max_size=2).map(tuple),
+    st.frozensets(names, max_size=2),
+    st.frozensets(names, max_size=2),
+    st.dictionaries(names, strange, max_size=2),
+    st.none() | st.just(OpenMark(3, 7.5, "x")),
+    numbers,
+)
+
+
+@settings(deadline=None, max_examples=40)
+@given(states)
+def test_state_comes_back_as_it_was(state: KeyState) -> None:
+    document = unpack(pack(encode_state(state)))
+    assert decode_state(state.key, state.version, document, state.opened, state.slices) == state
+
+
+@settings(deadline=None, max_examples=40)
+@given(sets, st.none() | record_sets, st.none() | record_sets, record_keys)
+def test_sets_and_changes_come_back_as_they_were(
+    held: dict[RecordKey, RecordSet], before: RecordSet | None, after: RecordSet | None, key: RecordKey
+) -> None:
+    assert decode_sets(json.loads(json.dumps(encode_sets(held)))) == held
+    change = RecordChange(key, before, after)
+    assert decode_change(json.loads(json.dumps(encode_change(change)))) == change
+
+
+def test_closed_state_stores_its_record_sets_once() -> None:
+    held = {RecordKey("Z1", "a", "A"): RecordSet(60, ("10.0.0.1",))}
+    closed = KeyState(a_key(), intended=held, applied=dict(held))
+    assert encode_state(closed)["applied"] is None
+    opened = KeyState(a_key(), intended=held)
+    assert encode_state(opened)["applied"] == []
+    assert decode_state(a_key(), 1, encode_state(opened), None, 1).applied == {}
+
+
+def test_documents_from_before_set_identifiers_are_read() -> None:
+    stored: dict[str, Any] = {
+        "parts": [],
+        "intended": [["Z1", "a", "A", 60, ["10.0.0.1"]], ["Z1", "b", "A", None, [], ["ZLB", "lb.example.org", True]]],
+        "applied": None,
+        "upstreams": {},
+        "problems": [],
+        "claims": [["Z1", "a"]],
+        "waits": [["Z1", "b"]],
+        "conflicts": [["Z1", "c", "foreign"]],
+    }
+    state = decode_state(a_key(), 1, stored, None, 1)
+    assert state.intended == {
+        RecordKey("Z1", "a", "A"): RecordSet(60, ("10.0.0.1",)),
+        RecordKey("Z1", "b", "A"): RecordSet(None, (), AliasTarget("ZLB", "lb.example.org", True)),
+    }
+    assert state.claims == {Name("Z1", "a")}
+    assert state.waits == {Name("Z1", "b")}
+    assert state.conflicts == {Name("Z1", "c"): "foreign"}
+    assert encode_state(state) == stored
+    row = ["Z1", "a", "A", None, [60, ["10.0.0.1"]]]
+    assert decode_change(row) == RecordChange(RecordKey("Z1", "a", "A"), None, RecordSet(60, ("10.0.0.1",)))
+    assert encode_change(decode_change(row)) == row
+
+
+def test_weighted_set_is_stored_with_its_identifier_and_weight() -> None:
+    held = {RecordKey("Z1", "a", "A", "blue"): RecordSet(60, ("10.0.0.1",), weight=0)}
+    assert encode_sets(held) == [["Z1", "a", ["A", "blue"], 60, ["10.0.0.1"], None, 0]]
+
+
+def test_short_document_is_stored_as_text_that_a_person_can_read() -> None:
+    assert pack({"a": ["ü", 1]}) == '{"a":["ü",1]}'
+
+
+def test_long_document_is_deflated() -> None:
+    document = {"a": "x" * 100_000}
+    packed = pack(document)
+    assert isinstance(packed, bytes)
+    assert len(packed) < 1000
+    assert unpack(packed) == document
+
+
+def test_length_counts_in_bytes() -> None:
+    assert isinstance(pack("x" * 7_990), str)
+    assert isinstance(pack("\U0001f600" * 2_100), bytes)
+
+
+def test_text_that_utf_8_cannot_carry_is_stored_as_bytes() -> None:
+    packed = pack(["\ud800"])
+    assert isinstance(packed, bytes), "as text, DynamoDB would refuse the whole transaction (I4)"
+    assert unpack(packed) == ["\ud800"]

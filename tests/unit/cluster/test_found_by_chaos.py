@@ -1,0 +1,96 @@
+"""What `make chaos` found, distilled: each failed before it was mended."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.memory_items import holds
+from harness.fakes.memory_store import Call, MemoryStore, NoFaults
+from harness.seen.builders import a_key, a_service, an_endpoints
+from harness.seen.recording import Desk, World, saw
+from kubesync.aws.tables.control.lease import Lease, LeaseTable, lease_key
+from kubesync.domain.errors import NotMasterError
+from kubesync.domain.objects import Service
+from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
+
+HIDDEN: Service = a_service(annotations={"kubesync.io/exclude": "true"})
+
+
+class TakesFirst(NoFaults):
+    """Another session takes the lease just before a session's own taking, which would have succeeded, has its effect."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self.taken: Lease | None = None
+
+    def before(self, call: Call) -> None:
+        if self.taken is not None or not call.actions or call.actions[0].key != lease_key("0"):
+            return
+        item = self._store.dump().get(lease_key("0"))
+        if all(holds(condition, item) for condition in call.actions[0].conditions):
+            self._store.faults = NoFaults()
+            table = LeaseTable(self._store, "0")
+            self.taken = table.take(table.read(), "other", table.draw_epoch(), 2_000_000_000_000)
+
+
+@pytest.mark.parametrize("signalled", [False, True], ids=["no lease item", "an item that holds a signal only"])
+def test_i2_lease_that_was_never_held_goes_to_one_of_two_sessions(signalled: bool) -> None:
+    clock = ManualClock()
+    store = MemoryStore(clock=clock)
+    table = LeaseTable(store, "0")
+    if signalled:
+        table.signal()  # a cluster was registered before the first session
+    store.faults = first = TakesFirst(store)
+    keeper = LeaseKeeper(table, "me", LeaseTimes(stand_by=0.0), clock)
+    with pytest.raises(NotMasterError):
+        keeper.acquire(lambda: True)
+    assert first.taken is not None
+    assert (table.read().holder, table.read().epoch) == ("other", first.taken.epoch)
+    assert table.read().signal == int(signalled)
+
+
+def test_i2_keeper_says_that_the_lease_was_another_s_when_it_was_to_be_released() -> None:
+    clock = ManualClock()
+    table = LeaseTable(MemoryStore(clock=clock), "0")
+    keeper = LeaseKeeper(table, "me", LeaseTimes(), clock)
+    keeper.acquire(lambda: True)
+    clock.advance(60)
+    table.take(table.read(), "other", table.draw_epoch(), 0)
+    assert keeper.release(clean=True) is False
+    assert table.read().holder == "other"
+
+
+def test_release_that_landed_and_is_repeated_is_no_lost_lease() -> None:
+    clock = ManualClock()
+    table = LeaseTable(MemoryStore(clock=clock), "0")
+    keeper = LeaseKeeper(table, "me", LeaseTimes(), clock)
+    _, lease = keeper.acquire(lambda: True)
+    table.release(lease, clean=True)
+    assert keeper.release(clean=True) is True
+    assert table.read().released
+
+
+def gone_in_an_unclean_session(world: World) -> Desk:
+    """A session sees keys go that never led to anything, and dies before it sweeps; the next one begins."""
+    desk = world.session()
+    desk.begin(saw(HIDDEN, 5, "hidden"), slices=[saw(an_endpoints("10.1.0.1", service="alone"), 6, "alone-1")])
+    desk.record(saw(None, 20, "hidden", deleted=True), saw(an_endpoints(service="alone"), 21, "alone-1", deleted=True))
+    return world.session()
+
+
+def test_tombstones_that_nobody_swept_are_found_by_the_next_session_without_a_list() -> None:
+    world = World()
+    following = gone_in_an_unclean_session(world)
+    queued = following.tables.state.queued("prod")
+    assert (queued.marks, queued.heirs) == ({}, set())
+    assert queued.unswept == {a_key("hidden"), a_key("alone")}
+
+
+def test_sweep_of_what_another_session_left_takes_state_and_notes_away() -> None:
+    world = World()
+    following = gone_in_an_unclean_session(world)
+    following.ledger.states(following.tables.state.queued("prod").unswept)
+    following.reconciler.sweep()
+    assert {state.key.name for state in following.tables.state.load_all("prod")} == {"kubernetes"}
+    assert following.tables.state.queued("prod").unswept == set()

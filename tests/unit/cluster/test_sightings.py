@@ -1,0 +1,112 @@
+"""Observations by service key, the notes about slices, and what lists imply for parts."""
+
+from __future__ import annotations
+
+from harness.seen.builders import a_key, a_service, an_endpoints
+from harness.seen.recording import ENDPOINTS, SERVICES, SLICES, a_list, saw
+from kubesync.aws.dynamodb.store import Delete, Put
+from kubesync.aws.tables.state import slice_key
+from kubesync.cluster.keys.observations import LivePart, absent_from, moved_in, sort_observations
+from kubesync.domain.objects import Resource
+from kubesync.domain.state import PartId
+
+PODS = an_endpoints("10.1.0.1", service="web")
+OTHER = an_endpoints("10.1.0.1", service="other")
+PLACE = slice_key("prod", "shop", "web-1")
+
+
+def test_services_and_endpoints_belong_to_the_key_of_their_own_name() -> None:
+    found = sort_observations("prod", [saw(a_service(), 1), saw(PODS, 2, resource=ENDPOINTS)], {})
+    assert [seen.resource_version for seen in found.by_key[a_key()]] == [1, 2]
+    assert found.notes.early == {}
+    assert found.notes.late == {}
+
+
+def test_new_slice_is_noted_no_later_than_its_part() -> None:
+    found = sort_observations("prod", [saw(PODS, 1, "web-1")], {})
+    assert found.early == {a_key(): [Put(PLACE, {"v": 1, "service": "web"})]}
+    assert found.late == {}
+
+
+def test_known_slice_is_not_noted_again() -> None:
+    found = sort_observations("prod", [saw(PODS, 1, "web-1")], {("shop", "web-1"): "web"})
+    assert (found.early, found.late) == ({}, {})
+
+
+def test_slice_at_another_service_is_gone_at_the_old_one_and_noted_no_earlier() -> None:
+    found = sort_observations("prod", [saw(OTHER, 7, "web-1")], {("shop", "web-1"): "web"})
+    assert [(seen.deleted, seen.resource_version) for seen in found.by_key[a_key()]] == [(True, 7)]
+    assert [seen.deleted for seen in found.by_key[a_key("other")]] == [False]
+    assert (found.early, found.late) == ({}, {a_key(): [Put(PLACE, {"v": 1, "service": "other"})]})
+
+
+def test_deleted_slice_is_forgotten_with_the_key_that_had_it() -> None:
+    for last in (PODS, OTHER, None):
+        found = sort_observations(
+            "prod", [saw(last, 7, "web-1", deleted=True, resource=SLICES)], {("shop", "web-1"): "web"}
+        )
+        assert {key: [seen.deleted for seen in seens] for key, seens in found.by_key.items()} == {a_key(): [True]}
+        assert found.late == {a_key(): [Delete(PLACE)]}
+
+
+def test_deleted_slice_nobody_knew_is_gone_where_its_label_says() -> None:
+    found = sort_observations("prod", [saw(PODS, 7, "web-1", deleted=True)], {})
+    assert [seen.deleted for seen in found.by_key[a_key()]] == [True]
+    assert (found.early, found.late) == ({}, {})
+
+
+def test_slice_seen_twice_is_noted_once_as_it_was_last() -> None:
+    found = sort_observations("prod", [saw(PODS, 1, "web-1"), saw(OTHER, 2, "web-1")], {})
+    assert [seen.deleted for seen in found.by_key[a_key()]] == [False, True]
+    assert found.early == {a_key("other"): [Put(PLACE, {"v": 1, "service": "other"})]}
+    back = sort_observations("prod", [saw(OTHER, 1, "web-1"), saw(PODS, 2, "web-1")], {("shop", "web-1"): "web"})
+    assert (back.early, back.late) == ({}, {})
+    gone = sort_observations("prod", [saw(PODS, 1, "web-1"), saw(PODS, 2, "web-1", deleted=True)], {})
+    assert (gone.early, gone.late) == ({}, {})
+
+
+def test_slice_that_cannot_be_understood_stays_where_it_was() -> None:
+    bad = saw(None, 3, "web-1", problem="bad", resource=SLICES)
+    found = sort_observations("prod", [bad], {("shop", "web-1"): "web"})
+    assert list(found.by_key) == [a_key()]
+    assert sort_observations("prod", [bad], {}).by_key == {}
+
+
+def test_creation_time_is_that_of_the_newest_sighting() -> None:
+    first, anew = a_service(created_at="2026-01-01T00:00:00Z"), a_service(created_at="2026-02-01T00:00:00Z")
+    found = sort_observations("prod", [saw(first, 1), saw(anew, 2, uid="new")], {})
+    assert found.created_at(a_key()) == "2026-02-01T00:00:00Z"
+    assert found.created_at(a_key("unseen")) == ""
+
+
+def part(name: str, version: int, *, service: str = "", generation: int = 1, resource: Resource = SERVICES) -> LivePart:
+    return LivePart(a_key(service or name), PartId(resource, name), generation, version)
+
+
+def test_absent_are_parts_that_are_not_listed_and_not_newer_i5() -> None:
+    parts = [part("web", 5), part("gone", 20), part("newer", 21), part("pod", 5, resource=SLICES)]
+    assert absent_from(a_list(20, saw(a_service(), 5)), parts, 1) == [parts[1]]
+
+
+def test_parts_of_an_older_generation_are_never_newer_than_a_list() -> None:
+    parts = [part("old", 900), part("young", 900, generation=2)]
+    assert absent_from(a_list(20), parts, 2) == [parts[0]]
+
+
+def test_moved_are_slices_that_are_listed_at_another_service() -> None:
+    parts = [
+        part("web-1", 5, service="web", resource=SLICES),
+        part("web-2", 5, service="web", resource=SLICES),
+        part("web-3", 30, service="web", resource=SLICES),
+        part("web-4", 5, service="web", resource=SLICES),
+    ]
+    listed = a_list(
+        20,
+        saw(OTHER, 6, "web-1"),
+        saw(PODS, 6, "web-2"),
+        saw(OTHER, 6, "web-3"),
+        saw(None, 6, "web-4", problem="bad"),
+        resource=SLICES,
+    )
+    assert moved_in(listed, parts, 1) == [parts[0]]
+    assert absent_from(listed, parts, 1) == []
