@@ -8,7 +8,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 
-# The peers' environment holds no kubesync of its own: what is measured is this tree, in child processes too.
+# The environment with the other clients has no kubesync installed: this tree is measured, in child processes too.
 for _folder in ("tests", "local", "layers/kubesync"):
     if str(ROOT / _folder) not in sys.path:
         sys.path.insert(0, str(ROOT / _folder))

@@ -1,4 +1,4 @@
-"""``python -m bench [--report-only] [--small] [NAME ...]``: measure, print a table, exit 1 where a goal is missed."""
+"""``python -m bench [--report-only] [--small] [NAME ...]``: measure, print a table, exit 1 if a goal is missed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from bench.figures import Figure, table
 
-# Name of the program and its module, in the order of the design's table.
+# Each program's name and module, in the order of the design's table.
 PROGRAMS = {
     "watch-stream": "bench.watch_stream",
     "resumed-session": "bench.resumed_session",
@@ -25,7 +25,7 @@ PROGRAMS = {
 
 
 def measure(name: str, *, small: bool = False) -> list[Figure]:
-    """Run one program; ``small``: in a size that shows that it works, and measures nothing."""
+    """Run one program. ``small``: a size that shows that the program works, but measures nothing."""
     program: Any = import_module(PROGRAMS[name])
     return list(program.run(program.SMALL) if small else program.run())
 
@@ -33,7 +33,7 @@ def measure(name: str, *, small: bool = False) -> list[Figure]:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure the figures of docs/benchmarks.md.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(PROGRAMS)} (default: all)")
-    parser.add_argument("--report-only", action="store_true", help="exit 0 also where a goal is missed")
+    parser.add_argument("--report-only", action="store_true", help="exit 0 even if a goal is missed")
     parser.add_argument("--small", action="store_true", help="a few seconds in all: shows that the programs work")
     arguments = parser.parse_args(argv)
     unknown = [name for name in arguments.names if name not in PROGRAMS]
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"· {name}", flush=True)
         try:
             figures = measure(name, small=arguments.small)
-        except Exception:  # noqa: BLE001 - the others are measured all the same
+        except Exception:  # noqa: BLE001 - the other programs still run
             failed = True
             traceback.print_exc()
             continue

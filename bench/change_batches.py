@@ -1,6 +1,6 @@
 """Figure 3: N changed single-valued record sets in one window and zone take ceil(2N/998) batches.
 
-Each is one DELETE and one CREATE, one ResourceRecord each; two of a batch's 1,000 are the journal's.
+Each change is one DELETE and one CREATE with one ResourceRecord each. The journal takes two of a batch's 1,000.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class Size:
     """Numbers of record sets to change, one window each."""
 
     changes: tuple[int, ...] = (1, 499, 500, 5_000)
-    window_seconds: float = 2.0  # long enough for 5,000 events to come in one, on a busy machine
+    window_seconds: float = 2.0  # long enough for 5,000 events in one window, on a busy machine
 
 
 SMALL = Size(changes=(1, 3), window_seconds=0.2)
 
 
 def run(size: Size = Size()) -> Iterator[Figure]:
-    """Goal: exactly so many batches."""
+    """Goal: exactly this many batches."""
     store, _ = distant_store(0.0)
     services = max(size.changes)
     with api_server(services=services, endpoints_each=0) as cluster, route53(ZONE) as zone:

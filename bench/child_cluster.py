@@ -24,12 +24,12 @@ class Cluster:
         self._server = server
 
     def change(self, services: int) -> list[str]:
-        """Give so many services another address, all at once; the addresses."""
+        """Give this many services another address, all at once. Returns the addresses."""
         addresses: list[str] = self._server.ask("change", services)
         return addresses
 
     def keep_changing(self, each_second: int, seconds: float) -> dict[str, float]:
-        """Change services evenly for a while: each one's new address, and when its event was sent off."""
+        """Change services evenly for a while. Returns each one's new address, and when its event was sent."""
         changed: dict[str, float] = self._server.ask("keep_changing", each_second, seconds)
         return changed
 
@@ -41,7 +41,7 @@ class Cluster:
 
 @contextmanager
 def api_server(*, services: int, endpoints_each: int) -> Iterator[Cluster]:
-    """A stand-in API server that holds so many services."""
+    """A stand-in API server that holds this many services."""
     with child(_serve, services, endpoints_each) as server:
         yield Cluster(str(server.wait()), server)
 
@@ -81,7 +81,7 @@ class _Writer:
         changed: dict[str, float] = {}
         for number in range(int(each_second * seconds)):
             time.sleep(max(0.0, start + number / each_second - time.monotonic()))
-            # A stride that is prime to any round number: no service changes twice before all have.
+            # A prime stride that divides no round number: no service changes twice before all have changed once.
             address = self._commit(number * 7919 % self._services)
             changed[address] = time.monotonic()
         return changed

@@ -19,7 +19,7 @@ class Route53:
         self._server = server
 
     def created(self, after_batches: int = 0) -> dict[str, float]:
-        """Values of the A sets created by accepted batches, and the monotonic time at which each batch was answered."""
+        """Values of the A sets that accepted batches created, and the monotonic time at which each batch was answered."""
         found: dict[str, float] = self._server.ask("created", after_batches)
         return found
 
@@ -36,7 +36,7 @@ class Route53:
 
 @contextmanager
 def route53(zone: str, *, latency_seconds: float = 0.0) -> Iterator[Route53]:
-    """A strict Route 53 with one hosted zone that may hold any number of sets; each answer takes so long."""
+    """A strict Route 53 with one hosted zone that may hold any number of sets. Each answer takes this long."""
     with child(_serve, zone, latency_seconds) as server:
         url, zone_id = server.wait()
         yield Route53(url, zone_id, server)
@@ -49,7 +49,7 @@ def _serve(pipe: Connection, zone: str, latency_seconds: float) -> None:
     accepted: list[tuple[float, list[str]]] = []
 
     class Distant(StrictRoute53):
-        """Takes its time, and notes when it accepted what."""
+        """Answers slowly, and records when it accepted each batch."""
 
         def handle(self, request: Request) -> Answer | None:
             time.sleep(latency_seconds)

@@ -1,4 +1,4 @@
-"""A store whose data lives in another process, as DynamoDB's does: only what is under way takes memory here."""
+"""A store whose data is in another process, like DynamoDB's: this process only holds calls under way."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from kubesync.domain import errors
 if TYPE_CHECKING:
     from harness.fakes.memory_store import MemoryStore
 
-_PAGE: Final = 200  # items; about the megabyte of a page of DynamoDB's
+_PAGE: Final = 200  # items; about a megabyte, DynamoDB's page
 
 
 class ChildStore:
-    """Implements ``Store`` over a socket; each thread has a connection of its own, and each query another."""
+    """Implements ``Store`` over sockets. Each thread has its own connection, and each query another one."""
 
     def __init__(self, address: str, authority: bytes) -> None:
         self._address = address
@@ -70,7 +70,7 @@ class ChildStore:
 
 @contextmanager
 def child_store() -> Iterator[tuple[str, bytes]]:
-    """A MemoryStore in another process; address and key for ``ChildStore``."""
+    """A MemoryStore in another process. Yields address and key for ``ChildStore``."""
     with tempfile.TemporaryDirectory() as folder:
         address, authority = str(Path(folder) / "store"), secrets.token_bytes(16)
         with child(_serve, address, authority) as server:

@@ -1,4 +1,4 @@
-"""Child processes that answer commands: what stands beside a session must not use its CPU time and memory."""
+"""Child processes that answer commands: stand-ins must not use the session's CPU time and memory."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _ANSWER_SECONDS: Final = 600.0
 
 
 class Child:
-    """Asks a child process. Not thread-safe."""
+    """Sends commands to a child process. Not thread-safe."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
 
     def wait(self) -> Any:
-        """The next thing that it says."""
+        """Wait for its next message."""
         if not self._pipe.poll(_ANSWER_SECONDS):
             raise TimeoutError("a child process does not answer")
         return self._pipe.recv()
 
     def ask(self, *command: Any) -> Any:
-        """Run a command there; its result."""
+        """Run a command there. Returns its result."""
         self._pipe.send(command)
         return self.wait()
 
@@ -32,7 +32,7 @@ class Child:
 @contextmanager
 def child(target: Callable[..., None], *arguments: object) -> Iterator[Child]:
     """Run ``target(pipe, *arguments)`` in another process, until the block ends."""
-    # Spawned, not forked: a fork of a process with threads is a fork of its locks.
+    # Spawned, not forked: a fork of a process with threads also copies its locks.
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=target, args=(there, *arguments), daemon=True)
@@ -50,7 +50,7 @@ def child(target: Callable[..., None], *arguments: object) -> Iterator[Child]:
 
 
 def answer(pipe: Connection, commands: Mapping[str, Callable[..., object]]) -> None:
-    """Run commands until the parent has gone."""
+    """Run commands until the parent is gone."""
     while True:
         try:
             name, *arguments = pipe.recv()

@@ -15,7 +15,7 @@ _SLICE_ENDPOINTS = 100
 
 
 def install(server: ApiServer, services: int, endpoints_each: int) -> None:
-    """Fill a stand-in with ``team-N/app-N``; every listener then lists at one version."""
+    """Fill a stand-in with ``team-N/app-N``. Every listener then lists at the same version."""
     server.store.install(SERVICES, [service(number) for number in range(services)], FIRST_VERSION)
     slices = [item for number in range(services) for item in _slices(number, endpoints_each)]
     server.store.install(ENDPOINTSLICES, slices, FIRST_VERSION)
@@ -28,7 +28,7 @@ def place(number: int) -> tuple[str, str]:
 
 
 def service(number: int, *, version: int = FIRST_VERSION, address: int | None = None) -> dict[str, Any]:
-    """A ClusterIP service with one unnamed port: one record set, an A of one value; ``address`` gives it another."""
+    """A ClusterIP service with one unnamed port: one record set, an A with one value. ``address`` changes the value."""
     namespace, name = place(number)
     ip = _ip(10, 96, number if address is None else address)
     return {

@@ -1,4 +1,4 @@
-"""A DynamoDB in memory as far away as a real one, that notes when it was asked for what."""
+"""A DynamoDB in memory with the latency of a real one. It records the time of each call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubesync.clock import SystemClock
 
 
 class Distance:
-    """Hooks of a MemoryStore: half the latency before a call takes effect, half after."""
+    """Hooks of a MemoryStore: half of the latency before a call takes effect, half after."""
 
     def __init__(self, latency_seconds: float) -> None:
         self._half = latency_seconds / 2
@@ -26,6 +26,6 @@ class Distance:
 
 
 def distant_store(latency_seconds: float = 0.004) -> tuple[MemoryStore, Distance]:
-    """The store, and what it notes. 4 ms: DynamoDB within a region, reads and transactions alike."""
+    """The store and its record of calls. 4 ms: DynamoDB within a region, for reads and transactions alike."""
     distance = Distance(latency_seconds)
     return MemoryStore(clock=SystemClock(), faults=distance), distance

@@ -1,4 +1,4 @@
-"""A measured figure beside its goal, and the table that shows them."""
+"""A measured figure with its goal, and the table that shows them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class Sense(StrEnum):
-    """Which side of its goal a figure should be on; ``NOTE``: it has none and is shown for context."""
+    """Which side of its goal a figure should be on. ``NOTE``: it has no goal and is shown for context."""
 
     AT_LEAST = "≥"
     AT_MOST = "≤"
@@ -23,9 +23,9 @@ class Figure:
 
     Args:
         what: a few words, for a person.
-        value: measured; NaN: it could not be measured here (``note`` says why).
+        value: measured; NaN: it cannot be measured here (``note`` says why).
         unit: of value and goal.
-        note: how it came about.
+        note: how it was measured.
     """
 
     what: str
@@ -37,7 +37,7 @@ class Figure:
 
     @property
     def missed(self) -> bool:
-        """It has a goal and is on the wrong side of it. What could not be measured was not missed."""
+        """Whether it is on the wrong side of its goal. A figure that could not be measured is not missed."""
         if math.isnan(self.value):
             return False
         match self.sense:
@@ -52,7 +52,7 @@ class Figure:
 
     @property
     def row(self) -> tuple[str, ...]:
-        """Cells of the table."""
+        """The cells of its row."""
         goal = f"{self.sense} {_number(self.goal)}" if self.sense is not Sense.NOTE else ""
         verdict = "" if not goal else "not measured" if math.isnan(self.value) else "MISSED" if self.missed else "met"
         return (self.what, f"{_number(self.value)} {self.unit}".strip(), goal, verdict, self.note)
@@ -70,7 +70,7 @@ def table(figures: Iterable[Figure]) -> str:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that at least ``share`` of the values do not exceed; NaN of nothing."""
+    """The smallest value that at least ``share`` of the values do not exceed; NaN without values."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else math.nan
 

@@ -1,4 +1,4 @@
-"""Figure 6: from the release of the lease to the first watch request of the session that stood by."""
+"""Figure 6: time from the release of the lease to the first watch request of the session that stood by."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kubesync.aws.tables.control.lease import lease_key
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """So many hand-overs in a row, of a cluster of so many services."""
+    """The number of hand-overs in a row, and of the cluster's services."""
 
     hand_overs: int = 8
     services: int = 3_000
@@ -27,7 +27,7 @@ class Size:
     store_latency_seconds: float = 0.004
 
 
-# A session ends when the next one stands by, not by its own time.
+# A session ends when the next one stands by, not when its own time is up.
 _LONG = {"max_runtime_seconds": 3_600, "stand_by_seconds": 7_200}
 
 SMALL = Size(hand_overs=1, services=10, stand_by_seconds=0.5, window_seconds=0.2, store_latency_seconds=0.001)
@@ -54,7 +54,7 @@ def run(size: Size = Size()) -> Iterator[Figure]:
         wait_until(lambda: bool(_watches(cluster, _releases(distance)[-1])), 120, "a watch")
         current.end()
         watches = [at for verb, _, at in cluster.requests() if verb == "watch"]
-    # The last release has no session after it.
+    # No session follows the last release.
     gaps = [min(at for at in watches if at > released) - released for released in _releases(distance)[1:-1]]
     note = f"{len(gaps)} hand-overs, {size.store_latency_seconds * 1000:.0f} ms a store call"
     yield Figure("release to first watch request, longest", max(gaps), "s", Sense.AT_MOST, 0.5, note)

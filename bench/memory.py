@@ -1,7 +1,7 @@
 """Figure 5: resident memory of a process that runs a session over a large cluster, its first list included.
 
-API server, Route 53 and the tables are in processes of their own. The session's process loads what a Lambda function loads,
-clients of DynamoDB included, although the tables are reached over a local socket.
+API server, Route 53 and the tables run in processes of their own. The session's process loads the same modules as a Lambda function,
+clients of DynamoDB included, although a local socket leads to the tables.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MEGABYTE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A cluster of so many services with so many endpoints each, and how long another session goes on from there."""
+    """The cluster's services, the endpoints of each, and how long another session then resumes."""
 
     services: int = 10_000
     endpoints_each: int = 10
@@ -36,7 +36,7 @@ SMALL = Size(services=20, endpoints_each=3, resumed_seconds=0.2)
 
 
 def run(size: Size = Size()) -> Iterator[Figure]:
-    """Goal: 220 MB resident at the highest point."""
+    """Goal: at most 220 MB resident at the peak."""
     from bench.system import ZONE, wait_for_sets
 
     with (
@@ -65,9 +65,9 @@ def run(size: Size = Size()) -> Iterator[Figure]:
 
 
 def peak_megabytes() -> float:
-    """The process's own highest resident set."""
+    """The peak resident set of this process."""
     status = Path("/proc/self/status")
-    if status.exists():  # ru_maxrss also counts what a forking parent had
+    if status.exists():  # ru_maxrss also counts memory of a forking parent
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
         return int(line.split()[1]) / 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -79,7 +79,7 @@ def _session(pipe: Connection, cluster: str, zone_url: str, zone_id: str, addres
     from kubesync.aws.dynamodb.client import build_dynamodb_client
 
     system = System(cluster, zone_url, zone_id, ChildStore(address, authority))
-    # Not called, but in memory as on Lambda: two clients, for the tables and for the lease.
+    # Never called, but in memory as on Lambda: two clients, for the tables and for the lease.
     clients = [
         build_dynamodb_client(system.application.session, connect_timeout=1, read_timeout=2, endpoint_url=zone_url)
         for _ in range(2)

@@ -1,4 +1,4 @@
-"""Figure 8: the CPU time that it takes to plan a Service of ten thousand endpoints, with its digest and its slices."""
+"""Figure 8: the CPU time for planning a Service with ten thousand endpoints, with its digest and slices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.seen.many_endpoints import many_endpoints, plan_all
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many endpoints, and in how many rounds; the best one counts."""
+    """The number of endpoints, and of rounds; the best round counts."""
 
     endpoints: int = 10_000
     rounds: int = 3
@@ -22,7 +22,7 @@ SMALL = Size(endpoints=100, rounds=1)
 
 
 def run(size: Size = Size()) -> Iterator[Figure]:
-    """Goal: 1 s of CPU time at most."""
+    """Goal: at most 1 s of CPU time."""
     for headless in (False, True):
         given = many_endpoints(size.endpoints, headless=headless)
         seconds = []

@@ -1,4 +1,4 @@
-"""A long watch stream made of recorded events, and a plain socket server that sends it to whoever asks."""
+"""A long watch stream made of recorded events, and a plain socket server that sends it to every client."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _ANSWER: Final = (
     b"HTTP/1.1 200 OK\r\nCache-Control: no-cache, private\r\nContent-Type: application/json\r\n"
     b"Transfer-Encoding: chunked\r\n\r\n"
 )
-# What goes to the socket at once: about what a burst of events looks like to a client that cannot keep up.
+# Bytes sent to the socket at once: like a burst of events for a client that cannot keep up.
 _WRITE_BYTES: Final = 64 * 1024
 
 
 def lines(resource: str, count: int, objects: int) -> Iterator[bytes]:
-    """``count`` events about ``objects`` objects: recorded ones with other names, uids and versions that rise by one.
+    """``count`` events about ``objects`` objects: recorded ones with other names and uids, and versions that rise by one.
 
-    Every line keeps its managedFields and is, but for the digits of the three fields, what the API server sent.
+    Every line keeps its managedFields. Except for the digits of the three fields, it is what the API server sent.
     """
     body = json.loads((_RECORDINGS / f"02-watch-{resource}.json").read_text(encoding="utf-8"))["body"]
     templates = [_HEAD.split(text, maxsplit=1) for _, text in body if '"managedFields"' in text]
@@ -44,7 +44,7 @@ def lines(resource: str, count: int, objects: int) -> Iterator[bytes]:
 
 
 def body_of(events: Iterator[bytes]) -> list[bytes]:
-    """The response's body, one HTTP chunk per event as API servers send them, in blocks to be written at once."""
+    """The response's body: one HTTP chunk per event, as API servers send them, in blocks that are each written at once."""
     blocks: list[bytes] = []
     block = bytearray()
     for line in events:
@@ -57,7 +57,7 @@ def body_of(events: Iterator[bytes]) -> list[bytes]:
 
 
 def serve(resources: list[str], count: int, objects: int) -> None:
-    """Print the port, then send the stream of the resource in a request's path, to anyone, until standard input ends."""
+    """Print the port. Then send the stream of the resource in a request's path to every client, until standard input ends."""
     bodies = {resource: body_of(lines(resource, count, objects)) for resource in resources}
     listener = socket.create_server(("127.0.0.1", 0), backlog=16)
     sys.stdout.write(f"{listener.getsockname()[1]}\n")
@@ -86,9 +86,9 @@ def _answer(connection: socket.socket, bodies: dict[str, list[bytes]]) -> None:
             for block in bodies[path.rsplit("/", 1)[1]]:
                 connection.sendall(block)
             connection.shutdown(socket.SHUT_WR)
-            connection.recv(1)  # until the reader has gone
+            connection.recv(1)  # until the reader is gone
         except OSError:
-            return  # it has seen enough
+            return  # the reader has read enough
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Figure for docs/cost.md: DynamoDB request units of a quiet session, and of a pod or a Service that comes.
+"""Figures for docs/cost.md: DynamoDB request units of a quiet session, and of a new pod or Service.
 
-A unit is what DynamoDB bills on demand: a strongly consistent read of up to 4 KB, a write of up to 1 KB; twice in transactions.
+A unit is what DynamoDB bills on demand: a strongly consistent read of up to 4 KB or a write of up to 1 KB; two in transactions.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/on-demand-capacity-mode.html
 """
 
@@ -26,7 +26,7 @@ from kubesync_local.standins.route53 import StrictRoute53
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Services of two pods each; changes made one by one, and as many at once; how long the quiet session lasts."""
+    """The number of Services with two pods each, of changes made one by one and then at once, and the quiet session's length."""
 
     services: int = 200
     changes: int = 20
@@ -39,7 +39,7 @@ SMALL = Size(services=3, changes=2, seconds=1.0, window_seconds=0.1)
 
 @dataclass(slots=True)
 class Units:
-    """What was used up. Renewals of the lease, one write unit each, are counted apart."""
+    """The units used. Renewals of the lease, one write unit each, are counted apart."""
 
     reads: int = 0
     writes: int = 0
@@ -54,7 +54,7 @@ class MeteredStore:
         self.used = Units()
 
     def take(self) -> Units:
-        """What was used since the last time."""
+        """The units used since the last call."""
         used, self.used = self.used, Units()
         return used
 
@@ -83,7 +83,7 @@ class MeteredStore:
         size = self._size(action)
         item = self.inner.write(action)
         units = _write(max(size, _bytes(item)))
-        # Taking the lease names its holder, releasing it says so; a renewal does neither.
+        # Taking the lease sets its holder, and releasing it sets `released`; a renewal sets neither.
         renews = isinstance(action, Update) and action.key == lease_key("0") and not action.set.keys() & _NOT_RENEWED
         if renews:
             self.used.renewals += units
@@ -99,7 +99,7 @@ class MeteredStore:
         )
 
     def _size(self, action: Action) -> int:
-        """Of the item that stands there, and of the one that is to stand there."""
+        """The larger size: of the item now in the table, or of the item to write."""
         stands = _bytes(self.inner.get(action.key))
         if isinstance(action, Put):
             return max(stands, _bytes({**action.item, **action.key.attributes()}))
@@ -165,7 +165,7 @@ def _service(server: ApiServer, name: str) -> None:
 
 
 class _Nodes:
-    """How many nodes the upstream of a service has, read past the meter."""
+    """The number of nodes in a service's upstream. Its reads are not counted."""
 
     def __init__(self, store: MeteredStore) -> None:
         self._table = UpstreamTable(store.inner)
@@ -186,7 +186,7 @@ def _at_once(server: ApiServer, nodes: _Nodes, size: Size) -> None:
 
 
 def _scale(server: ApiServer, nodes: _Nodes, service: str) -> Callable[[], None]:
-    """One pod more; the result waits until proxies see it."""
+    """Add one pod. The result waits until proxies see it."""
     wanted = nodes.of(service) + 1
     server.cluster.scale("shop", service, wanted)
     return lambda: wait_until(lambda: nodes.of(service) >= wanted, 60, "a pod in its upstream")

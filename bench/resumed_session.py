@@ -1,4 +1,4 @@
-"""Figure 2: what a session costs that resumes after a clean hand-over and sees no event, whatever the cluster's size."""
+"""Figure 2: the cost of a session that resumes after a clean hand-over and gets no event, for any size of cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kubesync.aws.tables.state import StateTable
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Clusters of so many services, and how long the session is watched."""
+    """The number of services of each cluster, and how long the session is measured."""
 
     services: tuple[int, ...] = (10, 3_000)
     seconds: float = 60.0
@@ -32,13 +32,13 @@ SMALL = Size(services=(5,), seconds=0.5, window_seconds=0.2)
 
 
 def run(size: Size = Size()) -> Iterator[Figure]:
-    """Goals: no list, no Route 53 call, at most 20 DynamoDB requests a cluster besides lease renewals in a minute."""
+    """Goals: no list, no Route 53 call, at most 20 DynamoDB requests a cluster in a minute, lease renewals not counted."""
     found: dict[int, list[Figure]] = {}
 
     def measure(services: int) -> None:
         found[services] = list(_measure(services, size))
 
-    # At the same time: they idle.
+    # All at the same time: they idle.
     threads = [threading.Thread(target=measure, args=(services,)) for services in size.services]
     for thread in threads:
         thread.start()
@@ -77,5 +77,5 @@ def _at_rest(store: Store) -> bool:
 
 def _renewal(call: Call) -> bool:
     action = call.actions[0] if call.actions else None
-    # Taking the lease names its holder; a renewal does not.
+    # Taking the lease sets its holder; a renewal does not.
     return isinstance(action, Update) and action.key == lease_key("0") and "holder" not in action.set

@@ -1,8 +1,8 @@
-"""Reads one watch stream in one way and prints what it cost: run in a process of its own, for each way and round.
+"""Reads one watch stream with one reader and prints the cost. Each reader and round runs in a process of its own.
 
     python -m bench.stream_readers NAME URL RESOURCE EVENTS
 
-prints the CPU seconds of the whole process and the wall seconds, from the request to the last event.
+prints the CPU seconds of the whole process, and the wall seconds from the request to the last event.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from itertools import islice
 from typing import Any
 
-import bench  # noqa: F401 - finds this tree
+import bench  # noqa: F401 - puts this tree on the path
 from bench.recorded_stream import FIRST_VERSION
 
 
@@ -24,7 +24,7 @@ def through_window(url: str, resource: str, events: int) -> int:
 
 
 def through_window_parsed(url: str, resource: str, events: int) -> int:
-    """The same, and what is left when the window closes is parsed."""
+    """The same, and the events that remain when the window closes are parsed."""
     return _into_window(url, resource, events, parse=True)
 
 
@@ -38,7 +38,7 @@ def _into_window(url: str, resource: str, events: int, *, parse: bool) -> int:
     from kubesync.kubernetes.wire.decode import observe
 
     class UntilLast(Listener):
-        """Ends the reflector with the stream's last event."""
+        """Stops the reflector at the stream's last event."""
 
         def on_events(self, events: Sequence[RawEvent]) -> None:
             super().on_events(events)
@@ -50,8 +50,8 @@ def _into_window(url: str, resource: str, events: int, *, parse: bool) -> int:
     window = SharedWindow(1.0, clock)
     access = ClusterAccess(url, policy=ReflectorPolicy())
     reflector = KubernetesReflector(ApiClient(access, clock), Resource(resource), scheduler=clock)
-    told = ListenerEvents(lambda _r: None, lambda _r: None, _raise)
-    listener = UntilLast("bench", Resource(resource), reflector, window, told, clock)
+    callbacks = ListenerEvents(lambda _r: None, lambda _r: None, _raise)
+    listener = UntilLast("bench", Resource(resource), reflector, window, callbacks, clock)
     reflector.run(listener, FIRST_VERSION, clock.monotonic() + 600)
     content, _ = window.close()
     if parse:
@@ -111,7 +111,7 @@ READERS: dict[str, Callable[[str, str, int], int]] = {
 
 
 def installed(name: str) -> bool:
-    """Whether this way of reading can be measured here."""
+    """Whether this reader can be measured here."""
     return name not in ("kubernetes", "lightkube") or find_spec(name) is not None
 
 

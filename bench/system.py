@@ -1,4 +1,4 @@
-"""Sessions in this process against stand-ins in others."""
+"""Sessions in this process, with stand-ins in other processes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class BenchApplication(Application):
         self._store = store
         self._zone_url = zone_url
 
-    def store(self, counted: StoreCalls | None = None) -> Store:  # noqa: ARG002 - nothing here refuses a call
+    def store(self, counted: StoreCalls | None = None) -> Store:  # noqa: ARG002 - no stand-in refuses a call
         return self._store
 
     def lease_store(self, counted: StoreCalls | None = None) -> Store:  # noqa: ARG002 - likewise
@@ -64,20 +64,20 @@ class RunningSession:
         self._thread.start()
 
     def join(self) -> SessionReport:
-        """Its report, once it has ended."""
+        """Wait for its end. Returns its report."""
         self._thread.join(_END_SECONDS)
         if not self._reports:
             raise RuntimeError("the session did not end, or ended with an exception")
         return self._reports[0]
 
     def end(self) -> SessionReport:
-        """Stop it, and its report."""
+        """Stop it. Returns its report."""
         self._session.stop(ErrorCode.WORKER_EXITING)
         return self.join()
 
 
 class System:
-    """One cluster and one zone, and the sessions that keep them in step."""
+    """One cluster, one zone, and the sessions that synchronise them."""
 
     def __init__(self, cluster_url: str, zone_url: str, zone_id: str, store: Store, **settings: Any) -> None:
         os.environ[_TOKEN_VARIABLE] = TOKEN
@@ -98,18 +98,18 @@ class System:
         )
 
     def start(self, **settings: Any) -> RunningSession:
-        """Run a session in a thread, with other settings where they are given."""
+        """Run a session in a thread. ``settings`` replace the defaults."""
         changed = self.settings.model_copy(update=settings)
         return RunningSession(BenchApplication(changed, self.store, self._zone_url).new_session())
 
 
 def wait_for_sets(zone: Route53, count: int) -> None:
-    """Until so many A sets were created in the zone since the beginning."""
+    """Wait until this many A sets were created in the zone since the beginning."""
     wait_until(lambda: len(zone.created()) >= count, 600, f"{count} record sets in the zone")
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
-    """Look every 50 ms. Raises TimeoutError."""
+    """Check every 50 ms. Raises TimeoutError."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

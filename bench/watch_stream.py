@@ -1,7 +1,7 @@
-"""Figure 1: a watch stream through reflector and merge window, against other clients on the same stream.
+"""Figure 1: a watch stream through reflector and merge window, compared with other clients on the same stream.
 
-A child process serves the stream over plain sockets; each client reads it in a process of its own, in turns, several rounds.
-What counts is CPU time: of the fastest round, since others share the machine.
+A child process serves the stream over plain sockets. Each client reads it in a process of its own; they take turns, in several
+rounds. The CPU time of the fastest round counts, because other processes share the machine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bench.stream_readers import READERS, installed
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is streamed: events about so many objects, read so many times by each client."""
+    """How much is streamed: events about this many objects, read this many times by each client."""
 
     events: int = 30_000
     objects: int = 500
@@ -32,7 +32,7 @@ SMALL = Size(events=200, objects=10, rounds=1, resources=("services",))
 
 
 def run(size: Size = Size()) -> Iterator[Figure]:
-    """Goals: ten times ``kubernetes``, 1.3 times ``lightkube``, 0.6 of reading the bytes through ``requests`` alone."""
+    """Goals: ten times ``kubernetes``, 1.3 times ``lightkube``, 0.6 of the speed of reading the bytes through ``requests``."""
     with _served(size) as url:
         for resource in size.resources:
             yield from _compare(url, resource, size)

@@ -1,4 +1,4 @@
-"""Find what must not be in tracked files: hosts of package registries, paths of one machine, credentials."""
+"""Finds what tracked files must not contain: hosts of package registries, paths of one machine, credentials."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 
-# Written in pieces, so that this file does not contain what it looks for.
+# Written in pieces, so that this file does not match its own patterns.
 FORBIDDEN: Final = {
     "host of a package registry": re.compile(
         "py" + r"pi\.org|pythonhosted" + r"\.org|registry\.np" + r"mjs|jfr" + r"og\.io|artif" + "actory"
@@ -32,7 +32,7 @@ MAX_FILE_BYTES: Final = 5_000_000
 
 
 def tracked_files(root: Path) -> list[Path]:
-    """Every file that is or could be committed; outside a checkout, every file that .gitignore does not name."""
+    """Every file that is committed or could be. Outside a checkout: every file that .gitignore does not exclude."""
     git = shutil.which("git")
     if git is not None:
         listing = subprocess.run(  # noqa: S603
@@ -53,7 +53,7 @@ def tracked_files(root: Path) -> list[Path]:
 
 
 def faults_in(text: str) -> Iterator[tuple[int, str, str]]:
-    """Line number, rule and what was found, for each forbidden string in ``text``."""
+    """Line number, rule and matched text, for each forbidden string in ``text``."""
     for number, line in enumerate(text.split("\n"), start=1):
         for rule, pattern in FORBIDDEN.items():
             if match := pattern.search(line):
@@ -72,7 +72,7 @@ def faults_in_files(root: Path) -> Iterator[str]:
 
 
 def main() -> int:
-    """Print every fault; exit status 1 where there is one."""
+    """Print every fault. Exit status 1 if there is one."""
     faults = list(faults_in_files(ROOT))
     for fault in faults:
         print(fault, file=sys.stderr)

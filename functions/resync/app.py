@@ -1,6 +1,6 @@
-"""Invoked by hand: a full resync of one cluster or of all, or a dry run of it. Events: ``events/*.json``.
+"""A full resync of one cluster or of all, or a dry run of it. People invoke it. Events: ``events/*.json``.
 
-Nothing outside is connected when this module is imported: a frozen and thawed environment has dead sockets.
+Importing this module connects to nothing: the sockets of a frozen and thawed environment are dead.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from kubesync.telemetry.metrics import MetricsPublisher
 
 logger = Logger(service="kubesync")
 register_for_sigterm()
-# One for all invocations of this process. Each invocation makes clients, and with them connections, of its own.
+# One for all invocations of this process. Each invocation makes its own clients and connections.
 _session = aws_session()
 
-# What is left for the answer itself when a master did not answer.
+# Time reserved for the answer itself if a master did not answer.
 _MARGIN_SECONDS: Final = 10.0
 
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Have the running master do it, or do it here. What went wrong with one cluster stands in the report.
+    """Have the running master do it, or do it here. The report shows the errors of single clusters.
 
     Raises:
-        UsageError: the event is not valid; one line that says why.
+        UsageError: the event is not valid; one line says why.
         KubesyncError: there is no report.
     """
     wanted = ResyncEvent.parse(event)

@@ -1,6 +1,6 @@
-"""The scheduled function: one bounded session. The next invocation stands by, and takes over when this one ends.
+"""The scheduled function: one bounded session. The next invocation stands by and takes over when this one ends.
 
-Nothing outside is connected when this module is imported: a frozen and thawed environment has dead sockets.
+Importing this module connects to nothing: the sockets of a frozen and thawed environment are dead.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from kubesync.telemetry.metrics import MetricsPublisher
 
 logger = Logger(service="kubesync")
 register_for_sigterm()
-# One for all invocations of this process. Each invocation makes clients, and with them connections, of its own.
+# One for all invocations of this process. Each invocation makes its own clients and connections.
 _session = aws_session()
 
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(_event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Run a session until the invocation's time runs down. Ending by codes 4 and 5 is no failure.
+    """Run a session until the invocation's time runs out. Codes 4 and 5 are not failures.
 
     Raises:
-        KubesyncError: settings are not valid, or the tables cannot be used: the invocation counts as failed.
+        KubesyncError: settings are not valid, or the tables cannot be used. The invocation then counts as failed.
     """
     settings = Settings.from_environment()
     metrics = MetricsPublisher(settings.deployment)

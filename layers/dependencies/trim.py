@@ -1,7 +1,7 @@
-"""Takes out of a built layer what no function uses: trim.py DIRECTORY
+"""Removes from a built layer what no function uses: trim.py DIRECTORY
 
-Of botocore's 400 services only those that kubesync calls stay; what is about all services (endpoints, partitions, retries)
-stays as it is. Also gone: pip's scripts, and examples.
+Of botocore's 400 services it keeps only those that kubesync calls. Data for all services (endpoints, partitions, retries)
+stays. It also removes pip's scripts, and examples.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def trim(layer: Path) -> None:
     """Trim a layer.
 
     Raises:
-        SystemExit: botocore is not as it was when this was written: a service is missing where it should be.
+        SystemExit: botocore has changed since this was written: a service is not where it should be.
     """
     data = layer / "botocore" / "data"
     missing = sorted(service for service in SERVICES if not (data / service).is_dir())

@@ -199,7 +199,7 @@ class FedDeployment:
         return {
             stored.upstream: [f"{node['ip']}:{node['port']}" for node in stored.nodes]
             for stored in UpstreamTable(self.store).read_all()
-            if not stored.deleted and stored.whole
+            if not stored.deleted and stored.complete
         }
 
     def claims(self) -> dict[str, str]:

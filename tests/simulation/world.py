@@ -312,7 +312,7 @@ class World:
                 found[f"zone {zone_id} {key.name} {key.type}"] = "journal" if journal else record_set
         found |= self._states()
         for upstream in UpstreamTable(self.store).read_all():
-            assert upstream.whole, f"upstream {upstream.upstream} is torn"
+            assert upstream.complete, f"upstream {upstream.upstream} is torn"
             nodes = tuple(tuple(sorted(node.items())) for node in upstream.nodes)
             found[f"upstream {upstream.upstream}"] = "deleted" if upstream.deleted else nodes
         for place, item in self.store.dump().items():

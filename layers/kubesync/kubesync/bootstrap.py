@@ -1,4 +1,4 @@
-"""The one place where clients are built and parts are joined."""
+"""Builds all clients and connects all parts. No other module does."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ from kubesync.settings import Settings
 _EKS_ARN = re.compile(r"arn:[^:]+:eks:(?P<region>[^:]+):\d+:cluster/(?P<name>.+)")
 
 type AccessFor = Callable[[ClusterConfig, ReflectorPolicy], ClusterAccess]
-"""How a cluster is reached; on a person's machine a kubeconfig may decide."""
+"""How to reach a cluster. On a person's machine a kubeconfig can decide."""
 
-# Asked while a list waits to be recorded; three times at most, all within the drain margin.
+# Limits of a cluster's identity probe, which a list waits for: at most three tries, all within the drain margin.
 _IDENTITY_SECONDS: Final = 3.0
 
 
 def quiet(_what: str, _details: dict[str, object]) -> None:
-    """Progress that nobody watches."""
+    """Ignores progress."""
 
 
 def aws_session() -> boto3.Session:
-    """A session of the environment. boto3 reads AWS_DEFAULT_REGION only; AWS_REGION is what every other SDK and Lambda use."""
+    """A session from the environment. boto3 reads only AWS_DEFAULT_REGION; every other SDK and Lambda use AWS_REGION."""
     return boto3.Session(region_name=os.environ.get("AWS_REGION") or None)
 
 
@@ -78,7 +78,7 @@ class KubernetesConnector:
             page_limit=settings.page_limit,
             watch_timeout=settings.watch_timeout_seconds,
             bookmark_interval=settings.bookmark_interval_seconds,
-            # In proportion, so that silence is noticed before the version is doubted, whatever the interval.
+            # In proportion, so that silence is noticed before the version is verified, whatever the interval.
             silence_margin=settings.bookmark_interval_seconds / 4,
         )
 
@@ -107,7 +107,7 @@ class KubernetesConnector:
 
 
 class ConfiguredAccess:
-    """Access by what a configuration says: address, CA, and references to a token, certificates or an EKS cluster.
+    """Access as the configuration says: address, CA, and references to a token, certificates or an EKS cluster.
 
     Args:
         local: whether ``file:`` and ``env:`` references are allowed (never on Lambda).
@@ -123,9 +123,7 @@ class ConfiguredAccess:
 
     def __call__(self, config: ClusterConfig, policy: ReflectorPolicy) -> ClusterAccess:
         if config.kubeconfig is not None:
-            raise DeniedError(
-                f"cluster {config.name} is reached by a kubeconfig: that works on a person's machine only"
-            )
+            raise DeniedError(f"cluster {config.name} needs a kubeconfig, which works on a person's machine only")
         return ClusterAccess(
             server=config.server,
             ca_pem=config.ca_pem,
@@ -173,10 +171,10 @@ class Application:
     """Everything that a command or an invocation needs.
 
     Args:
-        local: runs on a person's machine.
-        access_for: how clusters are reached; None: by what their configuration says.
+        local: it runs on a person's machine.
+        access_for: how to reach clusters; None: as their configuration says.
         schema: the highest schema version of items that this release understands.
-        session: makes every client. One for the life of a process: each new one reads the models of its services again.
+        session: makes every client. The process uses one for its whole life: each new one reads the service models again.
     """
 
     settings: Settings
@@ -198,7 +196,7 @@ class Application:
         )
 
     def lease_store(self, counted: StoreCalls | None = None) -> Store:
-        """The lease's own client: 1 s to connect, 2 s to read, so that a renewal fails while there is time for another."""
+        """The lease's own client: 1 s to connect, 2 s to read, so that a failed renewal leaves time for another."""
         client = build_dynamodb_client(self.session, connect_timeout=1, read_timeout=2)
         retry = RetryPolicy(attempts=2, backoff=Backoff(initial=0.1, cap=0.3, least=0.5, most=1.0))
         tables = table_names(self.settings.tables)
@@ -207,13 +205,13 @@ class Application:
         return SchemaGuard(store, self.schema)
 
     def zones(self) -> ZoneClient:
-        """Route 53, each zone with the role that is registered for it."""
+        """Route 53. Each zone is reached with the role that is registered for it."""
         # A client of its own, made when a zone is first used: the sessions' clients belong to their threads.
         table = cache(lambda: ZoneAccessTable(self.store()))
         return RoutedZoneClient(self.zone_accounts(), lambda zone_id: table().read(zone_id), self.scheduler)
 
     def zone_accounts(self) -> ZoneAccounts:
-        """Route 53 by the role that is used."""
+        """Route 53 clients by role."""
         settings, clock = self.settings, self.scheduler
 
         def new_buckets() -> Buckets:
@@ -227,13 +225,13 @@ class Application:
         return self.access_for or ConfiguredAccess(self.session, self.scheduler, local=self.local)
 
     def connector(self) -> Connector:
-        """How sessions reach their clusters."""
+        """How sessions connect to their clusters."""
         return KubernetesConnector(self.settings, self.scheduler, self.access())
 
     def new_session(self, progress: Progress = quiet) -> Session:
-        """A session with clients of its own; nothing is connected before it runs.
+        """A session with its own clients. Nothing is connected before it runs.
 
-        No client outlives its session: between two invocations Lambda freezes the process, and its connections die unnoticed.
+        No client outlives its session: Lambda freezes the process between two invocations, and its connections die unnoticed.
         """
         settings = self.settings
         session_id = new_session_id(self.scheduler)
@@ -259,7 +257,7 @@ class Application:
         progress: Progress = quiet,
         on_session: Callable[[Session], None] = lambda _session: None,
     ) -> ResyncInvocation:
-        """A full resync asked for by a person; ``on_session`` is handed a session of its own, if that is what it takes."""
+        """A full resync for a person. If it needs a session of its own, it calls ``on_session`` with it."""
         store, shard = self.store(), self.settings.shard
 
         def run_session(request: ResyncRequest) -> SessionReport:

@@ -1,4 +1,4 @@
-"""Time as a port, so that tests hand it in."""
+"""Time as a port, so that tests can pass their own."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Settings, from ``KUBESYNC_*`` environment variables; AWS's own variables are boto3's business.
+"""Settings from ``KUBESYNC_*`` environment variables. boto3 reads AWS's own variables.
 
-Every setting has its unit in its name. A value that is not valid is a UsageError that names the variable.
+Every setting's name contains its unit. An invalid value raises a UsageError that names the variable.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Settings(BaseModel):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Self:
-        """Read the environment; empty variables count as unset.
+        """Read the environment. Empty variables count as unset.
 
         Raises:
             UsageError: a value is not valid.
@@ -84,14 +84,14 @@ class Settings(BaseModel):
             return cls.model_validate(values)
         except ValidationError as invalid:
             first = invalid.errors()[0]
-            if not first["loc"]:  # about several of them together
+            if not first["loc"]:  # the error concerns several settings
                 raise UsageError(first["msg"].removeprefix("Value error, ")) from None
             name = _PREFIX + str(first["loc"][0]).upper()
             raise UsageError(f"{name}={first['input']!r} is not valid: {_in_words(first)}") from None
 
 
 def _in_words(error: ErrorDetails) -> str:
-    """What the value should be."""
+    """Say which values are valid."""
     limits = error.get("ctx", {})
     match error["type"]:
         case "string_pattern_mismatch":

@@ -1,7 +1,7 @@
-"""SIGTERM on Lambda: the runtime hears of its end only where an extension is registered, so the process registers itself as one.
+"""SIGTERM on Lambda: Lambda sends it only if an extension is registered, so the process registers itself as one.
 
-An internal extension is a thread of the runtime's own process. Registered for no event at all, it costs no invocation any time;
-Lambda then sends SIGTERM to the process, and half a second later SIGKILL.
+An internal extension is a thread of the runtime's own process. It registers for no event, so it costs invocations no time.
+Lambda then sends SIGTERM to the process, and SIGKILL half a second later.
 https://docs.aws.amazon.com/lambda/latest/dg/runtimes-extensions-api.html
 """
 
@@ -26,15 +26,15 @@ logger = Logger(service="kubesync", child=True)
 
 _PATH: Final = "/2020-01-01/extension"
 _NAME: Final = "kubesync"
-# The API is on the same machine. A function without SIGTERM still works: its lease expires, the next session settles.
+# The API is on the same machine. Without SIGTERM a function still works: its lease expires, and the next session settles.
 _REGISTER_SECONDS: Final = 2.0
 
 
 def register_for_sigterm(environment: Mapping[str, str] | None = None) -> threading.Thread | None:
-    """Register, while the function's module is loaded: Lambda takes no extension later.
+    """Register while the function's module is loaded: Lambda accepts no extension later.
 
     Returns:
-        The extension's thread, which waits for as long as the process lives; None where there is no Lambda, or it refuses.
+        The extension's thread, which lives as long as the process. None outside of Lambda, or if Lambda refuses.
     """
     address = (os.environ if environment is None else environment).get("AWS_LAMBDA_RUNTIME_API")
     if not address:
@@ -42,7 +42,7 @@ def register_for_sigterm(environment: Mapping[str, str] | None = None) -> thread
     try:
         identifier = _register(address)
     except (OSError, http.client.HTTPException) as error:
-        logger.warning("no extension: SIGTERM will not come", error=str(error))
+        logger.warning("the extension could not be registered: there will be no SIGTERM", error=str(error))
         return None
     thread = threading.Thread(target=_wait, args=(address, identifier), name="extension", daemon=True)
     thread.start()
@@ -64,22 +64,22 @@ def _register(address: str) -> str:
 
 
 def _wait(address: str, identifier: str) -> None:
-    """Ask for the next event: only then is the extension ready, and the init phase over. There never is one."""
+    """Ask for the next event, which never comes. Only this makes the extension ready and ends the init phase."""
     connection = http.client.HTTPConnection(address)
     try:
         connection.request("GET", f"{_PATH}/event/next", headers={"Lambda-Extension-Identifier": identifier})
         connection.getresponse().read()
     except (OSError, http.client.HTTPException):
-        return  # the end of the environment
+        return  # the environment ends
     finally:
         connection.close()
 
 
 @contextmanager
 def ended_by_sigterm(session: Session) -> Iterator[None]:
-    """SIGTERM ends the session in order for as long as this lasts; otherwise it ends the process."""
+    """While this context lasts, SIGTERM ends the session in order. Otherwise it ends the process."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals are the main thread's
+        yield  # only the main thread can handle signals
         return
 
     def stop(_number: int, _frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""The four tables as values, and making them where no template does (``kubesync setup``, the demo, tests)."""
+"""The four tables as values, and code that creates them where no template does (``kubesync setup``, the demo, tests)."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ logger = Logger(service="kubesync", child=True)
 TTL_ATTRIBUTE: Final = "expires_at"
 READY_WITHIN_SECONDS: Final = 120.0
 _POLL_SECONDS: Final = 1.0
-# A person waits for it: a network that is down for longer is not about to come back.
+# A person waits for this: a network that is down for longer will not come back soon.
 UNREACHED_SECONDS: Final = 10.0
 _UNREACHED: Final = frozenset({"EndpointConnectionError", "ConnectTimeoutError", "ProxyConnectionError"})
-# Answered while a new table's backups are not ready yet; every other FAULT stays one.
+# The answer while a new table's backups are not ready yet. Every other FAULT is final.
 _PASSING: Final = frozenset({"ContinuousBackupsUnavailableException"})
 
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """One table: ``sort_type`` is DynamoDB's S or N; ``expires`` turns on deletion by ``expires_at``; ``streams`` the stream."""
+    """One table. ``sort_type`` is DynamoDB's S or N. ``expires``: items are deleted at ``expires_at``. ``streams``: it has a stream."""
 
     logical_name: str
     sort_type: str
@@ -38,7 +38,7 @@ class TableDefinition:
     streams: bool = False
 
     def create_request(self, name: str) -> dict[str, Any]:
-        """The parameters of CreateTable: on demand, encrypted with a key of the account, protected from deletion."""
+        """The parameters of CreateTable: on demand, encrypted with a key of the account, with deletion protection."""
         partition, sort = KEY_ATTRIBUTES[self.logical_name]
         request: dict[str, Any] = {
             "TableName": name,
@@ -68,16 +68,16 @@ TABLES: Final = (
 
 
 def create_tables(client: DynamoDBClient, prefix: str, clock: Clock | None = None) -> Mapping[str, bool]:
-    """Make what is missing and mend the settings that can be turned on later; safe to run again.
+    """Create missing tables, and correct the settings that can be changed later. Safe to run again.
 
-    An endpoint without backups is no error: one warning goes to the log.
+    An endpoint without backups is not an error: the log gets one warning.
 
     Returns:
-        By real name, in the order of ``TABLES``: whether the table was made now (False: it was there).
+        By real name, in the order of ``TABLES``: whether this call created the table (False: it existed).
 
     Raises:
-        StoreUnavailableError: not allowed, not reached for 10 seconds, a table of that name with other keys, or one that is not ready
-            within two minutes. One line that says what to do.
+        StoreUnavailableError: access is denied, DynamoDB was unreachable for 10 seconds, a table of that name has other keys, or a
+            table is not ready within two minutes. The message is one line that says what to do.
     """
     setup = _Setup(client, clock or SystemClock())
     names = table_names(prefix)
@@ -87,16 +87,16 @@ def create_tables(client: DynamoDBClient, prefix: str, clock: Clock | None = Non
         setup.wait_until_active(table, name)
         if table.expires:
             setup.turn_on_expiry(name)
-    try:  # last: the tables serve without it, and what speaks DynamoDB elsewhere may not know backups
+    try:  # last: the tables work without backups, and other implementations of DynamoDB may not have them
         for name in made:
             setup.turn_on_recovery(name)
     except _UnknownOperationError:
-        logger.warning("this DynamoDB knows no backups: point-in-time recovery stays off")
+        logger.warning("this DynamoDB does not support backups: point-in-time recovery stays off")
     return made
 
 
 class _Setup:
-    """The calls to DynamoDB, each repeated with patience: all of them are harmless to repeat."""
+    """The calls to DynamoDB. Each is repeated for a while, which is harmless for all of them."""
 
     def __init__(self, client: DynamoDBClient, clock: Clock) -> None:
         self._client = client
@@ -165,7 +165,7 @@ class _Setup:
 
 
 class _AlreadyThereError(StoreUnavailableError):
-    """A table of that name exists, or is being changed at this moment."""
+    """A table of that name exists, or is being changed right now."""
 
 
 class _UnknownOperationError(StoreUnavailableError):
@@ -173,7 +173,7 @@ class _UnknownOperationError(StoreUnavailableError):
 
 
 def _keys(description: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
-    """Role and type of each key attribute, in a request or a description of a table."""
+    """Role and type of each key attribute, from a request or a description of a table."""
     roles = {entry["AttributeName"]: entry["KeyType"] for entry in description["KeySchema"]}
     types = {entry["AttributeName"]: entry["AttributeType"] for entry in description["AttributeDefinitions"]}
     return roles, types

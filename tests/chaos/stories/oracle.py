@@ -162,7 +162,7 @@ def _upstreams(world: World, wanted: dict[str, list[dict[str, object]]], left: C
     found = {stored.upstream: stored for stored in UpstreamTable(world.store).read_all()}
     for name in sorted(found.keys() | wanted.keys()):
         stored = found.get(name)
-        if stored is not None and not stored.whole:
+        if stored is not None and not stored.complete:
             yield f"upstream {name} is torn"
         elif name in wanted and (stored is None or stored.deleted or list(stored.nodes) != wanted[name]):
             yield f"upstream {name} is {stored}, and not {wanted[name]}"

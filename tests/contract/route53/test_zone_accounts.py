@@ -134,7 +134,7 @@ def test_refused_role_is_named_and_nothing_is_sent(setup: Accounts, access: Zone
 
 def test_sts_that_is_not_there_is_tried_again_later(setup: Accounts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", "http://127.0.0.1:9")
-    with pytest.raises(ZoneThrottledError, match="STS cannot be asked"):
+    with pytest.raises(ZoneThrottledError, match="STS cannot be reached"):
         setup.client.change(setup.foreign_zone, [])
 
 
@@ -199,13 +199,13 @@ def test_role_is_read_as_it_is_written(text: str, access: ZoneAccess) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "'' is no role"),
-        ("dns", "'dns' is no role"),
-        ("arn:aws:iam::222:role/dns", "is no role"),
-        ("arn:aws:iam::222222222222:user/dns", "is no role"),
-        ("arn:aws:iam::222222222222:role/", "is no role"),
-        ("arn:aws:iam::222222222222:role/dns#", "'' is no external id"),
-        ("arn:aws:iam::222222222222:role/dns#a b", "'a b' is no external id"),
+        ("", "'' is not a role"),
+        ("dns", "'dns' is not a role"),
+        ("arn:aws:iam::222:role/dns", "is not a role"),
+        ("arn:aws:iam::222222222222:user/dns", "is not a role"),
+        ("arn:aws:iam::222222222222:role/", "is not a role"),
+        ("arn:aws:iam::222222222222:role/dns#", "'' is not an external id"),
+        ("arn:aws:iam::222222222222:role/dns#a b", "'a b' is not an external id"),
     ],
 )
 def test_what_is_no_role_is_refused(text: str, said: str) -> None:

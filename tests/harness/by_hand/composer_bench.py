@@ -95,7 +95,7 @@ class ComposerBench:
             actions = self.upstreams.remove(upstream, stands, self.clock.epoch())
         else:
             actions = self.upstreams.put(upstream, stands, nodes, self.clock.epoch())[1]
-        note = self.referrals.notes(upstream, version) if noted else ()
+        note = self.referrals.marks(upstream, version) if noted else ()
         self.store.transact([*actions, *note], secrets.token_hex(16))
         self.referrals.written(note)
 

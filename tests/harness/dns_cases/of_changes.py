@@ -223,28 +223,28 @@ REGISTRATION: Final = Rule(
             "a template with an unknown field",
             {"template": "{pod}.{domain}"},
             "the template may hold {service}, {namespace}, {domain} and {cluster} only: {pod} at character 1 of '{pod}.{domain}' "
-            "is none of them",
+            "is not one of them",
         ),
         RegistrationCase(
             "a template that makes no valid name",
             {"template": "{service}..{namespace}.{domain}"},
-            "template '{service}..{namespace}.{domain}' makes 's..n.k8s.example.com', which is no name below k8s.example.com",
+            "template '{service}..{namespace}.{domain}' makes 's..n.k8s.example.com', which is not a name below k8s.example.com",
         ),
         RegistrationCase(
             "a template outside the domain",
             {"template": "{service}.{namespace}.{domain}.net"},
-            "template '{service}.{namespace}.{domain}.net' makes 's.n.k8s.example.com.net', which is no name below k8s.example.com",
+            "template '{service}.{namespace}.{domain}.net' makes 's.n.k8s.example.com.net', which is not a name below k8s.example.com",
         ),
         RegistrationCase(
             "the same names as another cluster",
             {},
-            "Services of cluster other have such names too (a.a.svc.k8s.example.com): give another --domain or --template",
+            "Services of cluster other can have the same names (a.a.svc.k8s.example.com): give another --domain or --template",
             [{}],
         ),
         RegistrationCase(
             "names that overlap with those of another template",
             {"template": "{service}-eu.{namespace}.svc.{domain}"},
-            "Services of cluster other have such names too (a-eu.a.svc.k8s.example.com): give another --domain or --template",
+            "Services of cluster other can have the same names (a-eu.a.svc.k8s.example.com): give another --domain or --template",
             [{}],
         ),
         RegistrationCase("no own names (`none`)", {"template": "none"}, "", [{}, {"template": "none"}]),
@@ -256,7 +256,7 @@ REGISTRATION: Final = Rule(
         RegistrationCase(
             "names that overlap with those of another domain",
             {"template": "{service}.{namespace}.{domain}", "domain": "svc.k8s.example.com"},
-            "Services of cluster other have such names too (a.a.svc.k8s.example.com): give another --domain or --template",
+            "Services of cluster other can have the same names (a.a.svc.k8s.example.com): give another --domain or --template",
             [{}],
         ),
         RegistrationCase("another domain", {}, "", [{"domain": "dev.example.com"}]),
@@ -268,7 +268,7 @@ REGISTRATION: Final = Rule(
         RegistrationCase(
             "one namespace; another cluster has all namespaces",
             {"namespace": "shop"},
-            "Services of cluster other have such names too (a.shop.svc.k8s.example.com): give another --domain or --template",
+            "Services of cluster other can have the same names (a.shop.svc.k8s.example.com): give another --domain or --template",
             [{}],
         ),
     ],

@@ -331,12 +331,12 @@ def long_in_conflict(stage: Stage) -> Document:
 
         def checked(number: int = attempts) -> bool:
             mark = dict(StateTable(stage.store).open_keys("prod")).get(key)
-            return (mark is not None and mark.attempts == number) or bool(table.looks())
+            return (mark is not None and mark.attempts == number) or bool(table.checks())
 
         running = stage.start()
         running.wait_for(checked)
         assert running.end().clean
-        if table.looks():
+        if table.checks():
             return stage.document(str(long_in_conflict.__doc__))
         stage.clock.advance(4000)
     raise AssertionError("when conflicts were checked is never noted")

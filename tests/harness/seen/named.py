@@ -40,7 +40,7 @@ def named_item(store: Store, name: str) -> StoredUpstream | None:
 def named_nodes(store: Store, name: str) -> list[dict[str, Any]] | None:
     """The nodes as a proxy reads them, reduced to what every node has, weight and backup; None: it is not there."""
     stored = named_item(store, name)
-    if stored is None or stored.deleted or not stored.whole:
+    if stored is None or stored.deleted or not stored.complete:
         return None
     kept = ("ip", "port", "ready", "weight", "backup")
     return [{field: node[field] for field in kept if field in node} for node in stored.nodes]

@@ -175,7 +175,7 @@ class World:
         return {
             stored.upstream: [f"{node['ip']}:{node['port']}" for node in stored.nodes]
             for stored in UpstreamTable(self.store).read_all()
-            if not stored.deleted and stored.whole
+            if not stored.deleted and stored.complete
         }
 
     def claims(self) -> dict[str, str]:
@@ -318,7 +318,7 @@ class Desk:
         """Plan whoever was given a name, as a take-over does; whether there was anybody."""
         found = False
         for cluster in self.ledgers:
-            heirs = self.tables.state.queued(cluster).heirs
+            heirs = self.tables.state.queued(cluster).promoted
             if heirs:
                 found = True
                 self.reconcilers[cluster].replan(heirs, "a name was let go")

@@ -97,7 +97,7 @@ def test_cluster_and_what_is_held_or_included_stay(stack: CliStack) -> None:
     ]
     refused(
         stack.call("upstream", "remove", "outer"),
-        "named upstream outer is held by edge eu: `kubesync upstream release outer --by WHO` once it is not used any more",
+        "named upstream outer is held by edge eu: `kubesync upstream release outer --by WHO` when it is no longer used",
     )
     refused(
         stack.call("upstream", "release", "outer", "--by", "edge"),
@@ -118,9 +118,12 @@ def test_cluster_and_what_is_held_or_included_stay(stack: CliStack) -> None:
     [
         ([], "named upstream new has no members: give --service, --static or --upstream"),
         (["--replace", "--static", "192.0.2.1:80"], "there is no named upstream new to replace: leave out --replace"),
-        (["--service", "prod/shop/web"], "--service 'prod/shop/web' is no cluster/namespace/service/port[/PROTOCOL]"),
+        (
+            ["--service", "prod/shop/web"],
+            "--service 'prod/shop/web' is not of the form cluster/namespace/service/port[/PROTOCOL]",
+        ),
         (["--service", "test/shop/web/80"], "test/shop/web/80/TCP: there is no cluster 'test'; registered: prod"),
-        (["--static", "web:80"], "--static 'web:80' is no node such as 10.0.0.1:80 or [2001:db8::1]:80"),
+        (["--static", "web:80"], "--static 'web:80' is not a node such as 10.0.0.1:80 or [2001:db8::1]:80"),
         (["--static", "10.0.0.1:80,weight=0"], "--static: weight '0' is not a whole number from 1 to 1000"),
         (
             ["--static", "10.0.0.1:80,slow"],

@@ -64,7 +64,7 @@ def test_setup_finishes_where_backups_are_unknown(unknown: set[str]) -> None:
 
     assert done.status == 0, done.err
     made = [f"table kubesync-elsewhere-{name} created" for name in ("control", "state", "audit", "upstreams")]
-    warning = "warning: this DynamoDB knows no backups: point-in-time recovery stays off"
+    warning = "warning: this DynamoDB does not support backups: point-in-time recovery stays off"
     assert [line.partition(" (")[0] for line in done.err.splitlines()] == [warning, *made]
     asked = operations(server.received)
     assert asked.count("UpdateTimeToLive") == 2

@@ -170,7 +170,7 @@ def test_cluster_with_the_same_names_is_refused(stack: CliStack) -> None:
     assert refused.status == 2
     assert refused.lines == [
         (
-            "kubesync: Services of cluster twin-a have such names too (a.a.svc.twin.example.com): "
+            "kubesync: Services of cluster twin-a can have the same names (a.a.svc.twin.example.com): "
             "give another --domain or --template"
         )
     ]

@@ -81,7 +81,7 @@ CAUSES: Mapping[str, Cause] = {
     "name does not resolve": Cause(
         ErrorCode.PARSE_DOMAIN, ("no-such-host.invalid:6443", "resolve"), _server("https://no-such-host.invalid:6443")
     ),
-    "address not valid": Cause(ErrorCode.PARSE_DOMAIN, ("no valid host name",), _server("https://a..b:6443")),
+    "address not valid": Cause(ErrorCode.PARSE_DOMAIN, ("not hold a valid host name",), _server("https://a..b:6443")),
     "refused": Cause(ErrorCode.CONNECT_FAILED, ("connection refused",), _refusing_port),
     "certificate of another authority": Cause(
         ErrorCode.SSL_HANDSHAKE,

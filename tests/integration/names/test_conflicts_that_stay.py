@@ -94,7 +94,7 @@ def test_sessions_that_run_now_and_then_look_as_well() -> None:
 def test_clock_that_ran_ahead_puts_off_looks_for_two_hours_at_most() -> None:
     bench = ConflictBench(2)
     sessions(bench, 3 * HOUR)
-    look = bench.means.problems.put_look(ZONE.id, bench.world.clock.epoch() + 24 * HOUR, "of a clock that ran ahead")
+    look = bench.means.problems.put_check(ZONE.id, bench.world.clock.epoch() + 24 * HOUR, "of a clock that ran ahead")
     bench.world.store.write(look)
     bench.free("web-0001")
     sessions(bench, 2 * HOUR)

@@ -199,7 +199,7 @@ def test_reader_never_sees_a_half_written_one_while_its_services_change() -> Non
                 stored = table.read("named/shop")
                 assert stored is not None
                 backups = sum("backup" in node for node in stored.nodes)
-                seen.append((len(stored.nodes) - backups, backups, stored.whole))
+                seen.append((len(stored.nodes) - backups, backups, stored.complete))
 
         reader = threading.Thread(target=read, daemon=True)
         reader.start()

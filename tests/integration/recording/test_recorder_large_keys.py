@@ -55,7 +55,7 @@ def test_service_with_more_nodes_than_a_transaction_takes_is_cut_and_blocks_no_o
     session.record(saw(an_endpoints(*huge), 20, "web-1"), saw(a_service(ports=()), 21, "other"))
     assert "other.shop.svc.prod.example.com A" in session.intended("other")
     (stored,) = [u for u in UpstreamTable(deployment.store).read_all() if u.upstream == "prod/shop/web/80/TCP"]
-    assert (stored.slices, stored.whole) == (24, True)
+    assert (stored.slices, stored.complete) == (24, True)
     assert [(p.code, p.subject, p.message) for p in session.state().problems] == [
         (
             "TooManyNodes",

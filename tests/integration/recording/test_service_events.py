@@ -15,8 +15,8 @@ from kubesync.domain.errors import ConnectError, DeniedError
 from kubesync.domain.objects import Resource, Service
 from kubesync.domain.report import SessionReport
 from kubesync.domain.state import KeyState, Part, PartId
-from kubesync.kubernetes.service_events import ServiceNote
-from kubesync.telemetry.service_events import BURST, QUEUED, ServiceNotes
+from kubesync.kubernetes.service_events import ServiceEvent
+from kubesync.telemetry.service_events import BURST, QUEUED, ServiceEvents
 from kubesync_local.standins.apiserver.objects.resources import EVENTS
 from kubesync_local.standins.apiserver.transport import faults
 
@@ -126,12 +126,12 @@ class Poster:
     """Keeps what is posted; ``gate`` holds it up, ``error`` is raised instead."""
 
     def __init__(self) -> None:
-        self.posted: list[ServiceNote] = []
+        self.posted: list[ServiceEvent] = []
         self.gate = threading.Event()
         self.gate.set()
         self.error: Callable[[], Exception] | None = None
 
-    def post(self, note: ServiceNote, at: float) -> None:
+    def post(self, note: ServiceEvent, at: float) -> None:
         self.gate.wait(120)
         if self.error is not None:
             raise self.error()
@@ -151,7 +151,7 @@ def a_state(version: int = 7, name: str = "web") -> KeyState:
 
 def test_reason_is_written_once_whichever_version_it_is_seen_with() -> None:
     poster = Poster()
-    notes = ServiceNotes("prod", lambda: poster, ThreadScheduler())
+    notes = ServiceEvents("prod", lambda: poster, ThreadScheduler())
     for version in (7, 8, 9):
         notes.tell(a_state(version), [Problem("NoZone", "a.b", "fits none")])
     notes.tell(a_state(10), [Problem("NameTaken", "a.b", "taken")])
@@ -164,7 +164,7 @@ def test_reason_is_written_once_whichever_version_it_is_seen_with() -> None:
 def test_no_more_than_the_rate_allows_is_written_and_too_much_is_dropped_and_counted() -> None:
     poster = Poster()
     poster.gate.clear()
-    notes = ServiceNotes("prod", lambda: poster, ThreadScheduler())
+    notes = ServiceEvents("prod", lambda: poster, ThreadScheduler())
     for number in range(QUEUED + 50):
         notes.tell(a_state(), [Problem("NoZone", f"{number}.b", "fits none")])
     assert notes.report.dropped in (49, 50)  # one may be under way
@@ -178,7 +178,7 @@ def test_no_more_than_the_rate_allows_is_written_and_too_much_is_dropped_and_cou
 
 def test_error_drops_one_note_and_a_denial_all_that_follow() -> None:
     poster = Poster()
-    notes = ServiceNotes("prod", lambda: poster, ThreadScheduler())
+    notes = ServiceEvents("prod", lambda: poster, ThreadScheduler())
     poster.error = lambda: ConnectError("refused")
     notes.tell(a_state(), [Problem("NoZone", "a.b", "fits none")])
     wait_until(lambda: notes.report.dropped == 1)
@@ -194,7 +194,7 @@ def test_error_drops_one_note_and_a_denial_all_that_follow() -> None:
 def test_fault_of_the_poster_ends_events_and_nothing_else() -> None:
     poster = Poster()
     poster.error = lambda: ValueError("a fault of ours")
-    notes = ServiceNotes("prod", lambda: poster, ThreadScheduler())
+    notes = ServiceEvents("prod", lambda: poster, ThreadScheduler())
     notes.tell(a_state(), [Problem("NoZone", "a.b", "fits none")])
     wait_until(lambda: bool(notes.report.refused))
     notes.stop()
@@ -204,7 +204,7 @@ def test_fault_of_the_poster_ends_events_and_nothing_else() -> None:
 
 def test_deleted_service_gets_no_event() -> None:
     poster = Poster()
-    notes = ServiceNotes("prod", lambda: poster, ThreadScheduler())
+    notes = ServiceEvents("prod", lambda: poster, ThreadScheduler())
     gone = KeyState(a_key(), parts={PartId(Resource.SERVICES, "web"): Part("u", 7, 1, None, deleted=True)})
     notes.tell(gone, [Problem("NoZone", "a.b", "fits none")])
     notes.stop()

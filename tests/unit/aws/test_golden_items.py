@@ -116,7 +116,7 @@ def test_states_marks_and_slices_are_read(store: Store) -> None:
     assert old.parts[PartId(Resource.SERVICES, "old")].deleted
     queued = table.queued("prod")
     assert queued.marks == {WEB: expected.opened, OLD: OpenMark()}
-    assert (queued.heirs, queued.unswept) == ({API}, {WEB, OLD})
+    assert (queued.promoted, queued.unswept) == ({API}, {WEB, OLD})
     assert table.all_slices("prod") == {("shop", "web-abcde"): "web"}
 
 
@@ -141,11 +141,11 @@ def test_what_was_in_flight_is_read(store: Store) -> None:
 
 def test_upstreams_are_read(store: Store) -> None:
     named, live, removed = sorted(UpstreamTable(store).read_all(), key=lambda each: (each.deleted, each.upstream))
-    assert (live.upstream, live.version, live.whole) == ("prod/shop/web/80/TCP", 1, True)
+    assert (live.upstream, live.version, live.complete) == ("prod/shop/web/80/TCP", 1, True)
     node = {"ip": "10.1.0.1", "port": 8080, "ready": True, "node": "node-1", "zone": "eu-west-1a"}
     assert [dict(each) for each in live.nodes] == [{**node, "hostname": "web-0", "pod": "web-0"}]
     assert (removed.upstream, removed.deleted, removed.nodes) == ("prod/shop/old/80/TCP", True, ())
-    assert (named.upstream, named.version, named.whole) == ("named/shop", 1, True)
+    assert (named.upstream, named.version, named.complete) == ("named/shop", 1, True)
     assert [dict(each) for each in named.nodes] == [
         {"ip": "10.1.0.1", "port": 8080, "ready": True, "weight": 3},
         {"ip": "2001:db8::1", "port": 80, "ready": True, "backup": True},

@@ -187,14 +187,14 @@ def test_tombstone_of_a_service_whose_sets_still_stand() -> None:
     assert (web.intended, web.tombstoned) == ({}, True)
     assert web.applied[RecordKey(PUBLIC, "web.shop.svc.prod.example.com", "A")] == a_set("10.61.0.10")
     queued = StateTable(store).queued("prod")
-    assert (queued.unswept, queued.heirs) == ({key("web")}, set())
+    assert (queued.unswept, queued.promoted) == ({key("web")}, set())
     assert queued.marks == {key("web"): OpenMark(cause="watch services/web@205")}
 
 
 def test_promotion_of_the_next_in_line() -> None:
     store = tables("promoted")
     www = Name(PUBLIC, "www.example.com")
-    assert StateTable(store).queued("prod").heirs == {key("rival")}
+    assert StateTable(store).queued("prod").promoted == {key("rival")}
     assert ClaimTable(store).read([www])[www].owner == key("rival")
     assert list(ClaimTable(store).waiters(www)) == []
     assert www not in state(store, "web").claims
@@ -296,7 +296,7 @@ def test_access_to_zones_their_problems_and_conflict_checks() -> None:
     assert (access.read("ZLEFT"), access.read(PRIVATE)) == (None, None)
     denied = "AccessDenied: User: arn:aws:iam::123456789012:user/nobody is not authorized to perform this operation"
     assert ZoneProblemTable(store, "0", "any").current() == [ZoneProblem(PRIVATE, denied, AT)]
-    assert ZoneProblemTable(tables("long-in-conflict"), "0", "any").looks() == {PUBLIC: START + 40_000}
+    assert ZoneProblemTable(tables("long-in-conflict"), "0", "any").checks() == {PUBLIC: START + 40_000}
 
 
 def test_request_that_waits_and_answer_that_was_not_fetched() -> None:
@@ -333,7 +333,7 @@ def test_named_upstreams_their_notes_and_what_was_composed() -> None:
 def test_upstream_that_is_empty_and_one_that_was_removed() -> None:
     found = {each.upstream: each for each in UpstreamTable(tables("at-rest")).read_all()}
     rival, gone = found["prod/shop/rival/80/TCP"], found["prod/shop/gone/80/TCP"]
-    assert (rival.nodes, rival.deleted, rival.version, rival.digest, rival.whole) == ((), False, 1, EMPTY, True)
+    assert (rival.nodes, rival.deleted, rival.version, rival.digest, rival.complete) == ((), False, 1, EMPTY, True)
     assert (gone.nodes, gone.deleted, gone.version, gone.updated_at) == ((), True, 2, AT)
 
 

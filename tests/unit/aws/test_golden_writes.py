@@ -135,7 +135,7 @@ def a_problem(scene: Scene, key: Key, item: Item) -> list[Action]:
 
 def a_conflict_check(scene: Scene, key: Key, item: Item) -> list[Action]:
     table = ZoneProblemTable(scene.store, key.partition.removeprefix("looks#"), "any")
-    return [table.put_look(str(key.sort), table.looked_at(str(key.sort)), str(item["tx"]))]
+    return [table.put_check(str(key.sort), table.checked_at(str(key.sort)), str(item["tx"]))]
 
 
 def a_state(scene: Scene, key: Key, item: Item) -> list[Action]:
@@ -162,9 +162,9 @@ def an_open_mark(scene: Scene, key: Key, _item: Item) -> list[Action]:
 def a_promotion(scene: Scene, key: Key, _item: Item) -> list[Action]:
     cluster = key.partition.partition("#")[0]
     path, _, name = str(key.sort).partition("#heir#")
-    assert service_key(cluster, path) in StateTable(scene.store).queued(cluster).heirs
+    assert service_key(cluster, path) in StateTable(scene.store).queued(cluster).promoted
     zone_id, _, rest = name.partition("/")
-    return [StateTable.mark_heir(service_key(cluster, path), Name(zone_id, rest))]
+    return [StateTable.mark_promoted(service_key(cluster, path), Name(zone_id, rest))]
 
 
 def tombstones(scene: Scene, key: Key, _item: Item) -> list[Action]:

@@ -43,13 +43,13 @@ def test_certificate_and_key_in_one_place_or_in_two() -> None:
         ({"CA": "nothing"}, False, "no CA certificate from env:CA: it holds no certificate in PEM form"),
         ({"CA": CERTIFICATE + KEY}, False, "no CA certificate from env:CA: it holds a private key: give certificates only"),
         ({"CERT": KEY}, False, "no client certificate from env:CERT: it holds no certificate in PEM form"),
-        ({"CERT": CERTIFICATE}, False, ("no client certificate from env:CERT: it holds no private key: name the key's own "
-         "place with --client-key")),
+        ({"CERT": CERTIFICATE}, False, ("no client certificate from env:CERT: it holds no private key: give the key's own "
+         "reference with --client-key")),
         ({"CERT": CERTIFICATE, "KEY": CERTIFICATE}, True, "no client key from env:KEY: it holds no private key in PEM form"),
         ({"CERT": CERTIFICATE}, True, "no client key from env:KEY: the environment variable is not set"),
         ({"CERT": CERTIFICATE, "KEY": ENCRYPTED}, True, ("no client key from env:KEY: its private key is encrypted: store it "
          "without a passphrase")),
-        ({"CERT": CERTIFICATE, "KEY": KEY + "é"}, True, "no client key from env:KEY: it is not PEM: that is ASCII only"),
+        ({"CERT": CERTIFICATE, "KEY": KEY + "é"}, True, "no client key from env:KEY: it is not PEM: PEM is ASCII only"),
     ],
 )  # fmt: skip
 def test_what_is_not_as_it_should_be_is_told_without_a_key_i8(environ: dict[str, str], key: bool, said: str) -> None:

@@ -83,7 +83,7 @@ def test_tombstones_that_nobody_swept_are_found_by_the_next_session_without_a_li
     world = World()
     following = gone_in_an_unclean_session(world)
     queued = following.tables.state.queued("prod")
-    assert (queued.marks, queued.heirs) == ({}, set())
+    assert (queued.marks, queued.promoted) == ({}, set())
     assert queued.unswept == {a_key("hidden"), a_key("alone")}
 
 

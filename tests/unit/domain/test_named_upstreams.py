@@ -144,7 +144,7 @@ def test_circle_that_stands_in_the_table_is_cut_and_reported() -> None:
     composed = compose("a", registered, {})
     assert [node.ip for node in composed.nodes] == ["192.0.2.1", "192.0.2.2"]
     assert [(problem.code, problem.message) for problem in composed.problems] == [
-        ("UpstreamCycle", "included in a circle, or too deep: a > b > a")
+        ("UpstreamCycle", "it includes itself, or is nested too deep: a > b > a")
     ]
 
 
@@ -184,14 +184,14 @@ def test_keys_of_a_cluster_called_named_are_none_of_named_upstreams(upstream: st
     [
         ("prod/shop/web/80", "prod/shop/web/80/TCP"),
         ("prod/shop/dns/53/udp", "prod/shop/dns/53/UDP"),
-        ("prod/shop/web", "'prod/shop/web' is no cluster/namespace/service/port[/PROTOCOL]"),
-        ("prod//web/80", "'prod//web/80' is no cluster/namespace/service/port[/PROTOCOL]"),
+        ("prod/shop/web", "'prod/shop/web' is not of the form cluster/namespace/service/port[/PROTOCOL]"),
+        ("prod//web/80", "'prod//web/80' is not of the form cluster/namespace/service/port[/PROTOCOL]"),
         ("prod/shop/web/0", "'prod/shop/web/0': a port is a number from 1 to 65535"),
         ("prod/shop/web/http", "'prod/shop/web/http': a port is a number from 1 to 65535"),
-        ("prod/shop/web/80/HTTP", "'prod/shop/web/80/HTTP': 'HTTP' is none of TCP, UDP, SCTP"),
+        ("prod/shop/web/80/HTTP", "'prod/shop/web/80/HTTP': 'HTTP' is not one of TCP, UDP, SCTP"),
         (
             "Prod/shop/web/80",
-            "'Prod/shop/web/80': 'Prod' is not of lower-case letters, digits and hyphens, at most 63",
+            "'Prod/shop/web/80': 'Prod' is not made of lower-case letters, digits and hyphens, at most 63",
         ),
     ],
 )
@@ -204,9 +204,9 @@ def test_service_is_read_from_text(text: str, wanted: str) -> None:
     [
         ("10.0.0.1:80", "10.0.0.1:80"),
         ("[2001:DB8::1]:80", "[2001:db8::1]:80"),
-        ("2001:db8::1:80", "'2001:db8::1:80' is no node such as 10.0.0.1:80 or [2001:db8::1]:80"),
-        ("example.com:80", "'example.com:80' is no node such as 10.0.0.1:80 or [2001:db8::1]:80"),
-        ("10.0.0.1", "'10.0.0.1' is no node such as 10.0.0.1:80 or [2001:db8::1]:80"),
+        ("2001:db8::1:80", "'2001:db8::1:80' is not a node such as 10.0.0.1:80 or [2001:db8::1]:80"),
+        ("example.com:80", "'example.com:80' is not a node such as 10.0.0.1:80 or [2001:db8::1]:80"),
+        ("10.0.0.1", "'10.0.0.1' is not a node such as 10.0.0.1:80 or [2001:db8::1]:80"),
         ("10.0.0.1:65536", "'10.0.0.1:65536': a port is a number from 1 to 65535"),
     ],
 )
@@ -231,14 +231,14 @@ REGISTERED = named(a=[static("192.0.2.1:1")], b=[included("a")], c=[included("b"
         (NamedUpstream("d", (included("c"),)), None),
         (NamedUpstream("b", (included("a"), static("192.0.2.2:1"))), None),
         (NamedUpstream("d", ()), "named upstream d has no members: give --service, --static or --upstream"),
-        (NamedUpstream("D", (static("192.0.2.1:1"),)), "'D' is no name: lower-case letters, digits and hyphens, at most 63"),
+        (NamedUpstream("D", (static("192.0.2.1:1"),)), "'D' is not a name: use lower-case letters, digits and hyphens, at most 63"),
         (NamedUpstream("d", (included("x"),)), "there is no named upstream 'x' to include; registered: a, b, c"),
         (NamedUpstream("a", (included("a"),)), "named upstream a would include itself: a > a"),
         (NamedUpstream("a", (included("c"),)), "named upstream a would include itself: a > c > b > a"),
         (NamedUpstream("d", (service(WEB), service(WEB, 2))), f"{WEB} is given more than once"),
         (
             NamedUpstream("d", tuple(static(f"10.0.{n}.1:80") for n in range(201))),
-            "named upstream d has 201 members: 200 are possible",
+            "named upstream d has 201 members: at most 200 are possible",
         ),
     ],
 )  # fmt: skip
@@ -253,7 +253,7 @@ def test_nesting_ends_somewhere() -> None:
         assert why_not(wanted, chain) is None
         chain[wanted.name] = wanted
     assert documents("n7", chain) == [{"ip": "192.0.2.1", "port": 1, "ready": True}]
-    reason = "named upstream n8 would be more than 8 deep: give its Services directly"
+    reason = "named upstream n8 would be nested more than 8 deep: give its Services directly"
     assert why_not(NamedUpstream("n8", (included("n7"),)), chain) == reason
 
 

@@ -11,7 +11,7 @@ SERVICES, SLICES = Resource.SERVICES, Resource.ENDPOINTSLICES
 
 
 @pytest.mark.parametrize(
-    ("scope", "path", "sifted", "services", "slices", "identity"),
+    ("scope", "path", "filtered", "services", "slices", "identity"),
     [
         (Scope(), "", False, (), (), True),
         (Scope(("shop",)), "shop", False, (), (), False),
@@ -45,12 +45,12 @@ SERVICES, SLICES = Resource.SERVICES, Resource.ENDPOINTSLICES
 def test_scope_is_asked_for(
     scope: Scope,
     path: str,
-    sifted: bool,
+    filtered: bool,
     services: tuple[tuple[str, str], ...],
     slices: tuple[tuple[str, str], ...],
     identity: bool,
 ) -> None:
-    assert (scope.namespace, scope.sifted, scope.shows_identity) == (path, sifted, identity)
+    assert (scope.namespace, scope.filtered, scope.shows_identity) == (path, filtered, identity)
     assert scope.selectors(SERVICES) == services
     assert scope.selectors(SLICES) == slices
 
@@ -71,18 +71,18 @@ def test_scope_holds_namespaces() -> None:
         (Scope(("shop",), ("bill",)), "--namespace and --exclude-namespaces exclude each other"),
         (
             Scope(("shop", "Shop")),
-            "--namespace 'Shop' is no namespace: lower-case letters, digits and hyphens, at most 63",
+            "--namespace 'Shop' is not a namespace: use lower-case letters, digits and hyphens, at most 63",
         ),
         (
             Scope(excluded=("a,b",)),
-            "--exclude-namespaces 'a,b' is no namespace: lower-case letters, digits and hyphens, at most 63",
+            "--exclude-namespaces 'a,b' is not a namespace: use lower-case letters, digits and hyphens, at most 63",
         ),
-        (Scope(("b" * 64,)), f"--namespace '{'b' * 64}' is no namespace: lower-case letters, digits and hyphens, at most 63"),
+        (Scope(("b" * 64,)), f"--namespace '{'b' * 64}' is not a namespace: use lower-case letters, digits and hyphens, at most 63"),
         (Scope(tuple(f"n{n}" for n in range(101))), "--namespace names 101 namespaces: at most 100"),
         (Scope(select_endpoints=True), "--select-endpoints goes with --selector"),
         (
             Scope(selector="app=web,"),
-            "--selector 'app=web,': '' is no requirement such as app=web, tier!=db, app in (a,b), app or !app",
+            "--selector 'app=web,': '' is not a requirement such as app=web, tier!=db, app in (a,b), app or !app",
         ),
     ],
 )  # fmt: skip

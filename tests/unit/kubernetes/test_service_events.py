@@ -8,15 +8,15 @@ from typing import Any
 
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.objects import ServiceKey
-from kubesync.kubernetes.service_events import ServiceNote, event_request
+from kubesync.kubernetes.service_events import ServiceEvent, event_request
 
-NOTE = ServiceNote(
+NOTE = ServiceEvent(
     ServiceKey("prod", "shop", "web"), "u-1", 1234, Problem("NoZone", "x.other.org", "the name fits none")
 )
 AT = 1_800_000_000.0  # 2027-01-15T08:00:00Z
 
 
-def document(note: ServiceNote = NOTE, at: float = AT) -> dict[str, Any]:
+def document(note: ServiceEvent = NOTE, at: float = AT) -> dict[str, Any]:
     request = event_request(note, at)
     assert request.body is not None
     found: dict[str, Any] = json.loads(request.body)

@@ -12,7 +12,7 @@ from kubesync.domain.dns.records import Problem
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import KeyState, Part, PartId
 from kubesync.kubernetes.service_events import EventPoster
-from kubesync.telemetry.service_events import ServiceNotes
+from kubesync.telemetry.service_events import ServiceEvents
 
 
 def test_clusters_whose_api_servers_hang_share_the_time_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,7 +25,7 @@ def test_clusters_whose_api_servers_hang_share_the_time_to_end(monkeypatch: pyte
         go_on.wait()
         raise RuntimeError
 
-    all_notes = [ServiceNotes(f"cluster{n}", poster, clock) for n in range(4)]
+    all_notes = [ServiceEvents(f"cluster{n}", poster, clock) for n in range(4)]
     for notes in all_notes:
         part = Part("uid", 1, 1, None)
         notes.tell(

@@ -97,13 +97,13 @@ def test_many_nodes_are_written_in_slices_and_surplus_ones_go(bench: ComposerBen
     bench.composer.turn()
     stored = named_item(bench.store, "all")
     assert stored is not None
-    assert (stored.slices, len(stored.nodes), stored.whole) == (2, 3200, True)
+    assert (stored.slices, len(stored.nodes), stored.complete) == (2, 3200, True)
     for name in names[1:]:
         bench.write(name, gone=True)
     bench.composer.turn()
     stored = named_item(bench.store, "all")
     assert stored is not None
-    assert (stored.slices, len(stored.nodes), stored.items, stored.whole) == (1, 800, 1, True)
+    assert (stored.slices, len(stored.nodes), stored.items, stored.complete) == (1, 800, 1, True)
 
 
 # --- in between ---

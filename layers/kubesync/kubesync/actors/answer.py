@@ -1,4 +1,4 @@
-"""A result that one thread owes another."""
+"""A result that one thread computes for another."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kubesync.actors.scheduler import Scheduler
 
 
 class Answer[T]:
-    """Is set once, by ``set_result`` or ``set_exception``; any thread may wait for it."""
+    """Set once, by ``set_result`` or ``set_exception``. Any thread may wait for it."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._event = scheduler.event()
@@ -25,7 +25,7 @@ class Answer[T]:
         return self._event.is_set()
 
     def wait(self, seconds: float) -> bool:
-        """Whether it is there, waiting at most so long."""
+        """Wait at most this long. Returns whether the result is there."""
         return self._event.wait(seconds)
 
     def result(self) -> T:

@@ -1,7 +1,7 @@
 """A re-entrant lock that threads get in the order in which they asked for it.
 
-``threading.RLock`` lets the thread that has just released it have it again at once, however long others have been waiting:
-a cluster that records one transaction after the other would keep a zone's writer out all the while.
+``threading.RLock`` lets the thread that has just released it take it again at once, however long others have waited: a
+cluster that records one transaction after the other would keep a zone's writer waiting all the time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kubesync.actors.scheduler import Lock, Scheduler
 
 
 class _Turn:
-    """A thread that waits; its gate opens once the lock has been handed to it."""
+    """A waiting thread. Its gate opens when the lock is handed to it."""
 
     def __init__(self, thread: int, gate: Lock) -> None:
         self.thread = thread
@@ -22,7 +22,7 @@ class _Turn:
 
 
 class FairLock:
-    """As ``threading.RLock``, first come first served."""
+    """Like ``threading.RLock``, but first come, first served."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -32,7 +32,7 @@ class FairLock:
         self._depth = 0
 
     def acquire(self, timeout: float = -1) -> bool:
-        """Wait for it, at most ``timeout`` seconds (-1: for ever). False: somebody else has it still."""
+        """Wait for the lock, at most ``timeout`` seconds (-1: for ever). False: another thread still holds it."""
         me = self._scheduler.thread_id()
         with self._guard:
             if not self._depth or self._owner == me:
@@ -50,7 +50,7 @@ class FairLock:
         return handed or not self._withdraw(turn)
 
     def _withdraw(self, turn: _Turn) -> bool:
-        """Wait no longer. False: too late, it has just been handed over."""
+        """Stop waiting. False: too late, the lock has just been handed over."""
         with self._guard:
             if turn in self._waiting:
                 self._waiting.remove(turn)
@@ -58,7 +58,7 @@ class FairLock:
             return False
 
     def release(self) -> None:
-        """Let go of it once; raises RuntimeError for a thread that does not have it."""
+        """Release the lock once. Raises RuntimeError if this thread does not hold it."""
         with self._guard:
             if not self._depth or self._owner != self._scheduler.thread_id():
                 raise RuntimeError("released by a thread that does not hold it")

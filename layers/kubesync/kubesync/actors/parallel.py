@@ -1,4 +1,4 @@
-"""The same call for many things at the same time, in a bounded number of threads."""
+"""Makes the same call for many things at the same time, in a limited number of threads."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from kubesync.actors.scheduler import Scheduler
 
 
 class Map(Protocol):
-    """Calls once for each thing; returns the results in the order of the things."""
+    """Calls a function once for each thing. Returns the results in the order of the things."""
 
     def __call__[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R]: ...
 
 
 def one_by_one[T, R](call: Callable[[T], R], things: Sequence[T]) -> list[R]:
-    """Implements ``Map`` in the caller's own thread, in order."""
+    """Implements ``Map`` in the caller's own thread, one call after the other."""
     return [call(thing) for thing in things]
 
 
 class ParallelMap:
-    """Implements ``Map``. With one thread, or one thing, everything happens in the caller's own thread.
+    """Implements ``Map``. With one thread, or one thing, the calls run in the caller's own thread.
 
-    After an error nothing new begins. The first error, in the order of the things, is raised once no call goes on any more.
+    After an error no new call begins. When all calls have ended, the first error in the order of the things is raised.
     """
 
     def __init__(self, scheduler: Scheduler, threads: int) -> None:
@@ -46,7 +46,7 @@ class ParallelMap:
                     at, thing = left.pop()
                 try:
                     results[at] = call(thing)
-                except BaseException as error:  # noqa: BLE001 - it is raised in the caller's thread
+                except BaseException as error:  # noqa: BLE001 - the caller's thread raises it again
                     errors[at] = error
 
         count = min(self._threads, len(things))

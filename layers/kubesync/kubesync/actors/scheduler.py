@@ -1,7 +1,7 @@
 """The port to threads, locks, time and chance.
 
-Deployed code takes all of them from the scheduler that it is given. In production this is ``ThreadScheduler``. In tests a
-deterministic simulation takes its place: it decides who runs next, and its time is virtual.
+Deployed code gets all of these from the scheduler that it is given. In production this is ``ThreadScheduler``. Tests use a
+deterministic simulation instead: it decides which thread runs next, and its time is virtual.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Lock(Protocol):
 
 
 class Condition(Protocol):
-    """As ``threading.Condition`` on a re-entrant lock."""
+    """Like ``threading.Condition`` on a re-entrant lock."""
 
     def __enter__(self) -> bool: ...
     def __exit__(
@@ -43,7 +43,7 @@ class Event(Protocol):
 
 
 class Thread(Protocol):
-    """As ``threading.Thread``, a daemon: it never keeps the process from ending."""
+    """Like a daemon ``threading.Thread``: it never keeps the process from ending."""
 
     def start(self) -> None: ...
     def join(self, timeout: float | None = None) -> None: ...
@@ -51,17 +51,17 @@ class Thread(Protocol):
 
 
 class Wakeup(Protocol):
-    """Wakes one thread. Unlike an event it may be set by a signal handler that interrupts this very thread while it waits."""
+    """Wakes one thread. Unlike an event, a signal handler may set it while it interrupts this very thread's wait."""
 
     def set(self) -> None:
-        """Wake the thread, or keep it from waiting the next time."""
+        """Wake the thread. If it is not waiting, its next wait returns at once."""
 
     def wait(self, seconds: float) -> None:
-        """Wait until it is set, at most so long. One ``set`` ends one wait."""
+        """Wait until it is set, at most this long. One ``set`` ends one wait."""
 
 
 class Scheduler(Protocol):
-    """Makes threads and what they meet in, and tells the time. It is a ``Clock``.
+    """Makes threads, and the objects with which they synchronise, and provides the time. It is a ``Clock``.
 
     ``monotonic`` decides when to try; ``epoch`` (seconds since 1970, UTC) only labels what is stored and shown.
     """
@@ -74,22 +74,22 @@ class Scheduler(Protocol):
         """A daemon thread that is not started yet."""
 
     def thread_id(self) -> int:
-        """Tells the running thread from all others; never 0."""
+        """Identifies the running thread; never 0."""
 
     def lock(self) -> Lock:
-        """A lock that is free, not re-entrant."""
+        """A lock, free at first, not re-entrant."""
 
     def condition(self) -> Condition:
-        """A condition with a lock of its own."""
+        """A condition with its own lock."""
 
     def event(self) -> Event:
-        """An event that is not set."""
+        """An event, not set at first."""
 
     def wakeup(self) -> Wakeup:
-        """A wake-up that is not set."""
+        """A wake-up, not set at first."""
 
     def random(self) -> float:
         """A number in [0, 1), for jitter."""
 
     def token_hex(self, size: int) -> str:
-        """A random id of so many bytes, as hexadecimal digits."""
+        """A random id of this many bytes, as hexadecimal digits."""

@@ -14,7 +14,7 @@ from kubesync.actors.scheduler import Condition, Event, Lock, Thread, Wakeup
 
 
 class QueueWakeup:
-    """Implements ``Wakeup``. It is a queue: only the ``put`` of a ``SimpleQueue`` may interrupt its own ``get``."""
+    """Implements ``Wakeup`` with a queue: only the ``put`` of a ``SimpleQueue`` may interrupt its own ``get``."""
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[None] = SimpleQueue()

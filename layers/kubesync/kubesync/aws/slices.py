@@ -1,4 +1,4 @@
-"""Documents of more than 100 KB lie in several items: a head, and further slices beside it.
+"""Documents of more than 100 KB take several items: a head, and further slices.
 
 sort key             holds
 --------             -----
@@ -18,7 +18,7 @@ MAX_SLICE_BYTES: Final = 100_000
 
 
 def pack_slices(document: object) -> list[str | bytes]:
-    """A packed document, in as many slices as it takes. Text always fits one."""
+    """A packed document, in as many slices as it needs. Text always fits one."""
     body = pack(document)
     if isinstance(body, str):
         return [body]
@@ -33,15 +33,15 @@ def unpack_slices(slices: Sequence[object]) -> Any:
 
 
 def slice_place(head: Key, number: int) -> Key:
-    """Where a slice lies; 0 is the head."""
+    """The key of a slice; slice 0 is the head."""
     return Key(head.table, head.partition, f"{head.sort}#{number:03d}") if number else head
 
 
 def read_slices(store: Store, place: Key, head: Item, attribute: str = "body") -> Any:
-    """The document of a head that was read, with its further slices.
+    """The document of a head that was read already. Reads its further slices.
 
     Args:
-        attribute: where the head holds its slice.
+        attribute: the head's attribute that holds its slice.
     """
     places = [slice_place(place, number) for number in range(1, cast(int, head["slices"]))]
     found = store.batch_get(places) if places else {}

@@ -10,7 +10,7 @@ from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.errors import ListenerError, NotMasterError
 from kubesync.domain.objects import Observation, RawEvent, Resource, ServiceKey
-from kubesync.domain.report import NotesReport
+from kubesync.domain.report import EventsReport
 from kubesync.domain.state import KeyState
 from kubesync.kubernetes.ports import Lister, Reflector
 from kubesync.kubernetes.service_events import EventPoster
@@ -54,7 +54,7 @@ class Connector(Protocol):
 class EventWriter(Protocol):
     """Writes new reasons of one cluster's Services as Kubernetes Events, in the background."""
 
-    report: NotesReport
+    report: EventsReport
 
     def tell(self, state: KeyState, fresh: Iterable[Problem]) -> None:
         """Take reasons that are new on a key. Returns at once; any thread."""

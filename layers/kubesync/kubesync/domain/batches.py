@@ -1,7 +1,7 @@
-"""Change batches: which changes go together, how much fits, and what a batch becomes when Route 53 refuses it.
+"""Change batches: which changes go together, how much fits, and which changes a refusal is about.
 
-Limits of ChangeResourceRecordSets (Route 53 API reference, "ChangeResourceRecordSets", section on limits): at most 1,000
-ResourceRecord elements and 32,000 characters of Value in one request; the journal swap takes part of both.
+Limits of ChangeResourceRecordSets (Route 53 API reference, "ChangeResourceRecordSets", section on limits): one request holds
+at most 1,000 ResourceRecord elements and 32,000 characters of Value. The journal swap counts too.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ class BatchLimits:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Changes that must land together: one name and type with all set identifiers, or a whole name where a CNAME comes or
-    goes.
-    """
+    """Changes that must land together: all sets of one name and type, or all sets of a name where a CNAME comes or goes."""
 
     key: ServiceKey
     changes: tuple[RecordChange, ...]
@@ -39,7 +37,7 @@ class Unit:
 
     @property
     def wanted(self) -> RecordKey:
-        """The first set that is to stand here; where all go, the first of those."""
+        """The key of the first set that the unit creates or changes. Where it only deletes, the key of its first change."""
         return next((change.key for change in self.changes if change.after is not None), self.changes[0].key)
 
     @property
@@ -52,12 +50,12 @@ class Unit:
 
     @property
     def grows(self) -> bool:
-        """It leaves more sets behind than it found: what a full zone cannot take."""
+        """Whether the zone holds more sets afterwards. A full zone refuses such a unit."""
         return self._growth > 0
 
     @property
     def shrinks(self) -> bool:
-        """It leaves fewer sets behind than it found: there is room afterwards."""
+        """Whether the zone holds fewer sets afterwards. Such a unit makes room in a full zone."""
         return self._growth < 0
 
     @property
@@ -70,7 +68,7 @@ def _both(change: RecordChange, weigh: Callable[[RecordSet], int]) -> int:
 
 
 def units_of(key: ServiceKey, changes: Iterable[RecordChange]) -> tuple[Unit, ...]:
-    """Group the changes of one key in one zone, in stable order."""
+    """Group the changes of one key in one zone, in a stable order."""
     by_name: dict[str, list[RecordChange]] = defaultdict(list)
     for change in changes:
         by_name[change.key.name].append(change)
@@ -80,23 +78,23 @@ def units_of(key: ServiceKey, changes: Iterable[RecordChange]) -> tuple[Unit, ..
         if any(change.key.type == "CNAME" for change in group):
             units.append(Unit(key, tuple(group)))
         else:
-            # A simple set that becomes a weighted one, or gets another identifier, changes in one batch too.
+            # One batch also turns a simple set into a weighted one, or gives a set another identifier.
             units.extend(Unit(key, tuple(same)) for _, same in groupby(group, key=lambda c: c.key.type))
     return tuple(units)
 
 
 def without_rivals(units: Sequence[Unit]) -> list[Unit]:
-    """Leave out units that cannot go with what another key's unit before them does.
+    """Leave out each unit that conflicts with an earlier unit of another key.
 
-        two units of different keys                     the later one
-        ---------------------------                     -------------
-        want sets that cannot stand beside each other   waits: claims are by name and set identifier, so that a simple and
-                                                        a weighted set of one name can both be wanted
-        touch one set, in whatever way                  waits: a claim is missing, which is a fault of ours, and one of
-                                                        them might take away what the other makes
+        two units of different keys             the later one waits, because
+        ---------------------------             ----------------------------
+        want sets that exclude each other       claims are by name and set identifier: a simple and a weighted set of
+                                                one name can both be wanted
+        touch one set, in whatever way          a claim is missing, which is a fault of ours: one unit might delete what the
+                                                other creates
 
-    It stays open. The next batch finds what the first one has left: where that is in its way, it is a conflict like any
-    other, reported on its key, and nothing else in the zone waits for it (I4).
+    A key whose unit waits stays open. If the earlier unit's set still stands there at the next batch, that is an ordinary
+    conflict, reported on the key. Nothing else in the zone waits for it (I4).
     """
     wanted: dict[str, list[tuple[ServiceKey, RecordKey]]] = defaultdict(list)
     touched: dict[RecordKey, ServiceKey] = {}
@@ -118,7 +116,7 @@ def fill(units: Sequence[Unit], limits: BatchLimits) -> tuple[list[Unit], list[U
     """Take units from the front while they fit.
 
     Args:
-        limits: what is left for them, the journal swap already taken off.
+        limits: what one batch may hold, less what the journal swap takes.
 
     Returns:
         Units for this batch, units for later ones, and units that fit no batch at all.
@@ -138,8 +136,8 @@ def fill(units: Sequence[Unit], limits: BatchLimits) -> tuple[list[Unit], list[U
     return taken, [], oversized
 
 
-# Messages of InvalidChangeBatch point at a change in one of these forms (seen in public reports of external-dns, octodns
-# and terraform-provider-aws; Route 53 does not document them, so what matches none is bisected).
+# Messages of InvalidChangeBatch name a change in one of these forms. They come from public reports of external-dns, octodns and
+# terraform-provider-aws; Route 53 does not document them. A batch refused with any other message is bisected.
 _ABOUT_A_NAME = tuple(
     map(
         re.compile,
@@ -157,7 +155,7 @@ _QUOTED = (
     re.compile(r"Duplicate Resource Record: '(?P<text>.+)'"),
     re.compile(r"alias that targets (?P<text>\S+), type "),
 )
-# Not "Number of records limit of 1000 exceeded.": that is a batch's limit, not the zone's.
+# Does not match "Number of records limit of 1000 exceeded.": that is the limit of a batch, not of the zone.
 _FULL = re.compile(
     r"(?i)MAX_RRSETS_BY_ZONE|limit of \d+ (?:resource )?record sets|exceed\w* the (?:limit|maximum) .*record sets"
 )
@@ -165,12 +163,12 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 def says_zone_is_full(messages: Iterable[str]) -> bool:
-    """Whether a refusal is about the number of record sets in the zone rather than about a change."""
+    """Whether the refusal says that the zone holds too many record sets, rather than that a change is wrong."""
     return any(_FULL.search(message) for message in messages)
 
 
 def culprits(units: Sequence[Unit], messages: Sequence[str]) -> dict[int, str]:
-    """Units that the messages of a refusal point at: index to message. Empty where they explain nothing."""
+    """Units that the messages of a refusal name, as index to message. Empty where the messages name none."""
     by_name: dict[str, list[int]] = defaultdict(list)
     by_text: dict[str, list[int]] = defaultdict(list)
     for index, unit in enumerate(units):
@@ -192,7 +190,7 @@ def culprits(units: Sequence[Unit], messages: Sequence[str]) -> dict[int, str]:
 
 
 def _meant(units: Sequence[Unit], at_name: Iterable[int], match: re.Match[str]) -> list[int]:
-    """Units at a name that fit the type that a message names, and its set identifier where one of them has that."""
+    """Units at a name that have the type in the message. Where one of them also has its set identifier: only those."""
     named = match.groupdict()
     keys = {index: [change.key for change in units[index].changes] for index in at_name}
     fitting = [index for index in keys if any(named.get("type") in (None, key.type) for key in keys[index])]
@@ -214,11 +212,11 @@ def _plain(name: str) -> str:
 
 
 def halves(units: Sequence[Unit]) -> tuple[list[Unit], list[Unit]]:
-    """Split a refused batch whose messages explain nothing."""
+    """Split a refused batch whose messages name no unit."""
     middle = len(units) // 2
     return list(units[:middle]), list(units[middle:])
 
 
 def in_stable_order(units: Iterable[Unit]) -> list[Unit]:
-    """By zone name order of their names, then type, then key: the same content always makes the same batch."""
+    """Sort by name, then type, identifier and key. The same content always makes the same batch."""
     return sorted(units, key=lambda u: (u.name, u.changes[0].key.type, u.changes[0].key.identifier, u.key))

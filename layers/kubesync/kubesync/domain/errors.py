@@ -1,10 +1,10 @@
-"""The twelve persisted error codes, and the tree of errors that travel between layers.
+"""The twelve persisted error codes, and the tree of errors that layers raise.
 
-Errors are classed by what the caller does next:
+What the caller does next decides the class of an error:
 
     KubesyncError
-    ├── UsageError                  wrong input of a person: one line, exit status 2
-    ├── ListenerError               why a listener stopped or retries; carries an ErrorCode (6 to 12)
+    ├── UsageError                  a person gave wrong input: one line, exit status 2
+    ├── ListenerError               a listener stopped or retries; carries an ErrorCode (6 to 12)
     │   ├── DomainNameError         6   address not valid, or its name does not resolve
     │   ├── ConnectError            7   refused, unreachable, no connection in time
     │   ├── HandshakeError          8   TLS: not trusted, wrong name, expired, protocol mismatch
@@ -14,18 +14,18 @@ Errors are classed by what the caller does next:
     │   └── BodyError              12   body broke off, went silent, or could not be decoded
     ├── NotMasterError              stop writing, end the session with code 4
     ├── StoreError                  DynamoDB
-    │   ├── ConditionFailedError    re-read, decide again
-    │   ├── TransactionRefusedError re-read the named items, decide again
-    │   ├── StoreBusyError          throttled, or a transaction collided: the same again, later
-    │   ├── StoreOutcomeUnknownError  the write may have happened: read before judging
-    │   ├── StoreUnavailableError   not reached or not allowed: report, try later
-    │   └── NewerSchemaError        written by a newer release: leave it alone, report, go on with others
+    │   ├── ConditionFailedError    read again, decide again
+    │   ├── TransactionRefusedError read the named items again, decide again
+    │   ├── StoreBusyError          throttled, or transactions collided: repeat the same call later
+    │   ├── StoreOutcomeUnknownError  the write may have happened: read before deciding
+    │   ├── StoreUnavailableError   unreachable or forbidden: report, try later
+    │   └── NewerSchemaError        a newer release wrote it: leave it alone, report, go on with others
     └── ZoneError                   Route 53
         ├── BatchRefusedError       read the journal, then find the culprit
-        ├── ZoneThrottledError      the same batch later
-        ├── ZoneOutcomeUnknownError the same batch, unchanged, before anything else
-        └── ZoneUnavailableError    no permission, or ill configured: report on the zone, go on with others
-            └── ZoneGoneError       no such zone: the same; what was sent just now has not happened
+        ├── ZoneThrottledError      send the same batch later
+        ├── ZoneOutcomeUnknownError send the same batch, unchanged, before anything else
+        └── ZoneUnavailableError    forbidden, or wrongly configured: report on the zone, go on with others
+            └── ZoneGoneError       the zone does not exist: the same; a batch just sent has not landed
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """Why a listener or session stopped; persisted, shown by ``kubesync errors``, a metric dimension."""
+    """Why a listener or session stopped. Stored with the listener, shown by ``kubesync errors``, and a metric dimension."""
 
     WORKER_EXITING = 1
     CONFIG_DELETE = 2
@@ -65,12 +65,12 @@ class UsageError(KubesyncError):
 
 
 class ListenerError(KubesyncError):
-    """A list or watch failed. The listener persists ``code`` and ``message`` and decides about a retry.
+    """A list or watch failed. The listener stores ``code`` and ``message``, and decides whether to retry.
 
     Args:
         message: one line without secrets.
-        status: HTTP status, where there was one.
-        retry_after_seconds: what the server asked for, where it did.
+        status: HTTP status, if there was one.
+        retry_after_seconds: the wait that the server asked for, if it did.
     """
 
     code: ErrorCode
@@ -111,15 +111,15 @@ class BodyError(ListenerError):
 
 
 class NotMasterError(KubesyncError):
-    """The lease or a fence belongs to another master: stop writing at once, end with code 4."""
+    """Another master holds the lease or a fence. The caller stops writing at once and ends with code 4."""
 
 
 class StoreError(KubesyncError):
-    """Root of what DynamoDB refuses or fails to answer."""
+    """Root of the errors of DynamoDB: refusals and missing answers."""
 
 
 class ConditionFailedError(StoreError):
-    """A single conditional write was refused. ``item`` is what stands there now (None: nothing)."""
+    """A single conditional write was refused. ``item`` is the item that is there now (None: there is none)."""
 
     def __init__(self, message: str, item: Mapping[str, object] | None = None) -> None:
         super().__init__(message)
@@ -127,9 +127,9 @@ class ConditionFailedError(StoreError):
 
 
 class TransactionRefusedError(StoreError):
-    """Conditions of a transaction failed; nothing of it was written.
+    """Conditions of a transaction failed. Nothing was written.
 
-    ``failed`` maps the index of each refused action to the item that stands there now (None: nothing).
+    ``failed`` maps the index of each refused action to the item that is there now (None: there is none).
     """
 
     def __init__(self, message: str, failed: Mapping[int, Mapping[str, object] | None]) -> None:
@@ -138,25 +138,25 @@ class TransactionRefusedError(StoreError):
 
 
 class StoreBusyError(StoreError):
-    """Throttled, or collided with another transaction; nothing was written. The same again, later."""
+    """Throttled, or the transaction collided with another. Nothing was written. The caller repeats the same call later."""
 
 
 class StoreOutcomeUnknownError(StoreError):
-    """No answer to a write, after repeats with the same token: it may have happened."""
+    """A write got no answer, even after repeats with the same token. It may have happened. The caller reads before deciding."""
 
 
 class StoreUnavailableError(StoreError):
-    """The table cannot be reached, does not exist, or access is denied."""
+    """The table cannot be reached, does not exist, or access is denied. The caller reports it and tries later."""
 
 
 class NewerSchemaError(StoreError):
-    """A newer release wrote this in a form that we do not know: it is neither read nor written. Upgrading helps, nothing else.
+    """A newer release wrote this in a form that this release does not know. It neither reads nor writes it; only upgrading helps.
 
     Args:
         what: the item, or the tables.
-        sort: the item's sort key; empty where it is about the tables.
-        found: its schema version.
-        known: the highest that this release understands.
+        sort: the item's sort key; empty for the tables.
+        found: the schema version found.
+        known: the highest schema version that this release knows.
     """
 
     def __init__(self, what: str, sort: str, found: int, known: int) -> None:
@@ -166,11 +166,11 @@ class NewerSchemaError(StoreError):
 
 
 class ZoneError(KubesyncError):
-    """Root of what Route 53 refuses or fails to answer."""
+    """Root of the errors of Route 53: refusals and missing answers."""
 
 
 class BatchRefusedError(ZoneError):
-    """InvalidChangeBatch: nothing was applied. ``messages`` has one entry per bad change, as far as Route 53 says."""
+    """InvalidChangeBatch: nothing was applied. ``messages`` holds the messages of Route 53, as a rule one per bad change."""
 
     def __init__(self, messages: tuple[str, ...]) -> None:
         super().__init__("; ".join(messages) or "change batch refused")
@@ -178,16 +178,16 @@ class BatchRefusedError(ZoneError):
 
 
 class ZoneThrottledError(ZoneError):
-    """Throttling or PriorRequestNotComplete: nothing was applied. The same batch, later."""
+    """Throttling or PriorRequestNotComplete: nothing was applied. The caller sends the same batch later."""
 
 
 class ZoneOutcomeUnknownError(ZoneError):
-    """Timeout or lost connection: the batch may have been, or may yet be, applied."""
+    """Timeout or lost connection: the batch may have been applied, or may still be. The caller repeats it unchanged."""
 
 
 class ZoneUnavailableError(ZoneError):
-    """No such hosted zone, or access is denied. Report on the zone; other zones go on."""
+    """The hosted zone does not exist, or access is denied. The caller reports it on the zone; other zones go on."""
 
 
 class ZoneGoneError(ZoneUnavailableError):
-    """Route 53 says that there is no such hosted zone: as definite as a refusal, a batch sent just now has not landed."""
+    """Route 53 says that the hosted zone does not exist. This is as definite as a refusal: a batch just sent has not landed."""

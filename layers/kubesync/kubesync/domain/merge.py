@@ -1,20 +1,20 @@
-"""From what was seen to parts: which observation is newer, what a deletion means, what a complete list implies.
+"""How observations become parts: which observation is newer, what a deletion means, what a complete list implies.
 
-An observation of an object against the part that is remembered of it:
+How an observation changes the stored part of its object:
 
     part              observation                      becomes
     ----              -----------                      -------
     any               older generation                 dropped
-    same generation   version not above the part's     dropped: late or repeated (I1), whatever its uid; but a tombstone
-                                                       that a later complete list disproves is dropped first
+    same generation   version not above the part's     dropped: late or repeated (I1), whatever its uid. A tombstone
+                                                       that a later complete list disproves is removed first
     none              DELETED                          dropped: there is nothing to delete
     any               DELETED, newer                   tombstone
     any               not understood, newer            the value stays (same uid) or is None; the problem is kept (I4)
-    equal, same uid   newer                            dropped, nothing has changed (I6)
+    equal, same uid   newer                            dropped: nothing has changed (I6)
     any               newer                            the new value
 
-Versions order events of all incarnations of a name: a new object is created after the old one's deletion, so an event of
-an old uid is never newer than a part of the new one.
+Versions also order events of objects that had the same name one after the other. A new object is created after the deletion of
+the old one, so an event of an old uid is never newer than a part of the new one.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from typing import Final
 from kubesync.domain.objects import Observation, Resource, Snapshot
 from kubesync.domain.state import KeyState, Part, PartId
 
-# I5: a list that lacks more than this share of at least so many live objects is not believed.
+# I5: deletions are held back where a list lacks more than this share of at least this many live objects.
 GUARD_MINIMUM_OBJECTS: Final = 10
 GUARD_SHARE: Final = 0.3
 
 
 def observe(part: Part | None, seen: Observation, generation: int) -> Part | None:
-    """The part after an observation, or None where the observation changes nothing (see the table above)."""
+    """The part after an observation; None where nothing changes (see the table above)."""
     if part is None:
         if seen.deleted:
             return None
@@ -55,7 +55,7 @@ def observe(part: Part | None, seen: Observation, generation: int) -> Part | Non
 
 
 def with_observations(state: KeyState, seen: Iterable[Observation], generation: Mapping[Resource, int]) -> KeyState:
-    """The key after these observations; the very same object where none of them changes anything."""
+    """The key after these observations. Returns the same object where nothing changes."""
     parts = dict(state.parts)
     changed = False
     for observation in seen:
@@ -69,19 +69,19 @@ def with_observations(state: KeyState, seen: Iterable[Observation], generation: 
 
 @dataclass(frozen=True, slots=True)
 class AbsenceVerdict:
-    """Whether deletions that a list implies are believed; ``reason`` says why not, in one line."""
+    """Whether the deletions that a list implies are believed. If not, ``reason`` says why in one line."""
 
     believed: bool
     reason: str = ""
 
 
 def judge_absences(live: int, absent: int, *, same_cluster: bool, forced: bool) -> AbsenceVerdict:
-    """Decide about all deletions inferred from one list together (I5).
+    """Decide about all deletions that one list implies, together (I5).
 
     Args:
-        live: objects of the listener that were live before the list.
-        absent: how many of them the list lacks.
-        same_cluster: the uid of Service default/kubernetes is the remembered one, or nothing says otherwise.
+        live: number of the listener's objects that were live before the list.
+        absent: number of these that the list lacks.
+        same_cluster: the uid of Service default/kubernetes is the remembered one, or could not be compared.
         forced: a person asked for a resync with ``--force``.
     """
     if forced or absent == 0:
@@ -98,7 +98,7 @@ def judge_absences(live: int, absent: int, *, same_cluster: bool, forced: bool) 
 def without_parts(
     state: KeyState, absent: Iterable[PartId], snapshot: Snapshot, generation: int, *, hold: bool
 ) -> KeyState:
-    """Turn absent parts into tombstones at the list's version, or mark them as held."""
+    """Turn absent parts into tombstones at the list's version. With ``hold``, mark them as held instead."""
     parts = dict(state.parts)
     for part_id in absent:
         part = parts[part_id]
@@ -110,9 +110,9 @@ def without_parts(
 
 
 def without_disproved(state: KeyState, seen: Iterable[Observation], snapshot: Snapshot, generation: int) -> KeyState:
-    """Drop tombstones of objects that a later complete list holds, however old the objects are.
+    """Remove tombstones of objects that a later complete list holds, however old the objects are.
 
-    A deletion that was inferred from a list has that list's version: the object was out of scope then, or left out by mistake.
+    A tombstone inferred from a list has that list's version. The object was out of scope then, or the list lacked it by mistake.
     """
     if not state.tombstoned:
         return state
@@ -133,10 +133,10 @@ def without_disproved(state: KeyState, seen: Iterable[Observation], snapshot: Sn
 
 
 def without_tombstones(state: KeyState, floors: Mapping[Resource, tuple[int, int]]) -> KeyState:
-    """Drop tombstones that no event can contradict any more.
+    """Remove tombstones that no event can contradict any more.
 
     Args:
-        floors: per listener the generation and version of the durable checkpoint: nothing at or below it is ever read again.
+        floors: per listener, generation and version of the durable checkpoint. Nothing at or below it is ever read again.
     """
     parts = {
         part_id: part

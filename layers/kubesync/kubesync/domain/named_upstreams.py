@@ -1,14 +1,14 @@
-"""Named upstreams: several Services, of several clusters, other named upstreams and static nodes behind one name.
+"""Named upstreams: one name for Services of several clusters, other named upstreams and static nodes.
 
-one address and port, twice       what counts
+the same address and port twice   which one counts
 ---------------------------       -----------
 one ready, the other not          the ready one
 one primary, the other backup     the primary one
 different weights                 the higher one
 else                              as in a Service's upstream (``upstreams.preference``)
 
-A weight is that of each node, as in nginx, not of a member as a whole. Nodes of a named upstream that is a member of another have
-the product of both weights, and are backups where either says so.
+As in nginx, a weight applies to each node, not to a member as a whole. Where one named upstream is a member of another, its nodes
+get the product of both weights. They are backups if either upstream says so.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from kubesync.domain.objects import ServiceKey
 from kubesync.domain.upstreams import fitting, preference, upstream_key
 
 MAX_WEIGHT: Final = 1000
-# What products of weights end at: nginx and Envoy sum up weights in 32 bits, over as many nodes as an upstream can have.
+# Upper limit of a product of weights: nginx and Envoy add up weights in 32 bits, over all nodes of an upstream.
 MAX_NODE_WEIGHT: Final = 100_000
 MAX_MEMBERS: Final = 200
-# Of named upstreams in named upstreams: more is a mistake.
+# Nesting of named upstreams: more is a mistake.
 MAX_DEPTH: Final = 8
 PREFIX: Final = "named/"
-"""Begins the keys of named upstreams in the upstreams table. Those of Services have five segments, so they never meet."""
+"""Prefix of named upstreams' keys in the upstreams table. Keys of Services have five segments, so the two never collide."""
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _PROTOCOLS: Final = ("TCP", "UDP", "SCTP")
@@ -65,7 +65,7 @@ class NamedOf:
 
 @dataclass(frozen=True, slots=True, order=True)
 class StaticNode:
-    """A node that no cluster knows; always ready."""
+    """A node outside of any cluster. It is always ready."""
 
     address: Address
     port: int
@@ -80,7 +80,7 @@ type Source = ServicePortOf | NamedOf | StaticNode
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Part of a named upstream. ``weight``, 1 to ``MAX_WEIGHT``: of each of its nodes. ``backup``: only where no primary works."""
+    """A member of a named upstream. ``weight`` (1 to ``MAX_WEIGHT``) applies to each node; ``backup`` nodes serve when no primary works."""
 
     source: Source
     weight: int = 1
@@ -89,7 +89,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class NamedUpstream:
-    """What stands behind a name, in the order given; the order means nothing to the nodes."""
+    """A named upstream's members, in the order given. The order does not matter to the nodes."""
 
     name: str
     members: tuple[Member, ...]
@@ -107,7 +107,7 @@ class NamedUpstream:
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """The nodes of a named upstream, sorted and unique as those of a Service's, and what is wrong with its members."""
+    """The nodes of a named upstream, sorted and unique like a Service's, and the problems of its members."""
 
     nodes: tuple[Node, ...]
     problems: tuple[Problem, ...] = ()
@@ -115,7 +115,7 @@ class Composed:
 
 type Named = Mapping[str, NamedUpstream]
 type NodesOf = Mapping[str, Sequence[Node] | None]
-"""The nodes of Services' upstreams by their key; None (or missing): there is no such upstream."""
+"""The nodes of Services' upstreams by key. None, or a missing key: there is no such upstream."""
 
 
 def named_key(name: str) -> str:
@@ -124,7 +124,7 @@ def named_key(name: str) -> str:
 
 
 def is_named(upstream: str) -> bool:
-    """Whether a key of the upstreams table is a named upstream's: of a cluster called ``named`` there are longer ones."""
+    """Whether a key of the upstreams table belongs to a named upstream. Keys of a cluster called ``named`` have more segments."""
     return upstream.startswith(PREFIX) and upstream.count("/") == 1
 
 
@@ -137,14 +137,14 @@ def parse_service(text: str) -> ServicePortOf:
     """``cluster/namespace/service/port[/PROTOCOL]``. Raises ValueError with one line."""
     parts = text.split("/")
     if len(parts) not in (4, 5) or not all(parts):
-        raise ValueError(f"{text!r} is no cluster/namespace/service/port[/PROTOCOL]")
+        raise ValueError(f"{text!r} is not of the form cluster/namespace/service/port[/PROTOCOL]")
     cluster, namespace, name, port = parts[:4]
     for part in (cluster, namespace, name):
         if not valid_name(part):
-            raise ValueError(f"{text!r}: {part!r} is not of lower-case letters, digits and hyphens, at most 63")
+            raise ValueError(f"{text!r}: {part!r} is not made of lower-case letters, digits and hyphens, at most 63")
     protocol = parts[4].upper() if len(parts) == 5 else "TCP"
     if protocol not in _PROTOCOLS:
-        raise ValueError(f"{text!r}: {parts[4]!r} is none of {', '.join(_PROTOCOLS)}")
+        raise ValueError(f"{text!r}: {parts[4]!r} is not one of {', '.join(_PROTOCOLS)}")
     return ServicePortOf(ServiceKey(cluster, namespace, name), _port(port, text), protocol)
 
 
@@ -154,7 +154,7 @@ def parse_static(text: str) -> StaticNode:
     bracketed = host.startswith("[") and host.endswith("]")
     address = parse_address(host[1:-1] if bracketed else host)
     if address is None or (":" in host and not bracketed):
-        raise ValueError(f"{text!r} is no node such as 10.0.0.1:80 or [2001:db8::1]:80")
+        raise ValueError(f"{text!r} is not a node such as 10.0.0.1:80 or [2001:db8::1]:80")
     return StaticNode(address, _port(port, text))
 
 
@@ -166,9 +166,9 @@ def _port(text: str, whole: str) -> int:
 
 
 def compose(name: str, named: Named, nodes_of: NodesOf) -> Composed:
-    """The nodes of a named upstream, from those of the Services' upstreams below it.
+    """Compose the nodes of a named upstream from the Services' upstreams below it.
 
-    A member that is not there contributes nothing, and is a problem: another part may work all the same.
+    A missing member contributes no nodes and is reported as a problem. The other members still count.
     """
     problems: set[Problem] = set()
     nodes = _Composition(named, nodes_of, problems).nodes(name, ())
@@ -185,7 +185,7 @@ type _Nodes = dict[tuple[Address, int], Node]
 
 @dataclass(slots=True)
 class _Composition:
-    """One composition; what is included in several ways is put together once."""
+    """One composition. An upstream that is included in several ways is composed once."""
 
     named: Named
     nodes_of: NodesOf
@@ -207,8 +207,8 @@ class _Composition:
             case StaticNode(address, port):
                 return {(address, port): Node(address.text, port, ready=True)}
             case NamedOf(name) if name in path or len(path) > MAX_DEPTH:
-                # Registration refuses it; two at the same moment by hand, or an older table, may still hold it.
-                said = f"included in a circle, or too deep: {' > '.join((*path, name))}"
+                # Registration refuses this. Two registrations at the same moment, or an older table, can still lead to it.
+                said = f"it includes itself, or is nested too deep: {' > '.join((*path, name))}"
                 self.problems.add(Problem("UpstreamCycle", str(source), said))
                 return {}
             case NamedOf(name) if name in self.named:
@@ -248,7 +248,7 @@ def _as_member(node: Node, member: Member) -> Node:
 
 
 def below(name: str, named: Named) -> frozenset[str]:
-    """A named upstream and all that it includes, directly or not, as far as they are registered."""
+    """A named upstream and everything that it includes, directly or not, as far as it is registered."""
     found: set[str] = set()
     left = [name]
     while left:
@@ -260,7 +260,7 @@ def below(name: str, named: Named) -> frozenset[str]:
 
 
 def index_of(named: Named) -> dict[str, frozenset[str]]:
-    """Every upstream that a named one is made of, itself included, to the names that have to be composed when it changes."""
+    """For each upstream: the names that have to be composed again when it changes. A named upstream's own key counts too."""
     found: dict[str, set[str]] = {}
     for name in named:
         for each in below(name, named):
@@ -271,13 +271,13 @@ def index_of(named: Named) -> dict[str, frozenset[str]]:
 
 
 def why_not(wanted: NamedUpstream, named: Named) -> str | None:
-    """Why it cannot be registered beside these, in one line, or None. ``named`` may hold what it is to replace."""
+    """Why it cannot be registered with these, in one line, or None. ``named`` may hold the version that it replaces."""
     if not valid_name(wanted.name):
-        return f"{wanted.name!r} is no name: lower-case letters, digits and hyphens, at most 63"
+        return f"{wanted.name!r} is not a name: use lower-case letters, digits and hyphens, at most 63"
     if not wanted.members:
         return f"named upstream {wanted.name} has no members: give --service, --static or --upstream"
     if len(wanted.members) > MAX_MEMBERS:
-        return f"named upstream {wanted.name} has {len(wanted.members)} members: {MAX_MEMBERS} are possible"
+        return f"named upstream {wanted.name} has {len(wanted.members)} members: at most {MAX_MEMBERS} are possible"
     sources = [member.source for member in wanted.members]
     for source in sources:
         if sources.count(source) > 1:
@@ -293,12 +293,12 @@ def why_not(wanted: NamedUpstream, named: Named) -> str | None:
     depths: dict[str, int] = {}
     for name in sorted(together):
         if _depth(name, together, depths) > MAX_DEPTH:
-            return f"named upstream {name} would be more than {MAX_DEPTH} deep: give its Services directly"
+            return f"named upstream {name} would be nested more than {MAX_DEPTH} deep: give its Services directly"
     return None
 
 
 def _circle(wanted: NamedUpstream, named: Named) -> tuple[str, ...]:
-    """How it leads back to itself; empty: not at all. Among the others there is none: each was asked when it was registered."""
+    """The path on which it includes itself; empty if it does not. The others hold no circle: registration checked each of them."""
     chains: list[tuple[str, ...]] = [(wanted.name, include) for include in wanted.includes]
     seen: set[str] = set()
     while chains:
@@ -314,7 +314,7 @@ def _circle(wanted: NamedUpstream, named: Named) -> tuple[str, ...]:
 
 def _depth(name: str, named: Named, known: dict[str, int]) -> int:
     if name not in known:
-        known[name] = 1  # also the end of a circle that somebody made by hand
+        known[name] = 1  # this also ends a circle that somebody wrote by hand
         includes = named[name].includes if name in named else ()
         known[name] = 1 + max((_depth(include, named, known) for include in includes), default=0)
     return known[name]

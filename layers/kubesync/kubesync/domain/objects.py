@@ -1,4 +1,4 @@
-"""Services and endpoints as values: what kubesync keeps of a Kubernetes object, and of one sighting of it."""
+"""Services and endpoints as values: what kubesync keeps of a Kubernetes object, and of one observation of it."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class ServicePort:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The projection of a Service: the fields that its records and upstreams depend on, no others.
+    """The projection of a Service: only the fields that its records and upstreams depend on.
 
-    ``cluster_ips`` holds ``("None",)`` for a headless service. ``annotations`` holds, sorted, only those that
-    kubesync reads (see names of annotations in DESIGN: external-dns.* and kubesync.io/*).
+    ``cluster_ips`` is ``("None",)`` for a headless service. ``annotations`` is sorted and holds only the annotations that
+    kubesync reads: external-dns.* and kubesync.io/*.
     ``created_at`` is the creationTimestamp as sent, RFC 3339.
     """
 
@@ -71,7 +71,7 @@ class EndpointPort:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One address. Empty strings and None mean that the object does not say."""
+    """One address. An empty string or None means that the object does not say."""
 
     ip: str
     ready: bool = True
@@ -95,9 +95,9 @@ class EndpointGroup:
 class EndpointsObject:
     """The projection of an Endpoints or EndpointSlice object.
 
-    ``service`` is the name of the Service it belongs to (same namespace): the object's own name for Endpoints, the label
-    ``kubernetes.io/service-name`` for an EndpointSlice, empty where that label is missing. ``truncated``: the
-    object is annotated as over capacity, addresses are missing from it. ``fqdn``: it holds host names in place of addresses.
+    ``service`` is the name of the Service it belongs to, in the same namespace: the object's own name for Endpoints, the label
+    ``kubernetes.io/service-name`` for an EndpointSlice (empty if that label is missing). ``truncated``: an annotation of the
+    object says that it is over capacity and lacks addresses. ``fqdn``: the object holds host names instead of addresses.
     """
 
     service: str
@@ -110,8 +110,8 @@ class EndpointsObject:
 class Observation:
     """One object as a list or an event showed it.
 
-    ``value`` is None for a deleted object whose last state is of no use, and for one that could not be understood; then
-    ``problem`` says why in one line. ``value`` of a DELETED event is the object's last state.
+    ``value`` is None for a deleted object whose last state is useless, and for an object that could not be understood. In the second
+    case ``problem`` says why in one line. For a DELETED event, ``value`` is the object's last state.
     """
 
     resource: Resource
@@ -127,7 +127,7 @@ class Observation:
 class RawEvent(NamedTuple):
     """A watch event, parsed no further than its metadata; ``line`` is the whole JSON line as received.
 
-    ``type`` is ADDED, MODIFIED or DELETED; bookmarks and errors never leave the reflector. A tuple, since one is made for
+    ``type`` is ADDED, MODIFIED or DELETED; bookmarks and errors never leave the reflector. It is a tuple because one is made for
     every line of a watch: a frozen dataclass takes three times as long.
     """
 
@@ -142,9 +142,8 @@ class RawEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A *complete* consistent list of one resource. ``store_went_back``: its version is lower than one seen before, so the
-    store was restored or replaced and older versions mean nothing (a new generation begins). ``seconds``: how long it took
-    to read."""
+    """A *complete* consistent list of one resource. ``store_went_back``: its version is lower than one seen before. The store
+    was restored or replaced, older versions mean nothing, and a new generation begins. ``seconds``: how long reading took."""
 
     resource: Resource
     resource_version: int

@@ -1,16 +1,16 @@
-"""From desired records to intended ones (who may have a name), and from intended and applied ones to changes.
+"""Planning: which wanted names a key may have, and which changes lead from applied to intended record sets.
 
-Who gets a wanted name (a claim is per zone, name and set identifier):
+Which key gets a wanted name (a claim is per zone, name and set identifier):
 
     the claim's owner     first waiter     this key
     -----------------     ------------     --------
     this key              -                has it
     nobody                nobody           gains it
-    nobody                this key         gains it, waits no more
+    nobody                this key         gains it, waits no longer
     another key           -                waits; reported; opened when the owner lets go
 
-A name that is in conflict for this key (somebody else's set stands there) stays so, whoever owns it by now, until the zone was looked
-at: a key that took its place in the queue again each time it is planned would pass the name to and fro with others like it.
+A name in conflict for this key (a foreign set stands there) stays in conflict until the next conflict check of the zone,
+whoever owns the name by then. Otherwise two such keys would queue again at each planning and pass the name to and fro.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kubesync.domain.state import KeyState, Name, names_of
 
 
 class Policy(StrEnum):
-    """What a cluster allows to be done to record sets."""
+    """What a cluster allows kubesync to do to record sets."""
 
     SYNC = "sync"
     UPSERT_ONLY = "upsert-only"
@@ -34,7 +34,7 @@ class Policy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Which of the wanted names a key has, gains and waits for."""
+    """Which of the wanted names a key has, which it gains, and which it waits for."""
 
     intended: Mapping[RecordKey, RecordSet]
     gained: frozenset[Name]
@@ -48,9 +48,9 @@ def assign_names(
     """Decide which wanted record sets may be intended (see the table above).
 
     Args:
-        state: the key; names in ``state.claims`` are its own without a look at ``owners``.
+        state: the key. It owns the names in ``state.claims``; ``owners`` is not asked about these.
         wanted: desired record sets.
-        owners: who owns each wanted name that is not in ``state.claims``; None or missing: nobody.
+        owners: the owner of each wanted name that is not in ``state.claims``; None or missing: nobody.
     """
     gained: set[Name] = set()
     waits: set[Name] = set()
@@ -69,7 +69,7 @@ def assign_names(
 
 
 def changes_of(state: KeyState, policy: Policy) -> tuple[RecordChange, ...]:
-    """What has to be done so that ``applied`` becomes ``intended``, as far as the policy allows, in stable order."""
+    """The changes that turn ``applied`` into ``intended``, as far as the policy allows, in a stable order."""
     changes: list[RecordChange] = []
     for key in sorted(state.intended.keys() | state.applied.keys()):
         before, after = state.applied.get(key), state.intended.get(key)
@@ -84,15 +84,15 @@ def changes_of(state: KeyState, policy: Policy) -> tuple[RecordChange, ...]:
 
 
 def _makes_way(gone: RecordKey, state: KeyState) -> bool:
-    """Whether a set has to go because one comes that cannot stand beside it: a CNAME, or addresses in place of one."""
+    """Whether this set must go because the key wants a set that excludes it: a CNAME, or addresses that replace a CNAME."""
     return any(_in_the_way(gone, key) for key in state.intended)
 
 
 def _excluded(comes: RecordKey, state: KeyState) -> bool:
-    """Whether a set of ours that stands at the name excludes another."""
+    """Whether a set of ours at this name excludes the new one."""
     return any(_in_the_way(key, comes) for key in state.applied)
 
 
-def _in_the_way(standing: RecordKey, comes: RecordKey) -> bool:
-    same_name = (standing.zone_id, standing.name) == (comes.zone_id, comes.name)
-    return same_name and standing != comes and exclude_each_other(standing, comes)
+def _in_the_way(current: RecordKey, comes: RecordKey) -> bool:
+    same_name = (current.zone_id, current.name) == (comes.zone_id, comes.name)
+    return same_name and current != comes and exclude_each_other(current, comes)

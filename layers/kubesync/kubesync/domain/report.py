@@ -1,4 +1,4 @@
-"""What a session says about itself at its end: a value, printed as JSON and returned by the function."""
+"""The report of a session: a value, printed as JSON and returned by the function."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 DONE: Final = "DONE"
-"""How a session ended that was started for a resync and did it; its code is 0."""
+"""How a session ended that was started for a resync and did it. Its code is 0."""
 
 
 @dataclass(slots=True)
-class NotesReport:
-    """How many Events were written and dropped; ``refused`` says why none are written any more."""
+class EventsReport:
+    """How many Events were written and dropped. ``refused`` says why the session stopped writing them."""
 
     written: int = 0
     dropped: int = 0
@@ -36,9 +36,9 @@ class ListenerReport:
 @dataclass(slots=True)
 class ClusterReport:
     """One cluster: windows closed, events merged away, keys changed, seconds spent recording windows, deletions held back per
-    listener, and names that somebody else holds. ``holding``: by listener that listed in this session, whether its deletions are held back.
-    ``reasons``: how often each code of ``domain.reasons`` came up anew.
-    ``events_on_services``: of Kubernetes Events, where they are asked for.
+    listener, and names that somebody else holds. ``holding``: for each listener that listed in this session, whether its
+    deletions are held back. ``reasons``: how often each code of ``domain.reasons`` came up anew.
+    ``events_on_services``: the report of Kubernetes Events, if they are switched on.
     """
 
     cluster: str
@@ -51,19 +51,19 @@ class ClusterReport:
     holding: dict[str, bool] = field(default_factory=dict)
     conflicts: int = 0
     reasons: dict[str, int] = field(default_factory=dict)
-    events_on_services: NotesReport | None = None
+    events_on_services: EventsReport | None = None
     problem: str = ""
 
 
 @dataclass(slots=True)
 class SessionReport:
-    """A whole session.
+    """The report of one session.
 
-    ``code`` and ``ended``: of an ErrorCode, or 0 and DONE. ``lag``: from a window's first event to the accepted batch, in seconds.
-    ``hand_over_seconds``: from the last master's end to the first watch of this one; None: there was no master before.
-    ``transactions``: how many were ``sent`` to DynamoDB, and how often one was ``repeated``. ``dynamodb``: ``requests`` of every
-    kind, those of the lease included, and ``refused_reads``, ``refused_writes``, ``refused_transactions``. ``named_upstreams``: how many are
-    ``registered`` and were ``written``, and what keeps them from being composed now (``problem``).
+    ``code`` and ``ended``: those of an ErrorCode, or 0 and DONE. ``lag``: seconds from a window's first event to the accepted
+    batch. ``hand_over_seconds``: from the last master's end to the first watch of this one; None if there was no master before.
+    ``transactions``: how many were ``sent`` to DynamoDB, and how many repeats there were (``repeated``). ``dynamodb``: ``requests`` of
+    every kind, lease included, and ``refused_reads``, ``refused_writes``, ``refused_transactions``. ``named_upstreams``: how many
+    are ``registered``, how many were ``written``, and the ``problem`` that prevents composing now.
     """
 
     session: str

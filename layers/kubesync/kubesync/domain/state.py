@@ -1,4 +1,4 @@
-"""What kubesync remembers of one service key: parts (what was seen), outputs (what it leads to), and what is still open."""
+"""What kubesync remembers of one service key: parts (what it saw), outputs (what they lead to), and what is still open."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.objects import EndpointsObject, Resource, Service, ServiceKey
 
 EMPTY: Final[Mapping[RecordKey, RecordSet]] = MappingProxyType({})
-CONFLICT_LOOK_SECONDS: Final = 3600.0
-"""So often, at least, names in conflict are looked at. Sooner at first, at once by a resync or with news of the key."""
+CONFLICT_CHECK_SECONDS: Final = 3600.0
+"""Conflict checks of a name are at most this far apart. The first come sooner; a resync or news of the key brings one at once."""
 SETTLED_ATTEMPTS: Final = 11
-"""From so many on the waits between two looks (5 s, doubling) are ``CONFLICT_LOOK_SECONDS``, and the mark is not written any more."""
+"""From this many attempts on, checks are ``CONFLICT_CHECK_SECONDS`` apart (before: 5 s, doubling) and the mark is not rewritten."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class PartId:
-    """Names a part within its key: the listener's resource and the object's own name."""
+    """Identifies a part within its key: the listener's resource and the object's own name."""
 
     resource: Resource
     name: str
@@ -29,9 +29,9 @@ class PartId:
 class Part:
     """What one listener last saw of one object.
 
-    ``value`` is the last state that could be understood. ``deleted``: a tombstone (``value`` is None), kept so that an older
-    event cannot bring the object back. ``problem``: why the newest version could not be understood. ``held``: a list
-    did not hold the object any more, and its deletion waits for a person or for the object (I5).
+    ``value`` is the last state that could be understood. ``deleted``: a tombstone (``value`` is None), which prevents an older
+    event from bringing the object back. ``problem``: why the newest version could not be understood. ``held``: a list
+    lacked the object, and its deletion waits until a person confirms it or the object reappears (I5).
     """
 
     uid: str
@@ -45,7 +45,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Name:
-    """A name in a zone: what a claim is about. Sets with a set identifier are claimed by name and identifier."""
+    """A name in a zone: the subject of a claim. Sets with a set identifier are claimed by name and identifier."""
 
     zone_id: str
     name: str
@@ -58,7 +58,7 @@ class Name:
 
     @property
     def label(self) -> str:
-        """For people: name, identifier where there is one, and zone."""
+        """For people: the name, its set identifier if any, and its zone."""
         of_set = f" [{self.identifier}]" if self.identifier else ""
         return f"{self.name}{of_set} in {self.zone_id}"
 
@@ -76,7 +76,7 @@ class UpstreamState:
 class OpenMark:
     """Why a key is still open. ``retry_at`` is in epoch seconds; 0 means at once.
 
-    ``reason`` and ``code`` (of ``domain.reasons``) say what was in the way at the last try, ``cause`` what opened the key:
+    ``reason`` and ``code`` (of ``domain.reasons``) say why the last try failed. ``cause`` says what opened the key,
     such as ``watch services/web@1234``.
     """
 
@@ -89,11 +89,11 @@ class OpenMark:
 
 @dataclass(frozen=True, slots=True)
 class KeyState:
-    """One service key. ``version`` is that of its item, 0 where there is none yet.
+    """One service key. ``version`` is the version of its item; 0: there is no item yet.
 
-    ``claims`` are the names it owns, ``waits`` those it wants and another key owns, ``conflicts`` those where a set stands that
-    is not ours, with the reason: their claim was let go, and they are read again before they join a batch (I3).
-    ``slices`` counts the items that hold it in the table.
+    ``claims`` are the names that it owns. ``waits`` are wanted names that another key owns. ``conflicts`` are names where a foreign
+    set stands, with the reason: the key let go of their claims, and a check reads these names before they join a batch (I3).
+    ``slices`` counts the items that hold the key in the table.
     """
 
     key: ServiceKey
@@ -110,14 +110,14 @@ class KeyState:
     slices: int = 0
 
     def live(self, resource: Resource) -> Iterator[tuple[PartId, Part]]:
-        """Parts of one listener that are not tombstones."""
+        """Parts of one listener, without tombstones."""
         for part_id, part in self.parts.items():
             if part_id.resource is resource and not part.deleted:
                 yield part_id, part
 
     @property
     def service(self) -> Service | None:
-        """The Service as last understood, None where there is none."""
+        """The last Service that could be understood; None where there is none."""
         part = self.parts.get(PartId(Resource.SERVICES, self.key.name))
         return part.value if part is not None and isinstance(part.value, Service) else None
 
@@ -128,28 +128,28 @@ class KeyState:
 
     @property
     def settled(self) -> bool:
-        """It was refused so often that its mark says nothing of the last look any more; names in conflict are meant."""
+        """Whether it was refused so often that its mark no longer records each check. Only keys with names in conflict settle."""
         return self.opened is not None and self.opened.attempts >= SETTLED_ATTEMPTS
 
-    def tried_next(self, looked_at: Mapping[str, float]) -> float:
-        """When it is tried again, or its names in conflict are looked at (epoch seconds); 0: at once, or nothing is to be tried.
+    def tried_next(self, checked_at: Mapping[str, float]) -> float:
+        """When the next try or conflict check is due, in epoch seconds. 0: at once, or never because nothing has to be tried.
 
         Args:
-            looked_at: since when (epoch seconds) all that has settled in a zone was looked at.
+            checked_at: per zone, the time (epoch seconds) since which everything settled in it has been checked.
         """
         at = 0.0 if self.opened is None else self.opened.retry_at
         if not (self.settled and self.conflicts):
             return at
-        return max(at, min(looked_at.get(name.zone_id, 0.0) for name in self.conflicts) + CONFLICT_LOOK_SECONDS)
+        return max(at, min(checked_at.get(name.zone_id, 0.0) for name in self.conflicts) + CONFLICT_CHECK_SECONDS)
 
     @property
     def tombstoned(self) -> bool:
-        """Deleted objects are remembered until no event can contradict that any more."""
+        """Whether it keeps tombstones, which it does until no event can contradict them."""
         return any(part.deleted for part in self.parts.values())
 
     @property
     def bare(self) -> bool:
-        """Nothing is left that would have to be remembered, tombstones aside."""
+        """Whether nothing is left to remember, apart from tombstones."""
         return not (
             self.intended
             or self.applied
@@ -161,5 +161,5 @@ class KeyState:
 
 
 def names_of(record_sets: Mapping[RecordKey, RecordSet]) -> frozenset[Name]:
-    """The names at which these record sets stand."""
+    """The names of these record sets."""
     return frozenset(map(Name.of, record_sets))

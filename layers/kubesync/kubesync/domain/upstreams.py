@@ -1,4 +1,4 @@
-"""The upstream contract: nodes behind each port of a Service, their public shape, digest and slices (DESIGN section 8)."""
+"""The upstream contract: the nodes behind each port of a Service, their public form, digest and slices (DESIGN section 8)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kubesync.domain.dns.endpoints import AddressedGroup
 from kubesync.domain.dns.records import Node
 from kubesync.domain.objects import Endpoint, Service, ServiceKey
 
-# Well below DynamoDB's 400 KB an item, and the size from which DESIGN section 10 slices.
+# Well below DynamoDB's 400 KB an item. DESIGN section 10 slices items from this size on.
 MAX_SLICE_BYTES: Final = 100_000
-# All slices of a version are written in one transaction, together with the key's own state: well below 4 MB.
-# That is 12,000 nodes or more; what one upstream has beyond them is reported and left out.
+# One transaction writes all slices of a version and the key's own state: well below 4 MB.
+# That is 12,000 nodes or more. Nodes beyond the limit are left out and reported.
 MAX_SLICES: Final = 24
-# So many nodes fit in any case, however long their names.
+# This many nodes always fit, however long their names.
 _ALWAYS_FIT: Final = 1000
 _BRACKETS: Final = 2
 
@@ -26,7 +26,7 @@ _ALWAYS: Final = ("ip", "port", "ready")
 _SOMETIMES: Final = ("serving", "terminating", "node", "zone", "hostname", "pod", "weight", "backup")
 
 _CANONICAL_JSON: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
-# Of two observed of one address and port, as while a pod moves from one slice to another, the better one counts.
+# The better of two observations of one address and port counts. There are two while a pod moves from one slice to another.
 _SERVING_ORDER: Final = {True: 0, None: 1, False: 2}
 _TERMINATING_ORDER: Final = {False: 0, None: 1, True: 2}
 
@@ -37,10 +37,10 @@ def upstream_key(key: ServiceKey, port: int, protocol: str) -> str:
 
 
 def upstreams_of(key: ServiceKey, service: Service, groups: Sequence[AddressedGroup]) -> dict[str, tuple[Node, ...]]:
-    """The nodes behind every port of a Service that is not an ExternalName; a port without endpoints has none.
+    """The nodes behind every port of a Service that is not an ExternalName. A port without endpoints has none.
 
-    A Service's port and an endpoints' port belong together where name (empty for an unnamed one) and protocol are
-    equal. Their numbers differ as a rule: the one is the Service's, the other the container's.
+    A Service's port and an endpoints' port belong together if their names (empty for an unnamed port) and protocols are
+    equal. Their numbers usually differ: one is the Service's, the other the container's.
     """
     upstreams: dict[str, tuple[Node, ...]] = {}
     found: dict[str, dict[tuple[Address, int], Endpoint]] = {}
@@ -76,7 +76,7 @@ def _collect(nodes: dict[tuple[Address, int], Endpoint], group: AddressedGroup, 
 
 
 def preference(endpoint: Endpoint | Node) -> tuple[bool, int, int, str, str, str, str]:
-    """Ready wins; the rest only makes the choice independent of the order of slices. The least is the best."""
+    """Sort key of two observations; the smallest is the best. Ready wins; the rest makes the choice independent of slice order."""
     return (
         not endpoint.ready,
         _SERVING_ORDER[endpoint.serving],
@@ -89,7 +89,7 @@ def preference(endpoint: Endpoint | Node) -> tuple[bool, int, int, str, str, str
 
 
 def node_document(node: Node) -> dict[str, str | int | bool]:
-    """The public shape of a node: ``ip``, ``port`` and ``ready`` always, the other fields where they are known."""
+    """The public form of a node: always ``ip``, ``port`` and ``ready``, and the other fields if they are known."""
     document: dict[str, str | int | bool] = {"ip": node.ip, "port": node.port, "ready": node.ready}
     if node.serving is not None:
         document["serving"] = node.serving
@@ -111,10 +111,10 @@ def node_document(node: Node) -> dict[str, str | int | bool]:
 
 
 def node_of(document: Mapping[str, Any]) -> Node:
-    """The inverse of ``node_document``; fields of a later version of the contract are left out.
+    """The inverse of ``node_document``. Ignores fields of a later version of the contract.
 
     Raises:
-        KeyError: one of the fields that are always there is missing.
+        KeyError: one of the mandatory fields is missing.
     """
     return Node(**{name: document[name] for name in _ALWAYS}, **{n: document[n] for n in _SOMETIMES if n in document})
 
@@ -122,7 +122,7 @@ def node_of(document: Mapping[str, Any]) -> Node:
 def digest(nodes: Sequence[Node]) -> str:
     r"""SHA-256 in hexadecimal of the nodes, in their order, as canonical JSON.
 
-    Canonical: an array of ``node_document``, keys sorted, no spaces, other than ASCII characters escaped as ``\uXXXX``.
+    Canonical: an array of ``node_document`` with sorted keys and no spaces; non-ASCII characters are escaped as ``\uXXXX``.
     """
     return sha256(_CANONICAL_JSON.encode([node_document(node) for node in nodes]).encode("ascii")).hexdigest()
 
@@ -130,8 +130,8 @@ def digest(nodes: Sequence[Node]) -> str:
 def slice_nodes(nodes: Sequence[Node], max_bytes: int = MAX_SLICE_BYTES) -> list[list[Node]]:
     """Cut the nodes, in their order, into slices of at most ``max_bytes`` of canonical JSON each.
 
-    There is always at least one slice, and a slice holds at least one node where there is one. DynamoDB counts about as
-    much as the JSON has: names and values, without quotes and commas but with a byte or three for each element.
+    There is always at least one slice. A slice holds at least one node if there is one. DynamoDB counts about as many bytes as the
+    JSON has: names and values, without quotes and commas, but with one to three bytes for each element.
     """
     slices: list[list[Node]] = [[]]
     size = _BRACKETS
@@ -146,10 +146,10 @@ def slice_nodes(nodes: Sequence[Node], max_bytes: int = MAX_SLICE_BYTES) -> list
 
 
 def fitting(nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """As many nodes as one upstream can have, in their order: ready ones first, of these primaries before backups.
+    """As many nodes as one upstream can hold, in their order. Ready nodes come first, and of these primaries before backups.
 
-    Which ones these are follows from the nodes alone: while they stay as they are, so does the choice, and a node that comes
-    or goes changes it at its end only.
+    The choice depends on the nodes alone. It stays the same while they do, and a node that comes or goes changes only the end
+    of the choice.
     """
     if len(nodes) <= _ALWAYS_FIT:
         return tuple(nodes)
@@ -161,7 +161,7 @@ def fitting(nodes: Sequence[Node]) -> tuple[Node, ...]:
     def kept(count: int) -> list[int]:
         return sorted(best_first[:count])
 
-    # One more node never takes fewer slices.
+    # Adding a node never reduces the number of slices.
     most = bisect_right(range(len(nodes)), MAX_SLICES, key=lambda count: _slices_of(sizes[at] for at in kept(count)))
     return tuple(nodes[at] for at in kept(most - 1))
 
@@ -171,7 +171,7 @@ def _size(node: Node) -> int:
 
 
 def _slices_of(sizes: Iterable[int]) -> int:
-    """How many slices nodes of these sizes take, cut as ``slice_nodes`` does it."""
+    """How many slices nodes of these sizes need, cut as in ``slice_nodes``."""
     slices, filled = 1, _BRACKETS
     for size in sizes:
         if filled > _BRACKETS and filled + size > MAX_SLICE_BYTES:

@@ -1,4 +1,4 @@
-"""The merge window: events are collected for a while after the first, the newest per object is kept, then applied as one."""
+"""The merge window: it collects events for a while after the first and keeps the newest per object, to apply them as one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from kubesync.domain.objects import RawEvent, Resource, Snapshot
 class WindowContent:
     """A closed window.
 
-    ``events`` are the newest per object, in the order of their versions within a resource, all later than the resource's
-    ``snapshots`` entry where there is one. ``checkpoints``: the last version read per resource before the window closed.
-    ``opened_at`` is the monotonic time of the first event, None for a window of bookmarks only. ``received`` counts the events before merging.
+    ``events`` holds the newest event per object, in version order within a resource. All are later than the resource's entry in
+    ``snapshots``, if any. ``checkpoints`` holds the last version read per resource before the window closed. ``opened_at`` is the monotonic
+    time of the first event; None for a window of bookmarks only. ``received`` counts the events before merging.
     """
 
     events: tuple[RawEvent, ...]
@@ -25,25 +25,25 @@ class WindowContent:
 
     @property
     def empty(self) -> bool:
-        """Nothing but bookmarks came."""
+        """Whether only bookmarks came."""
         return not self.events and not self.snapshots
 
     @property
     def merged(self) -> int:
-        """How many events a newer one of the same object, or a list, replaced."""
+        """How many events were replaced by a newer one of the same object, or by a list."""
         return self.received - len(self.events)
 
     @property
     def listed(self) -> int:
-        """How many objects its lists hold."""
+        """How many objects the window's lists hold."""
         return sum(len(snapshot.items) for snapshot in self.snapshots.values())
 
 
 class Window:
-    """Collects for one cluster. Not thread-safe: its owner holds a lock.
+    """Collects the events of one cluster. Not thread-safe: its owner holds a lock.
 
     Args:
-        length_seconds: from the first event to closing.
+        length_seconds: time from the first event to closing.
     """
 
     def __init__(self, length_seconds: float) -> None:
@@ -51,7 +51,7 @@ class Window:
         self._events: dict[Resource, dict[tuple[str, str], RawEvent]] = {}
         self._snapshots: dict[Resource, Snapshot] = {}
         self._checkpoints: dict[Resource, int] = {}
-        self._newest: dict[Resource, int] = {}  # of the events kept; a list's checkpoint may be lower
+        self._newest: dict[Resource, int] = {}  # of the kept events; a list's checkpoint may be lower
         self._opened_at: float | None = None
         self._received = 0
 
@@ -61,7 +61,7 @@ class Window:
         Args:
             events: one or more, of one resource.
         """
-        # The hot path of a session: nothing that can be done once for all of them is done for each.
+        # The hot path of a session: work that is the same for all events stays out of the loop.
         self._open(now)
         self._received += len(events)
         resource = events[0].resource
@@ -72,7 +72,7 @@ class Window:
         late = 0
         for event in events:
             _, _, namespace, name, _, version, _ = event
-            if version > newest:  # as a rule: then nothing kept is newer
+            if version > newest:  # the usual case: no kept event is newer
                 newest = version
                 kept[namespace, name] = event
             elif version > listed:
@@ -88,9 +88,9 @@ class Window:
         self._advance(resource, resource_version)
 
     def add_snapshot(self, snapshot: Snapshot, now: float) -> None:
-        """A complete list replaces what its listener had pending up to the list's version.
+        """A complete list replaces its listener's pending events up to the list's version.
 
-        Where the store went back, versions before it mean nothing: everything pending of that listener goes.
+        If the store went back, earlier versions mean nothing: all pending events of that listener are dropped.
         """
         self._open(now)
         resource = snapshot.resource
@@ -102,7 +102,7 @@ class Window:
         }
         earlier = self._snapshots.get(resource)
         if earlier is not None and earlier.store_went_back and not snapshot.store_went_back:
-            # The generation that the earlier list began has not been recorded yet: it must not be forgotten with it.
+            # The generation that the earlier list began is not recorded yet: the new list must carry it on.
             snapshot = Snapshot(resource, snapshot.resource_version, snapshot.items, store_went_back=True)
         self._snapshots[resource] = snapshot
         self._checkpoints[resource] = snapshot.resource_version
@@ -112,7 +112,7 @@ class Window:
         return None if self._opened_at is None else self._opened_at + self._length_seconds
 
     def close(self) -> WindowContent:
-        """Hand over what was collected and begin anew."""
+        """Return what was collected, and begin anew."""
         content = WindowContent(
             tuple(
                 event

@@ -17,7 +17,7 @@ class ReflectorBackoff:
 
     Args:
         policy: initial, cap and reset, in seconds.
-        clock: tells when a wait was last needed.
+        clock: shows when a wait was last needed.
         jitter: a number in [0, 1) at each call, such as ``random.random``.
     """
 
@@ -30,7 +30,7 @@ class ReflectorBackoff:
         self._quiet_since: float | None = None
 
     def next_delay(self, retry_after_seconds: float | None = None) -> float:
-        """Seconds to wait now. At least what the server asked for, which is believed up to ``backoff_reset`` seconds."""
+        """Seconds to wait now: at least what the server asked for, of which at most ``backoff_reset`` seconds count."""
         now = self._clock.monotonic()
         if self._quiet_since is not None and now - self._quiet_since >= self._policy.backoff_reset:
             self._failures = 0

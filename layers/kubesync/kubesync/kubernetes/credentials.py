@@ -15,7 +15,7 @@ from kubesync.kubernetes.eks_role import AssumedRole
 if TYPE_CHECKING:
     import boto3
 
-# EKS takes a token for 15 minutes after its URL was signed, aws-iam-authenticator says 14 to its clients.
+# EKS accepts a token for 15 minutes after its URL was signed; aws-iam-authenticator tells its clients 14.
 _EKS_TOKEN_SECONDS: Final = 13 * 60.0
 _EKS_URL_SECONDS: Final = 60
 _EKS_PREFIX: Final = "k8s-aws-v1."
@@ -28,13 +28,13 @@ class EksToken:
     Signing makes no network call beyond what the session's credentials need. Safe to share between listeners.
 
     Args:
-        session: whose identity; its region, unless ``region`` is given, chooses the STS endpoint.
-        cluster_name: the cluster's name in EKS: the token is good for this cluster only.
-        clock: tells when a token is due for renewal (13 minutes).
+        session: the identity that signs. Its region chooses the STS endpoint unless ``region`` is given.
+        cluster_name: the cluster's name in EKS. The token is valid for this cluster only.
+        clock: shows when a token is due for renewal (13 minutes).
         region: the cluster's region.
-        role: assumed to sign; None: the session's own identity signs.
+        role: a role to assume for signing; None: the session's own identity signs.
 
-    Raises (at ``token``): DeniedError when there are no AWS credentials or no region, or the role may not be assumed.
+    Raises (at ``token``): DeniedError if there are no AWS credentials or no region, or the role may not be assumed.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class EksToken:
             now = self._clock.monotonic()
             if fresh or not self._value or now - self._made_at >= _EKS_TOKEN_SECONDS:
                 if self._role is not None:
-                    # Another client for other credentials, and they may be others each time.
+                    # Each set of credentials needs its own client, and they can change from call to call.
                     self._role.credentials(fresh=fresh)
                     self._client = None
                 self._value = self._sign()

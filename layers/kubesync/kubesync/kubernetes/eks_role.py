@@ -1,4 +1,4 @@
-"""The role that is assumed to sign in to an EKS cluster, as of another AWS account."""
+"""The role to assume for signing in to an EKS cluster, for example one in another AWS account."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     import boto3
 
 _SESSION_NAME: Final = "kubesync"
-# A token is good for no longer than the credentials that signed it: they have to outlast it.
+# A token is valid only while the credentials that signed it are: they must outlast it.
 # https://docs.aws.amazon.com/eks/latest/best-practices/identity-and-access-management.html: tokens last 15 minutes.
 TOKEN_LIFETIME_SECONDS: Final = 15 * 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class RoleCredentials:
-    """Temporary credentials, until ``expires_at`` (epoch seconds). Never shown (I8)."""
+    """Temporary credentials, valid until ``expires_at`` (epoch seconds). Never shown (I8)."""
 
     access_key: str
     secret_key: str
@@ -35,12 +35,12 @@ class RoleCredentials:
 
 
 class AssumedRole:
-    """Credentials of a role, assumed anew while they still last for a token. Threads may share one.
+    """Credentials of a role. It assumes the role again before they are too short-lived for a token. Threads may share one.
 
     Args:
-        session: whose identity assumes it.
+        session: the identity that assumes the role.
         role: its ARN.
-        external_id: what its trust policy asks for; empty: nothing.
+        external_id: what the role's trust policy asks for; empty: nothing.
         region: of STS; None: the session's.
     """
 
@@ -56,10 +56,10 @@ class AssumedRole:
         self._known: RoleCredentials | None = None
 
     def credentials(self, *, fresh: bool = False) -> RoleCredentials:
-        """Credentials that last for a token signed now, where the role's session is long enough for that.
+        """Credentials that outlast a token signed now, if the role's session is long enough for that.
 
         Raises:
-            DeniedError: the role may not be assumed, or STS cannot be asked.
+            DeniedError: the role may not be assumed, or STS cannot be reached.
         """
         with self._lock:
             now = self._clock.epoch()
@@ -68,7 +68,7 @@ class AssumedRole:
             return self._known
 
     def client(self, service: str, **options: Any) -> Any:
-        """A boto3 client of this role. Raises as ``credentials``."""
+        """A boto3 client of this role. Raises like ``credentials``."""
         known = self.credentials()
         return self._session.client(
             service,  # type: ignore[call-overload] # the stubs know literal names only

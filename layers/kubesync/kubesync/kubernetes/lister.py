@@ -14,7 +14,7 @@ from kubesync.kubernetes.transport.client import ApiClient
 from kubesync.kubernetes.transport.failures import TooOldError
 from kubesync.kubernetes.wire.decode import read_list_page
 
-_ATTEMPTS: Final = 3  # a continue token may expire; the last attempt asks for all in one piece
+_ATTEMPTS: Final = 3  # a continue token may expire; the last attempt reads everything in one piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,12 @@ def list_all(
         api: the client.
         resource: what to list.
         scope: which of its objects.
-        page_limit: objects a page; 0: all in one piece, whose ``continue`` cannot expire.
+        page_limit: objects a page; 0: everything in one piece, so that no ``continue`` can expire.
         deadline_monotonic: when to give up.
 
     Raises:
-        TooOldError: the ``continue`` token expired, or the pages are of different versions: start over.
-        ListenerError: a page failed. Nothing of a list that is not complete may be used (I5).
+        TooOldError: the ``continue`` token expired, or pages have different versions. The caller starts over.
+        ListenerError: a page failed. The caller must not use any part of an incomplete list (I5).
     """
     items: list[Observation] = []
     token = ""
@@ -62,23 +62,23 @@ def list_all(
         if version is not None and page.resource_version != version:
             raise TooOldError(f"pages of one list are of versions {version} and {page.resource_version}")
         version = page.resource_version
-        items += (item for item in page.items if scope.holds(item.namespace)) if scope.sifted else page.items
+        items += (item for item in page.items if scope.holds(item.namespace)) if scope.filtered else page.items
         if not page.continue_token:
             return CompleteList(version, tuple(items))
         if page.continue_token == token:
-            raise BodyError(f"the list of {resource.value} does not go on: the same continue token twice")
+            raise BodyError(f"the list of {resource.value} does not advance: the same continue token came twice")
         token = page.continue_token
     raise BodyError(f"the list of {resource.value} has more than {api.policy.max_list_pages} pages")
 
 
 class KubernetesLister:
-    """One complete list outside of any watch: ``ports.Lister``. For one ``run``; closes the client at its end.
+    """One complete list outside of any watch: ``ports.Lister``. Good for one ``run``, which closes the client at its end.
 
     Args:
         api: a client of its own.
         resource: what to list.
         scope: which of its objects.
-        clock: measures how long it takes.
+        clock: measures how long the list takes.
     """
 
     def __init__(self, api: ApiClient, resource: Resource, scope: Scope, clock: Clock) -> None:
@@ -88,7 +88,7 @@ class KubernetesLister:
         self._clock = clock
 
     def run(self, deadline_monotonic: float) -> Snapshot:
-        """See ``ports.Lister``; also raises StoppedError once ``stop`` was called."""
+        """See ``ports.Lister``. Raises StoppedError if ``stop`` was called."""
         began = self._clock.monotonic()
         try:
             for attempt in range(1, _ATTEMPTS + 1):
@@ -110,5 +110,5 @@ class KubernetesLister:
             self._api.close()
 
     def stop(self) -> None:
-        """End ``run`` at once, also while a read blocks. Any thread, any number of times."""
+        """End ``run`` at once, also while a read blocks. Any thread may call it, any number of times."""
         self._api.shutdown()

@@ -1,4 +1,4 @@
-"""What the Kubernetes side offers to a session, and what it asks of it."""
+"""What the Kubernetes adapter offers to a session, and what it needs from it."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from kubesync.domain.objects import RawEvent, Snapshot
 
 
 class WatchSink(Protocol):
-    """Takes what a reflector saw, in order. Called from the listener's thread; must be quick and thread-safe."""
+    """Receives in order what a reflector saw. The listener's thread calls it; it must be quick and thread-safe."""
 
     def on_events(self, events: Sequence[RawEvent]) -> None:
-        """ADDED, MODIFIED and DELETED events of the resource, one or more, in order: those of one block of the stream."""
+        """ADDED, MODIFIED and DELETED events of the resource, in order: one or more, from one block of the stream."""
 
     def on_bookmark(self, resource_version: int) -> None:
-        """Everything up to this version has been seen."""
+        """The server has sent everything up to this version."""
 
     def on_snapshot(self, snapshot: Snapshot) -> None:
-        """A complete list has been read; events that follow are later than it."""
+        """A complete list was read. Later events are newer than it."""
 
     def on_resumed(self) -> None:
-        """A watch from a known version was accepted (status 200): the listener's view is whole again."""
+        """The server accepted a watch from a known version (status 200). The listener's view is synced again."""
 
     def on_stale(self) -> None:
-        """The version is too old (410 in either form) or from the future: the view is not whole until a snapshot comes."""
+        """The version is too old (410 in either form) or from the future. The view is stale until a snapshot comes."""
 
     def on_error(self, error: ListenerError, *, consecutive: int) -> None:
-        """A list or watch failed; the reflector backs off and tries again. Persist it. ``consecutive`` starts at 1."""
+        """A list or watch failed. The sink stores the error; the reflector backs off and tries again. ``consecutive`` starts at 1."""
 
 
 class Reflector(Protocol):
-    """Lists and watches one resource of one cluster until told to stop.
+    """Lists and watches one resource of one cluster until stopped.
 
-    ``run`` blocks. It lists first when ``resume_from`` is None, else it watches from that version. It returns when
-    ``stop`` was called (from any thread, also while a read is blocking: within a second) or the deadline passed; it never raises
-    a ListenerError, those go to the sink.
+    ``run`` blocks. It lists first if ``resume_from`` is None, otherwise it watches from that version. It returns when
+    ``stop`` was called or the deadline passed. Any thread may call ``stop``; ``run`` returns within a second, even from a
+    blocking read. It never raises a ListenerError: those go to the sink.
     """
 
     def run(self, sink: WatchSink, resume_from: int | None, deadline_monotonic: float) -> None: ...
@@ -47,8 +47,8 @@ class Reflector(Protocol):
 class Lister(Protocol):
     """Lists one resource of one cluster once.
 
-    ``run`` blocks, until the deadline at the longest, or ``stop`` (from any thread, also while a read is blocking).
-    It raises ListenerError where the list cannot be had whole; after ``stop`` whatever it raises is not looked at.
+    ``run`` blocks until the list is complete, the deadline passes, or ``stop`` is called (by any thread, also during a read).
+    It raises ListenerError if the list is incomplete. After ``stop``, callers ignore whatever it raises.
     """
 
     def run(self, deadline_monotonic: float) -> Snapshot: ...
@@ -74,6 +74,6 @@ class ReflectorPolicy:
     backoff_reset: float = 120.0
     max_line_bytes: int = 16 * 1024 * 1024
     max_list_page_bytes: int = 256 * 1024 * 1024
-    # 200,000 objects of 2.5 KB; what is kept of them is a fraction. A list that is longer than that does not end.
+    # 200,000 objects of 2.5 KB. Only a fraction of that is kept. A longer list counts as endless.
     max_list_bytes: int = 512 * 1024 * 1024
     max_list_pages: int = 10_000

@@ -1,4 +1,4 @@
-"""Questions about a cluster that are asked once: who it is, what it serves, whether it lets us in."""
+"""Questions that kubesync asks a cluster once: its identity, the resources it serves, whether it grants access."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _SERVED: Final = TypeAdapter(_ServedResources)
 
 
 def cluster_identity(api: ApiClient, deadline_monotonic: float) -> str | None:
-    """The uid of Service ``default/kubernetes``, which an API server makes once in the life of its store (I5).
+    """The uid of Service ``default/kubernetes``. An API server creates that Service once in the life of its store (I5).
 
-    None where it may not be read, or is absent.
+    Returns None if it does not exist or may not be read.
 
     Raises:
-        ListenerError: the server cannot be asked, or did not answer before the deadline.
+        ListenerError: the server could not be reached, or did not answer before the deadline.
     """
     try:
         request = urls.named(Resource.SERVICES, "default", "kubernetes")
@@ -46,10 +46,10 @@ def cluster_identity(api: ApiClient, deadline_monotonic: float) -> str | None:
 
 
 def choose_endpoints_source(api: ApiClient) -> Resource:
-    """EndpointSlices where the API server serves ``discovery.k8s.io/v1``, else Endpoints.
+    """EndpointSlices if the API server serves ``discovery.k8s.io/v1``, else Endpoints.
 
     Raises:
-        ListenerError: the server cannot be asked.
+        ListenerError: the server could not be reached.
     """
     try:
         body = api.fetch(urls.ApiRequest(urls.DISCOVERY_PATH))
@@ -72,17 +72,17 @@ def choose_endpoints_source(api: ApiClient) -> Resource:
 def check_connection(
     api: ApiClient, resources: tuple[Resource, ...] = (Resource.SERVICES,), namespace: str = ""
 ) -> None:
-    """Ask for one object of each resource: address, TLS, token and permission to list are then known to be right.
+    """Read one object of each resource. This checks address, TLS, token and permission to list.
 
     Raises:
-        ListenerError: the first that is not; its code and message say which.
+        ListenerError: the first check that failed; its code and message say which.
     """
     for resource in resources:
         read_list_page(resource, api.fetch(urls.list_page(resource, namespace, limit=1)))
 
 
 def _listable_endpoints_source(api: ApiClient) -> Resource:
-    """Where discovery itself is forbidden: what can be listed is served."""
+    """If discovery itself is forbidden: the first resource that can be listed."""
     try:
         check_connection(api, (Resource.ENDPOINTSLICES,))
     except (DeniedError, StatusError) as error:

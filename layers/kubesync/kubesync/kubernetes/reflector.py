@@ -1,4 +1,4 @@
-"""Keeps a sink in step with one resource of one cluster: list once, watch for ever, and go on after every failure.
+"""Keeps a sink in step with one resource of one cluster: it lists once, watches for ever, and goes on after every failure.
 
     what happened                              reported       wait                        next
     a complete list                            on_snapshot    -                           watch from its version
@@ -13,12 +13,12 @@
     refused, TLS, denied, another status       on_error       backoff                     watch
     an undecodable line or another ERROR,
       3 times at one version                   on_stale       backoff                     list
-    two bookmark intervals without a sign      -              -                           list one object: is the store's
+    two bookmark intervals of silence          -              -                           list one object: is the store's
                                                                                           version lower than ours?
                                                               - no                        watch
                                                on_stale       - yes                       list, a new generation
 
-A watch resumes from the last event or bookmark that was seen, or from the list: never from the items of a list.
+A watch resumes from the last event or bookmark that was read, or from the list's version. It never resumes from list items.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from kubesync.domain.errors import BodyError, ListenerError, StatusError
 from kubesync.domain.objects import Resource, Snapshot
 from kubesync.domain.scope import Scope
 from kubesync.kubernetes.backoff import ReflectorBackoff
+from kubesync.kubernetes.filtering import FilteredSink
 from kubesync.kubernetes.lister import list_all
 from kubesync.kubernetes.ports import WatchSink
-from kubesync.kubernetes.sifting import SiftedSink
 from kubesync.kubernetes.transport import urls
 from kubesync.kubernetes.transport.client import ApiClient
 from kubesync.kubernetes.transport.connections import StoppedError
@@ -41,22 +41,22 @@ from kubesync.kubernetes.transport.failures import TooOldError
 from kubesync.kubernetes.watch import Position, WatchEnd, follow
 from kubesync.kubernetes.wire.decode import read_list_page
 
-_QUICK_SECONDS: Final = 1.0  # a watch that ends sooner, without event, did not work
-_WORKED_SECONDS: Final = 5.0  # a watch that lasted as long did, even if nothing happened
+_QUICK_SECONDS: Final = 1.0  # a watch that ends sooner, without an event, did not work
+_WORKED_SECONDS: Final = 5.0  # a watch that lasted this long worked, even if nothing happened
 _TIMES_BEFORE_LIST: Final = 3
 _EXPIRED_BEFORE_ONE_PIECE: Final = 2
 
 
 class KubernetesReflector:
-    """The reflector of ``ports.Reflector``. For one ``run``; closes the client at its end.
+    """Implements ``ports.Reflector``. Good for one ``run``, which closes the client at its end.
 
     Args:
         api: a client of its own.
         resource: what to list and watch.
         scope: which of its objects; None: all.
-        scheduler: its clock decides when; its ``sleep`` is not used.
+        scheduler: provides the clock; its ``sleep`` is not used.
         jitter: a number in [0, 1) at each call; None: the scheduler's.
-        wait: waits for so many seconds or until ``stop``; None: really.
+        wait: waits for this many seconds or until ``stop``; None: a real wait.
     """
 
     def __init__(
@@ -79,14 +79,14 @@ class KubernetesReflector:
         self._wait = wait or self._stopped.wait
         self._deadline = 0.0
         self._position: Position | None = None  # None: list first
-        self._last_version = 0  # seen of this store, also while listing again
-        self._failures = 0  # in a row; 0 once something worked
+        self._last_version = 0  # the last version seen of this store, also while listing again
+        self._failures = 0  # in a row; 0 after a success
         self._expired_lists = 0
         self._stale_watches = 0
         self._quick_ends = 0
 
     def stop(self) -> None:
-        """End ``run`` at once, also while a read blocks. Any thread, any number of times."""
+        """End ``run`` at once, also while a read blocks. Any thread may call it, any number of times."""
         self._stopped.set()
         self._api.shutdown()
 
@@ -110,7 +110,7 @@ class KubernetesReflector:
             else:
                 self._watch(sink, self._position)
         except ListenerError as error:
-            # A deadline cuts timeouts short, a stop cuts connections: neither is an error.
+            # A timeout at the deadline is not an error, and neither is a connection that ``stop`` cut.
             if not self._over():
                 self._failed(sink, error)
 
@@ -161,7 +161,7 @@ class KubernetesReflector:
                     stream,
                     self._resource,
                     position,
-                    SiftedSink(sink, self._scope) if self._scope.sifted else sink,
+                    FilteredSink(sink, self._scope) if self._scope.filtered else sink,
                     policy=self._policy,
                     clock=self._clock,
                     deadline_monotonic=self._deadline,
@@ -177,7 +177,7 @@ class KubernetesReflector:
             if accepted and (position.heard > heard or lasted >= _WORKED_SECONDS):
                 self._failures = 0
         if end is WatchEnd.QUIET:
-            self._doubt(sink, position)
+            self._verify_version(sink, position)
         elif end is WatchEnd.CLOSED:
             self._closed(quick=lasted < _QUICK_SECONDS and position.heard == heard)
 
@@ -192,11 +192,11 @@ class KubernetesReflector:
         sink.on_stale()
         self._position = None
         self._stale_watches += 1
-        if self._stale_watches > 1:  # a list is answered, and its version is too old at once, again: do not spin
+        if self._stale_watches > 1:  # the list succeeds, but its version is too old at once, again: do not spin
             self._pause(self._backoff.next_delay())
 
-    def _doubt(self, sink: WatchSink, position: Position) -> None:
-        """A watch from a version that the store never had is silent for ever: compare with the store's own."""
+    def _verify_version(self, sink: WatchSink, position: Position) -> None:
+        """A watch from a version that the store never had stays silent for ever. Compare with the store's own version."""
         request = urls.list_page(self._resource, self._scope.namespace, limit=1)
         body = self._api.fetch(request, deadline_monotonic=self._deadline)
         if read_list_page(self._resource, body).resource_version < position.version:
@@ -209,7 +209,7 @@ class KubernetesReflector:
         self._failures += 1
         sink.on_error(error, consecutive=self._failures)
         if self._position is not None:
-            if self._position.poisoned >= _TIMES_BEFORE_LIST:  # only a list gets past what cannot be read
+            if self._position.poisoned >= _TIMES_BEFORE_LIST:  # only a list gets past a line that cannot be read
                 sink.on_stale()
                 self._position = None
             elif isinstance(error, BodyError) and self._failures == 1:

@@ -1,7 +1,7 @@
-"""Reasons as Kubernetes Events on a Service: what ``kubectl describe service`` shows. Needs the right to create events.
+"""Reasons as Kubernetes Events on a Service, for ``kubectl describe service``. Needs the right to create events.
 
-Source: Event v1 core (https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/). The same reason of the
-same object has the same name: the API server refuses what is there already, and forgets an Event after an hour by itself.
+Source: Event v1 core (https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/). The same reason on the
+same object gives the same name, so the API server refuses a second one. It deletes an Event after an hour by itself.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _ALREADY_EXISTS: Final = 409
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceNote:
-    """One reason to be shown on a Service; ``uid`` and ``resource_version`` are those that it was seen with."""
+class ServiceEvent:
+    """One reason to show on a Service. ``uid`` and ``resource_version`` are those of the Service as it was seen."""
 
     service: ServiceKey
     uid: str
@@ -37,32 +37,32 @@ class ServiceNote:
 
 
 class EventPoster(Protocol):
-    """Writes notes to one cluster. Only ``shutdown`` may be called from another thread."""
+    """Writes Events to one cluster. Only ``shutdown`` may be called from another thread."""
 
-    def post(self, note: ServiceNote, at: float) -> None:
-        """Write one Event; done as well where it is there already.
+    def post(self, event: ServiceEvent, at: float) -> None:
+        """Write one Event. Succeeds too if the Event exists already.
 
         Raises:
-            ListenerError: it could not be written: DeniedError where that is not allowed.
+            ListenerError: the Event could not be written; DeniedError if that is forbidden.
             StoppedError: ``shutdown`` was called.
         """
 
     def shutdown(self) -> None:
-        """End what blocks now, and refuse what comes."""
+        """End a blocked call at once, and refuse later ones."""
 
     def close(self) -> None:
-        """Give back the sockets."""
+        """Close the sockets."""
 
 
 class KubernetesEventPoster:
-    """Writes over HTTP."""
+    """Posts Events over HTTP."""
 
     def __init__(self, api: ApiClient) -> None:
         self._api = api
 
-    def post(self, note: ServiceNote, at: float) -> None:
+    def post(self, event: ServiceEvent, at: float) -> None:
         try:
-            self._api.fetch(event_request(note, at))
+            self._api.fetch(event_request(event, at))
         except StatusError as error:
             if error.status != _ALREADY_EXISTS:
                 raise
@@ -74,11 +74,11 @@ class KubernetesEventPoster:
         self._api.close()
 
 
-def event_request(note: ServiceNote, at: float) -> ApiRequest:
-    """The request that writes a note; ``at`` in epoch seconds."""
-    key, problem = note.service, note.problem
-    told = "\n".join((note.uid, problem.code, problem.subject, problem.message))
-    digest = sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+def event_request(event: ServiceEvent, at: float) -> ApiRequest:
+    """The request that creates an Event; ``at`` in epoch seconds."""
+    key, problem = event.service, event.problem
+    identity = "\n".join((event.uid, problem.code, problem.subject, problem.message))
+    digest = sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     when = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     document = {
         "apiVersion": "v1",
@@ -89,8 +89,8 @@ def event_request(note: ServiceNote, at: float) -> ApiRequest:
             "kind": "Service",
             "name": key.name,
             "namespace": key.namespace,
-            "uid": note.uid,
-            "resourceVersion": str(note.resource_version),
+            "uid": event.uid,
+            "resourceVersion": str(event.resource_version),
         },
         "reason": problem.code,
         "message": _message(problem),
@@ -107,5 +107,5 @@ def event_request(note: ServiceNote, at: float) -> ApiRequest:
 def _message(problem: Problem) -> str:
     text = f"{problem.subject}: {problem.message}" if problem.subject else problem.message
     advice = advice_for(problem.code)
-    whole = f"{text}. {advice}" if advice else text
-    return whole.encode("utf-8", "replace")[:MAX_MESSAGE_BYTES].decode("utf-8", "ignore")
+    full = f"{text}. {advice}" if advice else text
+    return full.encode("utf-8", "replace")[:MAX_MESSAGE_BYTES].decode("utf-8", "ignore")

@@ -21,19 +21,19 @@ class WatchEnd(StrEnum):
 
     CLOSED = "closed"  # by the server, cleanly
     DEADLINE = "deadline"
-    QUIET = "quiet"  # nothing for two bookmark intervals: the version may be from the future
+    QUIET = "quiet"  # silence for two bookmark intervals: the version may be from the future
 
 
 @dataclass(slots=True)
 class Position:
-    """How far a listener has come.
+    """How far a listener has read.
 
     Args:
         version: of the last list, event or bookmark.
-        quiet_since: monotonic seconds of the last sign that the server knows this version; None: not asked yet.
-        heard: events and bookmarks since the beginning.
-        poisoned: how often in a row the server sent something right after this version that leads nowhere: an
-            undecodable line, or an error other than 410 and 429.
+        quiet_since: monotonic seconds of the last proof that the server knows this version; None: not checked yet.
+        heard: number of events and bookmarks since the beginning.
+        poisoned: how often in a row the server sent something unusable right after this version: an undecodable line, or
+            an error other than 410 and 429.
     """
 
     version: int
@@ -52,9 +52,9 @@ def follow(
     clock: Clock,
     deadline_monotonic: float,
 ) -> WatchEnd:
-    """Hand the events of an accepted watch to the sink, and move the position with them.
+    """Pass the events of an accepted watch to the sink, and advance the position.
 
-    A line cut off by the end of the stream is no event; it comes again when the watch is resumed from the position.
+    If the stream ends inside a line, that line is not an event. It comes again when the watch resumes from the position.
 
     Raises:
         TooOldError: the server sent 410 in the stream.
@@ -69,16 +69,16 @@ def follow(
         if now >= deadline_monotonic:
             return WatchEnd.DEADLINE
         silent_at = heard_at + policy.bookmark_interval + policy.silence_margin
-        doubtful_at = position.quiet_since + 2 * policy.bookmark_interval
-        if now >= doubtful_at:
+        verify_at = position.quiet_since + 2 * policy.bookmark_interval
+        if now >= verify_at:
             return WatchEnd.QUIET
         try:
-            block = stream.read(min(silent_at, doubtful_at, deadline_monotonic) - now, SCANS[resource])
+            block = stream.read(min(silent_at, verify_at, deadline_monotonic) - now, SCANS[resource])
         except BodyError:
             now = clock.monotonic()
             if now >= deadline_monotonic:
                 return WatchEnd.DEADLINE
-            if now >= doubtful_at:
+            if now >= verify_at:
                 return WatchEnd.QUIET
             raise
         if block is None:
@@ -89,7 +89,7 @@ def follow(
 
 
 def _deliver(block: Block, resource: Resource, position: Position, sink: WatchSink) -> None:
-    """Hand on what a block holds. The hot path of a session: a few microseconds an event."""
+    """Pass on the events of a block. The hot path of a session: a few microseconds an event."""
     before = position.heard
     try:
         _deliver_lines(block.before, resource, position, sink)
@@ -118,10 +118,10 @@ def _deliver_lines(lines: list[bytes], resource: Resource, position: Position, s
             elif type(event) is StreamError:
                 raise _as_error(event)
             elif type(event) is UnreadableEvent:
-                # Nothing can be done about an object without a name; whoever wrote it must not stop others (I4).
+                # An object without a name cannot be handled. Whoever wrote it must not stop others (I4).
                 logger.warning("event skipped", extra={"resource": resource.value, "reason": event.reason})
     finally:
-        _hand_on(events, position, sink)  # those before what could not be read
+        _hand_on(events, position, sink)  # the events before the unreadable line
 
 
 def _hand_on(events: list[RawEvent], position: Position, sink: WatchSink) -> None:
@@ -135,7 +135,7 @@ def _as_error(event: StreamError) -> StatusError | TooOldError:
     if event.code == 410:
         return TooOldError(event.message)
     return StatusError(
-        f"the watch was ended by the server: {event.code} {event.reason}: {event.message}",
+        f"the server ended the watch: {event.code} {event.reason}: {event.message}",
         status=event.code,
         retry_after_seconds=event.retry_after_seconds,
     )

@@ -53,7 +53,7 @@ def _remove(master: Master, cluster: str, stored: StoredUpstream, check: Callabl
         what = Entry(f"upstream {stored.upstream}", f"version {stored.version}", None, "resync", str(key))
         actions = [
             *master.tables.upstreams.remove(stored.upstream, stands, now),
-            *master.tables.named.notes(stored.upstream, stored.version + 1),
+            *master.tables.named.marks(stored.upstream, stored.version + 1),
             master.tables.audit.changes(cluster, [what], fenced_writer.epoch, now, token),
         ]
         try:

@@ -183,7 +183,7 @@ class Removal:
         if self._left is None:
             state = master.tables.state
             slices = (state.remember_slice(name, *place, service=None) for place in state.slices(name))
-            self._left = chain(slices, state.left_notes(name))
+            self._left = chain(slices, state.leftover_marks(name))
         places = list(islice(self._left, _PLACES_AT_A_TIME))
         if places:
             self._fenced_writer.run([name], places, self._fenced_writer.token())

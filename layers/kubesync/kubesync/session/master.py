@@ -44,7 +44,7 @@ from kubesync.session.lease_keeper import LeaseKeeper
 from kubesync.session.listener_errors import ListenerErrors
 from kubesync.session.newer_items import remembered, unless_newer
 from kubesync.session.snapshot import fill, snapshot
-from kubesync.telemetry.service_events import ServiceNotes
+from kubesync.telemetry.service_events import ServiceEvents
 from kubesync.upstreams.composer import Composer, ComposerPorts
 from kubesync.zone.conflict_checks import Reclaimer
 from kubesync.zone.journal import ZoneMeans
@@ -224,7 +224,7 @@ class Master:
         if states:
             assert self.pool is not None
             self.pool.add(states, inherited=True)
-        self._promoted.add(queued.heirs)
+        self._promoted.add(queued.promoted)
         self._queues_taken.add(cluster)
 
     def _zone_means(self) -> ZoneMeans:
@@ -275,10 +275,10 @@ class Master:
             runner.replan(promoted)
         return runner
 
-    def _event_writer(self, config: ClusterConfig) -> ServiceNotes | None:
+    def _event_writer(self, config: ClusterConfig) -> ServiceEvents | None:
         if not config.write_events:
             return None
-        return ServiceNotes(config.name, partial(self.parts.connector.event_poster, config), self.parts.scheduler)
+        return ServiceEvents(config.name, partial(self.parts.connector.event_poster, config), self.parts.scheduler)
 
     def adopt(self, config: ClusterConfig) -> None:
         """Begin with a cluster that was registered, or go on with a changed configuration.

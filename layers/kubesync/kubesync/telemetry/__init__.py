@@ -1,1 +1,1 @@
-"""What kubesync says about itself while it runs: metrics, Events on Services."""
+"""What kubesync reports while it runs: metrics, and Events on Services."""

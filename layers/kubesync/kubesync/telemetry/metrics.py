@@ -1,26 +1,26 @@
-"""What a session measures, as CloudWatch metrics in the embedded metric format: lines of the log, no calls.
+"""A session's CloudWatch metrics in the embedded metric format: lines in the log, no calls.
 
-Namespace ``kubesync``. ``service`` is ``kubesync-<deployment>``, so that two deployments of one account are told apart.
+Namespace ``kubesync``. ``service`` is ``kubesync-<deployment>``, which separates the deployments of one account.
 
 metric                       dimensions                       unit     written
 ------                       ----------                       ----     -------
-MasterHeartbeat              service                          Count    1 a minute by whoever is master
-Windows, Events,             service                          Count    each minute, what came since
+MasterHeartbeat              service                          Count    1 a minute, written by the master
+Windows, Events,             service                          Count    each minute, how many since the last one
   EventsMerged, KeysChanged
-RecordingTime                service                          Seconds  how long recording windows took, of all clusters
-                                                                       together; minutes in which there were any
+RecordingTime                service                          Seconds  how long recording windows took, over all clusters;
+                                                                       only in minutes in which there were any
 Relists                      service                          Count    complete lists that were read
 TablesThrottled              service                          Count    requests that DynamoDB refused for now, of all kinds
-Batches, Changes,            service                          Count    of all hosted zones together
+Batches, Changes,            service                          Count    over all hosted zones
   BatchesRefused, Throttles
 LagMedian, LagP99            service                          Seconds  from a window's first event to the accepted batch;
-                                                                       minutes in which batches landed
-Conflicts                    service                          Count    names that somebody else holds, as far as is known
-ZonesBlocked                 service                          Count    zones that may not be written at this moment
-HeldDeletions                service                          Count    listeners whose deletions are held back; only where a list
-                                                                       in this session says so, or all say that there are none
-NamedUpstreamsWritten        service                          Count    each minute, where there are named upstreams
-NamedUpstreamsStuck          service                          Count    1 while something keeps them from being composed, else 0
+                                                                       only in minutes in which batches landed
+Conflicts                    service                          Count    names that somebody else holds, as far as known
+ZonesBlocked                 service                          Count    zones that cannot be written now
+HeldDeletions                service                          Count    listeners whose deletions are held back; only if a list
+                                                                       in this session holds some, or all say that there are none
+NamedUpstreamsWritten        service                          Count    each minute, if there are named upstreams
+NamedUpstreamsStuck          service                          Count    1 while a problem prevents composing them, else 0
 HandOverGap                  service                          Seconds  once a session: how long nobody watched before it
 ListenerErrors               service, code, key               Count    codes 6 to 12, each minute
   and                        service, code, key, cluster
@@ -49,7 +49,7 @@ type _ByListener = Counter[tuple[str, str]]
 
 
 class MetricsPublisher:
-    """Writes one session's metrics to standard output; called from the session's own thread."""
+    """Writes one session's metrics to standard output. Only the session's own thread calls it."""
 
     def __init__(self, deployment: str) -> None:
         self._service = f"kubesync-{deployment}"
@@ -57,35 +57,35 @@ class MetricsPublisher:
         self._failed: _ByListener = Counter()
         self._recording_seconds = 0.0
         self._named_written = 0
-        self._gap_told = False
+        self._gap_written = False
 
-    def beat(self, so_far: SessionReport) -> None:
-        """What came since the last beat. ``so_far`` counts from the session's beginning, its lags from the last beat."""
-        counted = _counts(so_far)
+    def beat(self, snapshot: SessionReport) -> None:
+        """Write the figures since the last beat. ``snapshot`` counts from the session's start; its lags are those since the last beat."""
+        counted = _counts(snapshot)
         self._write({"MasterHeartbeat": 1} | {name: counted[name] - self._counted[name] for name in counted}, {})
         self._counted = counted
-        failed = _failures(so_far)
+        failed = _failures(snapshot)
         self._by_code("ListenerErrors", failed - self._failed)
         self._failed = failed
-        recording_seconds = sum(each.recording_seconds for each in so_far.clusters)
+        recording_seconds = sum(each.recording_seconds for each in snapshot.clusters)
         if recording_seconds > self._recording_seconds:
             self._write({}, {"RecordingTime": recording_seconds - self._recording_seconds})
             self._recording_seconds = recording_seconds
-        self._write(_states(so_far), {})
-        self._tell_named(so_far.named_upstreams)
-        if so_far.hand_over_seconds is not None and not self._gap_told:
-            self._gap_told = True
-            self._write({}, {"HandOverGap": so_far.hand_over_seconds})
-        if so_far.lag:
-            self._write({}, {"LagMedian": so_far.lag["p50"], "LagP99": so_far.lag["p99"]})
+        self._write(_states(snapshot), {})
+        self._write_named(snapshot.named_upstreams)
+        if snapshot.hand_over_seconds is not None and not self._gap_written:
+            self._gap_written = True
+            self._write({}, {"HandOverGap": snapshot.hand_over_seconds})
+        if snapshot.lag:
+            self._write({}, {"LagMedian": snapshot.lag["p50"], "LagP99": snapshot.lag["p99"]})
 
     def ended(self, report: SessionReport) -> None:
-        """How the session ended, and each of its listeners."""
+        """Write how the session and each of its listeners ended."""
         self._write({"Sessions": 1}, {}, {"ended": report.ended})
         ends = Counter((each.ended, each.cluster) for each in report.listeners if each.ended in _CODES)
         self._by_code("ListenersEnded", ends)
 
-    def _tell_named(self, named: Mapping[str, Any]) -> None:
+    def _write_named(self, named: Mapping[str, Any]) -> None:
         written, stuck = int(named.get("written", 0)), bool(named.get("problem"))
         if named.get("registered") or written > self._named_written or stuck:
             counts = {"NamedUpstreamsWritten": written - self._named_written, "NamedUpstreamsStuck": int(stuck)}
@@ -100,8 +100,8 @@ class MetricsPublisher:
     def _write(
         self, counts: Mapping[str, int], seconds: Mapping[str, float], *dimension_sets: Mapping[str, str]
     ) -> None:
-        """One line; the metrics appear under each set of dimensions."""
-        # A provider of its own for each line: Powertools' Metrics keeps what it writes in the class.
+        """Write one line; the metrics appear under each set of dimensions."""
+        # A new provider for each line: Powertools' Metrics keeps values in the class.
         line = AmazonCloudWatchEMFProvider(namespace=NAMESPACE, default_dimensions={"service": self._service})
         for at, dimensions in enumerate(dimension_sets):
             if at:
@@ -135,7 +135,7 @@ def _counts(report: SessionReport) -> Counter[str]:
 
 
 def _states(report: SessionReport) -> dict[str, int]:
-    """What is so at this moment. Of held deletions a session that only resumed knows nothing: then nothing is said."""
+    """Current states. If a session has only resumed, it cannot know about held deletions, and they are left out."""
     found = {
         "Conflicts": sum(each.conflicts for each in report.clusters),
         "ZonesBlocked": sum(bool(zone["blocked"]) for zone in report.zones),

@@ -108,9 +108,9 @@ def _nodes_of(table: UpstreamTable, upstream: str) -> Sequence[Node] | None:
     for _ in range(_TORN_READS):
         try:
             stored = table.read(upstream)
-            if stored is None or (stored.whole and stored.deleted):
+            if stored is None or (stored.complete and stored.deleted):
                 return None
-            if stored.whole:
+            if stored.complete:
                 return tuple(map(node_of, stored.nodes))
         except (NewerSchemaError, KeyError, TypeError):  # of a newer release, or written by somebody else
             break

@@ -22,7 +22,7 @@ from aws_lambda_powertools import Logger
 
 from kubesync.domain.errors import ZoneThrottledError
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.state import CONFLICT_LOOK_SECONDS, KeyState
+from kubesync.domain.state import CONFLICT_CHECK_SECONDS, KeyState
 from kubesync.zone.journal import ZoneMeans
 from kubesync.zone.waits import Reason, Waits
 
@@ -78,7 +78,7 @@ class CheckSchedule:
         elif key not in self._settled:
             self._settled.add(key)
             if key not in self._due_at:
-                self._check_at(key, self._noted_at() + CONFLICT_LOOK_SECONDS)
+                self._check_at(key, self._noted_at() + CONFLICT_CHECK_SECONDS)
 
     @property
     def _due_at(self) -> Mapping[ServiceKey, float]:
@@ -125,7 +125,7 @@ class CheckSchedule:
         for state in after.values():
             self.see(state)
             if state.key in self._settled:
-                self._check_at(state.key, now + CONFLICT_LOOK_SECONDS)
+                self._check_at(state.key, now + CONFLICT_CHECK_SECONDS)
                 self._looked = True
             elif state.key in self._due_at and state.opened is not None:
                 self._check_at(state.key, state.opened.retry_at)
@@ -136,7 +136,7 @@ class CheckSchedule:
         if not self._looked:
             return None
         self._looked = False
-        since = min((self._due_at[key] for key in self._settled), default=0.0) - CONFLICT_LOOK_SECONDS
+        since = min((self._due_at[key] for key in self._settled), default=0.0) - CONFLICT_CHECK_SECONDS
         if since < self._noted_at() + _NOTE_SECONDS:
             return None
         self._noted = since
@@ -144,7 +144,7 @@ class CheckSchedule:
 
     def _noted_at(self) -> float:
         if self._noted is None:
-            noted = self._means.problems.looked_at(self._zone_id)
+            noted = self._means.problems.checked_at(self._zone_id)
             # What a clock that ran ahead has noted would put looks off until then.
             self._noted = noted if noted <= self._means.clock.epoch() else 0.0
         return self._noted

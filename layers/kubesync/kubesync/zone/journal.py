@@ -277,4 +277,4 @@ class ZoneJournal:
         """Keep since when (epoch seconds) every name that has long been in conflict was looked at: a successor goes on from there."""
         fenced_writer = self._means.fenced_writer
         token = fenced_writer.token()
-        fenced_writer.run((), [self._means.problems.put_look(self.zone_id, looked_at, token)], token)
+        fenced_writer.run((), [self._means.problems.put_check(self.zone_id, looked_at, token)], token)

@@ -86,7 +86,7 @@ def gather(state: KeyState, config: ClusterConfig, work: Workplace) -> Evidence:
             turns=_turns(state, owned, queues),
             running=bool(lease.holder) and not lease.free(int(now * 1000)),
             paused=config.paused,
-            looked_at=of_zones.looks(),
+            looked_at=of_zones.checks(),
         ),
     )
 

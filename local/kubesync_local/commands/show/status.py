@@ -97,7 +97,7 @@ def _named_upstreams(work: Workplace) -> list[dict[str, Any]]:
 
 def _cluster(config: ClusterConfig, work: Workplace, problems: Mapping[str, ZoneProblem]) -> dict[str, Any]:
     states = list(StateTable(work.store).load_all(config.name))
-    looks = ZoneProblemTable(work.store, config.shard, "").looks()
+    looks = ZoneProblemTable(work.store, config.shard, "").checks()
     return {
         "cluster": config.name,
         "server": config.server,

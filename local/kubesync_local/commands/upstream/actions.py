@@ -44,7 +44,7 @@ def _add(arguments: argparse.Namespace, work: Workplace, named: NamedUpstreamTab
     LeaseTable(work.store, shard).signal()
     done = "changed" if known is not None else "registered"
     remark(f"named upstream {name} {done}: {counted(len(wanted.members), 'member')}, for proxies as {named_key(name)}")
-    standing = UpstreamTable(work.store).standing([source.upstream for source in wanted.services])
+    standing = UpstreamTable(work.store).current([source.upstream for source in wanted.services])
     for source in wanted.services:
         if source.upstream not in standing:
             remark(f"there is no upstream {source} yet: it adds no nodes until its Service exists")

@@ -162,7 +162,9 @@ def test_cluster_that_is_removed_at_the_same_moment_is_seen(store: MemoryStore, 
     seen = table.read()
     gone = config.model_copy(update={"deleting": True})
     table.put(entry("shop", WEB), seen, [clusters.unchanged(config)])
-    with pytest.raises(UsageError, match=r"^cluster prod, or what refers to it, was changed meanwhile: try again$"):
+    with pytest.raises(
+        UsageError, match=r"^cluster prod, or something that refers to it, was changed meanwhile: try again$"
+    ):
         clusters.put(gone, [table.unchanged(seen)])
     table.remove("shop", table.read())
     clusters.put(gone, [table.unchanged(table.read())])

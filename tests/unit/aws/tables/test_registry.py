@@ -126,11 +126,11 @@ def test_useless_configurations_can_be_read_but_are_told_apart() -> None:
     for useless, why in (
         ({"server": "https://prod.test:99999"}, "a port is a number"),
         ({"server": "https://prod.test:0"}, "a port is a number"),
-        ({"namespace": "Foo_"}, "--namespace 'Foo_' is no namespace"),
+        ({"namespace": "Foo_"}, "--namespace 'Foo_' is not a namespace"),
         ({"template": "{service}.{domain}"}, "lacks {namespace}"),
         ({"template": "{service}-{namespace}.{domain}"}, "joins {service} and {namespace} without a dot"),
-        ({"template": "{service}..{namespace}.{domain}"}, "is no name below prod.example.com"),
-        ({"template": "{service}.{namespace}.{domain}.net"}, "is no name below prod.example.com"),
+        ({"template": "{service}..{namespace}.{domain}"}, "is not a name below prod.example.com"),
+        ({"template": "{service}.{namespace}.{domain}.net"}, "is not a name below prod.example.com"),
     ):
         assert why in str(why_useless(a_cluster(**useless)))
 
@@ -165,7 +165,7 @@ def test_clusters_whose_services_could_share_a_name_clash(changes: dict[str, Any
     for one, two in ((other, a_cluster()), (a_cluster(), other)):
         clash = why_clashing(one, two)
         assert (clash is not None) == (example is not None)
-        assert example is None or f"Services of cluster {two.name} have such names too ({example}" in str(clash)
+        assert example is None or f"Services of cluster {two.name} can have the same names ({example}" in str(clash)
 
 
 def test_namespaces_tell_clusters_of_one_domain_apart() -> None:

@@ -101,7 +101,7 @@ def test_removed_upstream_is_marked_for_a_week_without_its_other_slices(store: M
     }
     assert actions[1:] == [Delete(Key("upstreams", WEB, 1)), Delete(Key("upstreams", WEB, 2))]
     store.transact(actions, "gone")
-    assert UpstreamTable(store).standing([WEB, "missing"]) == {WEB: UpstreamState(2, "", 1)}
+    assert UpstreamTable(store).current([WEB, "missing"]) == {WEB: UpstreamState(2, "", 1)}
     stored = UpstreamTable(store).read(WEB)
     assert stored is not None
     assert stored.deleted
@@ -119,12 +119,12 @@ def test_reader_notices_slices_of_different_versions_or_missing_ones(store: Memo
     store.write(Put(Key("upstreams", WEB, 1), {"v": 1, "version": 7, "nodes": []}))
     torn = UpstreamTable(store).read(WEB)
     assert torn is not None
-    assert not torn.whole
+    assert not torn.complete
     store.write(Delete(Key("upstreams", WEB, 1)))
     missing = UpstreamTable(store).read(WEB)
     assert missing is not None
-    assert not missing.whole
-    assert UpstreamTable(store).standing([WEB])[WEB].slices == state.slices
+    assert not missing.complete
+    assert UpstreamTable(store).current([WEB])[WEB].slices == state.slices
 
 
 def test_all_of_a_cluster_are_listed_in_order(store: MemoryStore) -> None:

@@ -259,6 +259,6 @@ def test_values_are_first_that_fit_in_order_and_reported() -> None:
         (
             "TooManyValues",
             f"{NAME} A",
-            "401 values, published are the first 400: at most 400 values and 15500 characters fit",
+            "only the first 400 of 401 values are published: at most 400 values and 15500 characters fit",
         )
     ]

@@ -1,1 +1,1 @@
-"""DynamoDB: the port to it, its adapter, and the tables as they are made."""
+"""DynamoDB: the port to it, its adapter, and the definitions of the tables."""

@@ -1,18 +1,18 @@
 """The store on DynamoDB, through boto3's low-level client.
 
-botocore's own retries are off (``build_dynamodb_client``): it repeats a write that timed out and then reports the second
-attempt's refusal, so a caller could not tell its own write from another's. All repeating is done here, by one table:
+botocore's own retries are off (``build_dynamodb_client``). It would repeat a write that timed out and then report the second
+attempt's refusal, so a caller could not distinguish its own write from another's. All repeats follow this table:
 
     | outcome of an attempt  | read             | single write   | transaction                  |
     | ---------------------- | ---------------- | -------------- | ---------------------------- |
-    | BUSY: nothing written  | again, then Busy | the same       | again, same token, then Busy |
-    | UNSENT: nothing sent   | again, then Unavailable | the same | again, then Unavailable     |
-    | LOST: may have landed  | again, then Unavailable | OutcomeUnknown | again, same token, then OutcomeUnknown |
+    | BUSY: nothing written  | repeat, then Busy | the same      | repeat, same token, then Busy |
+    | UNSENT: nothing sent   | repeat, then Unavailable | the same | repeat, then Unavailable   |
+    | LOST: may have landed  | repeat, then Unavailable | OutcomeUnknown | repeat, same token, then OutcomeUnknown |
     | FAULT                  | Unavailable      | Unavailable    | Unavailable                  |
     | REFUSED                |                  | ConditionFailed | TransactionRefused          |
 
-Once an answer to a transaction was lost, whatever else then ends the attempts (BUSY, UNSENT, FAULT) leaves its outcome
-unknown. A refusal does not: DynamoDB answers a repeat of what had landed with success for ten minutes (moto does not).
+Once an answer to a transaction was lost, its outcome stays unknown if the attempts end with BUSY, UNSENT or FAULT. A refusal
+is definite: for ten minutes DynamoDB answers a repeat of a landed transaction with success (moto does not).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def build_dynamodb_client(
     max_connections: int = 25,
     endpoint_url: str | None = None,
 ) -> DynamoDBClient:
-    """A client without retries of its own, for ``DynamoStore``. Timeouts in seconds; a lease needs 1 and 2.
+    """A client without retries of its own, for ``DynamoStore``. Timeouts in seconds; the lease uses 1 and 2.
 
     Without ``endpoint_url``, AWS_ENDPOINT_URL_DYNAMODB and the region decide.
 
@@ -79,8 +79,8 @@ def build_dynamodb_client(
         read_timeout=read_timeout,
         max_pool_connections=max_connections,
         tcp_keepalive=True,
-        # "legacy" because only it raises an answer whose CRC is wrong when no attempts are left; "standard" hands the
-        # broken answer on (botocore.retries.special), and a broken answer to a get reads as "no such item".
+        # "legacy", because only it raises an answer with a wrong CRC when no attempts are left. "standard" returns the
+        # damaged answer (botocore.retries.special), and a damaged answer to a get looks like "no such item".
         retries={"total_max_attempts": 1, "mode": "legacy"},
     )
     try:
@@ -98,7 +98,7 @@ class DynamoStore:
         clock: sleeps between attempts.
         retry: how often a call is repeated.
         jitter: a number in [0, 1) for each sleep.
-        counted: is told of each request; may be exchanged while no call is under way.
+        counted: counts each request; may be replaced while no call is under way.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class DynamoStore:
 
     def batch_get(self, keys: Sequence[Key]) -> dict[Key, Item]:
         found: dict[Key, Item] = {}
-        waiting = deque(dict.fromkeys(keys))  # a key named twice in one request is refused
+        waiting = deque(dict.fromkeys(keys))  # DynamoDB refuses a request that names a key twice
         fruitless = 0
         while waiting:
             asked = [waiting.popleft() for _ in range(min(MAX_BATCH_GET_KEYS, len(waiting)))]
@@ -134,7 +134,7 @@ class DynamoStore:
                 fruitless = 0
                 continue
             self.counted.refused("reads")
-            # Throttled, or over 16 MB of answer: only rounds that bring nothing at all count as failures.
+            # Throttled, or over 16 MB of answer. Only rounds that return nothing at all count as failures.
             waiting.extendleft(reversed(unprocessed))
             fruitless = fruitless + 1 if len(unprocessed) == len(asked) else 0
             if fruitless >= self._retry.attempts:
@@ -143,7 +143,7 @@ class DynamoStore:
         return found
 
     def _batch_get_once(self, keys: Sequence[Key]) -> tuple[dict[Key, Item], list[Key]]:
-        """Items found, and the keys that DynamoDB did not get to."""
+        """The items found, and the keys that DynamoDB left unprocessed."""
         by_table: dict[str, list[Key]] = {}
         for key in keys:
             by_table.setdefault(key.table, []).append(key)
@@ -180,7 +180,7 @@ class DynamoStore:
             answer = self._read(method, request if left is None else {**request, "Limit": left}, [table])
             for attributes in answer["Items"]:
                 yield from_attributes(attributes)
-            # A page can be empty and still not be the last: only LastEvaluatedKey tells.
+            # A page can be empty without being the last: only LastEvaluatedKey shows the end.
             if "LastEvaluatedKey" not in answer:
                 return
             request = {**request, "ExclusiveStartKey": answer["LastEvaluatedKey"]}
@@ -213,7 +213,7 @@ class DynamoStore:
     def _attempts(
         self, method: str, request: dict[str, Any], tables: Iterable[str], *, repeat_lost: bool
     ) -> dict[str, Any] | Failure:
-        """Call until there is an answer, a failure that is final, or no attempt left."""
+        """Call until there is an answer or a final failure, or no attempt is left."""
         again = {Outcome.BUSY, Outcome.UNSENT} | ({Outcome.LOST} if repeat_lost else set())
         real_names = [self._table_names[table] for table in tables]
         lost: Failure | None = None
@@ -237,7 +237,7 @@ class DynamoStore:
             answer: dict[str, Any] = getattr(self._client, method)(**request)
         except CAUGHT as error:
             return failure_of(error, real_names)
-        # botocore takes any 200 for an answer, also a proxy's page of HTML, which then reads as "nothing found" (I5).
+        # botocore accepts any 200 as an answer, even a proxy's HTML page, which then looks like "nothing found" (I5).
         headers = answer["ResponseMetadata"]["HTTPHeaders"]
         if "x-amz-crc32" in headers or headers.get("content-type", "").startswith("application/x-amz-json"):
             return answer

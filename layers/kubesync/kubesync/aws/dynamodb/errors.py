@@ -1,4 +1,4 @@
-"""What botocore's errors mean for a call to DynamoDB: one table for all of them, by what can be done next."""
+"""What botocore's errors mean for a call to DynamoDB: one table maps them all to what the caller can do next."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from kubesync.aws.dynamodb.values import from_attributes
 
 
 class Outcome(Enum):
-    """What a failed call did, and so whether it may be made again."""
+    """What a failed call did, and so whether it may be repeated."""
 
     REFUSED = auto()  # a condition failed, nothing was written: the caller decides
-    BUSY = auto()  # throttled or collided, nothing was written: again
-    UNSENT = auto()  # no connection, nothing was sent: again
-    LOST = auto()  # no answer, or one that proves nothing: again where that is harmless
+    BUSY = auto()  # throttled or collided, nothing was written: repeat
+    UNSENT = auto()  # no connection, nothing was sent: repeat
+    LOST = auto()  # no answer, or one that proves nothing: repeat if that is harmless
     FAULT = auto()  # would fail again: report what to do
 
 
 # Error codes: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html and the errors of
 # each operation; those common to all services:
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/CommonErrors.html
-# A code not listed is LOST with a status of 500 or more ("might have succeeded"), else FAULT.
+# A code that is not listed is LOST if the status is 500 or more ("might have succeeded"), else FAULT.
 OUTCOME_BY_CODE: Final[Mapping[str, Outcome]] = {
     "ConditionalCheckFailedException": Outcome.REFUSED,
     "TransactionConflictException": Outcome.BUSY,
@@ -56,7 +56,7 @@ OUTCOME_BY_CODE: Final[Mapping[str, Outcome]] = {
     "InvalidSignatureException": Outcome.FAULT,
 }
 
-# CancellationReasons of TransactionCanceledException; None: that action was fine.
+# CancellationReasons of TransactionCanceledException; None: that action had no fault.
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
 OUTCOME_BY_REASON: Final[Mapping[str, Outcome | None]] = {
     "None": None,
@@ -68,14 +68,14 @@ OUTCOME_BY_REASON: Final[Mapping[str, Outcome | None]] = {
     "ValidationError": Outcome.FAULT,
 }
 
-# By class, the nearest base wins. What happens before a connection stands has sent nothing.
+# The class's nearest base decides. An error before the connection exists means that nothing was sent.
 OUTCOME_BY_CLASS: Final[Mapping[type[Exception], Outcome]] = {
     aws.EndpointConnectionError: Outcome.UNSENT,
     aws.ConnectTimeoutError: Outcome.UNSENT,
     aws.ProxyConnectionError: Outcome.UNSENT,
-    aws.SSLError: Outcome.LOST,  # at the handshake or in the middle of an answer: it does not say
+    aws.SSLError: Outcome.LOST,  # at the handshake or during an answer: it does not say
     aws.ConnectionError: Outcome.LOST,
-    aws.HTTPClientError: Outcome.LOST,  # ReadTimeoutError, ConnectionClosedError, and what botocore does not know
+    aws.HTTPClientError: Outcome.LOST,  # ReadTimeoutError, ConnectionClosedError, and errors unknown to botocore
     aws.ChecksumError: Outcome.LOST,
     aws.IncompleteReadError: Outcome.LOST,
     ResponseParserError: Outcome.LOST,
@@ -87,15 +87,15 @@ CAUGHT: Final = (ClientError, BotoCoreError, ResponseParserError)
 _CREDENTIALS: Final = "AWS refuses the credentials: renew them, or set AWS_PROFILE"
 _NO_CREDENTIALS: Final = "no AWS credentials: set AWS_PROFILE or AWS_ACCESS_KEY_ID, or run with a role"
 
-# What a person does about a FAULT; by error code or name of the class. {tables}: those of the call; {said}: DynamoDB's
-# own message. It is passed on only here: an InvalidSignatureException quotes signed headers, the session token with them (I8).
+# What a person does about a FAULT, by error code or class name. {tables}: the tables of the call. {said}: DynamoDB's own
+# message, shown only here: an InvalidSignatureException quotes signed headers, including the session token (I8).
 _ADVICE: Final[Mapping[str, str]] = {
     "ResourceNotFoundException": "table {tables} does not exist: run `kubesync setup`, or check the prefix and the region",
     "TableNotFoundException": "table {tables} does not exist: run `kubesync setup`, or check the prefix and the region",
     "AccessDeniedException": "access to table {tables} is denied: {said}",
     "ValidationException": "DynamoDB refuses the request to table {tables}: {said}",
     "ValidationError": "DynamoDB refuses a transaction on table {tables}: {said}",
-    "IdempotentParameterMismatchException": "a transaction's token was used for another transaction: make a new token",
+    "IdempotentParameterMismatchException": "the token of one transaction was used for another: make a new token",
     "LimitExceededException": "the account's limit on tables or table operations is reached: {said}",
     "UnrecognizedClientException": _CREDENTIALS,
     "MissingAuthenticationTokenException": _CREDENTIALS,
@@ -116,8 +116,8 @@ _MAX_SAID_CHARACTERS: Final = 300
 class Failure:
     """One failed call.
 
-    ``name`` is the error code or class, ``advice`` one line for a person. ``item`` is what refused a single write,
-    ``failed`` what refused a transaction, by the action's index.
+    ``name`` is the error code or class; ``advice`` is one line for a person. ``item`` is the item that refused a single write.
+    ``failed`` holds the items that refused a transaction, by the action's index.
     """
 
     outcome: Outcome
@@ -128,7 +128,7 @@ class Failure:
 
 
 def failure_of(error: Exception, tables: Iterable[str]) -> Failure:
-    """Classify an error out of ``CAUGHT``; ``tables`` are the real names that the call was about."""
+    """Classify an error from ``CAUGHT``; ``tables`` are the real names of the call's tables."""
     shown = ", ".join(sorted(set(tables)))
     if isinstance(error, ClientError):
         return _failure_of_answer(error.response, shown)
@@ -150,12 +150,12 @@ def _failure_of_answer(response: Mapping[str, Any], tables: str) -> Failure:
     return Failure(outcome, code, _advice(code, tables, said), item=_item(response))
 
 
-# | among the reasons                       | means   |
-# | --------------------------------------- | ------- |
-# | any ConditionalCheckFailed              | REFUSED |  with those indices only
-# | else any of FAULT, or one not listed    | FAULT   |
-# | else conflicts and throttles            | BUSY    |
-# | no reasons at all                       | FAULT   |
+# | among the reasons                        | means   |
+# | ---------------------------------------- | ------- |
+# | any ConditionalCheckFailed               | REFUSED |  with those indices only
+# | otherwise any FAULT, or one not listed   | FAULT   |
+# | otherwise only conflicts and throttles   | BUSY    |
+# | no reasons at all                        | FAULT   |
 def _failure_of_reasons(reasons: list[Mapping[str, Any]], tables: str, said: str) -> Failure:
     found: dict[Outcome, list[int]] = {}
     for index, reason in enumerate(reasons):

@@ -1,6 +1,6 @@
-"""Writes and conditions of the port as DynamoDB requests: pure values, no client.
+"""Turns the port's writes and conditions into DynamoDB requests: pure values, no client.
 
-Every attribute name goes through ExpressionAttributeNames, so none can collide with one of DynamoDB's 573 reserved
+Every attribute name goes through ExpressionAttributeNames, so that none collides with DynamoDB's 573 reserved
 words (``status``, ``name``, ``ttl``, ...).
 """
 
@@ -38,7 +38,7 @@ MAX_TOKEN_CHARACTERS = 36
 
 
 class Placeholders:
-    """Names (``#n0``) and values (``:v0``) that one request's expressions refer to; a name is given out once."""
+    """The names (``#n0``) and values (``:v0``) of one request's expressions. Each name gets one placeholder."""
 
     def __init__(self) -> None:
         self._name_by_attribute: dict[str, str] = {}
@@ -53,7 +53,7 @@ class Placeholders:
         return placeholder
 
     def as_request(self) -> Request:
-        """The two parameters, each only where it is not empty: DynamoDB refuses empty ones."""
+        """The two parameters, each only if it is not empty: DynamoDB refuses empty ones."""
         request: Request = {}
         if self._name_by_attribute:
             request["ExpressionAttributeNames"] = {name: attr for attr, name in self._name_by_attribute.items()}
@@ -92,17 +92,17 @@ def _changes(update: Update, placeholders: Placeholders) -> str:
     )
     text = " ".join(f"{verb} {', '.join(parts)}" for verb, parts in clauses if parts)
     if not text:
-        raise StoreUnavailableError(f"an update in table {update.key.table} changes nothing")
+        raise StoreUnavailableError(f"an update of table {update.key.table} changes nothing")
     return text
 
 
 def action_request(action: Action, table_names: TableNames) -> tuple[str, Request]:
-    """The member of a TransactItem that an action becomes, and its parameters.
+    """The kind of TransactItem for an action, and its parameters.
 
     A Put, Update or Delete has the same parameters in PutItem, UpdateItem and DeleteItem.
 
     Raises:
-        StoreUnavailableError: an update that changes nothing or a check without a condition; DynamoDB would refuse them.
+        StoreUnavailableError: an update without a change, or a check without a condition; DynamoDB would refuse them.
         TypeError: a value that cannot be stored.
     """
     placeholders = Placeholders()
@@ -137,7 +137,7 @@ def _member(action: Action) -> str:
 
 
 def write_request(action: Write, table_names: TableNames) -> tuple[str, Request]:
-    """The client's method and the parameters of a single write. Raises as ``action_request`` does."""
+    """The client's method and the parameters of a single write. Raises like ``action_request``."""
     member, request = action_request(action, table_names)
     if isinstance(action, Update):
         request["ReturnValues"] = "ALL_NEW"
@@ -148,7 +148,7 @@ def transact_request(actions: Sequence[Action], token: str, table_names: TableNa
     """The parameters of TransactWriteItems.
 
     Raises:
-        StoreUnavailableError: over 100 actions, none, or a token that is empty or too long; and as ``action_request``.
+        StoreUnavailableError: no action, over 100 actions, or a token that is empty or too long; also like ``action_request``.
     """
     if not 1 <= len(actions) <= MAX_TRANSACTION_ACTIONS:
         raise StoreUnavailableError(f"a transaction takes 1 to {MAX_TRANSACTION_ACTIONS} actions, not {len(actions)}")
@@ -170,10 +170,10 @@ def key_request(key: Key, table_names: TableNames) -> Request:
 
 
 def query_request(table: str, partition: str, table_names: TableNames, wanted: QueryOptions) -> Request:
-    """The parameters of a strongly consistent Query, without its page's limit.
+    """The parameters of a strongly consistent Query, without the limit of its pages.
 
     Raises:
-        ValueError: both ``prefix`` and ``between``: DynamoDB takes one condition on the sort key.
+        ValueError: both ``prefix`` and ``between``: DynamoDB accepts one condition on the sort key.
     """
     if "prefix" in wanted and "between" in wanted:
         raise ValueError("a query takes a prefix or a range, not both")

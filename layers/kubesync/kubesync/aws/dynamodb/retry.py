@@ -1,4 +1,4 @@
-"""Reads that a session cannot begin without: repeated while DynamoDB throttles, so that a storm does not end it."""
+"""Retries while DynamoDB throttles, for reads without which a session cannot begin, so that throttling does not end it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _BACKOFF: Final = Backoff(initial=0.2, cap=5.0, least=0.5, most=1.5)
 def retry_while_throttled[T](
     call: Callable[[], T], check: Callable[[], None], scheduler: Scheduler, deadline_monotonic: float
 ) -> T:
-    """Call until it is answered, with growing pauses and jitter.
+    """Call until there is an answer, with growing pauses and jitter.
 
     Args:
-        call: may be repeated without harm.
-        check: raises where it makes no sense to go on (NotMasterError).
+        call: can be repeated without harm.
+        check: raises if going on makes no sense (NotMasterError).
 
     Raises:
         StoreBusyError: still throttled at the deadline.

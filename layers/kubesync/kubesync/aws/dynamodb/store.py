@@ -1,4 +1,4 @@
-"""The port to DynamoDB: plain items, named conditions, transactions. Adapters: ``dynamodb`` and tests' in-memory one.
+"""The port to DynamoDB: plain items, named conditions, transactions. Adapters: ``client``, and an in-memory one for tests.
 
 Every read is strongly consistent. Items are plain values; numbers are int.
 """
@@ -43,7 +43,7 @@ class Key:
     sort: str | int
 
     def attributes(self) -> dict[str, Value]:
-        """The key as item attributes."""
+        """The key as attributes of an item."""
         partition, sort = KEY_ATTRIBUTES[self.table]
         return {partition: self.partition, sort: self.sort}
 
@@ -68,7 +68,7 @@ class Equals:
 
 @dataclass(frozen=True, slots=True)
 class AbsentOrBelow:
-    """``attribute`` is missing (or the item is), or is a number below ``value``."""
+    """``attribute`` is a number below ``value``, or is missing, or the item is."""
 
     attribute: str
     value: int
@@ -88,7 +88,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Set, add to (numbers) and remove single attributes, making the item where it is missing. All conditions must hold."""
+    """Set, add to (numbers) and remove single attributes. Creates a missing item. All conditions must hold."""
 
     key: Key
     set: Item = field(default_factory=dict)
@@ -99,7 +99,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete the item; deleting a missing one is fine unless a condition says otherwise."""
+    """Delete the item. Deleting a missing item succeeds unless a condition says otherwise."""
 
     key: Key
     conditions: tuple[Condition, ...] = ()
@@ -107,7 +107,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Only inside a transaction: the conditions must hold."""
+    """The conditions must hold. Only for transactions."""
 
     key: Key
     conditions: tuple[Condition, ...]
@@ -118,12 +118,12 @@ type Action = Put | Update | Delete | Check
 
 
 class QueryOptions(TypedDict, total=False):
-    """Which items of a partition a query returns. Not both of the first two, and neither in the upstreams table.
+    """Which items of a partition a query returns. ``prefix`` and ``between`` exclude each other; upstreams have neither.
 
     Attributes:
-        prefix: only sort keys that begin so.
+        prefix: only sort keys that begin with it.
         between: only sort keys from the first to the second, both included.
-        limit: at most so many items; None: all.
+        limit: at most this many items; None: all.
         newest_first: in descending order.
     """
 
@@ -134,34 +134,34 @@ class QueryOptions(TypedDict, total=False):
 
 
 class Store(Protocol):
-    """Tables by their logical name. Errors are those of ``domain.errors`` under StoreError; any call can raise
-    StoreUnavailableError, reads and writes StoreBusyError once the adapter's own retries are spent."""
+    """Tables by their logical name. Errors are those of ``domain.errors`` under StoreError. Any call can raise
+    StoreUnavailableError. Reads and writes raise StoreBusyError when the adapter's own retries are used up."""
 
     def get(self, key: Key) -> Item | None:
         """The item with its key attributes, or None."""
 
     def batch_get(self, keys: Sequence[Key]) -> dict[Key, Item]:
-        """The items that exist, any number of keys; unprocessed keys are asked for again."""
+        """The items that exist, for any number of keys. Unprocessed keys are requested again."""
 
     def query(self, table: str, partition: str, **wanted: Unpack[QueryOptions]) -> Iterator[Item]:
         """Items of one partition in order of the sort key, page after page."""
 
     def scan(self, table: str) -> Iterator[Item]:
-        """Every item of the table; for commands of a person and full resyncs only."""
+        """Every item of the table. Only for commands of a person and full resyncs."""
 
     def write(self, action: Write) -> Item:
-        """One conditional write; returns the item as it stands after (empty after a Delete).
+        """One conditional write. Returns the item after the write (empty after a Delete).
 
         Raises:
-            ConditionFailedError: refused; carries the item that stands there.
-            StoreOutcomeUnknownError: no answer; read before judging.
+            ConditionFailedError: refused; holds the item that is there now.
+            StoreOutcomeUnknownError: no answer. The caller reads before deciding.
         """
 
     def transact(self, actions: Sequence[Action], token: str) -> None:
-        """All or nothing, at most 100 actions; repeated with the same ``token`` (at most 36 characters) when the answer is lost.
+        """Write all actions or none, at most 100. If an answer is lost, repeats with the same ``token`` (at most 36 characters).
 
         Raises:
-            TransactionRefusedError: conditions failed; carries index and item of each.
-            StoreBusyError: collided or throttled, nothing was written.
-            StoreOutcomeUnknownError: no answer, after repeats.
+            TransactionRefusedError: conditions failed; holds index and item of each.
+            StoreBusyError: collided or throttled; nothing was written.
+            StoreOutcomeUnknownError: no answer, even after repeats.
         """

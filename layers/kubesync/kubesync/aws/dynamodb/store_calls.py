@@ -1,4 +1,4 @@
-"""How often DynamoDB was asked, and how often it refused for now: what a session says about a storm of throttling."""
+"""How often a session called DynamoDB, and how often it was throttled. The session's report shows both."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ KINDS: Final[tuple[Kind, ...]] = ("reads", "writes", "transactions")
 
 
 class StoreCalls:
-    """Counts of one session, of all its clients together. Any thread.
+    """Counts of one session, over all its clients. Thread-safe.
 
-    ``counts`` holds ``requests`` (every attempt is one, and every page) and ``refused_reads``, ``refused_writes``,
+    ``counts`` holds ``requests`` (every attempt and every page counts as one), and ``refused_reads``, ``refused_writes`` and
     ``refused_transactions``: throttled, collided with another transaction, or answered with unprocessed keys.
     """
 
@@ -22,11 +22,11 @@ class StoreCalls:
         self._lock = threading.Lock()
 
     def asked(self) -> None:
-        """A request is sent."""
+        """Count a request that is sent."""
         self._add("requests")
 
     def refused(self, kind: Kind) -> None:
-        """It was refused, in whole or in part: the same again, later."""
+        """Count a request that was refused for now, in whole or in part."""
         self._add(f"refused_{kind}")
 
     def _add(self, name: str) -> None:

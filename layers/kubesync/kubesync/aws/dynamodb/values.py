@@ -1,8 +1,8 @@
-"""Plain values to DynamoDB's AttributeValues and back, and the size that DynamoDB counts for an item.
+"""Plain values to DynamoDB's AttributeValues and back, and the size of an item as DynamoDB counts it.
 
     str S    int N    bool BOOL    bytes B    list L    dict M    None NULL
 
-Sets and fractions are never written, so they are refused in both directions rather than silently changed.
+Sets and fractions are never written. They are refused in both directions, so that no value changes silently.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ type AttributeValue = dict[str, Any]
 
 
 def to_attribute(value: Value) -> AttributeValue:
-    """One value in DynamoDB's form.
+    """One value as an AttributeValue.
 
     Raises:
-        TypeError: the value is not a ``Value`` (a float, a set, a tuple): a fault of the caller.
-        StoreUnavailableError: an int of more than 38 digits, which no number attribute can hold.
+        TypeError: the value is not a ``Value`` (a float, a set, a tuple), which is a bug in the caller.
+        StoreUnavailableError: an int of more than 38 digits, which DynamoDB cannot store.
     """
-    # Exact types, not isinstance: a bool is an int, and an IntEnum would not come back as it went in. Anything that is
-    # not one of these seven falls through to the error.
+    # Exact types, not isinstance: a bool is an int, and an IntEnum would come back as an int. Any other type
+    # reaches the error below.
     kind = type(value)
     if kind is str:
         return {"S": value}
     if kind is int:
-        return {"N": str(_checked_number(value))}  # type: ignore[arg-type]  # `kind` is known, mypy does not follow it
+        return {"N": str(_checked_number(value))}  # type: ignore[arg-type]  # `kind` implies the type; mypy cannot see it
     if kind is bool:
         return {"BOOL": value}
     if value is None:
@@ -54,7 +54,7 @@ def _checked_number(number: int) -> int:
 
 
 def to_attributes(item: Mapping[str, Value]) -> dict[str, AttributeValue]:
-    """An item, or a map within one, in DynamoDB's form. Raises as ``to_attribute`` does."""
+    """An item, or a map in one, as AttributeValues. Raises like ``to_attribute``."""
     return {name: to_attribute(value) for name, value in item.items()}
 
 
@@ -62,7 +62,7 @@ def from_attribute(attribute: Mapping[str, Any]) -> Value:
     """One AttributeValue as a plain value.
 
     Raises:
-        StoreUnavailableError: a type that kubesync never writes, so somebody else did: report it.
+        StoreUnavailableError: a type that kubesync never writes, so somebody else did. The caller reports it.
     """
     ((tag, value),) = attribute.items()
     if tag == "S" or tag == "B" or tag == "BOOL":  # the hot path: no tuple, no hashing
@@ -82,14 +82,14 @@ def from_attribute(attribute: Mapping[str, Any]) -> Value:
 
 
 def from_attributes(attributes: Mapping[str, Mapping[str, Any]]) -> dict[str, Value]:
-    """An item as plain values. Raises as ``from_attribute`` does."""
+    """An item as plain values. Raises like ``to_attribute``."""
     return {name: from_attribute(attribute) for name, attribute in attributes.items()}
 
 
 def item_bytes(item: Item) -> int:
-    """The size that DynamoDB counts for an item, its key attributes included, in bytes; never less than it.
+    """The size of an item in bytes, key attributes included, as DynamoDB counts it; never less.
 
-    An item may have 400 KB, a transaction 4 MB. Numbers are counted as one byte for two digits and two more; see
+    An item may have 400 KB, a transaction 4 MB. A number counts one byte for every two digits, and two more; see
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
     """
     return sum(_text_bytes(name) + _value_bytes(value) for name, value in item.items())

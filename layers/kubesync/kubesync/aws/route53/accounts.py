@@ -1,9 +1,9 @@
-"""Route 53 in several AWS accounts: each zone with its own role, each account with its own share of requests.
+"""Route 53 in several AWS accounts. Each zone can have its own role; each account has its own request limits.
 
     request about a zone ── role of the zone (table) ── credentials of the role (STS) ── client ── buckets of the account
                          └─ none ───────────────────────────────────────────────────── own client ── own buckets
 
-Everything that can go wrong before a batch is sent says so: nothing was sent, and it may be tried again.
+Every error before a batch is sent says that nothing was sent. The batch may then be tried again.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     import boto3
     from mypy_boto3_route53.client import Route53Client
 
-# Credentials are replaced this long before they expire: longer than any one request, or a walk of a full zone, lasts.
+# Credentials are replaced this long before they expire: longer than any request, or a walk of a full zone, takes.
 _REFRESH_SECONDS: Final = 300.0
-# While they cannot be had again, the known ones go on being used and STS is asked this often.
+# While STS gives no new ones, the known ones stay in use, and STS is asked again at this interval.
 _RETRY_SECONDS: Final = 15.0
-# How long a zone's role is taken for granted; a refusal ends it at once.
+# How long a zone's role is cached. A refusal ends this at once.
 _KNOWN_SECONDS: Final = 60.0
 
 
@@ -46,12 +46,12 @@ class Buckets:
 
 
 class ZoneAccounts:
-    """Zone clients by the role that they use. Safe to use from several threads.
+    """Zone clients by the role that they use. Thread-safe.
 
     Args:
         session: the credentials that kubesync runs with.
-        new_buckets: makes the buckets of an account when it is first used.
-        session_name: shown in the other account's CloudTrail.
+        new_buckets: creates the buckets of an account when it is first used.
+        session_name: appears in the other account's CloudTrail.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class ZoneAccounts:
         self._clock = clock
         self._new_buckets = new_buckets
         self._session_name = session_name
-        # A session is not safe to use from several threads. Never held during a request: one account is not to hold up another.
+        # A boto3 session is not thread-safe. The lock is never held during a request, so that accounts do not delay one another.
         self._lock = threading.RLock()
         self._clients: dict[ZoneAccess | None, ZoneClient] = {}
         self._buckets: dict[str, Buckets] = {}
@@ -69,7 +69,7 @@ class ZoneAccounts:
         self._own_account: str | None = None
 
     def client(self, access: ZoneAccess | None) -> ZoneClient:
-        """The client that uses this role; None: the credentials that kubesync runs with."""
+        """The client that uses this role. None: the client with the credentials that kubesync runs with."""
         with self._lock:
             if access not in self._clients:
                 if access is None:
@@ -87,10 +87,10 @@ class ZoneAccounts:
         return Route53ZoneClient(client, self._clock, requests=buckets.requests, changes=buckets.changes)
 
     def assume(self, access: ZoneAccess) -> tuple[Route53Client, float]:
-        """A boto3 client with fresh credentials of a role, and when they expire (seconds since 1970).
+        """A boto3 client with fresh credentials of a role, and their expiry (seconds since 1970).
 
         Raises:
-            ZoneThrottledError: STS cannot be asked now.
+            ZoneThrottledError: STS cannot be reached now.
             ZoneUnavailableError: the role may not be assumed.
         """
         request: dict[str, str] = {"RoleArn": access.role, "RoleSessionName": self._session_name}
@@ -107,7 +107,7 @@ class ZoneAccounts:
         return client, given["Expiration"].timestamp()
 
     def _own(self) -> str:
-        """Our own account, whose limits a role in it counts against; empty where STS does not say."""
+        """Our own account. Roles in it count against its limits. Empty if STS does not say."""
         if self._own_account is None:
             try:
                 self._own_account = str(self._sts_client().get_caller_identity()["Account"])
@@ -126,7 +126,7 @@ class ZoneAccounts:
 def _why_not_assumed(access: ZoneAccess, error: Exception) -> ZoneError:
     mapped = route53_errors.of_read(error)
     if isinstance(mapped, ZoneThrottledError):
-        return ZoneThrottledError(f"STS cannot be asked for {access.role}: {type(error).__name__}")
+        return ZoneThrottledError(f"STS cannot be reached for {access.role}: {type(error).__name__}")
     code = error.response.get("Error", {}).get("Code", "") if isinstance(error, ClientError) else type(error).__name__
     return ZoneUnavailableError(
         f"role {access.role} cannot be assumed ({code}): allow sts:AssumeRole on it to kubesync's role, and let its trust "
@@ -135,7 +135,7 @@ def _why_not_assumed(access: ZoneAccess, error: Exception) -> ZoneError:
 
 
 class RoleZoneClient:
-    """A ZoneClient with the credentials of a role, renewed before they expire."""
+    """A ZoneClient with the credentials of a role. It renews them before they expire."""
 
     def __init__(self, access: ZoneAccess, accounts: ZoneAccounts, clock: Clock) -> None:
         self._access = access
@@ -151,7 +151,7 @@ class RoleZoneClient:
         return self._current().zone(zone_id)
 
     def change(self, zone_id: str, changes: Sequence[BatchChange], comment: str = "") -> None:
-        """See ``ZoneClient.change``. Without credentials nothing is sent: then it raises no ZoneOutcomeUnknownError."""
+        """See ``ZoneClient.change``. A failure to get credentials is no ZoneOutcomeUnknownError: nothing was sent."""
         self._current().change(zone_id, changes, comment)
 
     def read(self, zone_id: str, name: str) -> dict[RecordKey, RecordSet]:
@@ -180,10 +180,10 @@ class RoleZoneClient:
 
 
 class RoutedZoneClient:
-    """A ZoneClient that reaches each zone with its own role.
+    """A ZoneClient that uses each zone's own role.
 
     Args:
-        access_of: the role of a zone; asked when a zone is first used, then once a minute, and after a refusal.
+        access_of: returns the role of a zone. Called when a zone is first used, then once a minute, and after a refusal.
     """
 
     def __init__(self, accounts: ZoneAccounts, access_of: Callable[[str], ZoneAccess | None], clock: Clock) -> None:
@@ -212,7 +212,7 @@ class RoutedZoneClient:
         try:
             return ask(self._client(zone_id))
         except ZoneUnavailableError:
-            self._known.pop(zone_id, None)  # perhaps another role is registered by now
+            self._known.pop(zone_id, None)  # another role may be registered by now
             raise
 
     def _client(self, zone_id: str) -> ZoneClient:

@@ -1,7 +1,7 @@
-"""The adapter of ``aws.zones.ZoneClient`` to Route 53.
+"""The adapter of ``aws.route53.zones.ZoneClient`` to Route 53.
 
-A change is sent once: botocore's retries are off for the whole client, reads are repeated here. Only the caller of
-``change`` knows what may follow an unknown outcome (the same batch, unchanged, before anything else).
+A change is sent once. botocore's retries are off for the whole client; this module repeats only reads. Only the caller of
+``change`` knows what must follow an unknown outcome: the same batch, unchanged, before anything else.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class ReadPolicy:
 def build_route53_client(
     session: boto3.Session, endpoint_url: str | None = None, credentials: tuple[str, str, str] | None = None
 ) -> Route53Client:
-    """A boto3 client that repeats nothing by itself: 2 s to connect, 10 s for an answer, one attempt.
+    """A boto3 client without retries: 2 s to connect, 10 s for an answer, one attempt.
 
     Args:
-        credentials: access key id, secret key and session token in place of the session's own.
+        credentials: access key id, secret key and session token that replace the session's own.
     """
     config = Config(
         connect_timeout=2,
@@ -81,7 +81,7 @@ def build_route53_client(
 
 
 class Route53ZoneClient:
-    """Route 53 over boto3. Safe to use from several threads."""
+    """Route 53 over boto3. Thread-safe."""
 
     def __init__(
         self,
@@ -96,8 +96,8 @@ class Route53ZoneClient:
         """Wrap a client made by ``build_route53_client``.
 
         Args:
-            requests: our share of the account's requests, taken from before every request; None: unlimited.
-            changes: our share of the account's changes; ``change`` sleeps until they are there; None: unlimited.
+            requests: our share of the account's requests; every request takes from it first. None: unlimited.
+            changes: our share of the account's changes; ``change`` sleeps until they are available. None: unlimited.
             fraction: random numbers from 0 to 1, for the jitter of pauses.
         """
         self._client = client
@@ -108,13 +108,13 @@ class Route53ZoneClient:
         self._fraction = fraction
 
     def zone(self, zone_id: str) -> Zone:
-        """See ``ZoneClient.zone``; ZoneThrottledError where Route 53 was not to be reached in several tries."""
+        """See ``ZoneClient.zone``. Raises ZoneThrottledError if Route 53 was unreachable in several tries."""
         found = self._reading(lambda: self._client.get_hosted_zone(Id=zone_id))["HostedZone"]
         private = found.get("Config", {}).get("PrivateZone", False)
         return Zone(found["Id"].removeprefix("/hostedzone/"), from_route53(found["Name"]), private)
 
     def change(self, zone_id: str, changes: Sequence[BatchChange], comment: str = "") -> None:
-        """See ``ZoneClient.change``. Waits for the token buckets first, where there are any."""
+        """See ``ZoneClient.change``. Waits for the token buckets first, if there are any."""
         batch = [_change(change) for change in changes]
         self._wait(self._changes, len(batch))
         self._wait(self._requests, 1)
@@ -134,7 +134,7 @@ class Route53ZoneClient:
             logger.info("batch answered", zone=zone_id, elements=len(batch), seconds=seconds, failure=failure)
 
     def read(self, zone_id: str, name: str) -> dict[RecordKey, RecordSet]:
-        """See ``ZoneClient.read``. Sets with a set identifier are told apart by it."""
+        """See ``ZoneClient.read``. The set identifier is part of each key."""
         found: dict[RecordKey, RecordSet] = {}
         for key, record_set in self._sets(zone_id, to_route53(name)):
             if key.name != from_route53(to_route53(name)):
@@ -143,7 +143,7 @@ class Route53ZoneClient:
         return found
 
     def walk(self, zone_id: str) -> Iterator[tuple[RecordKey, RecordSet]]:
-        """See ``ZoneClient.walk``. Raises rather than end early: what was not listed is not absent (I5)."""
+        """See ``ZoneClient.walk``. It raises rather than end early: a set that was not listed is not absent (I5)."""
         return self._sets(zone_id, None)
 
     def _sets(self, zone_id: str, start: str | None) -> Iterator[tuple[RecordKey, RecordSet]]:
@@ -182,7 +182,7 @@ class Route53ZoneClient:
 
 
 def _following(zone_id: str, page: ListResourceRecordSetsResponseTypeDef) -> ListResourceRecordSetsRequestTypeDef:
-    # Name, type and identifier: with less, a page that ends among sets of one name is read again or skipped.
+    # Name, type and identifier: with fewer, a page that ends among sets of one name would be repeated or skipped.
     request: ListResourceRecordSetsRequestTypeDef = {
         "HostedZoneId": zone_id,
         "MaxItems": _PAGE_SIZE,
@@ -200,7 +200,7 @@ def _change(change: BatchChange) -> ChangeTypeDef:
         raise ValueError(f"kubesync never writes a set of this form: {wanted.foreign_form}")
     record_set: ResourceRecordSetTypeDef = {
         "Name": to_route53(change.key.name),
-        "Type": change.key.type,  # type: ignore[typeddict-item]  # unknown types are Route 53's to refuse
+        "Type": change.key.type,  # type: ignore[typeddict-item]  # Route 53 itself refuses unknown types
     }
     if change.key.identifier:
         if wanted.weight is None:
@@ -215,7 +215,7 @@ def _change(change: BatchChange) -> ChangeTypeDef:
         }
     else:
         if wanted.ttl is None:
-            raise ValueError("a set that is no alias needs a TTL")
+            raise ValueError("a set that is not an alias needs a TTL")
         record_set["TTL"] = wanted.ttl
         record_set["ResourceRecords"] = [{"Value": value} for value in wanted.values]
     return {"Action": change.action, "ResourceRecordSet": record_set}
@@ -229,7 +229,7 @@ def _record_set(item: ResourceRecordSetOutputTypeDef) -> RecordSet:
         alias=None
         if alias is None
         else AliasTarget(alias["HostedZoneId"], from_route53(alias["DNSName"]), alias["EvaluateTargetHealth"]),
-        # Whatever is not part of a simple or weighted set, fields of tomorrow included: such a set can never equal ours (I3).
+        # Fields outside of simple and weighted sets, future ones included: a set with one never equals ours (I3).
         foreign_form=",".join(
             f"{field}={value}" for field, value in sorted(item.items()) if field not in _fields_of_ours(item)
         ),

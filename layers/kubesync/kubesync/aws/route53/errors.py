@@ -1,4 +1,4 @@
-"""What Route 53 and the way to it can answer, mapped to what the caller does next.
+"""Maps the answers of Route 53, and failures on the way to it, to what the caller does next.
 
 answer                                            a change becomes            a read becomes, after repeats
 ------                                            ----------------            -----------------------------
@@ -22,8 +22,8 @@ from kubesync.domain import errors
 
 _SERVER_ERROR: Final = 500
 
-# Codes of ChangeResourceRecordSets in botocore's service model (a test holds this table against it), and those that AWS
-# answers for any operation: https://docs.aws.amazon.com/Route53/latest/APIReference/CommonErrors.html
+# Codes of ChangeResourceRecordSets in botocore's service model (a test compares this table with it), and the codes that AWS
+# can return for any operation: https://docs.aws.amazon.com/Route53/latest/APIReference/CommonErrors.html
 ERROR_BY_CODE: Final[Mapping[str, type[errors.ZoneError]]] = {
     "InvalidChangeBatch": errors.BatchRefusedError,
     "InvalidInput": errors.BatchRefusedError,
@@ -64,7 +64,7 @@ _NO_CREDENTIALS: Final = (
     botocore_errors.ProfileNotFound,
 )
 
-# How the messages of a refused batch begin; they come joined with ", ", which they contain themselves.
+# The messages of a refused batch begin like this. Route 53 joins them with ", ", which they also contain.
 _BEGINNINGS: Final = (
     "A HostedZone must contain ",
     "Cannot have more than ",
@@ -85,13 +85,13 @@ _TRUNCATED: Final = re.compile(r"^Message was too long, it was truncated\.\s*")
 
 
 def of_change(error: Exception) -> errors.ZoneError:
-    """The error of a change that was sent once."""
+    """The error for a change that was sent once."""
     if isinstance(error, botocore_errors.ClientError):
         return _of_answer(error)
     if isinstance(error, botocore_errors.ParamValidationError):
         return errors.BatchRefusedError((_one_line(error),))
     if isinstance(error, _NOTHING_WAS_SENT):
-        return errors.ZoneThrottledError(f"Route 53 was not reached, nothing was sent: {_one_line(error)}")
+        return errors.ZoneThrottledError(f"Route 53 could not be reached, nothing was sent: {_one_line(error)}")
     if isinstance(error, _NO_CREDENTIALS):
         return errors.ZoneUnavailableError(
             "no AWS credentials for Route 53: give the function a role, or set AWS_PROFILE or AWS_ACCESS_KEY_ID "
@@ -103,12 +103,12 @@ def of_change(error: Exception) -> errors.ZoneError:
 
 
 def of_read(error: Exception) -> errors.ZoneError:
-    """The error of a read: a read changes nothing, so its outcome is never in doubt."""
+    """The error for a read. A read changes nothing, so its outcome is never unknown."""
     mapped = of_change(error)
     if isinstance(mapped, errors.ZoneOutcomeUnknownError):
         return errors.ZoneThrottledError(str(mapped))
     if isinstance(mapped, errors.BatchRefusedError):
-        return errors.ZoneUnavailableError(f"Route 53 refused to be read: {mapped}")
+        return errors.ZoneUnavailableError(f"Route 53 refused a read: {mapped}")
     return mapped
 
 
@@ -118,7 +118,7 @@ def _of_answer(error: botocore_errors.ClientError) -> errors.ZoneError:
     code, message = details.get("Code", ""), details.get("Message", "")
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if not code and "Messages" in answer:
-        # The older form of InvalidChangeBatch has no Error element, and botocore finds no code in it.
+        # The older form of InvalidChangeBatch has no Error element, so botocore finds no code in it.
         return errors.BatchRefusedError(_listed(answer["Messages"]))
     kind = ERROR_BY_CODE.get(code)
     if kind is errors.BatchRefusedError:
@@ -131,16 +131,16 @@ def _of_answer(error: botocore_errors.ClientError) -> errors.ZoneError:
 
 
 def _listed(messages: object) -> tuple[str, ...]:
-    # botocore keeps a single message of this form, and loses several: then the caller searches for the culprits.
+    # botocore keeps a single message of this form but loses several: then the caller has to bisect.
     found = messages.get("Message") if isinstance(messages, Mapping) else None
     return (found,) if isinstance(found, str) else ()
 
 
 def split_messages(text: str) -> tuple[str, ...]:
-    """The messages of a refused batch: Route 53 writes them as one text, ``[first, second]``."""
+    """Split the messages of a refused batch, which Route 53 writes as one text: ``[first, second]``."""
     inside = _TRUNCATED.sub("", text).strip()
     if inside.startswith("["):
-        # A truncated list has lost its closing bracket; one that is there belongs to a message then.
+        # A truncated list has lost its closing bracket; a bracket at the end then belongs to a message.
         inside = inside[1:].removesuffix("]") if inside.count("[") == inside.count("]") else inside[1:]
     return tuple(message for message in _BETWEEN.split(inside) if message)
 

@@ -1,7 +1,7 @@
 """The journal: the TXT record set in a hosted zone that fences our change batches.
 
-Every batch deletes the journal that its sender knows and creates the next one. Route 53 applies a batch whole or not at all, so a
-batch of a master that does not know the newest journal changes nothing (I2), and the journal says which batch was the last to land.
+Every batch deletes the journal that its sender knows and creates the next one. Route 53 applies a batch as a whole or not at all,
+so a batch from a master that does not know the newest journal changes nothing (I2). The journal also says which batch landed last.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FORM = re.compile(r'"heritage=kubesync,owner=(?P<owner>[^,"]+),epoch=(?P<epoch>
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """A journal as it stands in the zone. ``owner`` is empty where the set is in no form that kubesync writes."""
+    """A journal as read from the zone. ``owner`` is empty if kubesync did not write the set in any form that it knows."""
 
     record_set: RecordSet
     owner: str = ""
@@ -29,12 +29,12 @@ class Journal:
 
 
 def journal_record_key(zone: Zone, deployment: str, shard: str) -> RecordKey:
-    """Where the journal of a deployment and shard stands."""
+    """The key of the journal of a deployment and shard."""
     return RecordKey(zone.id, f"{_PREFIX}{deployment}-{shard}.{zone.name}", "TXT")
 
 
 def is_journal(key: RecordKey, record_set: RecordSet) -> bool:
-    """Whether a set that stands in a zone is a journal of some deployment of kubesync."""
+    """Whether a record set is the journal of some deployment of kubesync."""
     values = record_set.values
     return (
         key.type == "TXT"
@@ -45,13 +45,13 @@ def is_journal(key: RecordKey, record_set: RecordSet) -> bool:
 
 
 def make_journal(deployment: str, epoch: int, batch: str) -> Journal:
-    """The journal that a batch leaves behind."""
+    """The journal that a batch writes."""
     value = f'"heritage=kubesync,owner={deployment},epoch={epoch},batch={batch}"'
     return Journal(RecordSet(JOURNAL_TTL_SECONDS, (value,)), deployment, epoch, batch)
 
 
 def read_journal(client: ZoneClient, key: RecordKey) -> Journal | None:
-    """The journal in the zone, None where there is none."""
+    """The journal in the zone; None if there is none."""
     record_set = client.read(key.zone_id, key.name).get(key)
     if record_set is None:
         return None

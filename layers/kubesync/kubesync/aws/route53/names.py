@@ -1,13 +1,13 @@
-r"""Names and values as Route 53 writes them, and as kubesync keeps them.
+r"""Names and values in Route 53's form and in kubesync's.
 
 https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/DomainNameFormat.html: Route 53 lists names in lower case with
-a trailing dot and writes every character but a-z, 0-9, ``-`` and ``_`` as ``\ooo`` (octal).
+a trailing dot. It writes every character except a-z, 0-9, ``-`` and ``_`` as ``\ooo`` (octal).
 
     kubesync's name           Route 53's
     ---------------           ----------
     web.example.com           web.example.com.
     *.example.com             \052.example.com.
-    a\056b.example.com        a\056b.example.com.     a dot in a label stays escaped, and what cannot be printed
+    a\056b.example.com        a\056b.example.com.     a dot in a label stays escaped, like unprintable characters
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import Final
 
 _OCTAL = re.compile(r"\\([0-3][0-7]{2})")
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.")
-# Unescaping these would change what the name means.
+# Without their escapes these would change the meaning of the name.
 _STAYS_ESCAPED = frozenset(".\\")
 
 
 @lru_cache(maxsize=65_536)
 def from_route53(name: str) -> str:
-    """A name as Route 53 gives it, in kubesync's form."""
+    """Convert a name from Route 53's form to kubesync's."""
     return _OCTAL.sub(_readable, name).lower().removesuffix(".")
 
 
@@ -37,7 +37,7 @@ def _readable(escape: re.Match[str]) -> str:
 
 @lru_cache(maxsize=65_536)
 def to_route53(name: str) -> str:
-    """A name in kubesync's form, as Route 53 lists it."""
+    """Convert a name from kubesync's form to the one that Route 53 lists."""
     out: list[str] = []
     position = 0
     while position < len(name):
@@ -77,10 +77,10 @@ _CANONICAL: Final[Mapping[str, Callable[[str], str]]] = {
 
 
 def canonical_values(record_type: str, values: Iterable[str]) -> tuple[str, ...]:
-    """Values in the one form that makes equality mean sameness: see ``domain.records.RecordSet``.
+    """Values in the canonical form, in which equal values mean the same: see ``domain.dns.records.RecordSet``.
 
-    Route 53 gives values back as they were written, by whomever: addresses in any notation, host names in any case and
-    without the trailing dot. Addresses are sorted as numbers, everything else as text.
+    Route 53 returns values as somebody wrote them: addresses in any notation, host names in any case and without the
+    trailing dot. Addresses are sorted by number, everything else as text.
     """
     canonical = {_canonical(record_type, value) for value in values}
     if record_type in ("A", "AAAA"):
@@ -95,7 +95,7 @@ def _canonical(record_type: str, value: str) -> str:
     try:
         return form(value)
     except ValueError:
-        return value  # Not ours then, and never equal to ours.
+        return value  # not ours, and never equal to ours
 
 
 def _as_number(value: str) -> tuple[int, int, str]:

@@ -1,7 +1,7 @@
-"""Token buckets: how long to wait before the next request, so that Route 53 does not have to refuse it.
+"""Token buckets: how long to wait before the next request, so that Route 53 does not refuse it.
 
-Route 53 gives an account 10 requests a second with a burst of 50, shared with everything else that the account does, and
-a second bucket of changes a second (Developer Guide, "Throttling for Amazon Route 53 API requests"). Ours are below it.
+Route 53 allows an account 10 requests a second with a burst of 50, shared with everything else in the account, and has
+a second bucket for changes (Developer Guide, "Throttling for Amazon Route 53 API requests"). Our limits are lower.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from kubesync.clock import Clock
 
 
 class TokenBucket:
-    """``burst`` tokens at most, ``rate`` new ones a second. Safe to use from several threads.
+    """Holds at most ``burst`` tokens and gains ``rate`` a second. Thread-safe.
 
-    Tokens are taken in the order of calls, in advance where there are too few: the bucket goes into debt, and the caller
-    waits until its tokens exist. So whoever asks for more than ``burst`` gets it too, and delays those who come after.
+    Tokens are taken in the order of calls. If there are too few, the bucket goes into debt and the caller waits until its
+    tokens exist. So a request for more than ``burst`` tokens succeeds too, and delays later ones.
     """
 
     def __init__(self, rate: float, burst: float, clock: Clock) -> None:
@@ -23,7 +23,7 @@ class TokenBucket:
 
         Args:
             rate: tokens a second, above 0.
-            burst: most tokens that pile up, at least 1.
+            burst: the most tokens that accumulate, at least 1.
         """
         if rate <= 0 or burst < 1:
             raise ValueError("a token bucket needs a rate above 0 and a burst of at least 1")
@@ -35,17 +35,17 @@ class TokenBucket:
         self._filled_at = clock.monotonic()
 
     def take(self, tokens: float = 1) -> float:
-        """Take tokens; returns the seconds to wait before using them, 0 where there are enough."""
+        """Take tokens. Returns the seconds to wait before using them; 0 if there are enough."""
         with self._lock:
             self._fill()
             self._tokens -= tokens
             return max(0.0, -self._tokens / self._rate)
 
     def try_take(self, tokens: float = 1) -> bool:
-        """Take tokens where there are enough of them now, else take none."""
+        """Take tokens if there are enough now; otherwise take none. Returns whether it took them."""
         with self._lock:
             self._fill()
-            # Sums of fractions of a second come out a hair short of the whole token that they are.
+            # Sums of fractions of a second can be slightly below the whole token that they stand for.
             if self._tokens + 1e-9 < tokens:
                 return False
             self._tokens -= tokens

@@ -1,4 +1,4 @@
-"""The port to Route 53: read sets, walk a zone, send one change batch. Adapter: ``route53``."""
+"""The port to Route 53: read sets, walk a zone, send one change batch. Adapter: ``client``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubesync.domain.dns.records import RecordKey, RecordSet, Zone
 
 @dataclass(frozen=True, slots=True)
 class BatchChange:
-    """One element of a change batch. kubesync never sends UPSERT: it would overwrite what it does not know (I3)."""
+    """One element of a change batch. kubesync never sends UPSERT: it would overwrite a set that kubesync does not know (I3)."""
 
     action: Literal["CREATE", "DELETE"]
     key: RecordKey
@@ -19,20 +19,20 @@ class BatchChange:
 
 
 class ZoneClient(Protocol):
-    """Route 53. Names and values are canonical (see domain.records); escaping is the adapter's."""
+    """Route 53. Names and values are canonical (see domain.dns.records); the adapter escapes them."""
 
     def zone(self, zone_id: str) -> Zone:
-        """Look the hosted zone up. Raises ZoneUnavailableError where it does not exist or access is denied."""
+        """Read the hosted zone. Raises ZoneUnavailableError if it does not exist or access is denied."""
 
     def change(self, zone_id: str, changes: Sequence[BatchChange], comment: str = "") -> None:
-        """Send one batch, once: no hidden repeats, since only the caller knows what may follow.
+        """Send one batch, once. It never repeats: only the caller knows what must follow.
 
         Raises:
             BatchRefusedError, ZoneThrottledError, ZoneOutcomeUnknownError, ZoneUnavailableError
         """
 
     def read(self, zone_id: str, name: str) -> dict[RecordKey, RecordSet]:
-        """Every set at this name, whatever its type."""
+        """Every set at this name, of any type."""
 
     def walk(self, zone_id: str) -> Iterator[tuple[RecordKey, RecordSet]]:
         """Every set of the zone, in Route 53's order."""

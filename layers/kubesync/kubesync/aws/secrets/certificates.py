@@ -1,4 +1,4 @@
-"""Certificates by reference: the authorities of an API server, and the certificate and key that kubesync shows it."""
+"""Certificates by reference: the authorities of an API server, and the certificate and key that kubesync presents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KEY_ENDING: Final = "PRIVATE KEY-----"
 
 @dataclass(frozen=True, slots=True)
 class CertificateReferences:
-    """``certificate`` may hold the key as well; then ``key`` is None."""
+    """``certificate`` may also hold the key; then ``key`` is None."""
 
     ca: SecretReference | None = None
     certificate: SecretReference | None = None
@@ -27,8 +27,8 @@ class SecretCertificates:
     """Implements ``kubernetes.transport.CertificateSource``. Threads may share one.
 
     Args:
-        references: where they lie.
-        client_for, clock, environ: see ``secrets.Secret``.
+        references: where the certificates are stored.
+        client_for, clock, environ: see ``references.Secret``.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class SecretCertificates:
         self._key = secret(references.key, _as_key)
 
     def ca_pem(self, *, fresh: bool = False) -> str | None:
-        """The authorities, None where none are referred to. Raises HandshakeError."""
+        """The authorities; None if there is no reference to any. Raises HandshakeError."""
         return _had(self._ca, self._references.ca, "CA certificate", fresh=fresh)
 
     def client_pem(self, *, fresh: bool = False) -> str | None:
-        """Certificate and key in one text, None where none are referred to. Raises HandshakeError."""
+        """Certificate and key in one text; None if there is no reference to any. Raises HandshakeError."""
         certificate = _had(self._certificate, self._references.certificate, "client certificate", fresh=fresh)
         key = _had(self._key, self._references.key, "client key", fresh=fresh)
         return certificate if certificate is None or key is None else f"{certificate}\n{key}\n"
@@ -89,11 +89,11 @@ def _as_key(text: str) -> str:
 
 def _as_both(text: str) -> str:
     if _KEY_ENDING not in text:
-        raise UnreadableError("it holds no private key: name the key's own place with --client-key")
+        raise UnreadableError("it holds no private key: give the key's own reference with --client-key")
     return _as_key(_as_certificate(text))
 
 
 def _ascii(text: str) -> str:
     if not text.isascii():
-        raise UnreadableError("it is not PEM: that is ASCII only")
+        raise UnreadableError("it is not PEM: PEM is ASCII only")
     return text

@@ -1,12 +1,12 @@
-"""References to secrets (``--token REF`` and others), reading what is behind one, and bearer tokens.
+"""References to secrets (``--token REF`` and others): parsing, reading the secret behind one, and bearer tokens.
 
     secretsmanager:NAME            the whole secret; NAME may be an ARN
     secretsmanager:NAME#KEY        one key of a secret that holds a JSON object
     ssm:NAME                       a parameter, decrypted; NAME may be an ARN
     file:PATH, env:NAME            on a person's machine only
 
-A reference is stored and shown, what it leads to is not (I8). What is not a reference may be a token put in its place
-by mistake, so it is never quoted.
+A reference is stored and shown; its secret is not (I8). Text that is not a reference may be a token given by mistake,
+so messages never quote it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from boto3.session import Session
 
 MAX_AGE_SECONDS: Final = 300.0
-# While a token cannot be read again, the known one goes on being used and the source is asked this often.
+# While a token cannot be read again, the known one stays in use, and the source is asked again at this interval.
 RETRY_SECONDS: Final = 30.0
 
 type SecretService = Literal["secretsmanager", "ssm"]
@@ -38,7 +38,7 @@ type ClientFor = Callable[[SecretService], Any]
 
 
 class SecretKind(StrEnum):
-    """Where a secret lies."""
+    """Where a secret is stored."""
 
     SECRETS_MANAGER = "secretsmanager"
     PARAMETER = "ssm"
@@ -53,7 +53,7 @@ _LOCAL_FORMS: Final = f"{_FORMS} (for local use also file:PATH or env:NAME)"
 
 @dataclass(frozen=True, slots=True)
 class SecretReference:
-    """Where a secret lies; ``str()`` gives the reference back. ``json_key`` only for Secrets Manager, else empty."""
+    """Where a secret is stored; ``str()`` gives the reference back. ``json_key`` is for Secrets Manager only, else empty."""
 
     kind: SecretKind
     name: str
@@ -67,13 +67,13 @@ def parse_secret_reference(text: str, *, local: bool, what: str = "a token") -> 
     """Parse a reference.
 
     Args:
-        text: as a person gave it or as a cluster's configuration holds it.
-        local: allow ``file:`` and ``env:``; never in a deployed function, whose files and environment are not the
-            cluster owner's to read.
-        what: what is referred to, for the message.
+        text: as a person gave it, or as a cluster's configuration holds it.
+        local: allow ``file:`` and ``env:``. Never in a deployed function: the cluster's owner must not read its files and
+            environment.
+        what: the kind of secret, for the message.
 
     Raises:
-        UsageError: not a reference, or one that is not allowed here.
+        UsageError: the text is not a reference, or this kind is not allowed here.
     """
     prefix, _, name = text.strip().partition(":")
     forms = _LOCAL_FORMS if local else _FORMS
@@ -87,7 +87,7 @@ def parse_secret_reference(text: str, *, local: bool, what: str = "a token") -> 
         raise UsageError(f"a reference to {kind}: works on a person's machine only; use {forms}")
     key = ""
     if kind is SecretKind.SECRETS_MANAGER:
-        # '#' cannot be part of a secret's name: letters, digits and /_+=.@- only.
+        # A secret's name cannot hold '#': only letters, digits and /_+=.@-.
         # https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_CreateSecret.html
         name, hash_sign, key = name.partition("#")
         if hash_sign and not key:
@@ -98,13 +98,13 @@ def parse_secret_reference(text: str, *, local: bool, what: str = "a token") -> 
 
 
 def build_secret_clients(session: Session) -> ClientFor:
-    """Clients made when first used, with bounded waiting: 2 s to connect, 5 s to read, three attempts."""
+    """Clients that are created when first used, with limited waiting: 2 s to connect, 5 s to read, three attempts."""
     config = Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 3, "mode": "standard"})
     clients: dict[SecretService, Any] = {}
     lock = threading.Lock()
 
     def client_for(service: SecretService) -> Any:
-        with lock:  # a session is not safe to use from several threads
+        with lock:  # a boto3 session is not thread-safe
             if service not in clients:
                 clients[service] = session.client(service, config=config)
             return clients[service]
@@ -113,13 +113,13 @@ def build_secret_clients(session: Session) -> ClientFor:
 
 
 class Secret[T]:
-    """What is behind a reference, kept for five minutes, so that a rotated one is picked up. Threads may share one.
+    """The value behind a reference. It is kept for five minutes, so that a rotated secret is noticed. Threads may share one.
 
     Args:
         reference: from ``parse_secret_reference``.
         client_for: from ``build_secret_clients``; not used for local references.
-        clock: for the age.
-        form: makes the value of the text, or raises UnreadableError.
+        clock: measures the age of the value.
+        form: makes the value from the text, or raises UnreadableError.
         environ: for ``env:`` references.
     """
 
@@ -145,11 +145,11 @@ class Secret[T]:
         return f"Secret({self._reference})"
 
     def value(self, *, fresh: bool = False) -> T:
-        """From memory where it is young enough and ``fresh`` is not asked for.
+        """The stored value if it is recent and ``fresh`` is False; otherwise it is read again.
 
         Raises:
-            UnreadableError: it cannot be read, or is not what it should be. When only its age asked for reading it again, the
-                known value is returned instead: whether it still works, the server says.
+            UnreadableError: the secret cannot be read or is malformed. If only its age made a new read due, the known value is
+                returned instead; the server then decides whether it still works.
         """
         with self._lock:
             now = self._clock.monotonic()
@@ -167,9 +167,9 @@ class Secret[T]:
 
 
 class SecretToken:
-    """The bearer token behind a reference. Threads may share one; arguments as of ``Secret``.
+    """The bearer token behind a reference. Threads may share one. Arguments as for ``Secret``.
 
-    It is read again when it is five minutes old, and when ``fresh`` is asked for, after a 401.
+    The token is read again when it is five minutes old, and after a 401 (``fresh``).
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class SecretToken:
         """The token.
 
         Raises:
-            DeniedError: it cannot be read, or what is there is no token; one line without it.
+            DeniedError: it cannot be read, or the text there is not a token. The message is one line without the token.
         """
         try:
             return self._secret.value(fresh=fresh)
@@ -199,7 +199,7 @@ class SecretToken:
 
 
 class UnreadableError(Exception):
-    """Why, in a few words without the secret."""
+    """A secret cannot be used. The message says why in a few words, without the secret."""
 
 
 def _read(reference: SecretReference, client_for: ClientFor, environ: Mapping[str, str]) -> str:
@@ -220,20 +220,20 @@ def _read(reference: SecretReference, client_for: ClientFor, environ: Mapping[st
         code = error.response.get("Error", {}).get("Code", "unknown")
         raise UnreadableError(_WHY_BY_CODE.get(code, f"AWS answers {code}")) from None
     except BotoCoreError as error:
-        raise UnreadableError(f"AWS cannot be asked ({type(error).__name__})") from None
+        raise UnreadableError(f"AWS could not be reached ({type(error).__name__})") from None
     except OSError as error:
         raise UnreadableError(error.strerror or type(error).__name__) from None
     except KeyError:
         raise UnreadableError("the environment variable is not set") from None
     except UnicodeDecodeError:
-        raise UnreadableError("it is not text") from None
+        raise UnreadableError("its content is not text") from None
 
 
 _WHY_BY_CODE: Final[Mapping[str, str]] = {
     "ResourceNotFoundException": "there is no such secret in this account and region",
     "ParameterNotFound": "there is no such parameter in this account and region",
     "ParameterVersionNotFound": "the parameter has no such version",
-    "AccessDeniedException": "access is denied: allow reading it, and its key, to the role",
+    "AccessDeniedException": "access is denied: allow the role to read it, and to use its key",
     "DecryptionFailure": "it cannot be decrypted: allow kms:Decrypt to the role",
     "InvalidKeyId": "it cannot be decrypted: its key is not usable",
 }
@@ -243,7 +243,7 @@ def _member(text: str, json_key: str) -> str:
     try:
         found = json.loads(text)
     except ValueError:
-        raise UnreadableError("the secret is not JSON, leave out the #KEY") from None
+        raise UnreadableError("the secret is not JSON: leave out the #KEY") from None
     value = found.get(json_key) if isinstance(found, dict) else None
     if not isinstance(value, str):
         raise UnreadableError(f"the secret has no text under the key {json_key}")
@@ -252,7 +252,7 @@ def _member(text: str, json_key: str) -> str:
 
 def _as_token(text: str) -> str:
     token = text.strip()
-    # A token goes into a header line: RFC 6750 section 2.1 allows only characters that are visible ASCII.
+    # A token becomes part of a header line: RFC 6750 section 2.1 allows only visible ASCII.
     if not token or not token.isascii() or not all("!" <= character <= "~" for character in token):
         raise UnreadableError("it is empty, or not a token on one line")
     return token

@@ -1,1 +1,1 @@
-"""What stands in the tables, one file for each kind of item: keys, claims, upstreams, audit. ``control`` holds those of the control table."""
+"""The items of the tables, one file for each kind: keys, claims, upstreams, audit. ``control`` holds those of the control table."""

@@ -1,13 +1,13 @@
-"""The audit table: every change, from what to what, why and when; expiring.
+"""The audit table: every change with its old and new value, cause and time. Items expire.
 
     partition                  sort                            holds
     ---------                  ----                            -----
     changes#<cluster>#<day>    <timestamp>#<session>#<token>   entries (see ``_packed``), at, session, epoch
     errors#<cluster>           <timestamp>#<session>#<token>   resource, code, key, message
-    sessions                   <timestamp>#<session>           how a session ended (a stand-by that never held the lease too)
+    sessions                   <timestamp>#<session>           how a session ended, also one that never held the lease
 
-One item holds what one transaction changed: an audit that doubles the number of writes would not be kept on. What the words
-in an entry mean is said to users in ``docs/audit.md``; a test holds that page to ``KINDS``.
+One item holds the changes of one transaction: an audit that doubled the number of writes would be too costly. ``docs/audit.md``
+explains the words of an entry to users; a test compares that page with ``KINDS``.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from kubesync.domain.dns.records import RecordSet
 
 DEFAULT_RETENTION_SECONDS: Final = 90 * 24 * 3600
 NAMED: Final = "@named"
-"""In place of a cluster: changes of named upstreams, which belong to none."""
+"""Replaces the cluster for changes of named upstreams, which belong to no cluster."""
 KINDS: Final = ("intended", "record", "refused", "upstream")
-"""The words with which ``Entry.what`` begins."""
-# An entry's list of changes is cut here: the item must stay well below DynamoDB's 400 KB.
+"""The first word of ``Entry.what`` is one of these."""
+# An entry's list of changes is cut at this size: the item must stay well below DynamoDB's 400 KB.
 _MAX_ENTRY_BYTES: Final = 200_000
 _RECORD_SET: Final = re.compile(r"(?P<name>\S+) (?P<type>[A-Z]+)(?: \[(?P<identifier>.*)\])? in (?P<zone>\S+)")
 _OBJECT: Final = re.compile(r"(?P<why>.*) (?P<object>[a-z]+/\S+)@(?P<version>\d+)", re.DOTALL)
@@ -40,12 +40,12 @@ class Entry:
     """One change. ``before`` and ``after`` are short texts or documents; None: nothing.
 
     Args:
-        what: a word of ``KINDS``, then the name and type and ``in`` the zone's id, or the upstream.
-        why: what led to it, with the object that was seen where there is one: ``watch services/web@1234``.
-        service: whose outputs changed.
-        batch: id of the change batch, as the journal in the zone had it.
-        code: of ``domain.reasons``, where something was in the way.
-        message: what exactly was in the way.
+        what: a word of ``KINDS``, then name, type, ``in`` and the zone's id; or the upstream.
+        why: the cause, with the object that was seen, if any: ``watch services/web@1234``.
+        service: the key whose outputs changed.
+        batch: id of the change batch, as in the zone's journal.
+        code: of ``domain.reasons``, if something prevented the change.
+        message: what exactly prevented it.
     """
 
     what: str
@@ -58,7 +58,7 @@ class Entry:
     message: str = ""
 
     def row(self) -> dict[str, Any]:
-        """As it is read back and shown."""
+        """The entry as it is read back and shown."""
         kind, _, rest = self.what.partition(" ")
         record_set = _RECORD_SET.fullmatch(rest) if kind != "upstream" else None
         of_set = dict.fromkeys(("name", "type", "identifier", "zone")) if record_set is None else record_set.groupdict()
@@ -81,7 +81,7 @@ class Entry:
 
 
 def describe(record_set: RecordSet | None) -> object:
-    """A record set as an audit entry shows it."""
+    """A record set in the form of an audit entry."""
     if record_set is None:
         return None
     if record_set.alias is not None:
@@ -91,7 +91,7 @@ def describe(record_set: RecordSet | None) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A time to look at, in epoch seconds, both ends included."""
+    """A period to read, in epoch seconds, both ends included."""
 
     since: float
     until: float
@@ -108,7 +108,7 @@ class AuditTable:
     """Builds audit writes and reads them back.
 
     Args:
-        session: id of the session that writes.
+        session: id of the writing session.
         retention_seconds: how long items are kept.
     """
 
@@ -139,18 +139,18 @@ class AuditTable:
         return Put(key, cast(Item, {"v": SCHEMA, "at": at, "session": self._session, **fields, **self._expiry(now)}))
 
     def session_ended(self, fields: Mapping[str, object], now: float) -> Put:
-        """How a session ended: the only item that is written without a fence, append-only."""
+        """How a session ended. Only this item is written without a fence; it is append-only."""
         at = timestamp(now)
         key = Key(AUDIT, "sessions", f"{at}#{self._session}")
         return Put(key, cast(Item, {"v": SCHEMA, "at": at, "session": self._session, **fields, **self._expiry(now)}))
 
     def read_changes(self, cluster: str, now: float, span: Span) -> Iterator[dict[str, Any]]:
-        """Changes of a cluster, newest first, one row each; reads nothing outside of the span."""
+        """Changes of a cluster, newest first, one row each. Reads nothing outside the span."""
         start, end = timestamp(span.since), timestamp(span.until) + "$"  # "$" sorts after the "#" that follows a time
         for day in span.days():
             found = self._store.query(AUDIT, f"changes#{cluster}#{day}", between=(start, end), newest_first=True)
             for item in found:
-                if cast(int, item["expires_at"]) <= now:  # TTL deletes days late
+                if cast(int, item["expires_at"]) <= now:  # DynamoDB deletes expired items days late
                     continue
                 common = {"at": item["at"], "cluster": cluster, "epoch": item["epoch"], "session": item["session"]}
                 for packed in reversed(unpack(cast("str | bytes", item["body"]))):
@@ -173,7 +173,7 @@ class AuditTable:
 
 
 def _packed(entry: Entry) -> list[object]:
-    """``[what, before, after, why, service, batch, code, message]``, less the empty ones at the end."""
+    """``[what, before, after, why, service, batch, code, message]``, without empty ones at the end."""
     row = [entry.what, entry.before, entry.after, entry.why]
     more = [entry.service, entry.batch, entry.code, entry.message]
     while more and not more[-1]:
@@ -183,6 +183,6 @@ def _packed(entry: Entry) -> list[object]:
 
 def _unpacked(row: Sequence[Any]) -> Entry:
     entry = Entry(*row)
-    if not entry.batch and entry.why.startswith("batch "):  # as older releases wrote it
+    if not entry.batch and entry.why.startswith("batch "):  # the form of older releases
         return replace(entry, why="", batch=entry.why.removeprefix("batch "))
     return entry

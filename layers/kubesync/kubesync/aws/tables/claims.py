@@ -6,7 +6,7 @@
                                  <name>#set#<identifier>           the same, of the sets with this set identifier
                                  <either>#wait#<created>#<key>     key of a waiter
 
-The claim's version moves whenever a waiter comes or goes, so that an owner that lets go cannot overlook one.
+The claim's version changes whenever a waiter comes or goes, so that an owner that releases the name cannot miss one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BUCKETS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim as read. ``version`` is the condition for any change of it; ``waiting`` counts those in the queue."""
+    """A claim as read. Every change of it is conditional on ``version``. ``waiting`` counts the keys in the queue."""
 
     name: Name
     owner: ServiceKey
@@ -37,7 +37,7 @@ class Claim:
 
 def claim_key(name: Name) -> Key:
     bucket = zlib.crc32(name.name.encode("utf-8", "surrogatepass")) % _BUCKETS
-    # Quoted, since an identifier may hold what parts of this key are told apart by.
+    # Quoted, because an identifier may hold the characters that separate the parts of this key.
     of_set = f"#set#{quote(name.identifier, safe='')}" if name.identifier else ""
     return Key(STATE, f"names#{name.zone_id}#{bucket:x}", name.name + of_set)
 
@@ -53,13 +53,13 @@ def parse_service_key(text: str) -> ServiceKey:
 
 
 class ClaimTable:
-    """Reads claims and builds their writes; each write goes into the transaction of the key it is for."""
+    """Reads claims and builds their writes. Each write belongs into the transaction of the key that it is for."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def read(self, names: Iterable[Name]) -> dict[Name, Claim]:
-        """The claims that exist. They are read in a stable order, so that the same run makes the same calls."""
+        """The claims that exist. Reads them in a stable order, so that the same run makes the same calls."""
         places = {claim_key(name): name for name in sorted(names)}
         found = self._store.batch_get(list(places))
         return {
@@ -73,19 +73,19 @@ class ClaimTable:
         }
 
     def waiters(self, name: Name) -> Iterator[tuple[ServiceKey, Key]]:
-        """Who waits for a name and where that is noted, the oldest first."""
+        """The keys that wait for a name, and the items that say so, oldest first."""
         place = claim_key(name)
         for item in self._store.query(STATE, place.partition, prefix=f"{place.sort}#wait#"):
             yield parse_service_key(cast(str, item["key"])), Key(STATE, place.partition, cast(str, item["sk"]))
 
     @staticmethod
     def waiter_place(name: Name, key: ServiceKey, created_at: str) -> Key:
-        """Where a key waits for a name: in the order of creation, then of keys."""
+        """The item of a key that waits for a name. Items sort by creation time, then by key."""
         return _waiter_key(name, key, created_at)
 
     @staticmethod
     def gain(name: Name, key: ServiceKey) -> list[Action]:
-        """Take a name that nobody owns."""
+        """Claim a name that nobody owns."""
         return [Put(claim_key(name), {"v": SCHEMA, "owner": str(key), "version": 1, "waiting": 0}, (Absent(),))]
 
     @staticmethod
@@ -102,7 +102,7 @@ class ClaimTable:
 
     @staticmethod
     def requeue(claim: Claim, key: ServiceKey, created_at: str, left: Iterable[Key]) -> list[Action]:
-        """Queue at another place. The claim's version moves, lest its owner gives it to the place that is left."""
+        """Queue at another place. The claim's version changes, so that its owner cannot give it to the old place."""
         return [
             *(Delete(place) for place in left),
             Put(_waiter_key(claim.name, key, created_at), {"v": SCHEMA, "key": str(key)}),
@@ -111,7 +111,7 @@ class ClaimTable:
 
     @staticmethod
     def give_up(claim: Claim | None, places: Iterable[Key]) -> list[Action]:
-        """Queue no more."""
+        """Leave the queue."""
         actions: list[Action] = [Delete(place) for place in places]
         if claim is not None:
             actions.append(
@@ -124,12 +124,12 @@ class ClaimTable:
         return actions
 
     @staticmethod
-    def let_go(claim: Claim, heir: tuple[ServiceKey, Key] | None) -> list[Action]:
-        """Release a name, to its first waiter where there is one: nobody can slip in between."""
+    def let_go(claim: Claim, promoted: tuple[ServiceKey, Key] | None) -> list[Action]:
+        """Release a name. If a key waits for it, the same write gives it to the first one: nobody can come in between."""
         guard = (Equals("version", claim.version),)
-        if heir is None:
+        if promoted is None:
             return [Delete(claim_key(claim.name), guard)]
-        key, place = heir
+        key, place = promoted
         return [
             Update(claim_key(claim.name), set={"owner": str(key)}, add={"version": 1, "waiting": -1}, conditions=guard),
             Delete(place),

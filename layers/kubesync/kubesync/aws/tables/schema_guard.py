@@ -1,15 +1,15 @@
-"""Tables of a newer release: what this one does not understand it neither reads wrongly nor overwrites.
+"""Protects items of a newer release: this release neither misreads nor overwrites what it does not understand.
 
-Every item has a schema version ``v`` (none counts as 1). A release reads its own version and those before it:
+Every item has a schema version ``v`` (a missing one counts as 1). A release reads its own version and older ones:
 
     item's v          read                                          written, deleted
     --------          ----                                          ----------------
-    up to ours        as it is                                      as it is
-    above ours        NewerSchemaError, for that item; others are   NewerSchemaError; nothing is written, of the whole
-                      still read                                    transaction
+    up to ours        normally                                      normally
+    above ours        NewerSchemaError for this item; others can    NewerSchemaError; nothing of the transaction is
+                      still be read                                 written
 
-The second line is what is left where the tables as a whole do not say already that a newer release was master: then no session of
-this one becomes master (``LeaseTable.bind``).
+As a rule the second line does not occur: if the tables say that a newer release was master, no session of this release
+becomes master (``LeaseTable.bind``).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _VERSION: Final = "v"
 
 
 class SchemaGuard:
-    """A Store over another one. Threads may share it where they may share that one.
+    """A Store over another one. It is as thread-safe as the other.
 
     Args:
         knows: the highest schema version that this release understands.
@@ -45,7 +45,7 @@ class SchemaGuard:
     def __init__(self, store: Store, knows: int = SCHEMA) -> None:
         self._store = store
         self._knows = knows
-        # Part of the write itself: an item may be replaced between reading and writing it, and some are never read.
+        # The condition is part of the write: an item may be replaced between read and write, and some items are never read.
         self._known_form = AbsentOrBelow(_VERSION, knows + 1)
 
     def get(self, key: Key) -> Item | None:
@@ -56,14 +56,14 @@ class SchemaGuard:
         return item
 
     def batch_get(self, keys: Sequence[Key]) -> dict[Key, Item]:
-        """See ``Store.batch_get``. One item of a newer release refuses the whole."""
+        """See ``Store.batch_get``. One item of a newer release fails the whole call."""
         found = self._store.batch_get(keys)
         for key, item in found.items():
             self._check(key.table, item)
         return found
 
     def query(self, table: str, partition: str, **wanted: Unpack[QueryOptions]) -> Iterator[Item]:
-        """See ``Store.query``. After an error for one item the iterator goes on with the next: see ``readable``."""
+        """See ``Store.query``. After an error for one item the iterator continues with the next: see ``readable``."""
         return _Checked(self._store.query(table, partition, **wanted), table, self._check)
 
     def scan(self, table: str) -> Iterator[Item]:
@@ -88,7 +88,7 @@ class SchemaGuard:
         try:
             self._store.transact(guarded, token)
         except TransactionRefusedError as refused:
-            # Where something else was refused as well, a fence perhaps, that comes first.
+            # If another condition failed too, perhaps a fence, that one comes first.
             if all(self._newer(item) for item in refused.failed.values()):
                 for index, item in refused.failed.items():
                     self._check(actions[index].key.table, cast(Item, item))
@@ -106,7 +106,7 @@ class SchemaGuard:
 
 
 class _Checked(Iterator[Item]):
-    """An iterator that can be asked for the next item after it has refused one, as a generator cannot."""
+    """An iterator that continues after it has raised for one item, as a generator cannot."""
 
     def __init__(self, items: Iterator[Item], table: str, check: Callable[[str, Item], None]) -> None:
         self._items = items
@@ -120,7 +120,7 @@ class _Checked(Iterator[Item]):
 
 
 def readable(items: Iterator[Item], on_newer: Callable[[NewerSchemaError], None]) -> Iterator[Item]:
-    """The items of a query that this release understands; ``on_newer`` is told of the others, one by one (I4)."""
+    """The items of a query that this release understands. Calls ``on_newer`` for each of the others (I4)."""
     while True:
         try:
             item = next(items)

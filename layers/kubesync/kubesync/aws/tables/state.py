@@ -1,4 +1,4 @@
-"""The state table: service keys, the queue of open ones, and which Service an EndpointSlice was last seen with.
+"""The state table: service keys, the queue of open keys, and the Service that each EndpointSlice was last seen with.
 
 partition                       sort                              holds
 ---------                       ----                              -----
@@ -6,8 +6,8 @@ partition                       sort                              holds
                                 key#<namespace>/<name>#<001..>    further slices of a body over 100 KB, ``of`` a version
                                 slice#<namespace>/<object>        service: the label's last value (EndpointSlices only)
 <cluster>#open#<0..3>           <namespace>/<name>                open mark: attempts, retry_at, reason, code, cause
-                                <namespace>/<name>#heir#<name>    the key was given a name, and has to be planned
-                                <namespace>/<name>#gone           the key holds tombstones, to be swept
+                                <namespace>/<name>#heir#<name>    the key was promoted to a name, and has to be planned
+                                <namespace>/<name>#gone           the key holds tombstones that have to be swept
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import KeyState, Name, OpenMark
 
 BUCKETS: Final = 16
-# Fewer than the buckets of keys: a take-over queries all of them, however little there is to do (I7). A divisor of their
-# number: the marks of a bucket's keys are all in one of these.
+# Fewer than the buckets of keys, because every take-over queries all of them (I7). It divides the number of buckets, so that the
+# marks of one bucket's keys are all in one of these.
 OPEN_PARTITIONS: Final = 4
 _TORN_READS: Final = 5
 _GONE: Final = "gone"
@@ -41,22 +41,22 @@ def _path(key: ServiceKey) -> str:
 
 
 def state_key(key: ServiceKey) -> Key:
-    """Where the head of a key lies."""
+    """The item of a key's head."""
     return Key(STATE, f"{key.cluster}#{_hash(_path(key)) % BUCKETS:x}", f"key#{_path(key)}")
 
 
 def open_key(key: ServiceKey) -> Key:
-    """Where the open mark of a key lies."""
+    """The item of a key's open mark."""
     return Key(STATE, f"{key.cluster}#open#{_hash(_path(key)) % OPEN_PARTITIONS}", _path(key))
 
 
-def _heir_key(key: ServiceKey, name: Name) -> Key:
+def _promoted_key(key: ServiceKey, name: Name) -> Key:
     place = open_key(key)
     return Key(STATE, place.partition, f"{place.sort}#heir#{name.zone_id}/{name.name}")
 
 
 def slice_key(cluster: str, namespace: str, name: str) -> Key:
-    """Where the Service of an EndpointSlice is remembered."""
+    """The item that holds the Service of an EndpointSlice."""
     path = f"{namespace}/{name}"
     return Key(STATE, f"{cluster}#{_hash(path) % BUCKETS:x}", f"slice#{path}")
 
@@ -68,21 +68,21 @@ def _gone_key(key: ServiceKey) -> Key:
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """Open keys; heirs of a name, to be planned; and keys whose tombstones nobody has swept yet."""
+    """Open keys, promoted keys that have to be planned, and keys whose tombstones have to be swept."""
 
     marks: dict[ServiceKey, OpenMark]
-    heirs: set[ServiceKey]
+    promoted: set[ServiceKey]
     unswept: set[ServiceKey]
 
 
 class StateTable:
-    """Reads and builds writes; never writes itself, since every write belongs into a transaction with a fence (I2)."""
+    """Reads items and builds their writes. It never writes itself: every write belongs into a transaction with a fence (I2)."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def load(self, keys: Iterable[ServiceKey]) -> dict[ServiceKey, KeyState]:
-        """The states of these keys, ``KeyState(key)`` for those that have none."""
+        """The states of these keys; ``KeyState(key)`` for a key without one."""
         wanted = {state_key(key): key for key in keys}
         places = list(wanted) + [open_key(key) for key in wanted.values()]
         found = self._store.batch_get(places)
@@ -94,13 +94,13 @@ class StateTable:
         return states
 
     def load_all(self, cluster: str) -> Iterator[KeyState]:
-        """Every key of a cluster: for lists and resyncs only (I7)."""
+        """Every key of a cluster. Only for lists and resyncs (I7)."""
         marks = dict(self.open_keys(cluster))
         for bucket in range(BUCKETS):
             yield from self._bucket(cluster, bucket, marks)
 
     def load_bucket(self, cluster: str, bucket: int) -> Iterator[KeyState]:
-        """The keys of one of the ``BUCKETS``: what ``load_all`` reads, in parts."""
+        """The keys of one of the ``BUCKETS``: a part of what ``load_all`` reads."""
         queue = self._queue(cluster, [bucket % OPEN_PARTITIONS])
         return self._bucket(cluster, bucket, {key: mark for key, _, mark in queue if mark is not None})
 
@@ -115,7 +115,7 @@ class StateTable:
             yield self._assemble(cluster, items, marks)
 
     def any_key(self, cluster: str) -> bool:
-        """Whether anything is stored of any key; as cheap with many keys as with few."""
+        """Whether any key is stored. The cost does not depend on the number of keys."""
         return any(
             next(iter(self._store.query(STATE, f"{cluster}#{bucket:x}", prefix="key#", limit=1)), None) is not None
             for bucket in range(BUCKETS)
@@ -126,7 +126,7 @@ class StateTable:
         yield from ((key, mark) for key, _, mark in self._queue(cluster) if mark is not None)
 
     def queued(self, cluster: str) -> Queued:
-        """What a take-over finds to do."""
+        """The work that a take-over finds."""
         found = Queued({}, set(), set())
         for key, note, mark in self._queue(cluster):
             if mark is not None:
@@ -134,7 +134,7 @@ class StateTable:
             elif note == _GONE:
                 found.unswept.add(key)
             else:
-                found.heirs.add(key)
+                found.promoted.add(key)
         return found
 
     def _queue(
@@ -142,12 +142,12 @@ class StateTable:
     ) -> Iterator[tuple[ServiceKey, str, OpenMark | None]]:
         for partition in partitions:
             for item in self._store.query(STATE, f"{cluster}#open#{partition}"):
-                path, _, note = cast(str, item["sk"]).partition("#")
+                path, _, mark = cast(str, item["sk"]).partition("#")
                 namespace, _, name = path.partition("/")
-                yield ServiceKey(cluster, namespace, name), note, None if note else _mark(item)
+                yield ServiceKey(cluster, namespace, name), mark, None if mark else _mark(item)
 
     def services_of_slices(self, cluster: str, slices: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-        """Which Service each EndpointSlice (namespace, name) was last seen with; slices never seen are missing."""
+        """The Service that each EndpointSlice (namespace, name) was last seen with. Slices never seen are missing."""
         places = {slice_key(cluster, namespace, name): (namespace, name) for namespace, name in slices}
         return {places[k]: cast(str, item["service"]) for k, item in self._store.batch_get(list(places)).items()}
 
@@ -156,7 +156,7 @@ class StateTable:
         return dict(self._slices(cluster))
 
     def slices(self, cluster: str) -> Iterator[tuple[str, str]]:
-        """Namespace and name of every remembered EndpointSlice, read as they are asked for."""
+        """Namespace and name of every remembered EndpointSlice, read lazily."""
         return (place for place, _ in self._slices(cluster))
 
     def _slices(self, cluster: str) -> Iterator[tuple[tuple[str, str], str]]:
@@ -166,11 +166,11 @@ class StateTable:
                 yield (namespace, name), cast(str, item["service"])
 
     def put(self, before: KeyState, after: KeyState, token: str) -> tuple[KeyState, list[Action]]:
-        """Replace a key: the state with its new version, and the actions that store it.
+        """Replace a key. Returns the state with its new version, and the actions that store it.
 
         Args:
             before: as loaded; its version is the condition.
-            token: the transaction's, stored so that a lost answer can be judged by reading.
+            token: the transaction's. It is stored, so that a read shows whether a write with a lost answer happened.
         """
         place = state_key(before.key)
         guard = (Absent(),) if before.version == 0 else (Equals("version", before.version),)
@@ -199,7 +199,7 @@ class StateTable:
 
     @staticmethod
     def remember_slice(cluster: str, namespace: str, name: str, service: str | None) -> Action:
-        """Remember (or, with None, forget) which Service an EndpointSlice belongs to."""
+        """Remember which Service an EndpointSlice belongs to; with None, forget it."""
         place = slice_key(cluster, namespace, name)
         return Delete(place) if service is None else Put(place, {"v": SCHEMA, "service": service})
 
@@ -213,30 +213,30 @@ class StateTable:
         )
 
     @staticmethod
-    def mark_heir(key: ServiceKey, name: Name) -> Action:
-        """Note durably that a key was given a name: whoever plans it next takes the note away."""
-        return Put(_heir_key(key, name), {"v": SCHEMA})
+    def mark_promoted(key: ServiceKey, name: Name) -> Action:
+        """Mark durably that a key was promoted to a name. Whoever plans the key next removes the mark."""
+        return Put(_promoted_key(key, name), {"v": SCHEMA})
 
-    def unmark_heirs(self, cluster: str, keys: Iterable[ServiceKey]) -> dict[ServiceKey, list[Action]]:
-        """Take all such notes of keys of a cluster away: they are being planned. One query for each of few keys, else the
-        whole queue once: it is read at every take-over as well.
+    def unmark_promoted(self, cluster: str, keys: Iterable[ServiceKey]) -> dict[ServiceKey, list[Action]]:
+        """Remove all promotion marks of keys that are being planned. For few keys it makes one query each; otherwise it
+        queries the whole queue once, as every take-over does.
         """
         wanted = list(keys)
         if len(wanted) <= OPEN_PARTITIONS:
             places = [(open_key(key), key) for key in wanted]
-            notes = [(key, self._store.query(STATE, p.partition, prefix=f"{p.sort}#heir#")) for p, key in places]
-            return {key: [_delete(item) for item in items] for key, items in notes}
+            marks = [(key, self._store.query(STATE, p.partition, prefix=f"{p.sort}#heir#")) for p, key in places]
+            return {key: [_delete(item) for item in items] for key, items in marks}
         found: dict[ServiceKey, list[Action]] = {key: [] for key in wanted}
         for partition in range(OPEN_PARTITIONS):
             for item in self._store.query(STATE, f"{cluster}#open#{partition}"):
-                path, _, note = cast(str, item["sk"]).partition("#")
+                path, _, mark = cast(str, item["sk"]).partition("#")
                 key = ServiceKey(cluster, *path.split("/", 1))
-                if note.startswith("heir#") and key in found:
+                if mark.startswith("heir#") and key in found:
                     found[key].append(_delete(item))
         return found
 
-    def left_notes(self, cluster: str) -> Iterator[Delete]:
-        """Take away what is noted for keys of a cluster that has none any more: nobody plans them and takes it along."""
+    def leftover_marks(self, cluster: str) -> Iterator[Delete]:
+        """Remove the marks of a cluster that has no keys left: nobody plans a key and removes its marks."""
         for partition in range(OPEN_PARTITIONS):
             yield from map(_delete, self._store.query(STATE, f"{cluster}#open#{partition}"))
 
@@ -246,7 +246,7 @@ class StateTable:
             place, mark = open_key(after.key), after.opened
             actions.append(Delete(place) if mark is None else self.mark_open(after.key, mark))
         if before.tombstoned != after.tombstoned:
-            # Nothing but a list would ever look at such a key again (I7): whoever takes over has to find it.
+            # Only a list would read such a key again (I7): the mark lets the next take-over find it.
             place = _gone_key(after.key)
             actions.append(Put(place, {"v": SCHEMA}) if after.tombstoned else Delete(place))
         return actions
@@ -257,19 +257,19 @@ class StateTable:
             places = [slice_place(state_key(key), n) for n in range(1, cast(int, items[0]["slices"]))]
             found = self._store.batch_get([state_key(key), *places]) if places else {}
             items = [found.get(state_key(key), items[0]), *(found[place] for place in places if place in found)]
-            if _whole(items):
+            if _of_one_version(items):
                 return _decode_items(key, items, mark)
         raise StoreBusyError(f"the state of {key} keeps changing while it is read")
 
     def _assemble(self, cluster: str, items: list[Item], marks: Mapping[ServiceKey, OpenMark]) -> KeyState:
         namespace, _, name = cast(str, items[0]["sk"]).removeprefix("key#").partition("/")
         key = ServiceKey(cluster, namespace, name)
-        # A page of a query is no transaction: a key that was replaced meanwhile is read again by itself.
-        return _decode_items(key, items, marks.get(key)) if _whole(items) else self.load([key])[key]
+        # A page of a query is not a transaction: a key that changed meanwhile is read again on its own.
+        return _decode_items(key, items, marks.get(key)) if _of_one_version(items) else self.load([key])[key]
 
 
-def _whole(items: list[Item]) -> bool:
-    """Whether a head and its slices are of one version."""
+def _of_one_version(items: list[Item]) -> bool:
+    """Whether a head and its slices have the same version."""
     head, *rest = items
     return len(items) == head["slices"] and all(item.get("of") == head["version"] for item in rest)
 

@@ -1,4 +1,4 @@
-"""A service key as a JSON document and back. Lists rather than objects: there is one of these for every service."""
+"""Converts a service key to a JSON document and back. It uses lists rather than objects: there is one document per service."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from kubesync.domain.objects import (
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState
 
 SCHEMA: Final = 1
-# Above this a document is stored deflated; below, as text, so that a person can read it in the console.
+# Longer documents are stored deflated; shorter ones as text, so that a person can read them in the console.
 _READABLE_BYTES: Final = 8_000
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def pack(document: object) -> str | bytes:
-    """JSON as text while it is short and UTF-8 can carry it (JSON lets lone surrogates through), else deflated."""
+    """JSON as text if it is short and valid UTF-8 (JSON lets lone surrogates through), else deflated."""
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
     encoded = text.encode("utf-8", "surrogatepass")
     readable = len(encoded) <= _READABLE_BYTES and not _SURROGATE.search(text)
@@ -43,7 +43,7 @@ def unpack(body: str | bytes) -> Any:
 
 
 def encode_state(state: KeyState) -> dict[str, object]:
-    """The document of a key, less what the item holds as attributes (key and version) and the open mark."""
+    """The document of a key, without the open mark and the item's own attributes (key and version)."""
     closed = state.applied == state.intended
     return {
         "parts": [_encode_part(part_id, part) for part_id, part in sorted(state.parts.items())],
@@ -102,7 +102,7 @@ def _encode_name(name: Name) -> list[str]:
 
 
 def _encode_key(key: RecordKey) -> list[object]:
-    """Zone, name and type; in place of the type, type and identifier of a set that has one."""
+    """Zone, name and type. If the set has an identifier, type and identifier together replace the type."""
     return [key.zone_id, key.name, [key.type, key.identifier] if key.identifier else key.type]
 
 

@@ -14,13 +14,13 @@ from kubesync.domain.state import UpstreamState
 from kubesync.domain.upstreams import digest, node_document, slice_nodes
 
 SCHEMA: Final = 1
-# A removed upstream stays readable as such for a week (DESIGN: upstream contract).
+# A removed upstream stays readable as removed for a week (DESIGN: upstream contract).
 TOMBSTONE_SECONDS: Final = 7 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
 class StoredUpstream:
-    """An upstream as it stands in the table, in so many items. ``whole``: no slice is missing, none is of another version."""
+    """An upstream in the table, and how many items it has. ``complete``: no slice is missing, and all have the same version."""
 
     upstream: str
     version: int
@@ -29,31 +29,31 @@ class StoredUpstream:
     slices: int
     nodes: tuple[dict[str, Any], ...]
     deleted: bool
-    whole: bool
+    complete: bool
     items: int = 1
 
     def holds(self, nodes: Sequence[Node]) -> bool:
-        """Whether a proxy reads exactly these nodes from it."""
-        return self.whole and not self.deleted and list(self.nodes) == [node_document(node) for node in nodes]
+        """Whether proxies read exactly these nodes from it."""
+        return self.complete and not self.deleted and list(self.nodes) == [node_document(node) for node in nodes]
 
 
 class UpstreamTable:
-    """Builds the writes of upstreams, and reads them for commands and full resyncs."""
+    """Builds the writes of upstreams. Reads them for commands and full resyncs."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     @staticmethod
     def put(
-        upstream: str, stands: UpstreamState | None, nodes: Sequence[Node], now_epoch: float
+        upstream: str, current: UpstreamState | None, nodes: Sequence[Node], now_epoch: float
     ) -> tuple[UpstreamState, list[Action]]:
-        """Replace an upstream: all slices of the new version, and the removal of surplus ones.
+        """Replace an upstream: write all slices of the new version, and remove surplus ones.
 
         Args:
-            stands: what stands in the table, a mark of removal included; its version is the condition. None: nothing.
+            current: the upstream now in the table, or its mark of removal; its version is the condition. None: there is none.
         """
         documents = slice_nodes(nodes)
-        state = UpstreamState(1 if stands is None else stands.version + 1, digest(nodes), len(documents))
+        state = UpstreamState(1 if current is None else current.version + 1, digest(nodes), len(documents))
         actions: list[Action] = []
         for number, chunk in enumerate(documents):
             item: dict[str, object] = {
@@ -68,18 +68,18 @@ class UpstreamTable:
                     "digest": state.digest,
                     "updated_at": timestamp(now_epoch),
                 }
-            guard = _guard(stands) if number == 0 else ()
+            guard = _guard(current) if number == 0 else ()
             actions.append(Put(Key(UPSTREAMS, upstream, number), cast(Item, item), guard))
-        old_slices = stands.slices if stands is not None else 0
+        old_slices = current.slices if current is not None else 0
         actions += [Delete(Key(UPSTREAMS, upstream, n)) for n in range(len(documents), old_slices)]
         return state, actions
 
     @staticmethod
-    def remove(upstream: str, stands: UpstreamState | None, now_epoch: float) -> list[Action]:
-        """Leave slice 0 marked as deleted, for a week."""
+    def remove(upstream: str, current: UpstreamState | None, now_epoch: float) -> list[Action]:
+        """Mark slice 0 as deleted, for a week."""
         mark: Item = {
             "v": SCHEMA,
-            "version": 1 if stands is None else stands.version + 1,
+            "version": 1 if current is None else current.version + 1,
             "slices": 1,
             "node_count": 0,
             "nodes": [],
@@ -88,12 +88,12 @@ class UpstreamTable:
             "updated_at": timestamp(now_epoch),
             "expires_at": int(now_epoch) + TOMBSTONE_SECONDS,
         }
-        actions: list[Action] = [Put(Key(UPSTREAMS, upstream, 0), mark, _guard(stands))]
-        actions += [Delete(Key(UPSTREAMS, upstream, n)) for n in range(1, stands.slices if stands is not None else 0)]
+        actions: list[Action] = [Put(Key(UPSTREAMS, upstream, 0), mark, _guard(current))]
+        actions += [Delete(Key(UPSTREAMS, upstream, n)) for n in range(1, current.slices if current is not None else 0)]
         return actions
 
-    def standing(self, upstreams: Sequence[str]) -> dict[str, UpstreamState]:
-        """What stands in the table, marks of removed upstreams included; the digest is empty: nodes are not looked at."""
+    def current(self, upstreams: Sequence[str]) -> dict[str, UpstreamState]:
+        """The upstreams now in the table, marks of removal included. The digest is empty, because nodes are not read."""
         found = self._store.batch_get([Key(UPSTREAMS, name, 0) for name in upstreams])
         return {
             key.partition: UpstreamState(cast(int, item["version"]), "", cast(int, item["slices"]))
@@ -105,7 +105,7 @@ class UpstreamTable:
         return _assemble(list(self._store.query(UPSTREAMS, upstream)))
 
     def read_all(self, clusters: Sequence[str] | None = None) -> Iterator[StoredUpstream]:
-        """Every upstream (of some clusters: named ones are of none), removed ones included. Scans: for commands and full resyncs only."""
+        """Every upstream of these clusters (None: all and named ones), removed ones included. Scans: for commands and full resyncs only."""
         pages: dict[str, list[Item]] = {}
         for item in self._store.scan(UPSTREAMS):
             name = cast(str, item["upstream"])
@@ -122,8 +122,8 @@ def timestamp(epoch_seconds: float) -> str:
     return datetime.fromtimestamp(epoch_seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _guard(stands: UpstreamState | None) -> tuple[Condition, ...]:
-    return (Absent(),) if stands is None else (Equals("version", stands.version),)
+def _guard(current: UpstreamState | None) -> tuple[Condition, ...]:
+    return (Absent(),) if current is None else (Equals("version", current.version),)
 
 
 def _assemble(items: list[Item]) -> StoredUpstream | None:
@@ -133,7 +133,7 @@ def _assemble(items: list[Item]) -> StoredUpstream | None:
     head = items[0]
     slices = cast(int, head["slices"])
     nodes = [cast("dict[str, Any]", node) for item in items[:slices] for node in cast("list[object]", item["nodes"])]
-    whole = len(items) == slices and all(item["version"] == head["version"] for item in items)
+    complete = len(items) == slices and all(item["version"] == head["version"] for item in items)
     return StoredUpstream(
         cast(str, head["upstream"]),
         cast(int, head["version"]),
@@ -142,6 +142,6 @@ def _assemble(items: list[Item]) -> StoredUpstream | None:
         slices,
         tuple(nodes),
         bool(head.get("deleted", False)),
-        whole,
+        complete,
         len(items),
     )

@@ -105,7 +105,7 @@ class ClaimBook:
         if promoted.cluster not in self._fenced_here:
             return actions, frozenset()
         self.promoted.append(promoted)
-        return [*actions, self._states.mark_heir(promoted, name)], frozenset({promoted.cluster})
+        return [*actions, self._states.mark_promoted(promoted, name)], frozenset({promoted.cluster})
 
     def _known(self, name: Name) -> Claim:
         claim = self._claims[name]

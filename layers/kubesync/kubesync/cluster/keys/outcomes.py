@@ -26,11 +26,11 @@ from kubesync.domain.batches import Unit
 from kubesync.domain.merge import without_tombstones
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import changes_of
-from kubesync.domain.state import CONFLICT_LOOK_SECONDS, KeyState, Name, OpenMark, names_of
+from kubesync.domain.state import CONFLICT_CHECK_SECONDS, KeyState, Name, OpenMark, names_of
 
 RETRIES: Final = Backoff(initial=5.0, cap=900.0, least=0.75, most=1.25)
 """Tries of a key after refusals: with jitter, so that many keys do not come back at once."""
-CONFLICT_CHECKS: Final = Backoff(initial=5.0, cap=CONFLICT_LOOK_SECONDS)
+CONFLICT_CHECKS: Final = Backoff(initial=5.0, cap=CONFLICT_CHECK_SECONDS)
 """Checks of names in conflict: without jitter, so that what came together is read together, by one walk."""
 
 

@@ -158,7 +158,7 @@ class Planner:
         unknown = {
             upstream for _, seen, want in wants for upstream in want.upstreams or {} if upstream not in seen.upstreams
         }
-        return self._tables.upstreams.standing(sorted(unknown)) if unknown else {}
+        return self._tables.upstreams.current(sorted(unknown)) if unknown else {}
 
     def _stored(self, wanted: Mapping[str, tuple[Node, ...] | None]) -> dict[str, UpstreamState]:
         names = sorted(wanted)
@@ -252,7 +252,7 @@ class Planner:
                 continue
             state, actions = table.put(upstream, stored, nodes, self._now())
             upstreams[upstream] = state
-            notes = self._tables.named.notes(upstream, state.version)
+            notes = self._tables.named.marks(upstream, state.version)
             pieces.append(Piece((*actions, *notes), _upstream(upstream, state)))
             before_text = None if known is None else f"version {known.version}"
             after_text = f"version {state.version}, {len(nodes)} nodes"
@@ -261,7 +261,7 @@ class Planner:
             known = upstreams.pop(upstream)
             stored = stands.get(upstream) if self._doubts(upstream, seen) else known
             actions = table.remove(upstream, stored, self._now())
-            notes = self._tables.named.notes(upstream, known.version + 1)
+            notes = self._tables.named.marks(upstream, known.version + 1)
             pieces.append(Piece((*actions, *notes), _upstream(upstream, None)))
             entries.append(Entry(f"upstream {upstream}", f"version {known.version}", None, why, str(seen.key)))
         return replace(seen, upstreams=upstreams), pieces, entries

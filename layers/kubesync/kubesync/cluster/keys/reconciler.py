@@ -153,7 +153,7 @@ class Reconciler:
         # The oldest first: where a name has been let go meanwhile, it is theirs.
         wanted = self._by_age(keys, _as_stored)
         # Read before their claims: what is given to them from now on is noted anew.
-        late = self._tables.state.unmark_heirs(self._ledger.config.name, wanted)
+        late = self._tables.state.unmark_promoted(self._ledger.config.name, wanted)
 
         def notes() -> Notes:
             # As long as nothing can be planned, the notes stay: they are what a successor would find.

@@ -1,4 +1,4 @@
-"""The annotations of a Service that kubesync obeys: those of external-dns, and its own."""
+"""The annotations of a Service that kubesync reads: those of external-dns, and its own."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Final
 from kubesync.domain.dns.names import canonical_name
 from kubesync.domain.dns.records import Problem
 
-# The first that has an annotation wins, even where it is empty.
+# The first prefix that has an annotation wins, even if its value is empty.
 PREFIXES: Final = ("external-dns.kubernetes.io/", "external-dns.alpha.kubernetes.io/")
 NAMES: Final = ("hostname", "internal-hostname", "target", "ttl", "alias", "set-identifier", "aws-weight")
 EXCLUDE: Final = "kubesync.io/exclude"
 INCLUDE: Final = "kubesync.io/include"
 KNOWN: Final = frozenset({prefix + name for prefix in PREFIXES for name in NAMES} | {EXCLUDE, INCLUDE})
-"""The annotations of a Service that anything depends on."""
+"""All annotations of a Service that kubesync reads."""
 
-# RFC 2181 8, and the range that external-dns takes.
+# RFC 2181 8, and the range that external-dns accepts.
 MIN_TTL_SECONDS: Final = 1
 MAX_TTL_SECONDS: Final = 2_147_483_647
 
@@ -28,7 +28,7 @@ MAX_IDENTIFIER_CHARACTERS: Final = 128
 MAX_WEIGHT: Final = 255
 DEFAULT_WEIGHT: Final = 1
 
-# Longer than any sensible TTL; bounds the arithmetic on what people write.
+# Longer than any sensible TTL; limits the arithmetic on text that people write.
 _MAX_TTL_CHARACTERS: Final = 40
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _DURATION: Final = re.compile(r"[+-]?((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+")
@@ -47,12 +47,12 @@ _SECONDS_OF_UNIT: Final = {
 
 @dataclass(frozen=True, slots=True)
 class DnsAnnotations:
-    """What a Service asks for. Names and targets are canonical but not checked; ``ttl_seconds`` None: the default.
+    """What a Service asks for. Names and targets are canonical but not checked. ``ttl_seconds`` None: use the default.
 
-    ``targets`` is None where the annotation is missing or empty, which is not the same as one that holds nothing usable.
-    ``alias`` is None where the cluster's setting decides. ``identifier`` and ``weight`` make all record sets of the Service
-    weighted ones; both are empty for simple sets. ``unpublishable``: the identifier cannot stand in Route 53, and simple
-    sets in its place would shut out those that share the name.
+    ``targets`` is None if the annotation is missing or empty; an empty tuple means that it holds nothing usable.
+    ``alias`` is None if the cluster's setting decides. ``identifier`` and ``weight`` make all record sets of the Service
+    weighted; both are empty for simple sets. ``unpublishable``: Route 53 does not accept the identifier. Nothing is published
+    then, because simple sets would exclude other Services that share the name.
     """
 
     exclude: bool = False
@@ -69,7 +69,7 @@ class DnsAnnotations:
 
 
 def read_annotations(annotations: Iterable[tuple[str, str]]) -> DnsAnnotations:
-    """Read what is there; what cannot be understood is a problem and counts as missing."""
+    """Read the annotations. One that cannot be understood is reported as a problem and counts as missing."""
     given = dict(annotations)
     problems: list[Problem] = []
     exclude, include = (given.get(name, "").strip().lower() for name in (EXCLUDE, INCLUDE))
@@ -117,7 +117,7 @@ def _alias(given: dict[str, str], problems: list[Problem]) -> bool | None:
 
 
 def _weighted(given: dict[str, str], problems: list[Problem]) -> tuple[str, int | None, bool]:
-    """Set identifier, weight, and whether the identifier is one that cannot be used.
+    """Set identifier, weight, and whether the identifier is unusable.
 
     set-identifier    aws-weight        identifier    weight
     --------------    ----------        ----------    ------
@@ -150,7 +150,7 @@ def _weighted(given: dict[str, str], problems: list[Problem]) -> tuple[str, int 
 
 
 def parse_ttl(text: str) -> int | None:
-    """Whole seconds of ``90``, ``1m30s``, ``1.5h`` (Go's durations; fractions of a second are cut off), else None."""
+    """Whole seconds of ``90``, ``1m30s`` or ``1.5h`` (Go's durations; fractions of a second are cut off), else None."""
     text = text.strip()
     if len(text) > _MAX_TTL_CHARACTERS:
         return None
@@ -164,7 +164,7 @@ def parse_ttl(text: str) -> int | None:
 
 
 def annotation_used(annotations: Iterable[tuple[str, str]], name: str) -> str:
-    """The full key under which an annotation is read: of the prefixes, the first that has it."""
+    """The full key under which an annotation is read: with the first prefix that has it."""
     return _find(dict(annotations), name)[0]
 
 
@@ -176,5 +176,5 @@ def _find(given: dict[str, str], name: str) -> tuple[str, str | None]:
 
 
 def _names(text: str | None) -> tuple[str, ...]:
-    """A comma-separated list; empty items are dropped, as in trailing commas."""
+    """Split a comma-separated list. Empty items, as after a trailing comma, are dropped."""
     return tuple(dict.fromkeys(name for item in (text or "").split(",") if (name := canonical_name(item))))

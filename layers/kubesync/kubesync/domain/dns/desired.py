@@ -1,6 +1,6 @@
 """What should exist because of one Service: record sets and upstreams. Pure: the same input gives the same output.
 
-Which addresses and host names stand at which name (DESIGN section 7):
+Which addresses and host names each name gets (DESIGN section 7):
 
     Service                            service's name, and          internal-hostname    SRV at named ports
                                        names in ``hostname``
@@ -19,10 +19,10 @@ Which addresses and host names stand at which name (DESIGN section 7):
     LoadBalancer, pending              nothing                      cluster IPs          where the name has addresses
     ClusterIP, NodePort                cluster IPs                  cluster IPs          the service's name
 
-Headless services besides: ``<hostname>.<name>`` for endpoints with a host name. What one name is wanted for twice is united first;
-``dns_records`` then says what becomes of each name.
+Headless services also get ``<hostname>.<name>`` for endpoints with a host name. If a name is wanted for two reasons, its targets
+are united first. The table in ``dns.publishing`` then says what each name becomes.
 
-Upstreams exist for every port of every Service but ExternalName; they are not known while the endpoints are not.
+Every port of every Service except ExternalName has an upstream. Upstreams are unknown while the endpoints are unknown.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ from kubesync.domain.dns.templates import NO_NAMES
 from kubesync.domain.objects import EndpointsObject, Service, ServiceKey
 from kubesync.domain.upstreams import fitting, upstreams_of
 
-# Problems are stored with the key and shown to people; ten thousand bad endpoints must not make ten thousand.
+# Problems are stored with the key and shown to people: this limits how many there are of each code.
 MAX_PROBLEMS_OF_A_KIND: Final = 10
-# An annotation of 256 KiB can be one "name".
+# An annotation of 256 KiB can be one "name": this limits how much of it is shown.
 MAX_SUBJECT_CHARACTERS: Final = 300
 
 
@@ -72,15 +72,15 @@ class DnsRules:
 
     Args:
         cluster: its name, the first part of upstream keys.
-        domain: stands in place of ``cluster.local``, such as ``prod.example.com``.
+        domain: replaces ``cluster.local``, such as ``prod.example.com``.
         zones: its hosted zones.
-        template: of a service's name; knows ``{service}``, ``{namespace}``, ``{domain}`` and ``{cluster}``; ``none``: it has no name of
-            its own, and so no SRV and no host-name records.
-        default_ttl: seconds, where no annotation says otherwise.
+        template: of a service's name, with ``{service}``, ``{namespace}``, ``{domain}`` and ``{cluster}``. ``none``: Services have no
+            name of their own, and so no SRV and no host-name records.
+        default_ttl: seconds, if no annotation says otherwise.
         srv: whether SRV records are published.
         load_balancer_cluster_ips: publish the cluster IPs of LoadBalancers instead of their status.
-        load_balancer_alias: alias instead of CNAME where the host name is an AWS load balancer and no annotation decides.
-        opt_in: only Services with kubesync.io/include are published, upstreams included.
+        load_balancer_alias: make an alias instead of a CNAME if the host name is an AWS load balancer and no annotation decides.
+        opt_in: publish only Services with kubesync.io/include, upstreams included.
     """
 
     cluster: str
@@ -98,10 +98,10 @@ class DnsRules:
 class Desired:
     """What should exist.
 
-    ``records`` is None while it cannot be known (headless, and endpoints unknown). ``upstreams``, by upstream key
-    ``<cluster>/<namespace>/<service>/<port>/<PROTOCOL>``, is None while the endpoints are unknown. ``problems`` are sorted,
-    without duplicates; of each code at most ten and a line that counts the rest. ``origins`` say by which rules each name is
-    wanted.
+    ``records`` is None while it cannot be known (headless, endpoints unknown). ``upstreams`` maps upstream keys
+    ``<cluster>/<namespace>/<service>/<port>/<PROTOCOL>`` to nodes; it is None while the endpoints are unknown. ``problems`` is sorted,
+    without duplicates; it holds at most ten of each code, and a line that counts the rest. ``origins`` says which rules want
+    each name.
     """
 
     records: Mapping[RecordKey, RecordSet] | None
@@ -117,8 +117,8 @@ def desired(
 
     Args:
         key: the service.
-        service: as last seen; None where it is deleted or was never seen.
-        endpoints: every endpoints object of the key, in any order; None where not every listener has listed (I5).
+        service: as last seen; None if it is deleted or was never seen.
+        endpoints: every endpoints object of the key, in any order; None until every listener has listed (I5).
         rules: the cluster's settings.
     """
     if service is None:
@@ -127,7 +127,7 @@ def desired(
     if asked.exclude:
         return Desired({}, {}, ())
     if rules.opt_in and not asked.include:
-        # Only what is mistyped is said: that others are left out is what the cluster asks for.
+        # Report only mistyped values. The cluster itself asks for leaving the other Services out.
         return Desired({}, {}, tuple(problem for problem in asked.problems if problem.code == "InvalidInclude"))
     ttl = rules.default_ttl if asked.ttl_seconds is None else asked.ttl_seconds
     plan = RecordPlan(rules.zones, ttl, asked.identifier, asked.weight)
@@ -177,7 +177,7 @@ def _records(
 
     if asked.alias and (host := min(public.hosts, default="")) and not public.addresses and elb_zone_id(host) is None:
         plan.problems.add(
-            Problem("NoAliasTarget", host, "is no AWS load balancer whose hosted zone is known; a CNAME is published")
+            Problem("NoAliasTarget", host, "is not an AWS load balancer with a known hosted zone; a CNAME is published")
         )
 
     wanted: dict[str, Targets] = {}
@@ -190,7 +190,7 @@ def _records(
             by_name, host_names = endpoint_host_names(name, shown, plan)
             for host_name, targets in by_name.items():
                 _want(wanted, (host_name,), targets)
-                plan.because(host_name, Origin(OF_ENDPOINTS, endpoints_source(service)))
+                plan.add_origin(host_name, Origin(OF_ENDPOINTS, endpoints_source(service)))
     have_addresses = {wanted_name for wanted_name in wanted if plan.publish(wanted_name, wanted[wanted_name])}
 
     for name in own if rules.srv and asked.targets is None else ():
@@ -215,11 +215,13 @@ def _want(wanted: dict[str, Targets], names: Iterable[str], targets: Targets) ->
 def _say_why(own: Iterable[str], service: Service, asked: DnsAnnotations, rules: DnsRules, plan: RecordPlan) -> None:
     source = public_source(service, asked, cluster_ips=rules.load_balancer_cluster_ips)
     for name in own:
-        plan.because(name, Origin(by_template(rules.template), source))
+        plan.add_origin(name, Origin(by_template(rules.template), source))
     for asked_name in asked.hostnames:
-        plan.because(asked_name, Origin(by_annotation(service, "hostname"), source))
+        plan.add_origin(asked_name, Origin(by_annotation(service, "hostname"), source))
     for asked_name in asked.internal_hostnames:
-        plan.because(asked_name, Origin(by_annotation(service, "internal-hostname"), internal_source(service, asked)))
+        plan.add_origin(
+            asked_name, Origin(by_annotation(service, "internal-hostname"), internal_source(service, asked))
+        )
 
 
 def _public_targets(
@@ -253,7 +255,7 @@ def _cluster_addresses(service: Service, plan: RecordPlan) -> frozenset[Address]
 
 
 def _classified(texts: Iterable[str], code: str, plan: RecordPlan, *, alias: bool = False) -> Targets:
-    """Tell addresses from host names; what is neither is reported under ``code``."""
+    """Separate addresses from host names. A text that is neither is reported under ``code``."""
     addresses, hosts = set(), set()
     for text in texts:
         host = canonical_name(text)
@@ -267,7 +269,7 @@ def _classified(texts: Iterable[str], code: str, plan: RecordPlan, *, alias: boo
 
 
 def _why_no_host(host: str) -> str:
-    """A mistyped address such as ``192.0.2.256`` is a legal name of digits: no top-level domain is one (RFC 3696, section 2)."""
+    """Reject a mistyped address such as ``192.0.2.256``: it is a legal name, but no top-level domain is a number (RFC 3696 2)."""
     return "it ends in a number" if host.rpartition(".")[2].isdecimal() else ""
 
 
@@ -278,7 +280,7 @@ def _publish_srv(name: str, service: Service, plan: RecordPlan) -> None:
             owner = srv_owner(port.name, port.protocol, name)
             values.setdefault(owner, []).append(f"0 100 {port.port} {name}.")
     for owner, found in values.items():
-        plan.because(owner, Origin(OF_PORTS, "spec.ports"))
+        plan.add_origin(owner, Origin(OF_PORTS, "spec.ports"))
         plan.publish_srv(owner, found)
 
 

@@ -1,8 +1,8 @@
-"""Hosted zone ids of AWS load balancers, which an alias record needs beside the load balancer's host name.
+"""Hosted zone ids of AWS load balancers. An alias record needs them in addition to the load balancer's host name.
 
 Source: AWS General Reference, "Elastic Load Balancing endpoints and quotas"
-(https://docs.aws.amazon.com/general/latest/gr/elb.html). Only regions that were confirmed in a second place are listed; a load
-balancer elsewhere gets a CNAME.
+(https://docs.aws.amazon.com/general/latest/gr/elb.html). The table holds only regions that a second source confirms. A load
+balancer in another region gets a CNAME.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _ZONE_IDS: Final = {
 
 
 def elb_zone_id(host: str) -> str | None:
-    """The hosted zone id of a load balancer's host name (canonical form), None where it is none that we know."""
+    """The hosted zone id for a load balancer's host name (canonical form); None if the table does not know it."""
     for kind, pattern in enumerate((_APPLICATION_OR_CLASSIC, _NETWORK)):
         match = pattern.fullmatch(host)
         if match is not None and (match[1].startswith("cn-") == (match[2] is not None)):

@@ -1,4 +1,4 @@
-"""Endpoints with their addresses read once, for all that is made of them."""
+"""Endpoints with parsed addresses. They are parsed once, for records and upstreams alike."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class AddressedGroup(NamedTuple):
 
 
 def addressed_groups(objects: Sequence[EndpointsObject], problems: set[Problem]) -> tuple[AddressedGroup, ...]:
-    """Read the addresses of all groups. One that is none is left out and reported (I4), as are truncated objects and host names."""
+    """Parse the addresses of all groups. Reports truncated objects and host names; leaves out and reports wrong addresses (I4)."""
     groups = []
     for group in (group for found in objects for group in found.groups):
         members = []
@@ -42,7 +42,7 @@ def addressed_groups(objects: Sequence[EndpointsObject], problems: set[Problem])
             Problem(
                 "EndpointsFqdn",
                 "endpointslices",
-                "an EndpointSlice holds host names in place of addresses: they are no nodes",
+                "an EndpointSlice holds host names instead of addresses; they are not nodes",
             )
         )
     return tuple(groups)

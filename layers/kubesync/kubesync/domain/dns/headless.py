@@ -1,4 +1,4 @@
-"""Records of headless services beyond the addresses: host names of endpoints, and SRV (Kubernetes DNS 1.1, 2.4)."""
+"""Records of headless services apart from their addresses: host names of endpoints, and SRV (Kubernetes DNS 1.1, 2.4)."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from kubesync.domain.objects import Endpoint, Service
 
 
 def published_groups(service: Service, groups: Sequence[AddressedGroup]) -> tuple[AddressedGroup, ...]:
-    """The endpoints that DNS shows: ready ones, or all where the Service publishes addresses that are not ready."""
+    """The endpoints that DNS shows: ready ones, or all if the Service publishes addresses that are not ready."""
     if service.publish_not_ready:
         return tuple(groups)
     return tuple(group._replace(members=tuple(m for m in group.members if m[0].ready)) for group in groups)
 
 
 def addresses_of(groups: Sequence[AddressedGroup]) -> frozenset[Address]:
-    """Their addresses, whatever their ports."""
+    """The addresses of these groups, whatever their ports."""
     return frozenset(address for group in groups for _, address in group.members)
 
 
 def endpoint_host_names(
     name: str, groups: Sequence[AddressedGroup], plan: RecordPlan
 ) -> tuple[dict[str, Targets], dict[str, str]]:
-    """The names ``<hostname>.<name>`` of endpoints that have a host name, and what they lead to.
+    """The names ``<hostname>.<name>`` of endpoints that have a host name, and their targets.
 
     Returns:
-        the targets by name, and the name by an endpoint's host name as written. A host name that is not one label is
-        reported and in neither.
+        the targets by name, and the name by an endpoint's host name as written. A host name that is not exactly one label is
+        reported; neither mapping holds it.
     """
     addresses: dict[str, set[Address]] = {}
     names: dict[str, str] = {}
@@ -66,7 +66,7 @@ def publish_headless_srv(
         if pairs:
             weight = max(1, 100 // len(pairs))
             owner = srv_owner(service_port.name, service_port.protocol, name)
-            plan.because(owner, Origin(OF_PORTS, endpoints_source(service)))
+            plan.add_origin(owner, Origin(OF_PORTS, endpoints_source(service)))
             plan.publish_srv(owner, (f"0 {weight} {port} {host}." for host, port in pairs))
 
 
@@ -76,7 +76,7 @@ def srv_owner(port_name: str, protocol: str, name: str) -> str:
 
 
 def _full_name(endpoint: Endpoint, name: str, known: dict[str, str], plan: RecordPlan) -> str:
-    """``<hostname>.<name>``, empty where it is not legal or fits no zone; asked once for each host name."""
+    """``<hostname>.<name>``; empty if it is not legal or matches no zone. Checked once for each host name."""
     full = known.get(endpoint.hostname)
     if full is None:
         label = canonical_name(endpoint.hostname)

@@ -1,4 +1,4 @@
-"""DNS names: one canonical form, what makes a name illegal, which zones it belongs to."""
+"""DNS names: their canonical form, which names are legal, which zones a name belongs to."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Final
 
 from kubesync.domain.dns.records import Zone
 
-# RFC 1035 2.3.4; 253 is what remains of 255 octets in presentation form without the trailing dot.
+# RFC 1035 2.3.4; 255 octets leave 253 characters in presentation form without the trailing dot.
 MAX_LABEL_CHARACTERS: Final = 63
 MAX_NAME_CHARACTERS: Final = 253
 
-# RFC 1123 host names, and underscores anywhere (SRV owner names, and names that people do use).
+# RFC 1123 host names, plus underscores anywhere (SRV owner names, and names in actual use).
 _LABEL: Final = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?")
 _PLACEHOLDER: Final = re.compile(r"\{(service|namespace|domain|cluster)\}")
 
 
 def canonical_name(text: str) -> str:
-    """Lower case, no surrounding space, no trailing dot. Says nothing about legality.
+    """Lower case, no surrounding space, no trailing dot. Does not check whether the name is legal.
 
-    Only ASCII is folded: some other characters have an ASCII lower case (the Kelvin sign), and must stay illegal.
+    Only ASCII is folded: some other characters, such as the Kelvin sign, have an ASCII lower case but must stay illegal.
     """
     text = text.strip()
     if text.isascii():
@@ -29,11 +29,11 @@ def canonical_name(text: str) -> str:
 
 
 def why_illegal(name: str, *, wildcard: bool = False) -> str:
-    """Why a canonical name cannot be published, in one line; empty where it can.
+    """Why a canonical name cannot be published, in one line; empty if it can.
 
     Args:
         name: as ``canonical_name`` gives it.
-        wildcard: whether ``*`` may stand as the whole first label (Route 53 knows no other wildcard).
+        wildcard: accept ``*`` as the whole first label (Route 53 knows no other wildcard).
     """
     if not name:
         return "the name is empty"
@@ -53,9 +53,9 @@ def why_illegal(name: str, *, wildcard: bool = False) -> str:
 
 
 def zones_of(name: str, zones: Iterable[Zone]) -> tuple[Zone, ...]:
-    """Every zone with the longest matching suffix of ``name``, by id; none where it fits none.
+    """Every zone with the longest matching suffix of ``name``, sorted by id; empty if none matches.
 
-    More than one is found where zones have the same name: a public and a private one.
+    There are several if zones have the same name, such as a public and a private one.
     """
     fitting = [zone for zone in zones if name == zone.name or name.endswith("." + zone.name)]
     longest = max((len(zone.name) for zone in fitting), default=0)
@@ -63,9 +63,9 @@ def zones_of(name: str, zones: Iterable[Zone]) -> tuple[Zone, ...]:
 
 
 def service_name(template: str, *, service: str, namespace: str, domain: str, cluster: str) -> str:
-    """The name of a service, canonical: ``{service}``, ``{namespace}``, ``{domain}`` and ``{cluster}`` are filled in.
+    """The canonical name of a service: fills in ``{service}``, ``{namespace}``, ``{domain}`` and ``{cluster}``.
 
-    Anything else in braces stays, which makes the name illegal, so that it is reported and not published.
+    Other text in braces stays. It makes the name illegal, so that the name is reported and not published.
     """
     values = {"service": service, "namespace": namespace, "domain": canonical_name(domain), "cluster": cluster}
     return canonical_name(_PLACEHOLDER.sub(lambda match: values[match[1]], template))

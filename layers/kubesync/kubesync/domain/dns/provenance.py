@@ -1,4 +1,4 @@
-"""Provenance: by which rule or annotation a name is wanted, and where the values at it come from."""
+"""Provenance: which rule or annotation wants a name, and where its values come from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubesync.domain.objects import Service
 
 @dataclass(frozen=True, slots=True, order=True)
 class Origin:
-    """``rule`` makes the name, ``source`` its values: phrases for people, made of stable words."""
+    """``rule`` makes the name; ``source`` provides its values. Both are phrases for people, made of stable words."""
 
     rule: str
     source: str
@@ -23,7 +23,7 @@ def by_template(template: str) -> str:
 
 
 def by_annotation(service: Service, name: str) -> str:
-    """A name out of an annotation, by the prefix under which it was found."""
+    """A name from an annotation, with the prefix under which it was found."""
     return f"annotation {annotation_used(service.annotations, name)}"
 
 
@@ -50,10 +50,10 @@ def public_source(service: Service, asked: DnsAnnotations, *, cluster_ips: bool)
 
 
 def internal_source(service: Service, asked: DnsAnnotations) -> str:
-    """Where the values at names of ``internal-hostname`` come from."""
+    """Where the values at names from ``internal-hostname`` come from."""
     return CLUSTER_IPS if asked.targets is None else by_annotation(service, "target")
 
 
 def endpoints_source(service: Service) -> str:
-    """Where those of a headless Service come from."""
+    """Where the values of a headless Service come from."""
     return "endpoints, ready or not" if service.publish_not_ready else "ready endpoints"

@@ -1,6 +1,6 @@
-"""From names and what they lead to, to record sets in zones, within the limits of DNS and Route 53.
+"""Turns names and their targets into record sets in zones, within the limits of DNS and Route 53.
 
-What becomes of one name, in each of its zones:
+What one name becomes in each of its zones:
 
     leads to                        aliases wanted, and first    becomes
                                     host is an AWS load balancer
@@ -11,7 +11,7 @@ What becomes of one name, in each of its zones:
     hosts only                      no                            CNAME of the first; at a zone's apex: reported
     the name itself as first host   -                             reported
 
-A CNAME stands alone at its name (RFC 1034 3.6.2): where SRV sets share the name, the CNAME is left out and reported.
+A name with a CNAME has no other records (RFC 1034 3.6.2): where SRV sets share the name, the CNAME is left out and reported.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from kubesync.domain.dns.records import AliasTarget, Problem, RecordKey, RecordS
 
 # https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/DNSLimitations.html: 400 values a record set.
 MAX_VALUES: Final = 400
-# A change is DELETE plus CREATE in one batch of 32,000 characters of Value, beside the journal swap.
+# A change is DELETE plus CREATE in one batch of 32,000 characters of Value. The batch also holds the journal swap.
 MAX_CHARACTERS: Final = 15_500
 
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """What a name leads to: addresses and canonical host names. ``alias``: an alias may stand for a CNAME."""
+    """What a name leads to: addresses and canonical host names. ``alias``: an alias may replace a CNAME."""
 
     addresses: frozenset[Address] = frozenset()
     hosts: frozenset[str] = frozenset()
@@ -47,10 +47,10 @@ class Targets:
 
 @dataclass(slots=True)
 class RecordPlan:
-    """Collects the record sets of one service, and what could not be published.
+    """Collects the record sets of one service, and the problems of what cannot be published.
 
     Args:
-        identifier: set identifier of all of them; empty: simple sets.
+        identifier: set identifier of all the sets; empty: simple sets.
         weight: goes with an identifier.
     """
 
@@ -62,12 +62,12 @@ class RecordPlan:
     problems: set[Problem] = field(default_factory=set)
     origins: dict[str, set[Origin]] = field(default_factory=dict)
 
-    def because(self, name: str, origin: Origin) -> None:
-        """Note why a name is wanted; a name can be wanted for several reasons."""
+    def add_origin(self, name: str, origin: Origin) -> None:
+        """Record why a name is wanted. A name can be wanted for several reasons."""
         self.origins.setdefault(name, set()).add(origin)
 
     def place(self, name: str) -> tuple[Zone, ...]:
-        """The zones of a name; none, and a report, where it is illegal or fits no zone."""
+        """The zones of a name. Reports a name that is illegal or matches no zone, and returns none."""
         if reason := why_illegal(name, wildcard=True):
             self.problems.add(Problem("InvalidName", name, reason))
             return ()
@@ -77,7 +77,7 @@ class RecordPlan:
         return zones
 
     def publish(self, name: str, targets: Targets) -> bool:
-        """Plan what the table above says; whether the name then has addresses (an alias answers with addresses too)."""
+        """Plan the sets in the table above. Returns whether the name then has addresses; an alias counts."""
         zones = self.place(name)
         if not zones:
             return False
@@ -104,11 +104,11 @@ class RecordPlan:
         self._put(self.place(name), name, "SRV", sorted(set(values)))
 
     def finish(self) -> dict[RecordKey, RecordSet]:
-        """The record sets, in the order of their keys."""
+        """The record sets, sorted by key."""
         others = {(key.zone_id, key.name) for key in self.sets if key.type != "CNAME"}
         for key in [key for key in self.sets if key.type == "CNAME" and (key.zone_id, key.name) in others]:
             del self.sets[key]
-            self.problems.add(Problem("CnameConflict", key.name, "a CNAME cannot stand beside other records"))
+            self.problems.add(Problem("CnameConflict", key.name, "a name with a CNAME cannot have other records"))
         return {key: self.sets[key] for key in sorted(self.sets)}
 
     def _put(self, zones: Iterable[Zone], name: str, record_type: str, values: Sequence[str]) -> None:
@@ -118,7 +118,7 @@ class RecordPlan:
                 Problem(
                     "TooManyValues",
                     f"{name} {record_type}",
-                    f"{len(values)} values, published are the first {len(fitting)}: "
+                    f"only the first {len(fitting)} of {len(values)} values are published: "
                     f"at most {MAX_VALUES} values and {MAX_CHARACTERS} characters fit",
                 )
             )
@@ -129,13 +129,13 @@ class RecordPlan:
     def _put_cname(self, zones: Iterable[Zone], name: str, host: str) -> None:
         for zone in zones:
             if name == zone.name:
-                self.problems.add(Problem("CnameAtApex", name, "a CNAME cannot stand at the apex of a zone"))
+                self.problems.add(Problem("CnameAtApex", name, "the apex of a zone cannot have a CNAME"))
             else:
                 self._plan(zone, name, "CNAME", RecordSet(self.ttl_seconds, (f"{host}.",), weight=self.weight))
 
     def _put_alias(self, zones: Iterable[Zone], name: str, target: AliasTarget) -> None:
-        # Whether the load balancer has IPv6 cannot be told from its name. Where it has none, an AAAA alias answers with
-        # no data, which is right; external-dns makes both for the same reason, and evaluates health too.
+        # The name of a load balancer does not show whether it has IPv6. If it has none, an AAAA alias answers with no data,
+        # which is right. external-dns makes both for the same reason, and evaluates health too.
         for zone in zones:
             for record_type in ("A", "AAAA"):
                 self._plan(zone, name, record_type, RecordSet(None, (), alias=target, weight=self.weight))

@@ -1,4 +1,4 @@
-"""Record sets as values, in one canonical form that makes equality mean sameness in Route 53."""
+"""Record sets as values in one canonical form: two values are equal if and only if Route 53 holds the same."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, order=True)
 class Zone:
-    """A hosted zone: ``id`` without the ``/hostedzone/`` prefix, ``name`` in lower case without a trailing dot."""
+    """A hosted zone: ``id`` without the ``/hostedzone/`` prefix, ``name`` in lower case without trailing dot."""
 
     id: str
     name: str
@@ -16,9 +16,9 @@ class Zone:
 
 @dataclass(frozen=True, slots=True, order=True)
 class RecordKey:
-    """Names one record set: zone id, name (lower case, unescaped, without trailing dot), type, and set identifier.
+    """Identifies one record set: zone id, name (lower case, unescaped, without trailing dot), type, and set identifier.
 
-    ``identifier`` is empty for a simple set; weighted sets of one name and type are told apart by theirs.
+    ``identifier`` is empty for a simple set. It distinguishes the weighted sets of one name and type.
     """
 
     zone_id: str
@@ -28,12 +28,12 @@ class RecordKey:
 
     @property
     def label(self) -> str:
-        """Name and type, and the identifier in brackets where there is one, for people."""
+        """For people: name and type, and the identifier in brackets if there is one."""
         return f"{self.name} {self.type} [{self.identifier}]" if self.identifier else f"{self.name} {self.type}"
 
 
 def exclude_each_other(one: RecordKey, other: RecordKey) -> bool:
-    """Whether two different sets cannot stand together at the name that they share.
+    """Whether two different sets of one name exclude each other.
 
         types                       set identifiers                excluded
         -----                       ---------------                --------
@@ -63,9 +63,9 @@ class RecordSet:
     """What a record key holds.
 
     Values are in Route 53's own presentation form (host names in lower case with trailing dot, TXT quoted), sorted
-    canonically, no duplicates. ``ttl`` is None and ``values`` empty for an alias. ``foreign_form`` names settings that
-    kubesync never makes (other routing policies, a health check): a set with one can never equal ours. ``weight``, 0 to
-    255, goes with a set identifier in its key, and is None without one.
+    canonically, without duplicates. For an alias, ``ttl`` is None and ``values`` empty. ``foreign_form`` names settings that
+    kubesync never makes (other routing policies, a health check): a set with one never equals ours. ``weight``, 0 to
+    255, goes with the key's set identifier; without one it is None.
     """
 
     ttl: int | None
@@ -76,28 +76,28 @@ class RecordSet:
 
     @property
     def elements(self) -> int:
-        """ResourceRecord elements that it counts for in a change batch (an alias counts as one)."""
+        """Number of ResourceRecord elements that it counts for in a change batch. An alias counts as one."""
         return max(1, len(self.values))
 
     @property
     def characters(self) -> int:
-        """Characters of Value that it counts for in a change batch."""
+        """Number of characters of Value that it counts for in a change batch."""
         return sum(map(len, self.values))
 
 
-def in_the_way(standing: RecordKey, stands: RecordSet, wanted: RecordKey) -> bool:
-    """Whether what stands at a name, not ours, keeps a wanted set of ours out: the same set, or one that excludes it.
+def in_the_way(current_key: RecordKey, current: RecordSet, wanted: RecordKey) -> bool:
+    """Whether a foreign set keeps out a set that we want: it has the same key, or excludes it.
 
-    Routing policies of one name and type do not mix: beside weighted sets there is room for weighted ones only.
+    Routing policies of one name and type do not mix: where weighted sets exist, only weighted ones can be added.
     """
-    if standing == wanted or exclude_each_other(standing, wanted):
+    if current_key == wanted or exclude_each_other(current_key, wanted):
         return True
-    return standing.type == wanted.type and stands.weight is None
+    return current_key.type == wanted.type and current.weight is None
 
 
 @dataclass(frozen=True, slots=True)
 class RecordChange:
-    """From ``before`` to ``after`` at one key; None: no set. Both None or both equal is not a change."""
+    """A change from ``before`` to ``after`` at one key. None: no set. Equal values, or twice None, are not a change."""
 
     key: RecordKey
     before: RecordSet | None
@@ -106,9 +106,9 @@ class RecordChange:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Node:
-    """One node of an upstream; order is not meaningful, see ``domain.desired`` for the canonical sort.
+    """One node of an upstream. Its order has no meaning; ``domain.upstreams`` sorts nodes canonically.
 
-    ``weight`` and ``backup`` are for nodes of named upstreams only: see ``domain.named_upstreams``.
+    Only nodes of named upstreams use ``weight`` and ``backup``: see ``domain.named_upstreams``.
     """
 
     ip: str
@@ -126,7 +126,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """Something reported on a service key. ``code`` is a stable CamelCase word, ``subject`` a name, zone or port."""
+    """A problem reported on a service key. ``code`` is a stable CamelCase word; ``subject`` is a name, zone or port."""
 
     code: str
     subject: str

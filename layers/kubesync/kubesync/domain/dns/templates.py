@@ -1,8 +1,8 @@
-"""Templates of service names: which ones make two Services share a name, and whether those of two clusters overlap.
+"""Templates of service names: which templates give two Services one name, and whether those of two clusters overlap.
 
-A template such as ``{service}.{namespace}.svc.{domain}`` makes one name of each Service. What stands in the place of
-``{service}`` and ``{namespace}`` is one DNS label without dots; the rest is the same for every Service of a cluster.
-``none`` makes no names: Services have those that their annotations ask for.
+A template such as ``{service}.{namespace}.svc.{domain}`` gives each Service one name. ``{service}`` and ``{namespace}`` are
+each replaced by one DNS label without dots; the rest is the same for every Service of a cluster.
+``none`` gives no names: Services have only the names that their annotations ask for.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 
 NO_NAMES: Final = "none"
 FIELDS: Final = frozenset({"service", "namespace", "domain", "cluster"})
-# Part of a label that differs from Service to Service: characters of a DNS label, at least one.
+# The part of a label that differs between Services: characters of a DNS label, at least one.
 _ANY: Final = "?"
 _MORE: Final = "*"
 _OF_A_LABEL: Final = re.compile(r"[a-z0-9-]")
@@ -24,7 +24,7 @@ _OF_A_LABEL: Final = re.compile(r"[a-z0-9-]")
 
 @dataclass(frozen=True, slots=True)
 class NameForm:
-    """What decides about the names of one cluster's Services. ``namespace``: the only one that it watches, or empty."""
+    """What the names of one cluster's Services depend on. ``namespace``: the only one that the cluster watches, or empty."""
 
     template: str
     domain: str
@@ -33,7 +33,7 @@ class NameForm:
 
     @property
     def nameless(self) -> bool:
-        """Whether its Services have no names but those that they ask for."""
+        """Whether its Services have only the names that their annotations ask for."""
         return self.template == NO_NAMES
 
     def example(self, service: str = "a", namespace: str = "a") -> str:
@@ -43,10 +43,10 @@ class NameForm:
 
 
 def why_ambiguous(form: NameForm) -> str:
-    """Why two Services, of this cluster or of one with another domain, could share a name; empty where they cannot.
+    """Why two Services could share a name, in this cluster or in one with another domain; empty if they cannot.
 
-    A name leads back to its Service where a label is made of one of the two parts alone; the other part must then be
-    somewhere too. ``{service}-{namespace}`` alone makes ``a-b-c`` of ``a-b`` in ``c`` and of ``a`` in ``b-c``.
+    A name identifies its Service if one label holds only one of the two parts, and the other part is somewhere in the name.
+    ``{service}-{namespace}`` alone gives ``a-b-c`` for ``a-b`` in ``c`` and for ``a`` in ``b-c``.
     """
     if form.nameless:
         return ""
@@ -62,7 +62,7 @@ def why_ambiguous(form: NameForm) -> str:
 
 
 def shared_name(one: NameForm, other: NameForm) -> str | None:
-    """A name that Services of both clusters could have; None where there is none."""
+    """A name that Services of both clusters could have; None if there is none."""
     if one.nameless or other.nameless:
         return None
     ours, theirs = (_pattern(form).split(".") for form in (one, other))
@@ -82,7 +82,7 @@ def _pattern(form: NameForm) -> str:
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> str | None:
-    """The shortest text that fits both patterns: ``?`` is one character of a label, ``*`` any number of them."""
+    """The shortest text that fits both patterns. ``?`` is one character of a label; ``*`` is any number of them."""
 
     @cache
     def fits(i: int, j: int) -> str | None:
@@ -105,7 +105,7 @@ def _common(one: Sequence[str], other: Sequence[str]) -> str | None:
 
 
 def _both(one: str, other: str) -> str | None:
-    """A character that fits both."""
+    """A character that fits both, or None."""
     if _ANY not in (one, other):
         return one if one == other else None
     known = other if one == _ANY else one

@@ -1,4 +1,4 @@
-"""A client for one API server: requests with a bearer token, bounded in time and size, ended at once when told to."""
+"""A client for one API server. Requests carry a bearer token, have limits of time and size, and can be ended at once."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from kubesync.kubernetes.wire.lines import one_line
 
 VERSION: Final = "0.1.0"
 _BLOCK_BYTES: Final = 256 * 1024  # one read of a body
-_STATUS_BYTES: Final = 64 * 1024  # of a refusal's body, the part that is read
-_TELLING_CHARACTERS: Final = 12  # of a secret's beginning: fewer are none
+_STATUS_BYTES: Final = 64 * 1024  # how much of a refusal's body is read
+_TELLING_CHARACTERS: Final = 12  # this many characters of a secret's beginning reveal it; fewer do not
 _NEVER: Final = math.inf
 
 logger = Logger(service="kubesync", child=True)
@@ -42,25 +42,25 @@ class TokenSource(Protocol):
     """Where a bearer token comes from."""
 
     def token(self, *, fresh: bool = False) -> str:
-        """The token to send now; ``fresh``: the last one was refused, do not answer from a cache.
+        """The token to send now. ``fresh``: the server refused the last one, so do not answer from a cache.
 
         Raises:
-            DeniedError: there is none. The message says what to do, and holds no secret.
+            DeniedError: there is no token. The message says what to do, and holds no secret.
         """
 
 
 class CertificateSource(Protocol):
-    """Where certificates come from that are not part of a cluster's configuration, but referred to by it.
+    """Provides certificates that a cluster's configuration refers to but does not contain.
 
-    Both raise HandshakeError where there is one that cannot be had; the message says what to do, and holds no secret.
-    ``fresh``: the server or its certificate was not accepted last time, do not answer from a cache.
+    Both methods raise HandshakeError if a certificate cannot be read. The message says what to do, and holds no secret.
+    ``fresh``: the last certificate was not accepted, so do not answer from a cache.
     """
 
     def ca_pem(self, *, fresh: bool = False) -> str | None:
-        """Authorities to trust; None: none is referred to."""
+        """Authorities to trust; None: the configuration refers to none."""
 
     def client_pem(self, *, fresh: bool = False) -> str | None:
-        """Certificate and key of the client in one text; None: none is referred to."""
+        """Certificate and key of the client in one text; None: the configuration refers to none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class ClusterAccess:
         insecure_skip_tls_verify: trust anyone who answers; logged as a warning.
         token_source: the bearer token; None: anonymous, or a client certificate.
         client_certificate: of a kubeconfig's user.
-        certificates: authorities and a client's certificate by reference; they come before the others.
+        certificates: authorities and client certificate by reference; they take precedence over the others.
         policy: timeouts in seconds and sizes in bytes.
     """
 
@@ -89,8 +89,8 @@ class ClusterAccess:
 class ApiClient:
     """Requests to one API server. Each listener has its own; only ``shutdown`` may be called from another thread.
 
-    Nothing is read from the environment (proxies, ``.netrc``, CA bundles), no redirect is followed: the token goes to the
-    configured server or nowhere (I8). ``date``: the Date header of the last answer, empty where there was none.
+    It reads nothing from the environment (proxies, ``.netrc``, CA bundles) and follows no redirect, so the token goes only to
+    the configured server (I8). ``date``: the Date header of the last answer; empty if there was none.
     """
 
     def __init__(self, access: ClusterAccess, clock: Clock | None = None) -> None:
@@ -111,7 +111,7 @@ class ApiClient:
 
         Raises:
             TooOldError: 410.
-            ListenerError: anything else but 200, or no complete body within the timeouts and the deadline.
+            ListenerError: any other status, or no complete body within the timeouts and the deadline.
             StoppedError: ``shutdown`` was called.
         """
         with self._exchange(request, "gzip", deadline_monotonic) as (server, response):
@@ -119,16 +119,16 @@ class ApiClient:
 
     @contextmanager
     def stream(self, request: ApiRequest, *, deadline_monotonic: float = _NEVER) -> Iterator[LineStream]:
-        """The body of a 200 answer as lines while they come; errors as of ``fetch``."""
+        """The body of a 200 answer as lines, while they arrive. Raises like ``fetch``."""
         with self._exchange(request, "identity", deadline_monotonic) as (server, response):
             yield LineStream(response, self._interrupter, server.authority, self.policy.max_line_bytes)
 
     def shutdown(self) -> None:
-        """End what blocks now, within a millisecond, and refuse every request to come. Any thread, any number of times."""
+        """End a blocked call within a millisecond, and refuse later requests. Any thread may call it, any number of times."""
         self._interrupter.interrupt()
 
     def close(self) -> None:
-        """Give back the sockets. By the thread that uses the client."""
+        """Close the sockets. Only the thread that uses the client calls it."""
         if self._ready is not None:
             self._ready[1].close()
         self._interrupter.release()
@@ -150,7 +150,7 @@ class ApiClient:
                 raise self._refusal(server, response)
             yield server, response
         except ListenerError as error:
-            # What a server says, in a refusal as well as in a stream, may repeat what it was sent (I8).
+            # A server's text may repeat what was sent to it, in a refusal as well as in a stream (I8).
             error.message = without_secret(error.message, self._token)
             error.args = (error.message,)
             raise
@@ -164,7 +164,7 @@ class ApiClient:
         return self._access.token_source is not None or self._access.certificates is not None
 
     def _forget_certificates(self) -> None:
-        """Set up TLS anew with the next request: certificates may have been rotated."""
+        """Set up TLS again for the next request: certificates may have been rotated."""
         self._renew_certificates = True
         if self._ready is not None:
             self._ready[1].close()
@@ -186,7 +186,7 @@ class ApiClient:
             insecure = self._access.insecure_skip_tls_verify
             ca_pem, client_pem = (None, None) if server.scheme == "http" else self._referred()
             try:
-                # Reading the public authorities takes 20 ms: not for plain HTTP.
+                # Plain HTTP skips this: reading the public authorities takes 20 ms.
                 context = (
                     None
                     if server.scheme == "http"
@@ -201,7 +201,7 @@ class ApiClient:
                     f"{server.authority}: the CA certificate or the client certificate cannot be read as PEM"
                 ) from None
             if insecure and server.scheme == "https":
-                urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # ours is louder, and said once
+                urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # our own warning appears once
                 logger.warning("TLS verification is switched off for a cluster", extra={"server": server.authority})
             session = requests.Session()
             session.trust_env = False
@@ -249,11 +249,11 @@ class ApiClient:
             raise
         except KubesyncError as error:
             raise DeniedError(one_line(f"no token: {error}")) from None
-        except Exception as error:  # noqa: BLE001 - whatever a foreign store says may hold the secret, its kind does not
+        except Exception as error:  # noqa: BLE001 - the message of a foreign store may hold the secret; its class does not
             raise DeniedError(f"no token: {type(error).__name__}") from None
         if not token.isascii() or not token.isprintable() or " " in token or not token:
-            # requests would refuse it too, and print it.
-            raise DeniedError("the token is empty or holds characters that no HTTP header can carry")
+            # requests would refuse it too, but show it in the message.
+            raise DeniedError("the token is empty or holds characters that are not allowed in an HTTP header")
         self._token = token
         return {"Authorization": f"Bearer {token}"}
 
@@ -286,7 +286,7 @@ class ApiClient:
         """
         status = response.status_code
         message, retry_after = self._read_status(response)
-        # Before it is cut off: a part of a token is one too.
+        # Hide the secret before the text is cut: a part of a token is secret too.
         said = without_secret(message, self._token)
         text = one_line(f"{server.authority}: HTTP {status}{': ' if said else ''}{said}")
         if status == 410:
@@ -313,7 +313,7 @@ class ApiClient:
 
 
 def without_secret(text: str, secret: str) -> str:
-    """The text with every occurrence of a secret hidden, also where only its beginning is left of it."""
+    """The text with every occurrence of a secret hidden, also where the text is cut and only the secret's beginning is left."""
     start = secret[:_TELLING_CHARACTERS]
     while secret and (at := text.find(start)) >= 0:
         end = at + len(start)
@@ -324,7 +324,7 @@ def without_secret(text: str, secret: str) -> str:
 
 
 def _seconds(value: object) -> float | None:
-    """A Retry-After in seconds. As a date it is not used by Kubernetes, and would tie us to clocks."""
+    """A Retry-After in seconds. Its form as a date is ignored: Kubernetes does not use it, and it would depend on clocks."""
     try:
         seconds = float(str(value))
     except ValueError:

@@ -1,8 +1,8 @@
 """Connections that another thread can cut at any moment, and the TLS rules for Kubernetes hosts.
 
-phase       what blocks                        where an error belongs
+phase       what blocks                        how its errors are coded
 CONNECT     name resolution, TCP connect       codes 6 and 7
-HANDSHAKE   TLS                                code 8 (out of time: 7)
+HANDSHAKE   TLS                                code 8 (timeout: 7)
 REQUEST     sending, waiting for a status line code 9
 BODY        reading the body                   code 12
 """
@@ -30,7 +30,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import NameResolutionError, NewConnectionError
 from urllib3.util.ssl_ import create_urllib3_context
 
-SHORTEST_TIMEOUT_SECONDS: Final = 0.05  # a timeout of zero would mean non-blocking
+SHORTEST_TIMEOUT_SECONDS: Final = 0.05  # a timeout of zero means non-blocking
 
 
 class Phase(StrEnum):
@@ -41,23 +41,23 @@ class Phase(StrEnum):
 
 
 class StoppedError(Exception):
-    """The client was shut down; whoever asked for that expects no other error."""
+    """The client was shut down. Whoever called ``shutdown`` expects this error and no other."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientCertificate:
-    """Paths of a client's certificate and key, both PEM."""
+    """Paths of a client's certificate and key, both in PEM."""
 
     cert_file: str
     key_file: str
 
 
 class Interrupter:
-    """Holds on to the socket in use, so that another thread can end whatever blocks on it.
+    """Keeps the socket in use, so that another thread can end any call that blocks on it.
 
-    It keeps a duplicate of the descriptor: ``shutdown`` on a duplicate ends connecting, handshake, waiting and reading
-    alike, plain and TLS, and a descriptor that was closed and given out again can never be hit. Name
-    resolution alone cannot be ended; it is seen after it. One connection is in use at a time.
+    It keeps a duplicate of the descriptor. ``shutdown`` on a duplicate ends connecting, handshake, waiting and reading, both
+    plain and TLS, and cannot hit a descriptor that was closed and reused. Name resolution cannot be ended; the
+    interruption takes effect after it. One connection is in use at a time.
     """
 
     def __init__(self) -> None:
@@ -72,21 +72,21 @@ class Interrupter:
         return self._stopped
 
     def check(self) -> None:
-        """Raise StoppedError when ``interrupt`` was called."""
+        """Raise StoppedError if ``interrupt`` was called."""
         if self._stopped:
             raise StoppedError
 
     def interrupt(self) -> None:
-        """End what blocks now and refuse what comes. Any thread, any number of times."""
+        """End a blocked call now and refuse later ones. Any thread may call it, any number of times."""
         with self._lock:
             self._stopped = True
             if self._handle is not None:
-                # Not connected, or already cut by the peer: nothing blocks on it.
+                # Not connected, or the peer has cut it: nothing blocks on it.
                 with contextlib.suppress(OSError):
                     self._handle.shutdown(socket.SHUT_RDWR)
 
     def hold(self, sock: socket.socket) -> socket.socket:
-        """Remember a socket that is about to connect; give back the handle to release it with."""
+        """Remember a socket that is about to connect. Returns the handle that releases it."""
         handle = sock.dup()
         with self._lock:
             before, self._handle = self._handle, handle
@@ -98,7 +98,7 @@ class Interrupter:
         return handle
 
     def release(self, handle: socket.socket | None = None) -> None:
-        """Let go of a handle; without one, of whichever is held."""
+        """Release a handle; without an argument, the current one."""
         with self._lock:
             held = self._handle
             if held is None or (handle is not None and handle is not held):
@@ -110,8 +110,8 @@ class Interrupter:
         self.phase, self._reading = Phase.BODY, sock
 
     def set_read_timeout(self, seconds: float) -> None:
-        """How long one read of the body may block from now on."""
-        # A response that ends with its connection has closed the socket object; the descriptor lives on in the body.
+        """Set how long one read of the body may block from now on."""
+        # A response that ends with its connection has closed the socket object; the body still holds the descriptor.
         if self._reading is not None and self._reading.fileno() >= 0 and math.isfinite(seconds):
             self._reading.settimeout(max(seconds, SHORTEST_TIMEOUT_SECONDS))
 
@@ -147,7 +147,7 @@ class _Interruptible(HTTPConnection):
 
     def close(self) -> None:
         super().close()
-        # http.client closes a connection of its own before the body of a "Connection: close" response is read.
+        # For "Connection: close", http.client closes its connection before the body is read.
         if not self._in_getresponse and self._handle is not None:
             self._interrupter.release(self._handle)
             self._handle = None
@@ -199,7 +199,7 @@ class _TlsPool(HTTPSConnectionPool):
 
 
 class ApiServerAdapter(HTTPAdapter):
-    """Sends through interruptible connections, under one TLS context of ours (None: plain HTTP only)."""
+    """Sends through interruptible connections, with our own TLS context (None: plain HTTP only)."""
 
     def __init__(self, interrupter: Interrupter, context: ssl.SSLContext | None) -> None:
         self._interrupter = interrupter
@@ -220,7 +220,7 @@ class ApiServerAdapter(HTTPAdapter):
 def build_tls_context(
     *, ca_pem: str | None, insecure_skip_tls_verify: bool, client_certificate: ClientCertificate | str | None
 ) -> ssl.SSLContext:
-    """The TLS rules for one API server: its own authority when it has one, else the public ones.
+    """The TLS rules for one API server: they trust its own authority if it has one, else the public ones.
 
     Args:
         client_certificate: files, or certificate and key in one text (PEM).
@@ -229,8 +229,8 @@ def build_tls_context(
         ssl.SSLError, OSError: a certificate or key cannot be read.
     """
     context: ssl.SSLContext = create_urllib3_context()
-    # Python 3.13 refuses certificates without an Authority Key Identifier, as EKS clusters have them
-    # (kubernetes-client/python #2394). Only this one flag goes: chain, name and expiry stay verified.
+    # Python 3.13 refuses certificates without an Authority Key Identifier, such as those of EKS clusters
+    # (kubernetes-client/python #2394). Only this flag is removed: chain, name and expiry are still verified.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if insecure_skip_tls_verify:
         context.check_hostname = False
@@ -247,7 +247,7 @@ def build_tls_context(
 
 
 def _load_text(context: ssl.SSLContext, pem: str) -> None:
-    """Python's TLS takes certificates and keys from files: one that only this user can read, gone at once (I8)."""
+    """Load a certificate and key. Python's TLS reads only files: this one is private to the user and deleted at once (I8)."""
     descriptor, name = tempfile.mkstemp(prefix="kubesync-", suffix=".pem")
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as opened:
@@ -258,5 +258,5 @@ def _load_text(context: ssl.SSLContext, pem: str) -> None:
 
 
 def _no_password() -> str:
-    """OpenSSL would ask the terminal."""
+    """Refuse encrypted keys: OpenSSL would ask for the password on the terminal."""
     return ""

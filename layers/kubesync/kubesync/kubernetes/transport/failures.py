@@ -1,7 +1,7 @@
-"""Every foreign error, mapped once to an error of ours with its code.
+"""Maps every foreign error once, to one of our errors with its code.
 
-requests wraps what urllib3 wraps what http.client, ssl and socket raise, and tells little itself: it is the innermost
-error that says what happened, and the phase of the exchange that says which code it is.
+requests wraps errors of urllib3, which wraps those of http.client, ssl and socket. The outer errors say little: the innermost
+error says what happened, and the phase of the exchange decides the code.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ FOREIGN_ERRORS: Final = (
     urllib3.exceptions.HTTPError,
     http.client.HTTPException,
     OSError,  # socket and ssl
-    UnicodeError,  # host names that are none
+    UnicodeError,  # invalid host names
     zlib.error,
 )
-"""What an exchange may raise because of the world, not because of a fault of ours."""
+"""Errors that an exchange may raise because of the network or the server, not because of a bug in kubesync."""
 
 
 class TooOldError(Exception):
-    """410: the version, or the continue token, has expired. List again; never reported as an error by itself."""
+    """410: the version or the continue token has expired. The caller lists again, and does not report this error by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ _REQUEST: Final = frozenset({Phase.REQUEST})
 _BODY: Final = frozenset({Phase.BODY})
 _BEFORE_BODY: Final = _CONNECT | _HANDSHAKE | _REQUEST
 
-# Not urllib3's TimeoutError: a refused connection (NewConnectionError) is one of those.
+# Not urllib3's TimeoutError: it includes refused connections (NewConnectionError).
 _TIMEOUTS: Final = (TimeoutError, requests.exceptions.Timeout, urllib3.exceptions.ReadTimeoutError)
 _NOT_AN_ADDRESS: Final = (
     UnicodeError,
@@ -71,7 +71,7 @@ _NOT_AN_ADDRESS: Final = (
 _TLS: Final = (ssl.SSLError, requests.exceptions.SSLError, urllib3.exceptions.SSLError)
 _END_OF_TLS: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
-# Tried from top to bottom against every error of the chain; the first that fits decides.
+# Checked from top to bottom against every error of the chain; the first match decides.
 RULES: Final = (
     _Rule(_BEFORE_BODY, (socket.gaierror, socket.herror, urllib3.exceptions.NameResolutionError),
           DomainNameError, "the name does not resolve"),
@@ -100,7 +100,7 @@ RULES: Final = (
 
 
 def classify(error: BaseException, phase: Phase, authority: str) -> ListenerError:
-    """The error of ours that a foreign one stands for; its message names the server and holds no secret."""
+    """The error of ours for a foreign error. Its message names the server and holds no secret."""
     chain = tuple(_chain(error))
     for rule in RULES:
         if phase in rule.phases:
@@ -109,12 +109,12 @@ def classify(error: BaseException, phase: Phase, authority: str) -> ListenerErro
                     detail = _detail(chain)
                     known = f": {detail}" if detail and detail not in rule.says else ""
                     return rule.becomes(one_line(f"{authority}: {rule.says}{known}"))
-    # Reached only by errors that are none of FOREIGN_ERRORS, which no caller hands in.
+    # Only errors outside FOREIGN_ERRORS reach this line, and no caller passes one.
     return BodyError(f"{authority}: {type(error).__name__}")
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An error and those that it wraps, outermost first: in ``__cause__``, ``__context__``, ``reason`` or ``args``."""
+    """An error and the errors that it wraps, outermost first: in ``__cause__``, ``__context__``, ``reason`` or ``args``."""
     seen: set[int] = set()
     queue: list[object] = [error]
     while queue:
@@ -127,11 +127,11 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _detail(chain: tuple[BaseException, ...]) -> str:
-    """What the innermost error knows and the rule does not say, out of words of the library, never of ours or a peer's."""
+    """Detail of the innermost error that the rule lacks, in the library's words only, never ours or the peer's."""
     for cause in chain:
         if isinstance(cause, MalformedBodyError):
             return str(cause)
-        if isinstance(cause, ssl.SSLError):  # attributes that OpenSSL gave it, where it came from there
+        if isinstance(cause, ssl.SSLError):  # these attributes exist only if OpenSSL raised it
             said = getattr(cause, "verify_message", None) or getattr(cause, "reason", None)
             if isinstance(said, str):
                 return said.lower().replace("_", " ") if said.isupper() else said

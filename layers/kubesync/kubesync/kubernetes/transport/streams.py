@@ -1,4 +1,4 @@
-"""The body of a watch as lines, each handed on as soon as its last byte is there."""
+"""The body of a watch as lines. Each line is passed on as soon as its last byte arrives."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _BLOCK_BYTES: Final = 256 * 1024  # one read of the socket
 
 
 class Block(NamedTuple):
-    r"""What a block of the stream completes, in this order: lines, events that a scan could read at once, lines again.
+    r"""What a block of the stream completes, in this order: lines, events that a scan read directly, lines again.
 
-    Lines have their ``\n``.
+    Lines end in ``\n``.
     """
 
     before: list[bytes]
@@ -27,7 +27,7 @@ class Block(NamedTuple):
 
 
 class LineStream:
-    """The body of a watch, as lines. Read it from one thread; close it in any case."""
+    """The body of a watch, as lines. Only one thread reads it. Close it in any case."""
 
     def __init__(self, response: requests.Response, interrupter: Interrupter, authority: str, max_bytes: int) -> None:
         self._response = response
@@ -36,17 +36,17 @@ class LineStream:
         self._max_bytes = max_bytes
         self._splitter = LineSplitter(max_bytes)
         plain = response.headers.get("Content-Encoding", "identity") == "identity"
-        # The file object below http.client takes what the socket has, urllib3's own readers wait for whole chunks.
+        # The file object below http.client returns what the socket has; urllib3's own readers wait for whole chunks.
         self._file = _socket_file(response) if plain else None
         self._decoder = ChunkDecoder()
 
     def read(self, timeout_seconds: float, scan: Scan | None = None) -> Block | None:
-        """What the next block completes; maybe nothing. None: the body ended as it should.
+        """What the next block completes, possibly nothing. None: the body ended properly.
 
-        Bytes of an unterminated last line are dropped: they are no event.
+        The bytes of an unterminated last line are dropped: they are not an event.
 
         Args:
-            scan: reads what it can at once; the rest comes as lines.
+            scan: reads the events that it can directly; the rest comes as lines.
 
         Raises:
             BodyError: nothing came in time, the body broke off, or it could not be decoded.

@@ -27,7 +27,7 @@ _DEFAULT_PORTS: Final = {"https": 443, "http": 80}
 class Server:
     """Where an API server listens.
 
-    ``prefix`` is the path before ``/api``, without a trailing slash: proxies such as Rancher serve several clusters
+    ``prefix`` is the path before ``/api``, without a trailing slash. Proxies such as Rancher serve several clusters
     under one host.
     """
 
@@ -38,7 +38,7 @@ class Server:
 
     @property
     def authority(self) -> str:
-        """``host:port``, IPv6 addresses in brackets; names the server in messages."""
+        """``host:port``, with IPv6 addresses in brackets. Messages use it to name the server."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def url(self, path: str) -> str:
@@ -48,7 +48,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """A request: the path below the server's prefix, and query parameters in order. With a ``body`` (JSON) a POST, else a GET."""
+    """A request: the path below the server's prefix, and query parameters in order. With a ``body`` (JSON) it is a POST, else a GET."""
 
     path: str
     params: tuple[tuple[str, str], ...] = ()
@@ -56,14 +56,14 @@ class ApiRequest:
 
 
 def parse_server(url: str) -> Server:
-    """Take a server's address apart.
+    """Split a server's address into its parts.
 
     Raises:
         DomainNameError: the address is not valid, or would send a token in clear text to another machine (I8). The
             message never repeats the address: it may hold a password.
     """
     if re.search(r"[\s\x00-\x1f\x7f\\]", url):
-        raise DomainNameError("the server's address holds white space or a character that no URL may hold")
+        raise DomainNameError("the server's address holds white space or a character that is not allowed in a URL")
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -82,7 +82,7 @@ def parse_server(url: str) -> Server:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host can only be this machine: ``localhost``, 127.0.0.0/8 or ::1."""
+    """Whether a host can only mean this machine: ``localhost``, 127.0.0.0/8 or ::1."""
     if host == "localhost":
         return True
     try:
@@ -92,7 +92,7 @@ def is_loopback(host: str) -> bool:
 
 
 def collection_path(resource: Resource, namespace: str = "") -> str:
-    """Path of a resource in one namespace, or in all (empty)."""
+    """Path of a resource in one namespace; with an empty namespace, in all."""
     scope = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
     return f"{_ROOTS[resource]}{scope}/{resource.value}"
 
@@ -105,13 +105,13 @@ def list_page(
     continue_token: str = "",
     selectors: tuple[tuple[str, str], ...] = (),
 ) -> ApiRequest:
-    """One page of a consistent list: no ``resourceVersion``, so that absence can be inferred from it (I5).
+    """One page of a consistent list. It sends no ``resourceVersion``, so that absence can be inferred from it (I5).
 
     Args:
         resource: what to list.
         namespace: one namespace; empty: all.
-        limit: objects a page; 0: everything in one piece.
-        continue_token: from the page before; empty: the first page.
+        limit: objects per page; 0: everything in one piece.
+        continue_token: from the previous page; empty: the first page.
         selectors: field and label selectors, as query parameters.
     """
     params: list[tuple[str, str]] = []
@@ -130,7 +130,7 @@ def watch(
     timeout_seconds: int,
     selectors: tuple[tuple[str, str], ...] = (),
 ) -> ApiRequest:
-    """A watch with bookmarks of everything after a version; the server ends it after ``timeout_seconds``."""
+    """A watch with bookmarks, of everything after a version. The server ends it after ``timeout_seconds``."""
     return ApiRequest(
         collection_path(resource, namespace),
         (
@@ -144,7 +144,7 @@ def watch(
 
 
 def named(resource: Resource, namespace: str, name: str) -> ApiRequest:
-    """A list of at most the one object of that name: absent is an empty list, not a 404."""
+    """A list of at most the one object of that name. An absent object gives an empty list, not a 404."""
     return list_page(resource, namespace, selectors=(("fieldSelector", f"metadata.name={name}"),))
 
 
@@ -158,9 +158,9 @@ def _valid_host(host: str) -> str:
     try:
         ascii_host = host.encode("idna").decode("ascii")
     except UnicodeError:
-        raise DomainNameError("the server's address holds no valid host name") from None
+        raise DomainNameError("the server's address does not hold a valid host name") from None
     labels = ascii_host.removesuffix(".").split(".")
     # RFC 1035, section 2.3.4: labels of 1 to 63 octets, names of at most 253 characters as text.
     if len(ascii_host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
-        raise DomainNameError("the server's address holds no valid host name")
+        raise DomainNameError("the server's address does not hold a valid host name")
     return ascii_host

@@ -1,1 +1,1 @@
-"""Bytes of an API server to values: lines, events, lists."""
+"""Turns the bytes of an API server into values: lines, events, lists."""

@@ -1,7 +1,7 @@
-"""From the bytes of the API to domain values: event lines and list pages.
+"""Turns the bytes of the API into domain values: event lines and list pages.
 
-An event is read in two steps. Its metadata when it arrives, by a regular expression on the exact prefix that API servers
-write, because most events are replaced by a newer one before anybody looks at them; the whole when its window closes.
+An event is read in two steps. On arrival, a regular expression on the exact prefix that API servers write reads only the metadata,
+because a newer event replaces most events before they are used. The whole event is parsed when its window closes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Bookmark:
 
 @dataclass(frozen=True, slots=True)
 class StreamError:
-    """An ERROR event: the Status that it carries. Code 410 means too old, although the response's status is 200."""
+    """An ERROR event: the Status that it carries. Code 410 means too old, even if the response's status is 200."""
 
     code: int
     reason: str
@@ -48,13 +48,13 @@ class StreamError:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableEvent:
-    """An event of an object that cannot be told from others: its metadata is not as the API promises."""
+    """An event whose object cannot be identified: its metadata breaks the API's rules."""
 
     reason: str
 
 
 type EventHeader = RawEvent | Bookmark | StreamError | UnreadableEvent
-"""What a line of a watch can be."""
+"""What a line of a watch can hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class ListPage:
     """One page of a list.
 
     ``remaining`` is the server's estimate of objects on later pages. ``unreadable`` has one line per item without a
-    readable name: with any, the list proves nobody's absence (I5).
+    readable name. If there is any, the list cannot prove that an object is absent (I5).
     """
 
     resource_version: int
@@ -74,7 +74,7 @@ class ListPage:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """How one resource is written on the wire."""
+    """How the API writes one resource."""
 
     kind: str
     prefix: re.Pattern[bytes]
@@ -119,12 +119,12 @@ _ANY_LIST: Final = TypeAdapter(models.AnyList)
 
 
 def read_event_headers(lines: Iterable[bytes], resource: Resource) -> Iterator[EventHeader]:
-    """Read lines of a watch as far as their metadata, one after the other.
+    """Read the metadata of watch lines, one after the other.
 
-    What follows the metadata is not looked at where a line begins as API servers write it: ``observe`` does.
+    If a line begins as API servers write it, the rest of the line is not checked: ``observe`` does that.
 
     Raises:
-        BodyError: the line is no JSON object, or no watch event. Those before it have been handed on.
+        BodyError: the line is not a JSON object, or not a watch event. The events before it have been passed on.
     """
     match, new, types = _READERS[resource].prefix.match, tuple.__new__, _EVENT_TYPE_NAMES
     for line in lines:
@@ -133,13 +133,13 @@ def read_event_headers(lines: Iterable[bytes], resource: Resource) -> Iterator[E
             yield read_event_header_as_json(line, resource)
             continue
         event_type, name, namespace, uid, version = found.groups()
-        # Past the named tuple's own __new__, a Python function.
+        # Bypasses the named tuple's own __new__, which is a slow Python function.
         fields = (types[event_type], resource, namespace.decode(), name.decode(), uid.decode(), int(version), line)
         yield new(RawEvent, fields)
 
 
 def read_event_header_as_json(line: bytes, resource: Resource) -> EventHeader:
-    """The same by parsing the whole line: for bookmarks, errors, and servers that order their fields otherwise."""
+    """The same, by parsing the whole line: for bookmarks, errors, and servers that order their fields differently."""
     try:
         header = _HEADER.validate_json(line)
     except ValidationError as error:
@@ -172,12 +172,12 @@ def read_event_header_as_json(line: bytes, resource: Resource) -> EventHeader:
     if not name or not namespace or not uid:
         return UnreadableEvent("an event of an object without name, namespace or uid")
     if not all(map(_may_name_a_key, (namespace, name, uid))):
-        return UnreadableEvent(f"an event of an object that cannot be called {one_line(repr(name), 80)}")
+        return UnreadableEvent(f"an event of an object with the invalid name {one_line(repr(name), 80)}")
     return RawEvent(header["type"], resource, namespace, name, uid, int(version), line)
 
 
 def observe(event: RawEvent) -> Observation:
-    """Read the whole of an event. An object that cannot be understood becomes an Observation with a problem (I4)."""
+    """Read the whole event. An object that cannot be understood becomes an Observation with a problem (I4)."""
     reader = _READERS[event.resource]
     deleted = event.type == "DELETED"
     value: Service | EndpointsObject | None = None
@@ -185,7 +185,7 @@ def observe(event: RawEvent) -> Observation:
     try:
         value = reader.project(reader.event.validate_json(event.line)["object"])
     except ValidationError as error:
-        # That an object is gone is understood, whatever its last state looked like.
+        # A deletion is clear, whatever the object's last state looked like.
         problem = None if deleted else _problem(error)
     return Observation(
         resource=event.resource,
@@ -200,10 +200,10 @@ def observe(event: RawEvent) -> Observation:
 
 
 def read_list_page(resource: Resource, body: bytes) -> ListPage:
-    """Read one page of a list. Items are read on their own where one of them is not as it should be (I4).
+    """Read one page of a list. If any item breaks the rules, each item is read on its own (I4).
 
     Raises:
-        BodyError: this is no list of that resource; an answer like that must never pass for an empty list (I5).
+        BodyError: the answer is not a list of that resource. It must never count as an empty list (I5).
     """
     reader = _READERS[resource]
     try:
@@ -219,7 +219,7 @@ def _read_list_item_by_item(resource: Resource, body: bytes) -> ListPage:
     try:
         page = _ANY_LIST.validate_python(lenient.loads(body))
     except ValidationError as error:
-        raise BodyError(f"the list of {resource.value} is not as it should be: {_problem(error)}") from None
+        raise BodyError(f"the list of {resource.value} is malformed: {_problem(error)}") from None
     except ValueError:
         raise BodyError(f"the list of {resource.value} could not be decoded as JSON") from None
     if page["kind"] != f"{reader.kind}List":
@@ -228,7 +228,7 @@ def _read_list_item_by_item(resource: Resource, body: bytes) -> ListPage:
     unreadable: list[str] = []
     for item in page["items"] or ():
         try:
-            # Through JSON again, so that it is read by the same rules as an event; also those of UTF-8.
+            # Converted to JSON again, so that the rules for events apply to it too, those of UTF-8 included.
             model = reader.item.validate_json(json.dumps(item))
             items.append(_listed(resource, model, reader.project(model)))
         except ValidationError as error:
@@ -237,7 +237,7 @@ def _read_list_item_by_item(resource: Resource, body: bytes) -> ListPage:
             if known is None:
                 unreadable.append(problem)
             elif not (_may_name_a_key(known[0]) and _may_name_a_key(known[1])):
-                # Whatever it is, it is none of those that are remembered: it can be skipped, as in a watch.
+                # kubesync cannot have stored such an object: it can be skipped, as in a watch.
                 logger.warning("object skipped", extra={"resource": resource.value, "reason": problem})
             else:
                 namespace, name, uid, version = known
@@ -268,7 +268,7 @@ def _listed(resource: Resource, model: Any, value: Service | EndpointsObject) ->
 
 
 def _known_metadata(item: Any) -> tuple[str, str, str, int] | None:
-    """Namespace, name, uid and version of a broken item; uid empty and version 0 where they cannot be read."""
+    """Namespace, name, uid and version of a broken item. uid is empty and version 0 if they cannot be read."""
     metadata = item.get("metadata") if isinstance(item, dict) else None
     if not isinstance(metadata, dict):
         return None
@@ -283,7 +283,7 @@ def _known_metadata(item: Any) -> tuple[str, str, str, int] | None:
 
 
 def _may_name_a_key(name: str) -> bool:
-    """Every legal name can, and of the others those that can be reported on a key of their own."""
+    """Whether a key can carry this name: true for every legal name, and for illegal ones that can be reported on their own key."""
     return _NAME.match(name) is not None
 
 
@@ -292,7 +292,7 @@ def _is_not_json(error: ValidationError) -> bool:
 
 
 def _problem(error: ValidationError) -> str:
-    """The first complaint as one line: where, and what is wrong. Never the value itself."""
+    """The first validation error as one line: where, and what is wrong. Never the value itself."""
     details = error.errors(include_url=False, include_input=False, include_context=False)
     first = details[0]
     where = ".".join(str(part) for part in first["loc"] if part != "object")

@@ -1,6 +1,6 @@
-"""JSON that pydantic's parser refuses as a whole because of one value in it: read so that only that value's object is lost (I4).
+"""Reads JSON that pydantic's parser refuses as a whole because of one value, so that only that value's object is lost (I4).
 
-It refuses lone surrogates and deep nesting; Python's own refuses integers of thousands of digits and very deep nesting.
+pydantic refuses lone surrogates and deep nesting. Python's parser refuses integers of thousands of digits and very deep nesting.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ import json
 import re
 from typing import Any, Final
 
-# Deeper than what pydantic's parser takes (200), so that an object that was cut is still one that it refuses; far less
-# than what Python's own parser can recurse.
+# Deeper than pydantic's parser accepts (200), so that it still refuses an object that was cut; far less than Python's own parser
+# can recurse.
 _MAX_DEPTH: Final = 400
 _MAX_DIGITS: Final = 40
 _STRING_OR_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
 
 
 def loads(body: bytes) -> Any:
-    """The value, with lone surrogates as they are, bytes that are no UTF-8 replaced, and what is nested too deep left out.
+    """The value. Keeps lone surrogates, replaces bytes that are not UTF-8, and drops values that are nested too deep.
 
     Raises:
-        ValueError: this is not JSON at all.
+        ValueError: the body is not JSON at all.
     """
     text = body.decode("utf-8", "replace")
     try:
@@ -30,7 +30,7 @@ def loads(body: bytes) -> Any:
 
 
 def _integer(digits: str) -> int | float:
-    """No field has so many digits; a float is no valid value for any of them either."""
+    """No field takes so many digits. The float is not a valid value for any field either."""
     return int(digits) if len(digits) <= _MAX_DIGITS else 0.5
 
 

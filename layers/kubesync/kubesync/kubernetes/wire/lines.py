@@ -1,7 +1,7 @@
-"""From the bytes of a response body to lines, without waiting for more than is there.
+"""Turns the bytes of a response body into lines, without waiting for more bytes than have arrived.
 
-``requests`` reads a chunked body chunk by chunk with several calls each, and splits lines on characters that occur inside
-JSON strings. Here a block as the socket gave it is taken apart in one pass, wherever it was cut.
+``requests`` reads a chunked body chunk by chunk with several calls each, and splits lines at characters that occur inside
+JSON strings. This code splits a block from the socket in one pass, wherever the block is cut.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ class MalformedBodyError(http.client.HTTPException):
 
 
 class ChunkDecoder:
-    """Takes the chunked transfer coding off (RFC 9112, section 7.1), at whatever bytes the blocks are cut.
+    """Removes the chunked transfer coding (RFC 9112, section 7.1). Blocks may be cut at any byte.
 
-    ``ended`` is set when the last chunk has come; what follows it (trailers) is ignored.
+    ``ended`` is set once the last chunk has come. What follows it (trailers) is ignored.
     """
 
     def __init__(self) -> None:
@@ -30,9 +30,9 @@ class ChunkDecoder:
         self._closing = 0  # bytes of the CRLF after a chunk still to come
 
     def resume(self, block: bytes) -> tuple[bytes, int]:
-        """The next block from where a chunk's size begins on, and where in it the next chunk does.
+        """The next block from the start of a chunk's size on, and the offset of the next chunk in it.
 
-        What lies before belongs to the chunk under way; a size line that was cut off is joined to what follows.
+        Bytes before that offset belong to the chunk under way. A size line that was cut is joined with the next block.
         """
         if self._head:
             block, self._head = self._head + block, b""
@@ -42,7 +42,7 @@ class ChunkDecoder:
         """The payload in a block, one piece per chunk or part of a chunk.
 
         Raises:
-            MalformedBodyError: this is no chunked body.
+            MalformedBodyError: the body is not chunked.
         """
         pieces: list[bytes] = []
         at = self._finish_chunk(block, pieces)
@@ -53,7 +53,7 @@ class ChunkDecoder:
             line_end = find(b"\r\n", at)
             if line_end < 0:
                 if size - at > _MAX_SIZE_LINE:
-                    raise MalformedBodyError("no chunk size where one belongs")
+                    raise MalformedBodyError("a chunk size is missing")
                 self._head = block[at:]
                 break
             try:
@@ -64,7 +64,7 @@ class ChunkDecoder:
             end = start + length
             if length <= 0:
                 if length < 0:
-                    raise MalformedBodyError("no chunk size where one belongs")
+                    raise MalformedBodyError("a chunk size is missing")
                 self.ended = True
             elif end + 2 <= size:  # the usual case: a whole chunk lies in this block
                 if block[end : end + 2] != b"\r\n":
@@ -97,17 +97,17 @@ class LineSplitter:
     r"""Joins pieces and splits them on ``\n`` only; other line separators are part of JSON strings.
 
     Args:
-        max_line_bytes: a longer line is refused, so that a broken server cannot fill the memory.
+        max_line_bytes: a longer line is refused, so that a faulty server cannot fill the memory.
     """
 
     def __init__(self, max_line_bytes: int) -> None:
         self._max_line_bytes = max_line_bytes
-        self._tail: list[bytes] = []  # pieces of an unfinished line; joined once, when it ends
+        self._tail: list[bytes] = []  # pieces of an unfinished line, joined once when it ends
         self._tail_bytes = 0
 
     @property
     def unfinished(self) -> bool:
-        """Whether there are bytes of a line that has not ended: at the end of a body they are no event."""
+        """Whether a line has begun but not ended. At the end of a body its bytes are not an event."""
         return bool(self._tail)
 
     def feed(self, pieces: list[bytes]) -> list[bytes]:
@@ -150,11 +150,11 @@ def _chunk_length_before_extension(size_line: bytes) -> int:
     try:
         return int(size_line.split(b";", 1)[0], 16)
     except ValueError:
-        raise MalformedBodyError("no chunk size where one belongs") from None
+        raise MalformedBodyError("a chunk size is missing") from None
 
 
 def one_line(text: str, limit: int = 500) -> str:
-    """Printable text on one line, cut off at ``limit`` characters: what servers say goes into tables and terminals."""
+    """Printable text on one line, cut at ``limit`` characters: text from servers goes into tables and terminals."""
     printable = "".join(character if character.isprintable() else " " for character in text[: limit * 4])
     flat = re.sub(r" {2,}", " ", printable).strip()
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"

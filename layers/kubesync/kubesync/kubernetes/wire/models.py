@@ -1,8 +1,8 @@
-"""What is read of the API's JSON: only the fields that a projection needs, each checked for its type.
+"""The parts of the API's JSON that projections need, each with its type checked.
 
-Go writes an absent list or map as ``null`` or leaves it out; both are allowed everywhere. ``strict``: a number in quotes is
-not a number, as for the API server itself. Field names are the API's. What becomes part of a key or is repeated in items of
-tables is bounded by what the API server allows: longer, and DynamoDB would refuse the whole window that it came with (I4).
+Go writes an absent list or map as ``null`` or leaves it out; both are allowed everywhere. ``strict``: as for the API server, a
+number in quotes is not a number. Field names are the API's. Text that becomes part of a key, or is repeated in table items, has
+the API server's own limits: DynamoDB would refuse the whole window that holds a longer one (I4).
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ _CONFIG: Final = ConfigDict(strict=True, extra="ignore")
 PortNumber = Annotated[int, Field(ge=1, le=65535)]
 """A port, 1 to 65535."""
 MAX_NAME_CHARACTERS: Final = 253
-"""Of an object's name: a DNS subdomain (Kubernetes, "Object Names and IDs")."""
+"""Limit of an object's name: a DNS subdomain (Kubernetes, "Object Names and IDs")."""
 Short = Annotated[str, Field(max_length=MAX_NAME_CHARACTERS)]
 """Names of nodes, pods, zones, ports, protocols, and addresses."""
 Labels = dict[str, Annotated[str, Field(max_length=63)]] | None
 """Values have at most 63 characters (Kubernetes, "Labels and Selectors")."""
 Annotations = dict[str, Annotated[str, Field(max_length=262_144)]] | None
-"""256 KiB are allowed for all of an object's annotations together (Kubernetes, "Annotations")."""
-# Legal names are narrower; those that are not are reported later, in words that say why.
+"""An object's annotations may have 256 KiB together (Kubernetes, "Annotations")."""
+# Legal names are narrower. Illegal ones are reported later, in words that say why.
 NAME_PATTERN: Final = r"^[ !\"$-.0-~]{1,253}$"
-"""Of a name that can be part of a table's key: ASCII, without ``/`` and ``#``, which separate the parts of keys."""
+"""A name that can be part of a table's key: ASCII, without ``/`` and ``#``, which separate the parts of keys."""
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Version = Annotated[str, Field(pattern=r"^[0-9]{1,20}$")]
-"""A resourceVersion; versions of one resource compare as integers."""
+"""A resourceVersion. Versions of one resource compare as integers."""
 
 
 @with_config(_CONFIG)
@@ -173,13 +173,13 @@ class HeaderObject(TypedDict, total=False):
 
 @with_config(_CONFIG)
 class Header(TypedDict):
-    """A watch event as far as its metadata, or the Status in an ERROR."""
+    """The metadata of a watch event, or the Status in an ERROR."""
 
     type: str
     object: HeaderObject
 
 
-# Functional form: "continue" is a keyword of Python.
+# Functional form: "continue" is a keyword in Python.
 ListMetadata = TypedDict(
     "ListMetadata",
     {"resourceVersion": Required[Version], "continue": str | None, "remainingItemCount": int | None},
@@ -210,7 +210,7 @@ class EndpointSliceList(TypedDict):
 
 @with_config(_CONFIG)
 class AnyList(TypedDict):
-    """A list whose items are looked at one by one, because one of them is not as it should be."""
+    """A list whose items are read one by one, because one of them breaks the rules."""
 
     kind: str
     metadata: ListMetadata

@@ -1,4 +1,4 @@
-"""From the API's objects to the values that kubesync keeps. Input was checked against ``models``."""
+"""Turns the API's objects into the values that kubesync keeps. ``models`` has checked the input."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ADDRESS_TYPES: Final = frozenset({"IPv4", "IPv6"})
 
 
 def project_service(model: ServiceModel) -> Service:
-    """Defaults are those of the API server: type ClusterIP, protocol TCP."""
+    """Uses the defaults of the API server: type ClusterIP, protocol TCP."""
     spec = model["spec"]
     metadata = model["metadata"]
     cluster_ip = spec.get("clusterIP")
@@ -48,7 +48,7 @@ def project_service(model: ServiceModel) -> Service:
 
 
 def project_endpoints(model: EndpointsModel) -> EndpointsObject:
-    """One group per subset; an address is ready or not by the list that it stands in."""
+    """One group per subset. The list that holds an address says whether it is ready."""
     metadata = model["metadata"]
     groups = []
     for subset in model.get("subsets") or ():
@@ -64,7 +64,7 @@ def project_endpoints(model: EndpointsModel) -> EndpointsObject:
 
 
 def project_endpoint_slice(model: EndpointSliceModel) -> EndpointsObject:
-    """One group for the slice; none where its addresses are host names (address type FQDN): they are no nodes."""
+    """One group for the slice; none if it holds host names (address type FQDN), which are not nodes."""
     service = (model["metadata"].get("labels") or {}).get(_SERVICE_NAME, "")
     if model["addressType"] not in _ADDRESS_TYPES:
         return EndpointsObject(service=service, fqdn=True)
@@ -95,7 +95,7 @@ def _from_slice(endpoints: Iterable[SliceEndpoint]) -> Iterable[Endpoint]:
             continue
         conditions = endpoint.get("conditions") or {}
         yield Endpoint(
-            ip=addresses[0],  # consumers use the first only (discovery.k8s.io/v1, Endpoint.addresses)
+            ip=addresses[0],  # consumers use only the first (discovery.k8s.io/v1, Endpoint.addresses)
             ready=conditions.get("ready") is not False,  # absent means ready
             serving=conditions.get("serving"),
             terminating=conditions.get("terminating"),

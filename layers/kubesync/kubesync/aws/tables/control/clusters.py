@@ -1,4 +1,4 @@
-"""The registry: which clusters there are, and how each is to be synchronised.
+"""The registry: all clusters, and how each one is synchronised.
 
 control table
 partition    sort          holds
@@ -50,7 +50,7 @@ class OnDelete(StrEnum):
 
 
 class ZoneReference(BaseModel):
-    """A hosted zone as registered. How it is reached is the zone's own affair: see ``zone_access``."""
+    """A hosted zone as registered. ``zone_access`` says how to reach it, independently of clusters."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     id: Annotated[str, StringConstraints(pattern=r"^Z[A-Z0-9]{1,31}$")]
@@ -59,7 +59,7 @@ class ZoneReference(BaseModel):
 
     @property
     def zone(self) -> Zone:
-        """The zone itself."""
+        """The zone as a domain value."""
         return Zone(self.id, self.name, self.private)
 
 
@@ -105,7 +105,7 @@ class ClusterConfig(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _with_namespaces(cls, given: object) -> object:
-        """Earlier documents have at most one ``namespace``."""
+        """Convert documents of older releases, which have at most one ``namespace``."""
         if not isinstance(given, dict) or "namespace" not in given:
             return given
         only = given["namespace"]
@@ -134,59 +134,59 @@ class ClusterConfig(BaseModel):
 
     @property
     def scope(self) -> Scope:
-        """What of the cluster its listeners see."""
+        """The part of the cluster that its listeners see."""
         return Scope(self.namespaces, self.exclude_namespaces, self.selector, self.select_endpoints)
 
     @property
     def paused(self) -> bool:
-        """Whether it is left as it is: nobody watches it, and nothing that it has led to is changed."""
+        """Whether nobody watches the cluster, and its record sets and upstreams stay unchanged."""
         return self.disabled and not self.deleting
 
     @property
     def state(self) -> str:
-        """In words, for people."""
+        """Its state in words, for people."""
         return "being removed" if self.deleting else "disabled" if self.paused else "registered"
 
 
 def retains(config: ClusterConfig) -> bool:
-    """Whether its removal leaves record sets and upstreams as they are. A policy that forbids deletions forbids them then too."""
+    """Whether removal leaves record sets and upstreams unchanged. A policy that forbids deletions also forbids these."""
     return config.on_delete is OnDelete.RETAIN or config.policy is not Policy.SYNC
 
 
 def _split(server: str) -> SplitResult:
     try:
         return urlsplit(server)
-    except ValueError:  # brackets that are not closed
+    except ValueError:  # an unclosed brace
         return urlsplit("")
 
 
 def _why_no_template(template: str) -> str:
-    """What in it is no known field, and where; empty where all is. Formats (``{service:>999999999}``) are none."""
+    """The first part of the template that is not a known field, and where; empty if there is none. Formats (``{service:>9}``) are errors."""
     for found in re.finditer(r"\{([^{}]*)\}|[{}]", template):
         field, place = found[1], f"at character {found.start() + 1} of {template!r}"
         if field is None:
             return f"'{{' {place} is not closed" if found[0] == "{" else f"'}}' {place} closes nothing"
         if field not in FIELDS:
-            return f"{found[0]} {place} is none of them"
+            return f"{found[0]} {place} is not one of them"
     return ""
 
 
 class ClusterTable:
-    """Reads and changes the registry. Changes are conditional on the revision as read."""
+    """Reads and changes the registry. Every change is conditional on the revision that was read."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def all(self, shard: str | None = None) -> list[ClusterConfig]:
-        """Every registered cluster (of a shard), those that are being deleted included.
+        """Every registered cluster (of a shard), including those being deleted.
 
-        One that cannot be read, as after a newer release wrote it, is left out and logged: it stops no other (I4).
+        A cluster that cannot be read, for example because a newer release wrote it, is logged and left out; others go on (I4).
         """
         found = self.read(shard)
         return [config for config in found.values() if config is not None]
 
     def read(self, shard: str | None = None) -> dict[str, ClusterConfig | None]:
-        """Every registered cluster (of a shard) by name; None: it is registered, but cannot be read by this release."""
+        """Every registered cluster (of a shard) by name. None: this release cannot read its configuration."""
         found: dict[str, ClusterConfig | None] = {}
 
         def left_alone(newer: NewerSchemaError) -> None:
@@ -210,12 +210,12 @@ class ClusterTable:
         return None if item is None else _parse(item)
 
     def put(self, config: ClusterConfig, only_if: Sequence[Check] = ()) -> ClusterConfig:
-        """Register a cluster or replace its configuration; returns it with its new revision.
+        """Register a cluster or replace its configuration. Returns it with its new revision.
 
-        A cluster stays in its shard: another shard's master does not know what this one has under way, nor its journals.
+        A cluster stays in its shard: another shard's master does not know its unfinished work and its journals.
 
         Args:
-            only_if: what else has to be so still.
+            only_if: further conditions of the write.
 
         Raises:
             UsageError: somebody else changed it meanwhile, or it belongs to another shard.
@@ -237,7 +237,7 @@ class ClusterTable:
                 self._store.write(written)
         except TransactionRefusedError as refused:
             raise UsageError(
-                f"cluster {config.name}, or what refers to it, was changed meanwhile: try again"
+                f"cluster {config.name}, or something that refers to it, was changed meanwhile: try again"
             ) from refused
         except ConditionFailedError as refused:
             hint = "is already registered" if config.revision == 0 else "was changed by somebody else: try again"
@@ -254,7 +254,7 @@ class ClusterTable:
 
     @staticmethod
     def unchanged(config: ClusterConfig) -> Check:
-        """For a transaction that was decided on this configuration."""
+        """A condition for a transaction that was decided with this configuration."""
         return Check(Key(CONTROL, _PARTITION, config.name), (Equals("revision", config.revision),))
 
     @staticmethod
@@ -264,15 +264,15 @@ class ClusterTable:
 
 
 def valid_cluster_name(name: str) -> bool:
-    """A DNS label: it becomes part of keys and messages."""
+    """Whether it is a DNS label: the name becomes part of keys and messages."""
     return _NAME.fullmatch(name) is not None
 
 
 def why_useless(config: ClusterConfig) -> str | None:
-    """Why no session could do anything right with it, or None.
+    """Why no session could work with this configuration, or None.
 
-    Asked when a cluster is registered, not when its stored configuration is read: what an older release let through
-    must stay readable, so that it can be shown, replaced and removed.
+    It is checked when a cluster is registered, not when a stored configuration is read: what an older release accepted
+    must stay readable, so that people can show, replace and remove it.
     """
     if config.server:
         try:
@@ -290,12 +290,12 @@ def why_useless(config: ClusterConfig) -> str | None:
     if form.nameless:
         return None
     if re.fullmatch(_LABELS, made) is None or not made.endswith(f".{config.domain}"):
-        return f"template {config.template!r} makes {made!r}, which is no name below {config.domain}"
+        return f"template {config.template!r} makes {made!r}, which is not a name below {config.domain}"
     return None
 
 
 def why_outside(config: ClusterConfig) -> str | None:
-    """Why none of its zones could hold its Services' names, in one line, or None."""
+    """Why none of its zones can hold its Services' names, in one line, or None."""
     form = name_form(config)
     if zones_of(config.domain if form.nameless else form.example(), (zone.zone for zone in config.zones)):
         return None
@@ -304,9 +304,9 @@ def why_outside(config: ClusterConfig) -> str | None:
 
 
 def why_clashing(config: ClusterConfig, other: ClusterConfig) -> str | None:
-    """Why two clusters cannot both be registered, in one line, or None: Services of both could have one name in one zone.
+    """Why two clusters cannot both be registered, in one line, or None. Services of both could have the same name in one zone.
 
-    A name that both are meant to have is given by annotations; the Services' own names must tell the clusters apart.
+    Annotations may give a name to both clusters. The Services' own names must distinguish the clusters.
     """
     shared = shared_name(name_form(config), name_form(other))
     if shared is None:
@@ -314,16 +314,16 @@ def why_clashing(config: ClusterConfig, other: ClusterConfig) -> str | None:
     ours, theirs = (zones_of(shared, (zone.zone for zone in each.zones)) for each in (config, other))
     if not set(ours) & set(theirs):
         return None
-    return f"Services of cluster {other.name} have such names too ({shared}): give another --domain or --template"
+    return f"Services of cluster {other.name} can have the same names ({shared}): give another --domain or --template"
 
 
 def name_form(config: ClusterConfig) -> NameForm:
-    """What decides about the names of its Services."""
+    """What the names of its Services depend on."""
     return NameForm(config.template, config.domain, config.name, config.scope.namespace)
 
 
 def explain(invalid: ValidationError) -> str:
-    """The first complaint of a validation as one line for a person."""
+    """The first validation error as one line for a person."""
     first = invalid.errors()[0]
     place = ".".join(str(p) for p in first["loc"])
     text = first["msg"].removeprefix("Value error, ")

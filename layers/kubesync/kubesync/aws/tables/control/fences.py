@@ -1,13 +1,13 @@
-"""Fences: per cluster, and per shard, the epoch of the master that may write (I2).
+"""Fences: the epoch of the master that may write, one per cluster and one per shard (I2).
 
 control table
 partition            sort     holds
 ---------            ----     -----
-cluster#<cluster>    fence    epoch: for whatever is written for the cluster
+cluster#<cluster>    fence    epoch: for everything that is written for the cluster
 lease#<shard>        fence    epoch: for what belongs to a zone and shard, whichever clusters publish there
 
-A take-over raises all of them before it reads any state. Which clusters a master knows changes; its shard does not: whoever
-follows it raises this one fence, so that one check of it tells as much as checks of all clusters would.
+A take-over raises all of them before it reads any state. The set of clusters that a master knows changes; its shard does not.
+Every successor raises the shard's fence, so one check of it proves as much as checks of all clusters.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kubesync.aws.dynamodb.store import (
 )
 from kubesync.domain.errors import NotMasterError, StoreError, TransactionRefusedError
 
-# Beside the check of the lease.
+# The transaction also checks the lease.
 MAX_FENCES_AT_A_TIME: Final = MAX_TRANSACTION_ACTIONS - 1
 
 
@@ -46,24 +46,24 @@ def fence_check(cluster: str, epoch: int) -> Check:
 
 
 def shard_fence_check(shard: str, epoch: int) -> Check:
-    """The first action of a transaction that is for no cluster."""
+    """The first action of a transaction that belongs to no cluster."""
     return Check(shard_fence_key(shard), (Equals("epoch", epoch),))
 
 
 def raise_fences(store: Store, fences: Sequence[Key], epoch: int, lease: Check) -> None:
-    """Shut out every master with a lower epoch, by all these fences or by none of them. Only upward;
-    raising one to what it already is, is fine.
+    """Exclude every master with a lower epoch: raises all of these fences, or none. Fences only move up; raising one to its own
+    epoch succeeds.
 
-    Several in one transaction: each names the lease item, and such transactions collide with each other and with renewals.
+    One transaction raises several fences: each one checks the lease item, and such transactions collide with one another and with renewals.
 
     Args:
         fences: at most ``MAX_FENCES_AT_A_TIME``.
-        lease: that the lease is ours (``lease.held_check``). Otherwise a master that lost it unawares could still fence a
-            cluster that its successor does not know yet.
+        lease: checks that the lease is ours (``lease.held_check``). Without it, a master that lost the lease unnoticed could
+            fence a cluster that its successor does not know yet.
 
     Raises:
-        NotMasterError: a later master has raised one further, or holds the lease.
-        StoreBusyError, StoreOutcomeUnknownError: try again.
+        NotMasterError: a later master has raised a fence further, or holds the lease.
+        StoreBusyError, StoreOutcomeUnknownError: the caller tries again.
     """
     left = list(fences)
     while left:

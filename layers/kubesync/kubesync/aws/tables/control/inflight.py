@@ -1,4 +1,4 @@
-"""The inflight item of a zone: the batch that is, or may be, under way, so that a successor can settle it.
+"""The inflight item of a zone: the batch that may be under way, so that a successor can settle it.
 
     control table
     partition          sort                    holds
@@ -6,8 +6,8 @@
     inflight#<shard>   <zone id>               batch (its random id, or ""), epoch, journal_epoch, slices, body, version, tx
     inflight#<shard>   <zone id>#<001..>       further slices of a body over 100 KB
 
-The item is never deleted: its presence says that this deployment has written to the zone. It is written before every change of the
-zone's journal, so that no journal of ours has an epoch above ``journal_epoch``, unless tables were lost or restored.
+The item is never deleted: it proves that this deployment has written to the zone. It is written before every change of the zone's
+journal. So no journal of ours has an epoch above ``journal_epoch``, unless tables were lost or restored.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from kubesync.domain.objects import ServiceKey
 
 @dataclass(frozen=True, slots=True)
 class Inflight:
-    """``batch`` is empty when nothing is under way. ``slices`` counts the items that hold it, ``version`` is theirs.
+    """``batch`` is empty if nothing is under way. ``slices`` counts the items that hold it; ``version`` is their version.
 
-    ``journal_epoch``: no journal of ours is newer; None: written by a release that did not write the item before each change.
+    ``journal_epoch``: no journal of ours is newer. None: written by a release that did not write the item before each change.
     """
 
     batch: str
@@ -37,7 +37,7 @@ class Inflight:
     journal_epoch: int | None = None
 
     def knows(self, journal_epoch: int) -> bool:
-        """Whether a journal of this epoch may be one that these tables know of."""
+        """Whether these tables may know a journal of this epoch."""
         return self.journal_epoch is None or journal_epoch <= self.journal_epoch
 
     @property
@@ -53,7 +53,7 @@ class InflightTable:
         self._partition = f"inflight#{shard}"
 
     def read(self, zone_id: str) -> Inflight | None:
-        """What is under way in a zone, None where this deployment never wrote to it."""
+        """What is under way in a zone; None if this deployment never wrote to it."""
         head = self._store.get(self._place(zone_id))
         if head is None:
             return None
@@ -74,7 +74,7 @@ class InflightTable:
         return [zone_id for zone_id in found if "#" not in zone_id]
 
     def put(self, zone_id: str, before: Inflight | None, after: Inflight, token: str) -> tuple[Inflight, list[Action]]:
-        """Replace what is under way; ``before`` is what was read or written last."""
+        """Replace what is under way. ``before`` is the item as last read or written."""
         rows = [
             [[u.key.cluster, u.key.namespace, u.key.name], [encode_change(change) for change in u.changes]]
             for u in after.units

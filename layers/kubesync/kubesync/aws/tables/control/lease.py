@@ -1,19 +1,19 @@
-"""The lease: one master per shard, and the epoch that fences whoever was master before.
+"""The lease: it allows one master per shard, and its epoch fences earlier masters.
 
     control table
     partition        sort       holds
     ---------        ----       -----
     lease            epoch      value: the last epoch drawn, one counter for the deployment
-    lease            deployment name: whose tables these are, written once; schema: the highest version of any item that a
-                                session may have written (none: 1)
+    lease            deployment name: which deployment owns these tables, written once; schema: the highest version of any
+                                item that a session may have written (none: 1)
     lease#<shard>    lease      holder, epoch, renewal (+1 at each), expires_at_ms, ends_at_ms, released, released_at_ms, clean, signal,
                                 unsettled (zones) and unsettled_of (an epoch), see ``Lease.to_settle``
 
     free ──take──> held ──renew──> held ──release──> released (clean or not)
                      └── expires ──take──> held by another, with a higher epoch
 
-``signal`` is a counter that whoever changes a configuration or asks for a resync moves; a renewal returns it. Clocks decide only
-when to try: a taker's write is conditional on the renewal it read, and fences keep a master that was taken for dead from writing.
+``signal`` is a counter. A change of a configuration or a request for a resync increments it; a renewal returns it. Clocks decide only
+when to try: taking the lease is conditional on the renewal that was read, and fences stop a master that was wrongly taken for dead.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ from kubesync.domain.errors import (
 
 _EPOCH: Final = Key(CONTROL, "lease", "epoch")
 _DEPLOYMENT: Final = Key(CONTROL, "lease", "deployment")
-# The item is read and written often; a master that left so many zones unsettled may as well have left all.
+# The item is read and written often. A master that left more zones than this unsettled reports all as unsettled.
 _MAX_UNSETTLED: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The lease item as read; times are milliseconds since 1970 by the holder's clock."""
+    """The lease item as read. Times are milliseconds since 1970 by the holder's clock."""
 
     holder: str
     epoch: int
@@ -68,13 +68,13 @@ class Lease:
 
     @property
     def to_settle(self) -> tuple[str, ...] | None:
-        """Zones that whoever takes this lease next has to settle before it writes there; None: all of them."""
+        """Zones that the next holder has to settle before it writes there. None: all of them."""
         if not self.released:
             return None
         return () if self.clean else self.unsettled
 
     def free(self, now_ms: int) -> bool:
-        """Released, never held, or not renewed in time."""
+        """Whether it was released, was never held, or was not renewed in time."""
         return self.released or not self.holder or self.expires_at_ms <= now_ms
 
 
@@ -82,12 +82,12 @@ _NEVER: Final = Lease("", 0, 0, 0, 0, released=True, clean=True, signal=0)
 
 
 def lease_key(shard: str) -> Key:
-    """Where the lease of a shard lies."""
+    """The item of a shard's lease."""
     return Key(CONTROL, f"lease#{shard}", "lease")
 
 
 def held_check(shard: str, epoch: int) -> Check:
-    """For a transaction: the lease is held under this epoch."""
+    """A condition for a transaction: the lease is held under this epoch."""
     return Check(lease_key(shard), (Equals("epoch", epoch), Equals("released", value=False)))
 
 
@@ -109,17 +109,17 @@ def _parse(item: Item | None) -> Lease:
 
 
 def _unsettled(item: Item) -> tuple[str, ...] | None:
-    """The zones that its last holder left unsettled. A list of an earlier holder says nothing about this one."""
+    """The zones that the last holder left unsettled. A list of an earlier holder says nothing about the last one."""
     if "unsettled" not in item or item["unsettled_of"] != item.get("epoch"):
         return None
     return tuple(cast("list[str]", item["unsettled"]))
 
 
 class LeaseTable:
-    """Reads and moves the lease of one shard. Takes times, knows no clock.
+    """Reads and changes the lease of one shard. Callers pass times; it has no clock.
 
     Args:
-        schema: the highest schema version that this release understands, and may write.
+        schema: the highest schema version that this release understands and may write.
     """
 
     def __init__(self, store: Store, shard: str, schema: int = SCHEMA) -> None:
@@ -128,14 +128,14 @@ class LeaseTable:
         self._schema = schema
 
     def read(self) -> Lease:
-        """The lease as it stands."""
+        """The lease as it is now."""
         return _parse(self._store.get(self._key))
 
     def bind(self, deployment: str) -> None:
-        """Make sure that the tables are this deployment's; the first one that works with them writes it down.
+        """Ensure that this deployment owns the tables. The first deployment that uses them writes its name down.
 
         Raises:
-            UsageError: they are another's.
+            UsageError: another deployment owns them.
             NewerSchemaError: a session of a newer release was master.
         """
         item = self._store.get(_DEPLOYMENT)
@@ -145,30 +145,30 @@ class LeaseTable:
             except ConditionFailedError as refused:
                 item = self._store.get(_DEPLOYMENT)
                 if item is None:
-                    raise StoreBusyError("whose tables these are cannot be told: try again") from refused
+                    raise StoreBusyError("cannot find out which deployment owns these tables: try again") from refused
             except StoreOutcomeUnknownError as unknown:
-                raise StoreBusyError(str(unknown)) from unknown  # reading it again tells
+                raise StoreBusyError(str(unknown)) from unknown  # the next try reads it again
         _check_owner(item, deployment)
         self._check_schema(item)
 
     def check_owner(self, deployment: str) -> None:
-        """Make sure that the tables are not another deployment's; writes nothing. For commands that only look.
+        """Ensure that no other deployment owns the tables. Writes nothing: for commands that only read.
 
         Raises:
-            UsageError: they are another's.
+            UsageError: another deployment owns them.
         """
         item = self._store.get(_DEPLOYMENT)
         if item is not None:
             _check_owner(item, deployment)
 
     def enter(self) -> None:
-        """After the lease was taken: say which schema versions may be written from now on.
+        """After taking the lease: record which schema versions this session may write.
 
-        Asked again, since a newer release may have been master between ``bind`` and the lease. Only who holds a lease raises
-        it: a command of a newer release must not end the sessions of the one that is deployed.
+        This checks again, because a newer release may have been master between ``bind`` and the lease. Only the holder of a lease
+        raises the version: a command of a newer release must not end the sessions of the deployed one.
 
         Raises:
-            NewerSchemaError: a session of a newer release was master; nothing was written, the lease is to be given back.
+            NewerSchemaError: a session of a newer release was master. Nothing was written; the caller releases the lease.
         """
         item = self._store.get(_DEPLOYMENT)
         self._check_schema(item)
@@ -179,11 +179,11 @@ class LeaseTable:
             try:
                 self._store.write(raising)
             except (ConditionFailedError, StoreOutcomeUnknownError) as unclear:
-                # Another shard's session was quicker, perhaps one of a release that is newer still; or nobody knows.
+                # Another shard's session was faster, perhaps one of a still newer release; or the answer is unknown.
                 item = self._store.get(_DEPLOYMENT)
                 self._check_schema(item)
                 if _schema_of(item) < self._schema:
-                    raise StoreBusyError("which schema the tables have cannot be told: try again") from unclear
+                    raise StoreBusyError("cannot find out which schema the tables have: try again") from unclear
 
     def _check_schema(self, item: Item | None) -> None:
         found = _schema_of(item)
@@ -191,25 +191,25 @@ class LeaseTable:
             raise NewerSchemaError("the tables", "", found, self._schema)
 
     def draw_epoch(self) -> int:
-        """The next epoch. One that is never used does no harm."""
+        """Draw the next epoch. An epoch that is never used does no harm."""
         return cast(int, self._store.write(Update(_EPOCH, add={"value": 1}))["value"])
 
     def last_epoch(self) -> int:
-        """The last epoch that was drawn; 0: none ever was."""
+        """The last epoch that was drawn; 0: none so far."""
         current = self._store.get(_EPOCH)
         return cast(int, current["value"]) if current else 0
 
     def raise_epoch(self, at_least: int) -> None:
-        """Lift the counter above what journals show, after tables were lost or restored."""
+        """Raise the counter above the epochs in journals, after tables were lost or restored."""
         value = self.last_epoch()
         if value < at_least:
             self._store.write(Update(_EPOCH, add={"value": at_least - value}))
 
     def take(self, seen: Lease, holder: str, epoch: int, expires_at_ms: int) -> Lease:
-        """Become the holder, if the lease is still as it was seen.
+        """Become the holder, if the lease is unchanged since it was read.
 
         Raises:
-            NotMasterError: somebody else was quicker; ``read`` again.
+            NotMasterError: somebody else was faster; ``read`` again.
         """
         fields: dict[str, str | int | bool] = {
             "holder": holder,
@@ -220,7 +220,7 @@ class LeaseTable:
             "released": False,
             "clean": False,
         }
-        # Never held: there is no item, or one that holds no more than a signal, and it must still be so.
+        # Never held: there is no item, or one that only holds a signal, and the write requires this to be so still.
         known: Condition = Equals("renewal", seen.renewal) if seen.renewal else AbsentOrBelow("renewal", 1)
         try:
             return _parse(self._store.write(Update(self._key, set=fields, conditions=(known,))))
@@ -228,10 +228,10 @@ class LeaseTable:
             raise NotMasterError("another session took the lease first") from refused
 
     def renew(self, mine: Lease, expires_at_ms: int, ends_at_ms: int) -> Lease:
-        """Stay the holder; the answer carries the newest signal.
+        """Stay the holder. The answer carries the newest signal.
 
         Raises:
-            NotMasterError: the lease is another's by now.
+            NotMasterError: another session holds the lease.
         """
         try:
             return _parse(
@@ -248,12 +248,12 @@ class LeaseTable:
             raise NotMasterError("the lease was lost to another session") from refused
 
     def release(self, mine: Lease, *, clean: bool, at_ms: int = 0, unsettled: Collection[str] = ()) -> None:
-        """Give the lease up. ``clean`` only when all writers have ended and no outcome is unknown.
+        """Release the lease. ``clean`` only if all writers have ended and no outcome is unknown.
 
         Args:
-            at_ms: now, for the next holder to tell how long there was none.
-            unsettled: zones of which that is not so, though all writers have ended: the next holder settles those, and
-                only those. The lease then does not count as clean for a release of kubesync that knows no such list.
+            at_ms: now. The next holder computes from it how long there was no master.
+            unsettled: zones with an unknown outcome, although all writers have ended. The next holder settles only these.
+                A release of kubesync that does not know this list treats the lease as not clean.
         """
         fields: dict[str, Value] = {"released": True, "clean": clean and not unsettled}
         if clean and len(unsettled) <= _MAX_UNSETTLED:
@@ -265,11 +265,11 @@ class LeaseTable:
         except ConditionFailedError as refused:
             now = refused.item or {}
             landed = (now.get("holder"), now.get("epoch"), now.get("released")) == (mine.holder, mine.epoch, True)
-            if not landed:  # by an earlier try
+            if not landed:  # in an earlier try
                 raise NotMasterError("the lease was lost to another session") from refused
 
     def signal(self) -> None:
-        """Tell the master that configurations changed or a resync was asked for."""
+        """Signal to the master that configurations changed or a resync was requested."""
         self._store.write(Update(self._key, add={"signal": 1}))
 
 

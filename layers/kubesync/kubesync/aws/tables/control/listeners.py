@@ -22,7 +22,7 @@ from kubesync.domain.objects import Resource
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What a checkpoint was made under; it is valid only for the same again."""
+    """The conditions under which a checkpoint was made. It is valid only under the same ones."""
 
     revision: int
     server: str
@@ -31,10 +31,10 @@ class Basis:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Everything of one listener up to ``resource_version`` is durable. ``version`` is that of its item.
+    """Everything of one listener up to ``resource_version`` is durable. ``version`` is the version of its item.
 
-    ``works_since`` (epoch seconds, 0: not known) is told along with it, for people; it alone is no reason to write (I6).
-    ``selector``: of labels, by which the resource was listed: what another one leaves out is not missing.
+    ``works_since`` (epoch seconds, 0: not known) is stored along, for people; a change of it alone causes no write (I6).
+    ``selector``: the label selector of the list. Objects outside another selector do not count as missing.
     """
 
     resource_version: int
@@ -47,8 +47,8 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class ListenerErrors:
-    """What went wrong with a listener so far. ``counts`` by error key; ``last`` and ``ended`` have code, key, message, at, session;
-    ``last`` an HTTP status, where there was one; ``ended`` a ``works_since``, where the listener worked when it ended.
+    """The errors of a listener so far. ``counts`` by error key. ``last`` and ``ended`` have code, key, message, at and session.
+    ``last`` may have an HTTP status; ``ended`` has ``works_since`` if the listener worked when it ended.
     """
 
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class ListenerErrors:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """Checkpoints of a cluster's listeners, valid or not, and the uid of its Service default/kubernetes."""
+    """Checkpoints of a cluster's listeners, valid or not, and the remembered uid of its Service default/kubernetes."""
 
     checkpoints: Mapping[Resource, Checkpoint]
     identity: str | None
@@ -70,7 +70,7 @@ def _checkpoint(item: Item) -> Checkpoint:
         cast(int, item["generation"]),
         Basis(cast(int, item["revision"]), cast(str, item["server"]), cast(int, item["rules"])),
         cast(int, item["version"]),
-        cast(int, item.get("works_since", 0)) / 1000,  # older items have none
+        cast(int, item.get("works_since", 0)) / 1000,  # missing in older items
         cast(str, item.get("selector", "")),
     )
 
@@ -99,7 +99,7 @@ class ListenerTable:
         return {Resource(cast(str, item["sk"]).removeprefix("checkpoint#")): _checkpoint(item) for item in found}
 
     def remembered(self, clusters: Iterable[str]) -> dict[str, Remembered]:
-        """What a take-over begins with, of every cluster: 25 of them with one request."""
+        """What a take-over reads first, for all clusters: 25 of them with one request."""
         names = list(clusters)
         places = [_checkpoint_key(name, resource) for name in names for resource in Resource]
         found = self._store.batch_get([*places, *map(_identity_key, names)])
@@ -115,7 +115,7 @@ class ListenerTable:
 
     @staticmethod
     def put_checkpoint(cluster: str, resource: Resource, checkpoint: Checkpoint, token: str) -> Action:
-        """Replace a checkpoint; ``checkpoint.version`` is the new one, the item has to be one below."""
+        """Replace a checkpoint. ``checkpoint.version`` is the new version; the item must have the one before it."""
         basis = checkpoint.basis
         guard = Absent() if checkpoint.version == 1 else Equals("version", checkpoint.version - 1)
         return Put(
@@ -140,7 +140,7 @@ class ListenerTable:
         return Put(_identity_key(cluster), {"v": SCHEMA, "uid": uid})
 
     def errors(self, cluster: str) -> dict[Resource, ListenerErrors]:
-        """What went wrong with each listener, and how each ended."""
+        """The errors of each listener, and how each ended."""
         found: dict[Resource, ListenerErrors] = {}
         for item in self._store.query(CONTROL, f"cluster#{cluster}", prefix="errors#"):
             resource = Resource(cast(str, item["sk"]).removeprefix("errors#"))
@@ -160,10 +160,10 @@ class ListenerTable:
     def count_error(
         cluster: str, resource: Resource, code: ErrorCode, fields: Mapping[str, object], at: str, session: str
     ) -> Action:
-        """One more error of this code. 1 to 5 say how a listener ended, and never hide the last real error.
+        """Count one more error of this code. Codes 1 to 5 say how a listener ended, and never hide the last real error.
 
         Args:
-            fields: code, key and message; status, where there was one.
+            fields: code, key and message, and the HTTP status if there was one.
         """
         entry = cast(Item, {**fields, "at": at, "session": session})
         field_name = "ended" if code <= ErrorCode.MAX_RUNTIME else "last"
@@ -172,7 +172,7 @@ class ListenerTable:
         )
 
     def all_places(self, cluster: str) -> list[Action]:
-        """Deletes everything that is remembered of a cluster's listeners, the fence excepted."""
+        """Delete all listener items of a cluster, except the fence."""
         return [
             Delete(Key(CONTROL, f"cluster#{cluster}", cast(str, item["sk"])))
             for item in self._store.query(CONTROL, f"cluster#{cluster}")

@@ -1,12 +1,12 @@
-"""What named upstreams of a shard are made of: asked while Services are planned, so that a change is noted with it (I1).
+"""Which upstreams the named upstreams of a shard are made of. Planning a Service asks it, so that changes get a mark (I1).
 
-    reconciler, any cluster                       composer
-    ---------------------                       --------
-    plans a Service, asks for notes
-    writes its upstream and the note ──────>    is woken: reads notes, composes, takes the notes away
+    reconciler, any cluster                     composer
+    -----------------------                     --------
+    plans a Service, asks for marks
+    writes its upstream and the mark ──────>    wakes up, reads marks, composes, removes the marks
 
-A note is in the transaction that writes the Service's upstream: whoever dies in between, the next master finds it. No note is
-written for an upstream that nobody refers to (I6).
+The transaction that writes a Service's upstream also writes the mark. If a master ends in between, the next one finds it. An
+upstream that no named upstream refers to gets no mark (I6).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, is_m
 
 
 class NamedReferrals:
-    """Read by the threads of all clusters, changed by the composer: what is replaced is replaced whole."""
+    """The threads of all clusters read it; the composer replaces the index as a whole."""
 
     def __init__(self, shard: str = "0") -> None:
         self._shard = shard
@@ -27,21 +27,21 @@ class NamedReferrals:
 
     @property
     def index(self) -> Mapping[str, frozenset[str]]:
-        """Upstreams, of Services and named ones, and the names that have to be composed when one changes."""
+        """Maps each upstream, of a Service or named, to the names that have to be composed when it changes."""
         return self._index
 
     def follow(self, index: Mapping[str, frozenset[str]]) -> frozenset[str]:
-        """Go by this index from now on. Returns upstreams that nobody referred to before."""
+        """Use this index from now on. Returns the upstreams that are referred to for the first time."""
         before, self._index = self._index, index
         return frozenset(index.keys() - before.keys())
 
-    def notes(self, upstream: str, version: int) -> tuple[Action, ...]:
-        """What has to be written together with this version of a Service's upstream."""
+    def marks(self, upstream: str, version: int) -> tuple[Action, ...]:
+        """The marks to write together with this version of a Service's upstream."""
         if upstream not in self._index:
             return ()
         return (NamedUpstreamTable.mark(self._shard, upstream, version),)
 
     def written(self, actions: Iterable[Action]) -> None:
-        """A transaction was tried: what it holds may be in the table."""
+        """Note that a transaction was tried: the table may hold its marks."""
         if any(map(is_mark, actions)):
             self.on_note()

@@ -1,17 +1,17 @@
-"""The registry of named upstreams, and the notes of what has to be composed anew.
+"""The registry of named upstreams, and the marks of upstreams that have to be composed again.
 
 control table
 partition                sort                 holds
 ---------                ----                 -----
-named-upstreams          #registry            version: +1 at each change of any of them
+named-upstreams          #registry            version: +1 at each change of any named upstream
 named-upstreams          <name>               document, shard, revision (the registry's version of its last change), held_by
-named-marks#<shard>      <upstream>           version: of the upstream when the note was made
+named-marks#<shard>      <upstream>           version: of the upstream when the mark was made
 
-Every change of the registry moves its one version, on condition that it is as it was read: what a change is judged by
-(circles, who refers to whom, who holds what) cannot change meanwhile. It leaves a note for the master in the same transaction.
+Every change of the registry increments its one version and is conditional on the version that was read. So nothing that a change
+is checked against (circles, references, holders) can change meanwhile. The same transaction leaves a mark for the master.
 
-A note is a Service's upstream that has changed, or a named upstream whose configuration has. Whoever composes takes away the notes
-that it has read, each on condition that it is still the same: its version moves with every change that is noted.
+A mark names a Service's upstream that has changed, or a named upstream whose configuration has. The composer removes the marks that
+it has read, each only if it is unchanged: its version moves with every marked change.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _MAX_HOLDERS: Final = 100
 
 
 class _MemberDocument(BaseModel):
-    """A member as it is stored: one of ``service``, ``upstream`` and ``static``."""
+    """A member as it is stored: exactly one of ``service``, ``upstream`` and ``static``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -69,7 +69,7 @@ class _Document(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A named upstream, the shard whose master composes it, and who has said that they use it."""
+    """A named upstream, the shard whose master composes it, and its registered users."""
 
     upstream: NamedUpstream
     shard: str
@@ -78,7 +78,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """All named upstreams, of all shards. ``unreadable``: those that this release does not understand."""
+    """All named upstreams, of all shards. ``unreadable``: the ones that this release does not understand."""
 
     version: int = 0
     entries: Mapping[str, Registration] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class Registry:
         return {name: entry.upstream for name, entry in self.entries.items()}
 
     def of_cluster(self, cluster: str) -> list[str]:
-        """Names of those that refer to a Service of a cluster themselves."""
+        """Names of those that refer directly to a Service of a cluster."""
         return [
             name
             for name, entry in sorted(self.entries.items())
@@ -98,12 +98,12 @@ class Registry:
         ]
 
     def including(self, name: str) -> list[str]:
-        """Names of those that include another one themselves."""
+        """Names of those that include another one directly."""
         return [other for other, entry in sorted(self.entries.items()) if name in entry.upstream.includes]
 
 
 class NamedUpstreamTable:
-    """Reads and changes the registry; reads and builds notes. A master changes notes only, in its own transactions (I2)."""
+    """Reads and changes the registry; reads marks and builds their writes. A master writes only marks, in its own transactions (I2)."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -111,14 +111,14 @@ class NamedUpstreamTable:
     # --- the registry ---
 
     def version(self) -> int:
-        """The registry's; 0 where there never was a named upstream."""
+        """The registry's version; 0 if there never was a named upstream."""
         item = self._store.get(_REGISTRY)
         return 0 if item is None else cast(int, item["version"])
 
     def read(self) -> Registry:
-        """Everything that is registered. One that cannot be read stops no other (I4).
+        """Everything that is registered. An entry that cannot be read does not stop the others (I4).
 
-        A change that comes while this reads is in it perhaps; its note is there, and the version that it moves.
+        A change during the read may or may not be included. In both cases its mark exists, and it moves the version.
         """
         version = 0
         entries: dict[str, Registration] = {}
@@ -132,7 +132,7 @@ class NamedUpstreamTable:
 
         for item in readable(iter(self._store.query(CONTROL, _PARTITION)), left_alone):
             name = cast(str, item["sk"])
-            if name == _REGISTRY.sort:  # sorts before every name: read first
+            if name == _REGISTRY.sort:  # sorts before every name, so it is read first
                 version = cast(int, item["version"])
                 continue
             try:
@@ -143,14 +143,14 @@ class NamedUpstreamTable:
         return Registry(version, entries, frozenset(unreadable))
 
     def put(self, wanted: Registration, registry: Registry, only_if: Sequence[Check] = ()) -> None:
-        """Register a named upstream, or replace one, and note that it has to be composed.
+        """Register or replace a named upstream, and mark that it has to be composed.
 
         Args:
-            registry: as read; what was decided on.
-            only_if: what else has to be so still: the clusters.
+            registry: as read; the change was decided with it.
+            only_if: further conditions of the write, such as unchanged clusters.
 
         Raises:
-            UsageError: it cannot be registered beside the others, or something changed meanwhile.
+            UsageError: it conflicts with the others, or something changed meanwhile.
         """
         name = wanted.upstream.name
         self._refuse_unreadable(name, registry)
@@ -163,7 +163,7 @@ class NamedUpstreamTable:
         self._change(registry, [*actions, self.mark(wanted.shard, named_key(name), registry.version + 1)])
 
     def remove(self, name: str, registry: Registry) -> None:
-        """Remove a named upstream; the master leaves a mark of its removal in the upstreams table.
+        """Remove a named upstream. The master then marks it as removed in the upstreams table.
 
         Raises:
             UsageError: something refers to it, or something changed meanwhile.
@@ -177,26 +177,24 @@ class NamedUpstreamTable:
         if entry.held_by:
             raise UsageError(
                 f"named upstream {name} is held by {', '.join(entry.held_by)}: "
-                f"`kubesync upstream release {name} --by WHO` once it is not used any more"
+                f"`kubesync upstream release {name} --by WHO` when it is no longer used"
             )
         gone: list[Action] = [Delete(Key(CONTROL, _PARTITION, name))]
         self._change(registry, [*gone, self.mark(entry.shard, named_key(name), registry.version + 1)])
 
     def hold(self, name: str, who: str, registry: Registry) -> bool:
-        """Note that somebody uses it; False: that was noted already. Raises UsageError."""
+        """Record that somebody uses it. False: that was recorded already. Raises UsageError."""
         entry = self.known(name, registry)
         if who in entry.held_by:
             return False
         if len(entry.held_by) >= _MAX_HOLDERS:
-            raise UsageError(
-                f"named upstream {name} is held by {_MAX_HOLDERS} already, which is as many as can be noted"
-            )
+            raise UsageError(f"named upstream {name} is held by {_MAX_HOLDERS} already, the highest number possible")
         held_by = tuple(sorted((*entry.held_by, who)))
         self._change(registry, [_put(replace(entry, held_by=held_by), registry.version + 1)])
         return True
 
     def release(self, name: str, who: str, registry: Registry) -> None:
-        """Note that somebody uses it no more. Raises UsageError."""
+        """Record that somebody no longer uses it. Raises UsageError."""
         entry = self.known(name, registry)
         if who not in entry.held_by:
             held = ", ".join(entry.held_by) or "nobody"
@@ -206,11 +204,11 @@ class NamedUpstreamTable:
 
     @staticmethod
     def unchanged(registry: Registry) -> Check:
-        """For a transaction that was decided on what is registered."""
+        """A condition for a transaction that was decided with this registry."""
         return Check(_REGISTRY, _guard(registry))
 
     def known(self, name: str, registry: Registry) -> Registration:
-        """What is registered under a name. Raises UsageError where nothing is."""
+        """The registration of a name. Raises UsageError if there is none."""
         self._refuse_unreadable(name, registry)
         if name not in registry.entries:
             known = ", ".join(sorted(registry.entries)) or "none yet, see `kubesync upstream add --help`"
@@ -230,31 +228,31 @@ class NamedUpstreamTable:
             what = "named upstreams were" if 0 in refused.failed else "a cluster was"
             raise UsageError(f"{what} changed by somebody else meanwhile: try again") from refused
 
-    # --- notes ---
+    # --- marks ---
 
     @staticmethod
     def mark(shard: str, upstream: str, version: int) -> Put:
-        """Note durably that whatever is made of an upstream has to be composed anew."""
+        """Mark durably that everything made of an upstream has to be composed again."""
         return Put(_mark_key(shard, upstream), {"v": SCHEMA, "version": version})
 
     @staticmethod
     def unmark(shard: str, upstream: str, version: int) -> Delete:
-        """Take a note away, if it is still the one that was read."""
+        """Remove a mark, if it is unchanged since it was read."""
         return Delete(_mark_key(shard, upstream), (Equals("version", version),))
 
     def marks(self, shard: str) -> dict[str, int]:
-        """All notes of a shard: upstreams and their versions."""
+        """All marks of a shard: upstreams and their versions."""
         found = self._store.query(CONTROL, f"named-marks#{shard}")
         return {cast(str, item["sk"]): cast(int, item["version"]) for item in found}
 
 
 def is_mark(action: Action) -> bool:
-    """Whether a write is a note for whoever composes."""
+    """Whether a write is a mark for the composer."""
     return action.key.table == CONTROL and action.key.partition.startswith("named-marks#")
 
 
 def member_text(member: Member) -> dict[str, str | int | bool]:
-    """A member as it is stored and shown, without what is as usual."""
+    """A member as it is stored and shown, without default values."""
     weight = {} if member.weight == 1 else {"weight": member.weight}
     backup = {"backup": True} if member.backup else {}
     return {_kind(member.source): _reference(member.source), **weight, **backup}

@@ -1,4 +1,4 @@
-"""Requests for a full resync, put by an invocation that is not the master, and the master's answers.
+"""Requests for a full resync, from an invocation that is not the master, and the master's answers.
 
 control table
 partition          sort                       holds
@@ -19,13 +19,13 @@ from kubesync.aws.tables.schema_guard import readable
 from kubesync.aws.tables.state_codec import SCHEMA
 from kubesync.aws.tables.upstreams import timestamp
 
-# A request nobody answered, or whose asker went away, is dropped after this long.
+# A request without an answer, or whose caller is gone, is dropped after this long.
 REQUEST_LIFETIME_SECONDS: Final = 3600
 
 
 @dataclass(frozen=True, slots=True)
 class ResyncRequest:
-    """What was asked for. ``cluster`` is empty for all of them. ``at_ms``: when, by the asker's clock."""
+    """A request. An empty ``cluster`` means all of them. ``at_ms``: its time by the caller's clock."""
 
     id: str
     cluster: str
@@ -35,7 +35,7 @@ class ResyncRequest:
 
 
 def new_request(random_id: str, cluster: str, now: float, *, dry_run: bool, force: bool) -> ResyncRequest:
-    """A request that nobody was told of yet."""
+    """Make a request; nothing is written yet."""
     return ResyncRequest(f"{timestamp(now)}#{random_id}", cluster, dry_run, force, int(now * 1000))
 
 
@@ -47,7 +47,7 @@ class RequestTable:
         self._partition = f"resync#{shard}"
 
     def leave(self, request: ResyncRequest) -> None:
-        """Put a request into the mailbox."""
+        """Store a request."""
         self._store.write(
             Put(
                 self._place(request),
@@ -64,9 +64,9 @@ class RequestTable:
         )
 
     def pending(self, now: float) -> list[ResyncRequest]:
-        """Requests that wait for an answer; those that have grown too old are dropped."""
+        """Requests that wait for an answer. Requests that are too old are dropped."""
         found: list[ResyncRequest] = []
-        # A request of a newer release is for a newer master; it holds up no other (I4), and expires.
+        # A request of a newer release is for a newer master. It blocks no other (I4), and expires.
         for item in readable(iter(self._store.query(CONTROL, self._partition)), lambda _newer: None):
             place = cast(str, item["sk"])
             if cast(int, item.get("expires_at", 0)) <= now:
@@ -84,12 +84,12 @@ class RequestTable:
         return found
 
     def waiting(self, request: ResyncRequest) -> bool:
-        """Whether somebody still waits for the answer."""
+        """Whether the caller still waits for the answer."""
         item = self._store.get(self._place(request))
         return item is not None and item["status"] == "asked"
 
     def answer(self, request: ResyncRequest, report: Mapping[str, object], token: str) -> list[Action]:
-        """The writes that leave the report; they are refused when nobody is waiting for it any more."""
+        """The writes that store the report. They are refused if the caller no longer waits for it."""
         place = self._place(request)
         bodies = pack_slices(report)
         expiry = request.at_ms // 1000 + REQUEST_LIFETIME_SECONDS
@@ -105,7 +105,7 @@ class RequestTable:
         return actions
 
     def collect(self, request: ResyncRequest) -> dict[str, Any] | None:
-        """The report, taken out of the mailbox; None while there is none."""
+        """Read the report and remove it with its request; None if there is none yet."""
         place = self._place(request)
         head = self._store.get(place)
         if head is None or head["status"] != "answered":
@@ -115,7 +115,7 @@ class RequestTable:
         return report
 
     def withdraw(self, request: ResyncRequest, slices: int = 1) -> None:
-        """Take a request out of the mailbox; its head goes last."""
+        """Remove a request; its head goes last."""
         for number in reversed(range(slices)):
             self._store.write(Delete(slice_place(self._place(request), number)))
 

@@ -1,12 +1,12 @@
-"""How hosted zones in other AWS accounts are reached: the role to assume for each.
+"""How to reach hosted zones in other AWS accounts: the role to assume for each.
 
     control table
     partition    sort          holds
     ---------    ----          -----
     zones        <zone id>     role, external_id (empty: none)
 
-A zone is registered with a cluster, but the way to it is the zone's own: clusters that share a zone share it, and it outlives
-them, since what they left behind in the zone has to be taken away when they are gone. An item is replaced, never deleted.
+A zone is registered with a cluster, but its role belongs to the zone: clusters that share a zone share the role. It outlives
+them, because records that they left in the zone must be removable afterwards. An item is replaced, never deleted.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _EXTERNAL_ID: Final = re.compile(r"[\w+=,.@:/-]{2,1224}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class ZoneAccess:
-    """A role to assume for every request about a zone. ``external_id`` is empty where the role asks for none."""
+    """A role to assume for every request about a zone. ``external_id`` is empty if the role needs none."""
 
     role: str
     external_id: str = ""
 
     @property
     def account(self) -> str:
-        """The AWS account of the role, whose limits requests with it count against."""
+        """The AWS account of the role. Requests with the role count against this account's limits."""
         return self.role.split(":")[4]
 
     def __str__(self) -> str:
@@ -43,15 +43,17 @@ class ZoneAccess:
 
 
 def parse_role(role: str, external_id: str, option: str) -> ZoneAccess:
-    """A role and the external id that it asks for (empty: none), as given by two options.
+    """A role and the external id that it needs (empty: none), as given by two options.
 
     Raises:
-        UsageError: one of them is no such thing; the message names ``option`` or ``--external-id``.
+        UsageError: one of them is not valid; the message names ``option`` or ``--external-id``.
     """
     if _ROLE.fullmatch(role) is None:
-        raise UsageError(f"{option}: {role!r} is no role such as arn:aws:iam::123456789012:role/kubesync")
+        raise UsageError(f"{option}: {role!r} is not a role such as arn:aws:iam::123456789012:role/kubesync")
     if external_id and _EXTERNAL_ID.fullmatch(external_id) is None:
-        raise UsageError(f"--external-id: {external_id!r} is no external id: 2 to 1224 letters, digits and _+=,.@:/-")
+        raise UsageError(
+            f"--external-id: {external_id!r} is not an external id: give 2 to 1224 letters, digits and _+=,.@:/-"
+        )
     return ZoneAccess(role, external_id)
 
 
@@ -59,31 +61,31 @@ def parse_zone_access(text: str) -> ZoneAccess:
     """Read ``arn:aws:iam::123456789012:role/dns`` or ``...role/dns#external-id``.
 
     Raises:
-        UsageError: it is no such thing.
+        UsageError: the text has another form.
     """
     role, hash_sign, external_id = text.partition("#")
     if _ROLE.fullmatch(role) is None:
-        raise UsageError(f"--zone: {role!r} is no role such as arn:aws:iam::123456789012:role/dns")
+        raise UsageError(f"--zone: {role!r} is not a role such as arn:aws:iam::123456789012:role/dns")
     if hash_sign and _EXTERNAL_ID.fullmatch(external_id) is None:
-        raise UsageError(f"--zone: {external_id!r} is no external id: 2 to 1224 letters, digits and _+=,.@:/-")
+        raise UsageError(f"--zone: {external_id!r} is not an external id: give 2 to 1224 letters, digits and _+=,.@:/-")
     return ZoneAccess(role, external_id)
 
 
 class ZoneAccessTable:
-    """Reads and replaces the ways to zones."""
+    """Reads and replaces the roles of zones."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def read(self, zone_id: str) -> ZoneAccess | None:
-        """The role for a zone; None: it is reached with the credentials that kubesync runs with."""
+        """The role for a zone. None: kubesync uses its own credentials."""
         item = self._store.get(Key(CONTROL, _PARTITION, zone_id))
         if item is None or not item["role"]:
             return None
         return ZoneAccess(cast(str, item["role"]), cast(str, item["external_id"]))
 
     def put(self, zone_id: str, access: ZoneAccess | None) -> None:
-        """Reach a zone so from now on. Sessions under way notice within a minute."""
+        """Set the role for a zone. Running sessions notice within a minute."""
         fields = ("", "") if access is None else (access.role, access.external_id)
         item: Item = {"v": SCHEMA, "role": fields[0], "external_id": fields[1]}
         self._store.write(Put(Key(CONTROL, _PARTITION, zone_id), item))

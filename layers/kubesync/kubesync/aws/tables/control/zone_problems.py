@@ -1,10 +1,10 @@
-"""What is noted of a zone as a whole: what keeps it from being written, and when its conflicts were looked at last.
+"""State of a zone as a whole: the problem that prevents writes, and the time of its last conflict check.
 
 control table
 partition        sort          holds
 ---------        ----          -----
 zones#<shard>    <zone id>     problem ("": none any more), at, session
-looks#<shard>    <zone id>     looked_at (ms): since when every name that has long been in conflict was looked at
+looks#<shard>    <zone id>     looked_at (ms): the time since which every settled name in conflict has been checked
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kubesync.aws.tables.upstreams import timestamp
 
 @dataclass(frozen=True, slots=True)
 class ZoneProblem:
-    """The last thing that was wrong with a zone; ``problem`` is empty once it has been mended."""
+    """The last problem of a zone. ``problem`` is empty once it is solved."""
 
     zone_id: str
     problem: str
@@ -32,16 +32,16 @@ class ZoneProblemTable:
     def __init__(self, store: Store, shard: str, session: str) -> None:
         self._store = store
         self._partition = f"zones#{shard}"
-        self._looks = f"looks#{shard}"
+        self._checks = f"looks#{shard}"
         self._session = session
 
     def put(self, zone_id: str, problem: str, now_epoch: float, token: str) -> Put:
-        """Note a problem, or (empty) that there is none any more."""
+        """Store a problem; an empty one means that the last one is solved."""
         fields = {"problem": problem[:1000], "at": timestamp(now_epoch), "session": self._session, "tx": token}
         return Put(Key(CONTROL, self._partition, zone_id), {"v": SCHEMA, **fields})
 
     def read(self, zone_id: str) -> str:
-        """What is noted of a zone; empty where there is nothing."""
+        """The stored problem of a zone; empty if there is none."""
         item = self._store.get(Key(CONTROL, self._partition, zone_id))
         return "" if item is None else cast(str, item["problem"])
 
@@ -53,16 +53,18 @@ class ZoneProblemTable:
             if item["problem"]
         ]
 
-    def put_look(self, zone_id: str, looked_at: float, token: str) -> Put:
-        """Note since when (epoch seconds) every name that has long been in conflict in a zone was looked at."""
-        return Put(Key(CONTROL, self._looks, zone_id), {"v": SCHEMA, "looked_at": round(looked_at * 1000), "tx": token})
+    def put_check(self, zone_id: str, checked_at: float, token: str) -> Put:
+        """Store the time (epoch seconds) since which every settled name in conflict in a zone has been checked."""
+        return Put(
+            Key(CONTROL, self._checks, zone_id), {"v": SCHEMA, "looked_at": round(checked_at * 1000), "tx": token}
+        )
 
-    def looked_at(self, zone_id: str) -> float:
-        """The same, read; 0 where nothing is noted."""
-        item = self._store.get(Key(CONTROL, self._looks, zone_id))
+    def checked_at(self, zone_id: str) -> float:
+        """The stored time of one zone; 0 if there is none."""
+        item = self._store.get(Key(CONTROL, self._checks, zone_id))
         return 0.0 if item is None else cast(int, item["looked_at"]) / 1000
 
-    def looks(self) -> dict[str, float]:
-        """The same for every zone of which it is noted."""
-        items = self._store.query(CONTROL, self._looks)
+    def checks(self) -> dict[str, float]:
+        """The stored times of all zones."""
+        items = self._store.query(CONTROL, self._checks)
         return {cast(str, item["sk"]): cast(int, item["looked_at"]) / 1000 for item in items}

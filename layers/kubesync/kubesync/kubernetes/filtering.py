@@ -1,4 +1,4 @@
-"""Keeps what the API server cannot leave out, objects of other namespaces, away from a sink."""
+"""Filters objects of other namespaces that the API server cannot leave out."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from kubesync.domain.scope import Scope
 from kubesync.kubernetes.ports import WatchSink
 
 
-class SiftedSink:
-    """Hands on what is in scope. Events that are left out move the checkpoint as bookmarks do: they have been seen."""
+class FilteredSink:
+    """Passes on what is in scope. A filtered event moves the checkpoint as a bookmark does: it has been seen."""
 
     def __init__(self, sink: WatchSink, scope: Scope) -> None:
         self._sink = sink

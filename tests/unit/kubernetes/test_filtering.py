@@ -9,7 +9,7 @@ import pytest
 from kubesync.domain.errors import ConnectError, ListenerError
 from kubesync.domain.objects import RawEvent, Resource, Snapshot
 from kubesync.domain.scope import Scope
-from kubesync.kubernetes.sifting import SiftedSink
+from kubesync.kubernetes.filtering import FilteredSink
 
 
 class Told:
@@ -55,17 +55,17 @@ def test_events_of_other_namespaces_are_left_out_and_move_the_checkpoint(
     events: list[tuple[str, int]], told: list[object]
 ) -> None:
     sink = Told()
-    SiftedSink(sink, Scope(("shop", "bill"))).on_events([event(*each) for each in events])
+    FilteredSink(sink, Scope(("shop", "bill"))).on_events([event(*each) for each in events])
     assert sink.calls == told
 
 
 def test_everything_else_is_handed_on() -> None:
     sink = Told()
-    sifted = SiftedSink(sink, Scope(("shop", "bill")))
+    filtered = FilteredSink(sink, Scope(("shop", "bill")))
     snapshot, error = Snapshot(Resource.SERVICES, 7, ()), ConnectError("refused")
-    sifted.on_bookmark(5)
-    sifted.on_snapshot(snapshot)
-    sifted.on_resumed()
-    sifted.on_stale()
-    sifted.on_error(error, consecutive=2)
+    filtered.on_bookmark(5)
+    filtered.on_snapshot(snapshot)
+    filtered.on_resumed()
+    filtered.on_stale()
+    filtered.on_error(error, consecutive=2)
     assert sink.calls == [5, snapshot, "resumed", "stale", (error, 2)]
