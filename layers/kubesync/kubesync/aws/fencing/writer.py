@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
-from itertools import count
+from itertools import count, takewhile
 from typing import Final
 
 from kubesync.actors.backoff import Backoff
@@ -38,48 +38,15 @@ class StaleStateError(KubesyncError):
         self.places = places
 
 
-class _FenceTurns:
-    """The transactions of this process that run now, and those that wait for a fence, in the order in which they asked.
-
-    asked   checks   meanwhile
-    -----   ------   ---------
-    1       A        runs
-    2       A, B     waits for 1, and holds nothing that runs
-    3       B        waits for 2: otherwise a stream of such transactions would keep 2 out for ever
-    4       C        runs
-    """
-
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._changed = scheduler.condition()
-        self._asked: dict[object, frozenset[Key]] = {}
-
-    @contextmanager
-    def turn(self, fences: frozenset[Key], check: Callable[[], None]) -> Iterator[None]:
-        """Let no other transaction check these fences meanwhile. ``check`` raises where it is too late to wait any longer."""
-        me = object()
-        with self._changed:
-            self._asked[me] = fences
-        try:
-            with self._changed:
-                while not self._changed.wait_for(partial(self._may_run, me), _CHECK_SECONDS):
-                    check()
-            yield
-        finally:
-            with self._changed:
-                del self._asked[me]
-                self._changed.notify_all()
-
-    def _may_run(self, me: object) -> bool:
-        for asked, fences in self._asked.items():
-            if asked is me:
-                return True
-            if not fences.isdisjoint(self._asked[me]):
-                return False
-        raise AssertionError
-
-
 class FencedWriter:
-    """Runs transactions for the master of one epoch.
+    """Runs transactions for the master of one epoch. Those that check the same fence take turns:
+
+        asked   checks   meanwhile
+        -----   ------   ---------
+        1       A        runs
+        2       A, B     waits for 1, and holds nothing that runs
+        3       B        waits for 2: otherwise a stream of such transactions would keep 2 out for ever
+        4       C        runs
 
     Args:
         may_write: raises NotMasterError as soon as the lease may be another's.
@@ -97,7 +64,8 @@ class FencedWriter:
         self._may_write = may_write
         self._scheduler = scheduler
         self._shard = shard
-        self._turns = _FenceTurns(self._scheduler)
+        self._changed = scheduler.condition()
+        self._asked: dict[object, frozenset[Key]] = {}  # those that run or wait, in the order in which they asked
         self.until_monotonic = math.inf
         self.sent = 0
         self.repeated = 0
@@ -177,13 +145,27 @@ class FencedWriter:
         except TransactionRefusedError as refused:
             raise NotMasterError("another master has fenced this one out") from refused
 
-    def _turn(self, checks: Iterable[Action], until_monotonic: float = math.inf) -> AbstractContextManager[None]:
-        def check() -> None:
-            # The transaction before may hang, and the session's end is set while others wait.
-            if self._scheduler.monotonic() > min(self.until_monotonic, until_monotonic):
-                raise StoreBusyError("DynamoDB is busy, and the session has to end")
+    @contextmanager
+    def _turn(self, checks: Iterable[Action], until_monotonic: float = math.inf) -> Iterator[None]:
+        """Let no other transaction of this process check these fences meanwhile."""
+        me = object()
+        with self._changed:
+            self._asked[me] = frozenset(check.key for check in checks)
+        try:
+            with self._changed:
+                while not self._changed.wait_for(partial(self._may_run, me), _CHECK_SECONDS):
+                    # The transaction before may hang, and the session's end is set while others wait.
+                    if self._scheduler.monotonic() > min(self.until_monotonic, until_monotonic):
+                        raise StoreBusyError("DynamoDB is busy, and the session has to end")
+            yield
+        finally:
+            with self._changed:
+                del self._asked[me]
+                self._changed.notify_all()
 
-        return self._turns.turn(frozenset(action.key for action in checks), check)
+    def _may_run(self, me: object) -> bool:
+        earlier = takewhile(lambda asked: asked is not me, self._asked)
+        return all(self._asked[asked].isdisjoint(self._asked[me]) for asked in earlier)
 
     def _landed(self, witness: Key | None, token: str) -> bool | None:
         """Whether it has happened; None: that cannot be read now, and the same again does no harm."""
