@@ -58,7 +58,7 @@ class RemovedCluster:
             follow_up=lambda cluster, recorded: self.told.extend(recorded.opened),
             reconciler=desk.reconciler_of,
             parts=SimpleNamespace(clock=self.world.clock),
-            without=lambda cluster: self.under_way,
+            batches_ended=lambda cluster: self.under_way,
         )
         return Removal(cast(Master, master), config or self.config)
 
