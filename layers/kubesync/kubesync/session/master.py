@@ -43,6 +43,7 @@ from kubesync.session.lease_keeper import LeaseKeeper
 from kubesync.session.listener_errors import ListenerErrors
 from kubesync.session.newer_items import remembered, unless_newer
 from kubesync.session.snapshot import fill, snapshot
+from kubesync.telemetry.service_events import ServiceEvents
 from kubesync.upstreams.composer import Composer, ComposerPorts
 from kubesync.zone.conflict_checks import Reclaimer
 from kubesync.zone.journal import ZoneMeans
