@@ -147,9 +147,10 @@ class Removal:
         assert self._master.pool is not None
         states = self._master.ledgers[self._config.name].states(keys).values()
         zones = sorted({key.zone_id for state in states for key in state.applied})
-        look = partial(take_as_it_stands, self._master, self._config.name, keys, _WHY)
+        compare = partial(take_as_it_stands, self._master, self._config.name, keys, _WHY)
         self._comparing = [
-            self._master.pool.between_batches(zone_id, partial(_reported, partial(look, zone_id))) for zone_id in zones
+            self._master.pool.between_batches(zone_id, partial(_reported, partial(compare, zone_id)))
+            for zone_id in zones
         ]
 
     # --- forgetting ---
