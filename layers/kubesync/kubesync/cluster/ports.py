@@ -56,7 +56,7 @@ class EventWriter(Protocol):
 
     report: EventsReport
 
-    def tell(self, state: KeyState, fresh: Iterable[Problem]) -> None:
+    def send(self, state: KeyState, fresh: Iterable[Problem]) -> None:
         """Queue new reasons of a key. Returns at once. Any thread may call it."""
 
     def close(self) -> None:

@@ -73,7 +73,7 @@ class ClusterRunner:
         self._event_writer = event_writer
         if event_writer is not None:
             self.report.events_on_services = event_writer.report
-            ledger.on_problems = event_writer.tell
+            ledger.on_problems = event_writer.send
 
     # --- life ---
 
