@@ -66,7 +66,7 @@ def publish_headless_srv(
         if pairs:
             weight = max(1, 100 // len(pairs))
             owner = srv_owner(service_port.name, service_port.protocol, name)
-            plan.add_origin(owner, Origin(OF_PORTS, endpoints_source(service)))
+            plan.explain(owner, Origin(OF_PORTS, endpoints_source(service)))
             plan.publish_srv(owner, (f"0 {weight} {port} {host}." for host, port in pairs))
 
 

@@ -52,7 +52,7 @@ def parse_role(role: str, external_id: str, option: str) -> ZoneAccess:
         raise UsageError(f"{option}: {role!r} is not a role such as arn:aws:iam::123456789012:role/kubesync")
     if external_id and _EXTERNAL_ID.fullmatch(external_id) is None:
         raise UsageError(
-            f"--external-id: {external_id!r} is not an external id: give 2 to 1224 letters, digits and _+=,.@:/-"
+            f"--external-id: {external_id!r} is not an external id: 2 to 1224 letters, digits and _+=,.@:/-"
         )
     return ZoneAccess(role, external_id)
 
@@ -67,7 +67,7 @@ def parse_zone_access(text: str) -> ZoneAccess:
     if _ROLE.fullmatch(role) is None:
         raise UsageError(f"--zone: {role!r} is not a role such as arn:aws:iam::123456789012:role/dns")
     if hash_sign and _EXTERNAL_ID.fullmatch(external_id) is None:
-        raise UsageError(f"--zone: {external_id!r} is not an external id: give 2 to 1224 letters, digits and _+=,.@:/-")
+        raise UsageError(f"--zone: {external_id!r} is not an external id: 2 to 1224 letters, digits and _+=,.@:/-")
     return ZoneAccess(role, external_id)
 
 
