@@ -251,8 +251,9 @@ class Master:
     def start_cluster(self, name: str, relist: Mode | None = None) -> ClusterRunner:
         """Start the runner of a registered cluster. ``relist``: list in any case, and record the lists in this mode."""
         ledger, parts, reconciler = self.ledgers[name], self.parts, self.reconcilers[name]
-        poster = partial(parts.connector.event_poster, ledger.config)
-        writer = ServiceEvents(name, poster, parts.scheduler) if ledger.config.write_events else None
+        writer = None
+        if ledger.config.write_events:
+            writer = ServiceEvents(name, partial(parts.connector.event_poster, ledger.config), parts.scheduler)
         events = RunnerEvents(self.opened, self._promoted.add, self._errors.failed, self.not_master, self.progress)
         runner = self.runner_type(
             ledger, reconciler, parts.connector, events, parts.scheduler, parts.settings.window_seconds, writer
