@@ -53,14 +53,14 @@ class ClusterRunner:
         # Promoted before the first list. They cannot be planned yet, and their durable notes stay until then.
         self._early_promoted: set[ServiceKey] = set()
         self._round: ListRound | None = None
-        self._unseen: set[Resource] = set()
+        self._unseen: set[Resource] = set()  # their lists are not recorded yet
         # Each listener's thread adds and removes only its own resource.
         self._in_trouble: set[Resource] = set()
         # Guards `_unseen`. Not the ledger's lock: the session's own thread starts runners and must not wait for a writer.
         self._seeing = scheduler.lock()
-        self._past: list[Listener] = []
+        self._past: list[Listener] = []  # a relist has cut them off
         self._unreachable: dict[str, ListenerError] = {}
-        self._life = scheduler.lock()
+        self._life = scheduler.lock()  # guards `_listeners` and `_ended`: a stopped runner starts no listener
         self._ended = False
         self._stopping = False
         self._recording = False

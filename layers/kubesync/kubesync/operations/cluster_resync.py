@@ -170,8 +170,8 @@ class ClusterResync:
     def drift_checks(self, zone_id: str, standing: Mapping[RecordKey, RecordSet]) -> Iterator[Callable[[], None]]:
         """Jobs for the zone's thread, each for a few keys, between two batches. Other batches run before and after each job.
 
-        Batches were sent during the walk, so a set may differ because one of them changed it. Closing a batch writes the keys
-        that it changed, and between two batches every landed batch is closed. So the key's state decides:
+        Batches went on during the walk, so a set may differ because one of them changed it. After a batch has landed, the states
+        of its keys are written, before the next batch. So the key's state decides:
 
             the key's state      a set that differs from the known one
             ---------------      -------------------------------------

@@ -1,4 +1,4 @@
-"""Applies changed configurations, removals and resync requests to a running master (DESIGN section 5, step 6)."""
+"""Applies changed configurations, removals and resync requests to a running master."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Takes, renews and releases the lease, and decides whether this process may still write (I2)."""
+"""Takes, renews and releases the lease, and decides whether this process may still write (I2).
+
+A session learns in three places that another master has taken over: at a renewal (here), at a fence (``aws.fencing.writer``),
+and at a journal (``zone.journal``, which asks ``truly_master``).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Persists listener errors and how listeners ended (DESIGN section 6)."""
+"""Persists listener errors and how listeners ended."""
 
 from __future__ import annotations
 

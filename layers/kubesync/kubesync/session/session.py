@@ -1,4 +1,4 @@
-"""One session: it takes the lease, runs the master until its deadline, and hands over (DESIGN section 5).
+"""One session: it takes the lease, runs the master until its deadline, and hands over.
 
 lease ── fences ── checkpoints, open keys ── zones, clusters ── until the deadline ── drain ── release
                                                   │

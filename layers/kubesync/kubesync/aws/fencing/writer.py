@@ -180,6 +180,7 @@ class FencedWriter:
 
 
 def _witness(actions: Sequence[Action], token: str) -> Key | None:
+    """The item that shows later whether the transaction landed: a Put with the token in ``tx``, or the audit item, whose key holds it."""
     for action in actions:
         if isinstance(action, Put) and (action.item.get("tx") == token or action.key.table == AUDIT):
             return action.key

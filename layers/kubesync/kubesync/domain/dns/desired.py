@@ -1,6 +1,6 @@
 """What should exist because of one Service: record sets and upstreams. Pure: the same input gives the same output.
 
-Which addresses and host names each name gets (DESIGN section 7):
+Which addresses and host names each name gets:
 
     Service                            service's name, and          internal-hostname    SRV at named ports
                                        names in ``hostname``
