@@ -107,7 +107,8 @@ class Master:
         self.fenced = self._fencing.raised
         self.queues_taken: set[str] = set()  # clusters whose open keys have been queued
         self.former = FormerClusters(self.tables.state, self._fencing.raise_one, scheduler)
-        known = ChainMap(self.ledgers, self.former.ledgers)
+        # Three looks: a cluster that moves from the first to the second, or back, while a zone closes is never missed.
+        known = ChainMap(self.ledgers, self.former.ledgers, self.ledgers)
         self.outcomes = Outcomes(
             lambda name: self._committer(known[name]) if name in known else None,
             scheduler.random,
