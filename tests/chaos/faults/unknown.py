@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chaos.faults.crash import places, to_rest, undisturbed
+from chaos.faults.struck import UNREACHED, unreached
 from chaos.sections import Effort, Section, sample
 from chaos.stories.every_story import CHANGES, STORIES
 from chaos.stories.named_watch import NamedWatch
@@ -23,10 +24,8 @@ from kubesync.domain.errors import (
     KubesyncError,
     StoreBusyError,
     StoreOutcomeUnknownError,
-    StoreUnavailableError,
     ZoneOutcomeUnknownError,
     ZoneThrottledError,
-    ZoneUnavailableError,
 )
 from kubesync.domain.named_upstreams import is_named
 from simulation.gate import Gate, Outward
@@ -34,7 +33,7 @@ from simulation.world import World
 from simulation.writes import RECORD, SENT, SWAPPED
 
 DONE, NOT_DONE, REFUSED, LATER, ORPHANED = "done", "not done", "throttled", "lands later", "lands after a hand-over"
-UNREACHED, FORGOTTEN = "not reached", "lands when its token is forgotten"
+FORGOTTEN = "lands when its token is forgotten"
 _EVERY_READ = 3  # between two writes it makes little difference which read is throttled
 EFFECTS = (DONE, NOT_DONE, UNREACHED, LATER, ORPHANED)
 _SHORT_OF_EACH, _SHORT_BATCHES, _SHORT_OTHERS = 2, 12, 10
@@ -164,7 +163,7 @@ class _Strike:
         if outcome == NOT_DONE:
             raise _unknown(call)
         if outcome == UNREACHED:
-            raise _unreached(call)
+            raise unreached(call)
         if outcome == REFUSED:
             raise _throttled(call)
         if outcome == ORPHANED:
@@ -182,12 +181,6 @@ class _Strike:
 def _unknown(call: Outward) -> KubesyncError:
     text = "no answer to a write: it may have happened"
     return StoreOutcomeUnknownError(text) if call.service == "dynamodb" else ZoneOutcomeUnknownError(text)
-
-
-def _unreached(call: Outward) -> KubesyncError:
-    """Denied, or no connection: not done, and nobody is told to try again."""
-    text = "not reached, or access is denied"
-    return StoreUnavailableError(text) if call.service == "dynamodb" else ZoneUnavailableError(text)
 
 
 def _throttled(call: Outward) -> Exception:
