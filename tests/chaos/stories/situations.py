@@ -12,7 +12,7 @@ from typing import Final
 from chaos.faults.struck import LATER, UNREACHED
 from chaos.stories.happenings import Happening, Land, Storm
 from harness.seen.builders import a_service, an_endpoint, an_endpoints
-from kubesync.domain.objects import Resource
+from kubesync.domain.objects import Resource, ServicePort
 from sequences.notation import Written
 from sequences.outside import INNER, PUBLIC
 from sequences.steps import Compose, Configure, Delete, End, Kill, Put, Register
@@ -135,12 +135,15 @@ def _hand_over_in_doubt(_number: int) -> Tale:
 
 
 def _refused_while_in_doubt(_number: int) -> Tale:
-    """A batch has no answer, its repetition is refused for a stranger's set; the set goes, and the first try arrives."""
-    name = "a.example.com"
+    """A batch has no answer, its repetition is refused for a stranger's set; the set goes, and the first try arrives.
+
+    One name alone: whatever else the batch holds would go with another batch, which shuts the first try out.
+    """
+    name, port = "web.shop.svc.prod.example.com", ServicePort("", "TCP", 80)
     doubt = AtCall((SENT, PUBLIC.id), (Stranger(PUBLIC.id, name, stands=True), Lost(LATER)))
     return (
         (4.0, doubt),
-        (0.0, _web("prod", 1, hostname=name)),
+        (0.0, Put("prod", "shop", "web", a_service(ports=(port,)))),
         (4.0, Stranger(PUBLIC.id, name, stands=False)),
         (0.0, Land()),
     )
@@ -183,12 +186,17 @@ def _journal_of_another(_number: int) -> Tale:
 
 
 def _selector_there_and_back(_number: int) -> Tale:
-    """A selector leaves out a Service. The session dies once that is recorded, and the selector is taken back."""
+    """A selector leaves out a Service. The session dies once that is recorded, and the selector is taken back.
+
+    Route 53 does not answer meanwhile: a key that is closed forgets what was deleted.
+    """
     return (
         (0.0, _web("prod", 1)),
-        (4.0, AtCall((RECORD, "cluster#prod/"), (Kill(0),), before=False)),
+        (4.0, Hold(0)),
+        (0.0, AtCall((RECORD, "cluster#prod/"), (Kill(0),), before=False)),
         (0.0, Configure("prod", (("selector", "team=nobody"),))),
         (8.0, Configure("prod", (("selector", ""),))),
+        (8.0, Hold(None)),
     )
 
 
