@@ -26,7 +26,7 @@ KINDS: Final = (
     "zone's problem noted",
     "error noted",
 )
-SENT, SWAPPED, RECORD = "batch sent", "journal swapped", "record"
+SENT, SWAPPED, RECORD, COMPOSED = "batch sent", "journal swapped", "record", "upstreams composed"
 
 
 def kind_of(actions: Sequence[Action]) -> str:

@@ -90,7 +90,7 @@ class Deployment:
             for after, happening in course:
                 self._tend()
                 self._pass(after)
-                self._happen(happening)
+                self.happen(happening)
             self._settle()
         except (DeadlockError, AssertionError) as stuck:
             self.lines.append(str(stuck))
@@ -137,7 +137,8 @@ class Deployment:
 
     # --- what happens ---
 
-    def _happen(self, happening: Happening) -> None:
+    def happen(self, happening: Happening) -> None:
+        """Let something happen now."""
         weather, now = self.weather, self.world.machine.now
         match happening:
             case Kill(0):
