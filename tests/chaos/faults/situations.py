@@ -149,7 +149,9 @@ class Staging(Deployment):
         with self.world.unseen():
             missing = self._standing.difference(_standing(self.world))
         self._standing -= missing
-        self.lines += [f"{call}: {each} is gone, though nothing proves that nobody wants it" for each in sorted(map(str, missing))]
+        self.lines += [
+            f"{call}: {each} is gone, though nothing proves that nobody wants it" for each in sorted(map(str, missing))
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,7 @@ def why_no_selector(text: str) -> str | None:
         found = _REQUIREMENT.match(text, at)
         if found is None:
             rest = text[at:].strip()
-            return f"{rest[:80]!r} is not a requirement such as app=web, tier!=db, app in (a,b), app or !app"
+            return f"{rest[:80]!r} is not a requirement, for example app=web, tier!=db, app in (a,b), app or !app"
         key = next(filter(None, found.group("absent", "listed", "compared", "present")))
         if reason := _why_no_key(key):
             return f"{key[:80]!r} {reason}"

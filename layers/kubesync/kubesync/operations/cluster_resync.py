@@ -7,6 +7,7 @@ resync    the cluster's listeners list again, and drifted sets of a zone become 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from itertools import batched
 from typing import Any, Final
@@ -57,6 +58,7 @@ class ClusterResync:
         self._coming = Coming((), frozenset())
         self._known: list[Known] = []
         self._moved: set[ServiceKey] = set()
+        self._unsettled: AbstractSet[RecordKey] = frozenset()
         self._foreseen: dict[tuple[str, Name], str] = {}
 
     def document(self) -> dict[str, Any]:
@@ -167,7 +169,9 @@ class ClusterResync:
         if in_conflict and self._master.pool is not None and not self._dry_run:
             self._master.pool.look_again(zone_id, in_conflict)
 
-    def drift_checks(self, zone_id: str, standing: Mapping[RecordKey, RecordSet]) -> Iterator[Callable[[], None]]:
+    def drift_checks(
+        self, zone_id: str, standing: Mapping[RecordKey, RecordSet], unsettled: AbstractSet[RecordKey] = frozenset()
+    ) -> Iterator[Callable[[], None]]:
         """Jobs for the zone's thread, each for a few keys, between two batches. Other batches run before and after each job.
 
         Batches went on during the walk, so a set may differ because one of them changed it. After a batch has landed, the states
@@ -180,9 +184,12 @@ class ClusterResync:
 
         Args:
             standing: the sets of the zone, walked after ``remember_zone``.
+            unsettled: see ``landed``; these sets neither drifted nor are they foreign.
         """
+        self._unsettled = unsettled
         if self._dry_run:
-            self._foreseen |= self._coming.conflicts(zone_id, standing)
+            others = {key: record_set for key, record_set in standing.items() if key not in unsettled}
+            self._foreseen |= self._coming.conflicts(zone_id, others)
         found = replacements(standing)
         suspects = [known for known in self._known if known.drifts(found)]
         self._known = []
@@ -224,7 +231,8 @@ class ClusterResync:
         with self._ledger.lock:
             return self._ledger.states(keys)
 
-    def _drifted(self, drifts: Sequence[Drift]) -> None:
+    def _drifted(self, found: Sequence[Drift]) -> None:
+        drifts = [drift for drift in found if drift.key not in self._unsettled]
         self._drifts += [drift.document() for drift in drifts]
         if drifts and not self._dry_run:
             self._take_as_known(drifts)

@@ -6,6 +6,8 @@ state with zone        each zone is walked once for all clusters, while batches 
                        batches, a few keys at a time. If somebody changed or deleted a set of ours by hand, its current value
                        becomes the known value, and a normal commit corrects it (I3)
 
+A dry run in a session of its own writes to no zone: what is open stays open, and no zone is settled.
+
 It may run in its own thread (``requests``). A cluster whose configuration changes meanwhile drops out.
 """
 
@@ -21,6 +23,7 @@ from kubesync.cluster.keys.key_states import unpaused
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import KubesyncError, NotMasterError
 from kubesync.operations.cluster_resync import ClusterResync
+from kubesync.operations.drift import landed
 from kubesync.operations.listing import CHECK_SECONDS, LIST_SECONDS, ResyncError, check_time
 from kubesync.operations.ports import Master
 from kubesync.operations.resync_report import with_counts, within_limits
@@ -39,6 +42,8 @@ class Resync:
         self._master = master
         self._request = request
         self._own_session = own_session
+        # Nothing may be written: no zone has a writer, so no batch is under way and no zone is settled.
+        self._zones_held = own_session and request.dry_run
         self._errors: dict[str, str] = {}
         self._over = False
 
@@ -118,8 +123,11 @@ class Resync:
         walks = _WALKS
         while going_on := [cluster for cluster in clusters if cluster.name not in self._errors]:
             standing = self._walk(zone_id)
+            unsettled = (
+                landed(self._master.inflight.read(zone_id), standing) if self._zones_held else frozenset[RecordKey]()
+            )
             for cluster in going_on:
-                self._run_checks(zone_id, cluster, cluster.drift_checks(zone_id, standing))
+                self._run_checks(zone_id, cluster, cluster.drift_checks(zone_id, standing, unsettled))
             walks -= 1
             clusters = [cluster for cluster in going_on if cluster.moved]
             if not walks:
@@ -142,6 +150,9 @@ class Resync:
             self._go_on()
             job()
 
+        if self._zones_held:
+            unless_over()
+            return
         assert self._master.pool is not None
         self._wait(zone_id, self._master.pool.between_batches(zone_id, unless_over))
 

@@ -144,7 +144,7 @@ class Master:
 
         Args:
             clean: the last master ended cleanly, except in the zones that it left ``unsettled``.
-            hold_zones: write to no zone before ``release_zones``.
+            hold_zones: write to no zone before ``release_zones``, which a dry run never calls.
         """
         configs = self._retry(lambda: list(self.clusters.all(self.parts.settings.shard)))
         self._fencing.take_over([config.name for config in configs])
