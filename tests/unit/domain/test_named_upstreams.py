@@ -184,7 +184,10 @@ def test_keys_of_a_cluster_called_named_are_none_of_named_upstreams(upstream: st
     [
         ("prod/shop/web/80", "prod/shop/web/80/TCP"),
         ("prod/shop/dns/53/udp", "prod/shop/dns/53/UDP"),
-        ("prod/shop/web", "'prod/shop/web' is not a Service's upstream: write cluster/namespace/service/port[/PROTOCOL]"),
+        (
+            "prod/shop/web",
+            "'prod/shop/web' is not a Service's upstream: write cluster/namespace/service/port[/PROTOCOL]",
+        ),
         ("prod//web/80", "'prod//web/80' is not a Service's upstream: write cluster/namespace/service/port[/PROTOCOL]"),
         ("prod/shop/web/0", "'prod/shop/web/0': a port is a number from 1 to 65535"),
         ("prod/shop/web/http", "'prod/shop/web/http': a port is a number from 1 to 65535"),
