@@ -123,7 +123,7 @@ def test_cluster_and_what_is_held_or_included_stay(stack: CliStack) -> None:
             "--service 'prod/shop/web' is not a Service's upstream: write cluster/namespace/service/port[/PROTOCOL]",
         ),
         (["--service", "test/shop/web/80"], "test/shop/web/80/TCP: there is no cluster 'test'; registered: prod"),
-        (["--static", "web:80"], "--static 'web:80' is not a node such as 10.0.0.1:80 or [2001:db8::1]:80"),
+        (["--static", "web:80"], "--static 'web:80' is not a node, for example 10.0.0.1:80 or [2001:db8::1]:80"),
         (["--static", "10.0.0.1:80,weight=0"], "--static: weight '0' is not a whole number from 1 to 1000"),
         (
             ["--static", "10.0.0.1:80,slow"],

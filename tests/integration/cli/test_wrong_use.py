@@ -150,7 +150,10 @@ ADDED_WRONG: Final = [
         ["x", *REACHED, *NAMED, "--template", "{service}-{namespace}.{domain}"],
         "joins {service} and {namespace} without",
     ),
-    (["x", *REACHED, "--domain", "a.b", "--zone", "Z1@dns"], "--zone: 'dns' is not a role such as arn:aws:iam::"),
+    (
+        ["x", *REACHED, "--domain", "a.b", "--zone", "Z1@dns"],
+        "--zone: 'dns' is not a role ARN, for example arn:aws:iam::",
+    ),
     (["x", *REACHED, "--domain", "a.b", "--zone", "Z1,Z2@arn:aws:iam::222222222222:role/d"], "'Z1,Z2' is not the id"),
     (["x", *REACHED, *NAMED, "--ttl", "0"], "'0' is not a whole number"),
     (["x", *REACHED, *NAMED, "--template", "{pod}.{domain}"], "the template may hold {service}"),
