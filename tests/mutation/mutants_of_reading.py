@@ -75,6 +75,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         old="    if not same_cluster:\n",
         new="    if live < 0:\n",
         caught_by=(_LISTS + "test_list_of_another_cluster_deletes_nothing_until_forced_i5",),
+        section=15,
     ),
     Mutant(
         name="identity-not-asked-for",
@@ -87,6 +88,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
             _SCOPED + "test_changed_selector_at_another_cluster_deletes_nothing_i5",
             _SCOPED + "test_cluster_that_does_not_show_its_identity_is_asked_for_it_i5",
         ),
+        section=15,
     ),
     Mutant(
         name="deletion-outlives-a-list",
@@ -123,6 +125,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         old="seen.endpoints(source) if source in whole else None",
         new="seen.endpoints(source)",
         caught_by=(_LISTS + "test_unknown_is_not_empty_while_endpoints_were_never_listed_i5",),
+        section=15,
     ),
     Mutant(
         name="forced-whatever-was-listed",

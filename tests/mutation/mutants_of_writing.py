@@ -34,6 +34,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     for write in writes:
 """,
         caught_by=(_DURABILITY + "test_i1_what_a_dead_session_did_not_record_is_above_its_checkpoint",),
+        section=1,
     ),
     Mutant(
         name="apply-before-record",
@@ -51,7 +52,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         caught_by=(
             _DURABILITY + "test_i1_window_that_could_not_be_written_is_written_by_the_next_try_of_the_same_session",
         ),
-        section=3,
+        section=15,
     ),
     Mutant(
         name="no-inflight",
@@ -80,6 +81,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         caught_by=(
             "integration/recording/test_closing_by_cluster.py::test_i1_crash_between_the_closings_of_two_clusters_is_settled_by_the_next_session",
         ),
+        section=15,
     ),
     Mutant(
         name="close-without-comparing-batch",
@@ -122,6 +124,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         old="            self._in_doubt = True\n            raise\n",
         new="            self._landed(sent)\n",
         caught_by=(_WRITER + "test_the_same_batch_is_sent_again_before_anything_else",),
+        section=3,
     ),
     Mutant(
         name="part-version-not-compared",
@@ -149,6 +152,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         old="            pieces.append(Piece((*actions, *notes), _upstream(upstream, state)))\n",
         new="            pieces.append(Piece(tuple(actions), _upstream(upstream, state)))\n",
         caught_by=(_NAMED + "test_i1_note_is_in_the_transaction_that_writes_the_services_upstream",),
+        section=13,
     ),
     Mutant(
         name="note-taken-away-unseen",
@@ -163,6 +167,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
             _COMPOSER + "test_i1_change_that_comes_while_composing_is_not_lost",
             _COMPOSER + "test_i1_configuration_that_changes_while_composing_is_not_lost",
         ),
+        section=15,
     ),
     Mutant(
         name="no-lock-before-a-new-referral",
@@ -172,6 +177,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         old="        self._unverified |= self._ports.referrals.follow(index_of(ours))\n",
         new="        self._ports.referrals.follow(index_of(ours))\n",
         caught_by=(_COMPOSER + "test_i1_service_that_is_just_being_recorded_when_it_is_first_referred_to_is_not_lost",),
+        section=15,
     ),
     # --- I2: one master writes ---
     Mutant(
@@ -226,6 +232,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
             "unit/session/test_fences.py::test_i2_take_over_raises_the_fence_of_the_shard_and_of_all_clusters_in_few_transactions",
             "unit/proof/test_zone_ground_takeover.py::test_i2_who_is_shut_out_of_the_shard_writes_nothing_about_its_zones",
         ),
+        section=15,
     ),
     Mutant(
         name="no-version-condition",
@@ -266,7 +273,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         fresh = self.following(self._means.scheduler.token_hex(16))
 """,
         caught_by=(_WRITER + "test_i2_settling_swaps_the_journal_though_there_is_nothing_to_write",),
-        section=2,
+        section=15,
     ),
     Mutant(
         name="unsettled-zone-is-believed",
@@ -278,6 +285,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         caught_by=(
             "integration/taking_over/test_unsettled_zones.py::test_i2_zone_with_an_unknown_outcome_is_settled_by_the_next_session_and_no_other_is",
         ),
+        section=15,
         slow=True,
     ),
     Mutant(
@@ -290,6 +298,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         caught_by=(
             "integration/taking_over/test_lost_answers.py::test_i2_an_earlier_try_that_is_still_under_way_is_shut_out_where_its_repeat_was_refused",
         ),
+        section=15,
     ),
     Mutant(
         name="writes-after-the-lease",
@@ -333,6 +342,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         caught_by=(
             "integration/asked_for/test_removal.py::test_i3_outcome_of_a_batch_whose_cluster_was_deleted_by_hand_is_not_dropped",
         ),
+        section=15,
         slow=True,
     ),
     Mutant(
@@ -368,6 +378,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
             _WRITER + "test_i3_a_change_is_delete_of_the_known_set_and_create_of_the_new_one",
             _REFUSALS + "test_i3_a_set_of_ours_that_was_changed_by_hand_is_reported_and_not_overwritten",
         ),
+        section=13,
     ),
     Mutant(
         name="journal-of-another-owner",
@@ -377,5 +388,6 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         old="            if journal.owner != self._means.deployment:\n",
         new="            if not journal:\n",
         caught_by=(_WRITER + "test_i3_journal_of_another_owner_blocks_the_zone_and_is_reported",),
+        section=15,
     ),
 )

@@ -66,7 +66,9 @@ def cases(effort: Effort) -> Sequence[Mishap]:
         for before in (True, False)
     ]
     if effort.short:
-        return [*sample([*whole, *parts], _SHORT_CASES, seed), *sample(kills, _SHORT_KILLS, seed)]
+        # Whatever else is sampled: a control table that is too old, of zones in which there is nothing to write.
+        silent = [Mishap(seed, at, at - 1, (CONTROL,)) for at in (2, sessions // 2)]
+        return [*silent, *sample([*whole, *parts], _SHORT_CASES, seed), *sample(kills, _SHORT_KILLS, seed)]
     return [*whole, *parts, *kills]
 
 

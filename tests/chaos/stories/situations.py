@@ -107,6 +107,10 @@ def _pods(cluster: str, *addresses: int, slice_name: str = "web-a") -> Put:
     return Put(cluster, "shop", "web", an_endpoints(*pods), slice_name)
 
 
+def _many(count: int) -> list[Put]:
+    return [Put("prod", "web", f"m{n}", a_service(cluster_ips=(f"10.0.9.{n}",))) for n in range(count)]
+
+
 def _forgotten_with_its_batch(_number: int) -> Tale:
     """A registration goes while a batch of its cluster is under way; the batch lands, the cluster is registered again."""
     api = Put("prod", "shop", "api", a_service(cluster_ips=("10.0.0.7",)))
@@ -186,17 +190,15 @@ def _journal_of_another(_number: int) -> Tale:
 
 
 def _selector_there_and_back(_number: int) -> Tale:
-    """A selector leaves out a Service. The session dies once that is recorded, and the selector is taken back.
+    """A selector leaves out all Services. The session dies once some of them are recorded, and the selector is taken back.
 
-    Route 53 does not answer meanwhile: a key that is closed forgets what was deleted.
+    They are so many that the list takes several transactions: the last one would forget what it records as deleted.
     """
     return (
-        (0.0, _web("prod", 1)),
-        (4.0, Hold(0)),
-        (0.0, AtCall((RECORD, "cluster#prod/"), (Kill(0),), before=False)),
+        *((0.0, each) for each in _many(40)),
+        (5.0, AtCall((RECORD, "cluster#prod/"), (Kill(0),), before=False)),
         (0.0, Configure("prod", (("selector", "team=nobody"),))),
         (8.0, Configure("prod", (("selector", ""),))),
-        (8.0, Hold(None)),
     )
 
 
@@ -265,9 +267,8 @@ def _other_cluster(selector: str) -> Callable[[int], Tale]:
 
 def _most_are_missing(_number: int) -> Tale:
     """The right cluster answers with an almost empty list for a while."""
-    many = [Put("prod", "web", f"m{n}", a_service(cluster_ips=(f"10.0.9.{n}",))) for n in range(12)]
     return (
-        *((0.0, each) for each in many),
+        *((0.0, each) for each in _many(12)),
         (5.0, Keep(standing=True)),
         (0.0, Answers("prod", "itself, empty")),
         (6.0, Answers("prod", "itself")),
