@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, cast
 
 from chaos.faults.schedules import Deployment
 from chaos.faults.struck import Awaited
 from chaos.sections import Effort, Section
-from chaos.stories.happenings import Happening
+from chaos.stories.happenings import Course, Happening
 from chaos.stories.situations import (
     SITUATIONS,
     Answers,
@@ -71,7 +71,7 @@ class Staging(Deployment):
 
     def tell(self, tale: Tale) -> None:
         """Let it happen, and then quiet."""
-        self.play((*tale, (_TO_COME_ABOUT_SECONDS, _AllMet())))
+        self.play(cast(Course, (*tale, (_TO_COME_ABOUT_SECONDS, _AllMet()))))  # ``happen`` knows them all
 
     def happen(self, happening: Happening | Told | _AllMet) -> None:
         """Let something happen now, for whoever's call it is."""
