@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, cast
 
 from chaos.faults.schedules import Deployment
 from chaos.faults.struck import Awaited
 from chaos.sections import Effort, Section
-from chaos.stories.happenings import Happening
+from chaos.stories.happenings import Course, Happening
 from chaos.stories.situations import (
     SITUATIONS,
     Answers,
@@ -71,7 +71,8 @@ class Staging(Deployment):
 
     def tell(self, tale: Tale) -> None:
         """Let it happen, and then quiet."""
-        self.play((*tale, (_TO_COME_ABOUT_SECONDS, _AllMet())))
+        told = (*tale, (_TO_COME_ABOUT_SECONDS, _AllMet()))
+        self.play(cast(Course, told))  # of what happens here, ``happen`` knows more
 
     def happen(self, happening: Happening | Told | _AllMet) -> None:
         """Let something happen now, for whoever's call it is."""
@@ -149,7 +150,9 @@ class Staging(Deployment):
         with self.world.unseen():
             missing = self._standing.difference(_standing(self.world))
         self._standing -= missing
-        self.lines += [f"{call}: {each} is gone, though nothing proves that nobody wants it" for each in sorted(map(str, missing))]
+        self.lines += [
+            f"{call}: {each} is gone, though nothing proves that nobody wants it" for each in sorted(map(str, missing))
+        ]
 
 
 @dataclass(frozen=True, slots=True)
