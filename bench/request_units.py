@@ -100,10 +100,10 @@ class MeteredStore:
 
     def _size(self, action: Action) -> int:
         """The larger size: of the item now in the table, or of the item to write."""
-        stands = _bytes(self.inner.get(action.key))
+        current = _bytes(self.inner.get(action.key))
         if isinstance(action, Put):
-            return max(stands, _bytes({**action.item, **action.key.attributes()}))
-        return stands
+            return max(current, _bytes({**action.item, **action.key.attributes()}))
+        return current
 
 
 _NOT_RENEWED = {"holder", "released"}

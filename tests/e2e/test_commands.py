@@ -240,7 +240,7 @@ def test_running_session_answers_a_resync_and_takes_a_cluster_up(stack: CliStack
     answered = stack.run("resync", "--dry-run")
     assert answered.status == 0, answered.err
     assert answered.json["by"] == holder
-    assert "it was asked" in answered.err
+    assert "the request was sent to it" in answered.err
 
     assert stack.add_cluster("second").status == 0
     assert stack.call("cluster", "add", "prod", "--replace", "--server", stack.api.url, "--domain", "prod.example.com",
@@ -309,7 +309,7 @@ def test_interrupted_wait_for_the_master_takes_the_request_back(stack: CliStack)
     lease = table.take(table.read(), "deaf", table.draw_epoch(), now_ms + 7_200_000)
     asking = stack.start("resync", "--dry-run")
     assert asking.stderr is not None
-    assert "session deaf is the master: it was asked" in asking.stderr.readline()
+    assert "session deaf is the master: the request was sent to it" in asking.stderr.readline()
 
     asking.send_signal(signal.SIGINT)
     _, err = asking.communicate(timeout=PATIENCE_SECONDS)

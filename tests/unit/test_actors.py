@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import pytest
 
 from kubesync.actors.answer import Answer
 from kubesync.actors.parallel import ParallelMap, one_by_one
+from kubesync.actors.scheduler import Thread
 from kubesync.actors.threads import ThreadScheduler
 
 
@@ -66,6 +68,28 @@ def test_parallel_map_begins_nothing_new_after_an_error() -> None:
     with pytest.raises(ValueError, match="no"):
         ParallelMap(ThreadScheduler(), 2)(call, [1, 2, 3, 4])
     assert sorted(begun) == [1, 2]
+
+
+class FewThreads(ThreadScheduler):
+    """A machine that has so many threads left."""
+
+    def __init__(self, left: int) -> None:
+        self.made: list[Thread] = []
+        self._left = left
+
+    def thread(self, name: str, run: Callable[[], object]) -> Thread:
+        if len(self.made) == self._left:
+            raise RuntimeError("can't start new thread")
+        self.made.append(super().thread(name, run))
+        return self.made[-1]
+
+
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_parallel_map_without_threads_left_does_everything_and_leaves_no_thread_behind(left: int) -> None:
+    scheduler = FewThreads(left)
+
+    assert ParallelMap(scheduler, 9)(lambda n: n * n, [3, 1, 2, 5]) == [9, 1, 4, 25]
+    assert [thread.is_alive() for thread in scheduler.made] == [False] * left
 
 
 def test_wakeup_that_was_set_before_ends_one_wait() -> None:

@@ -54,7 +54,7 @@ def _list(api: ApiClient, config: ClusterConfig, resource: Resource) -> tuple[St
         return Step(name, Result.FAILED, str(error), ErrorCode.REQUEST_STATUS), 0
     where = f"namespace {scope.namespace}" if scope.namespace else "all namespaces"
     seen = "some exist" if page.items else "none exist"
-    return passed(name, f"allowed in {where}, {seen}; version {page.resource_version}"), page.resource_version
+    return passed(name, f"allowed in {where}, {seen}; resource version {page.resource_version}"), page.resource_version
 
 
 def _watch(api: ApiClient, config: ClusterConfig, resource: Resource, version: int, clock: Clock) -> Step:

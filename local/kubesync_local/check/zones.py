@@ -13,7 +13,7 @@ from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.domain.dns.names import zones_of
-from kubesync.domain.errors import ZoneError
+from kubesync.domain.errors import ZoneError, ZoneThrottledError
 from kubesync.settings import Settings
 from kubesync_local.check.step import Result, Step, passed
 
@@ -35,7 +35,7 @@ class ZoneCheck:
             try:
                 yield self._zone(name, reference, access)
             except ZoneError as error:
-                yield _failed(name, str(error), _advice(access))
+                yield _failed(name, str(error), _advice(error, access))
         outside = why_outside(self.config)
         if outside is not None:
             yield _failed("names", outside, "register a zone of the domain, or another domain")
@@ -78,7 +78,10 @@ class ZoneCheck:
         return None
 
 
-def _advice(access: ZoneAccess | None) -> str:
+def _advice(error: ZoneError, access: ZoneAccess | None) -> str:
+    if isinstance(error, ZoneThrottledError):
+        # Also the error of a read without a complete answer: the rights are not the cause.
+        return "check the network on the way to Route 53, and AWS_ENDPOINT_URL_ROUTE_53 if it is set; then try again"
     needed = "route53:GetHostedZone and route53:ListResourceRecordSets"
     if access is None:
         return f"allow the caller {needed} on it; a zone of another account is registered with its role, ID@ROLE_ARN"

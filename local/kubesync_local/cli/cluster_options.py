@@ -17,8 +17,17 @@ def add_cluster_commands(commands: Commands) -> None:
     cluster = commands.add_parser("cluster", help="register, list, show, check, disable, enable and remove clusters")
     actions = cluster.add_subparsers(dest="command", metavar="ACTION", required=True)
     _add_cluster_add(actions)
-    add_output(actions.add_parser("list", help="all registered clusters"))
-    show = actions.add_parser("show", help="one cluster's configuration; it holds references to secrets, never secrets")
+    listed = actions.add_parser(
+        "list",
+        help="all registered clusters",
+        description="Lists all registered clusters. `kubesync cluster show NAME` shows all options of one.",
+    )
+    add_output(listed)
+    show = actions.add_parser(
+        "show",
+        help="one cluster's configuration; it holds references to secrets, never secrets",
+        description="Shows the configuration of one cluster. It holds references to secrets, never secrets.",
+    )
     show.add_argument("name", metavar="NAME", help="the cluster's name")
     add_output(show)
     check = actions.add_parser(
@@ -47,7 +56,11 @@ def add_cluster_commands(commands: Commands) -> None:
         description="Ends the watches of a cluster. Its record sets and upstreams stay as they are until it is enabled.",
     )
     disable.add_argument("name", metavar="NAME", help="the cluster's name")
-    enable = actions.add_parser("enable", help="watch a disabled cluster again: list it and mend every difference")
+    enable = actions.add_parser(
+        "enable",
+        help="watch a disabled cluster again: list it and mend every difference",
+        description="Watches a disabled cluster again. The running session, or else the next one, lists it and mends every difference.",
+    )
     enable.add_argument("name", metavar="NAME", help="the cluster's name")
 
 

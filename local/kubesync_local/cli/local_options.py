@@ -11,10 +11,20 @@ from kubesync_local.cli.parser import Commands, positive
 
 def add_local_commands(commands: Commands) -> None:
     """``kubesync demo``, ``local up`` and ``setup``."""
-    demo = commands.add_parser("demo", help="watch kubesync work: everything on this machine, in about half a minute")
+    demo = commands.add_parser(
+        "demo",
+        help="watch kubesync work: everything on this machine, in about half a minute",
+        description="Starts stand-ins of a cluster, DynamoDB and Route 53 on this machine, runs sessions, and shows what they do. "
+        "It needs no AWS account and keeps nothing.",
+    )
     demo.add_argument("--fast", action="store_true", help="the same story without pauses, in a few seconds")
     _add_up(commands)
-    commands.add_parser("setup", help="create the tables (on AWS the template does it)")
+    commands.add_parser(
+        "setup",
+        help="create the tables (on AWS the template does it)",
+        description="Creates the four DynamoDB tables, if they do not exist yet. KUBESYNC_TABLE_PREFIX begins their names. "
+        "On AWS the SAM template creates them.",
+    )
 
 
 def _add_up(commands: Commands) -> None:

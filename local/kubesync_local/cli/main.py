@@ -60,16 +60,19 @@ def _run(argv: Sequence[str] | None) -> int:
     refuse_empty(given)
     arguments, unknown = build_parser().parse_known_args(given)
     if unknown:
-        group = (
-            "cluster " if arguments.command in ("add", "list", "show", "check", "remove", "disable", "enable") else ""
-        )
-        group = "local " if arguments.command == "up" else group
-        raise UsageError(
-            f"unrecognized arguments: {' '.join(unknown)}; see `kubesync {group}{arguments.command} --help`"
-        )
+        raise UsageError(f"unrecognized arguments: {' '.join(unknown)}; see `{_path(arguments)} --help`")
     module = importlib.import_module(f"kubesync_local.commands.{_MODULES[arguments.command]}")
     status: int = module.run(arguments)
     return status
+
+
+def _path(arguments: argparse.Namespace) -> str:
+    """The command as a person types it, with its group or action."""
+    command = str(arguments.command)
+    if command == "upstream":
+        return f"kubesync upstream {arguments.action}"
+    in_cluster = command in ("add", "list", "show", "check", "remove", "disable", "enable")
+    return f"kubesync {'cluster ' if in_cluster else 'local ' if command == 'up' else ''}{command}"
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -46,9 +46,11 @@ def _readable(message: str) -> str:
         return " ".join(message.split())
     known = [name.strip(" '") for name in choice["known"].split(",")]
     close = difflib.get_close_matches(choice["given"], known, n=1)
+    what = {"COMMAND": "command", "ACTION": "action"}.get(choice["argument"])
+    if what is not None and close:
+        return f"unknown {what} {choice['given']!r}; did you mean {close[0]}?"
     meant = f", did you mean {close[0]}?" if close else ""
-    what = {"COMMAND": "command", "ACTION": "action"}.get(choice["argument"], choice["argument"])
-    return f"{what} {choice['given']!r} is not one of {', '.join(known)}{meant}"
+    return f"{what or choice['argument']} {choice['given']!r} is not one of {', '.join(known)}{meant}"
 
 
 class ShowVersion(argparse.Action):

@@ -16,7 +16,12 @@ def add_upstream_commands(commands: Commands) -> None:
     )
     actions = upstream.add_subparsers(dest="action", metavar="ACTION", required=True)
     _add_add(actions)
-    add_output(actions.add_parser("list", help="all named upstreams"))
+    listed = actions.add_parser(
+        "list",
+        help="all named upstreams",
+        description="Lists all named upstreams: their members, their versions in the table, and who holds or includes them.",
+    )
+    add_output(listed)
     show = actions.add_parser("show", help="one named upstream: its members, what each contributes, and what is wrong")
     show.add_argument("name", metavar="NAME", help="the named upstream's name")
     add_output(show)
@@ -30,7 +35,7 @@ def add_upstream_commands(commands: Commands) -> None:
         ("hold", "mark a named upstream as used by WHO: it cannot be removed until WHO releases it"),
         ("release", "remove the mark that WHO uses a named upstream"),
     ):
-        command = actions.add_parser(action, help=text)
+        command = actions.add_parser(action, help=text, description=f"{text[0].upper()}{text[1:]}.")
         command.add_argument("name", metavar="NAME", help="the named upstream's name")
         command.add_argument("--by", metavar="WHO", required=True, help="who uses it, such as the name of a deployment")
 
@@ -45,7 +50,7 @@ def _add_add(actions: Commands) -> None:
     add.add_argument("name", metavar="NAME", help="a DNS label")
     add.add_argument("--replace", action="store_true", help="change the one of this name; give all its members again")
     add.add_argument(
-        "--service", metavar="S", action="append", default=[],
+        "--service", metavar="KEY[,...]", action="append", default=[],
         help=f"cluster/namespace/service/port[/PROTOCOL]{_OPTIONS}: a Service's upstream",
     )  # fmt: skip
     add.add_argument(

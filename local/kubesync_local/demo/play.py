@@ -150,7 +150,7 @@ class Play:
             view.merged += int(str(details["merged"]))
             changed = counted(int(str(details["changed"])), "key changed")
             listed = f", {details['listed']} listed" if details["listed"] else ""
-            text = f"{details['events']} events, {details['merged']} merged{listed}: {changed}"
+            text = f"{counted(int(str(details['events'])), 'event')}, {details['merged']} merged{listed}: {changed}"
             self.board.say("window", text)
         elif what == "error":
             self.board.say("error", f"{details['key']} {details['message']}")

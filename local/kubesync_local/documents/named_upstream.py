@@ -36,14 +36,14 @@ class NamedDocument:
             "nodes": len(stored.nodes) if stored is not None and there else None,
         }
 
-    def document(self) -> dict[str, Any]:
-        """Everything. ``state``: whether the table holds what its members lead to now."""
+    def document(self, *, running: bool = True) -> dict[str, Any]:
+        """Everything. ``state``: whether the table holds what its members lead to now; ``running``: a session is running."""
         nodes_of = self._nodes_of()
         composed = compose(self._name, self._registry.named, nodes_of)
         stored = self._upstreams.read(named_key(self._name))
         return {
             **self.row(),
-            "state": _state(stored, composed),
+            "state": _state(stored, composed, running=running),
             "members": [self._member(member, nodes_of) for member in self._entry.upstream.members],
             "nodes": [] if stored is None or stored.deleted else list(stored.nodes),
             "problems": [_problem(problem) for problem in composed.problems],
@@ -73,9 +73,11 @@ class NamedDocument:
         }
 
 
-def _state(stored: StoredUpstream | None, composed: Composed) -> str:
+def _state(stored: StoredUpstream | None, composed: Composed, *, running: bool) -> str:
     if stored is not None and stored.holds(composed.nodes):
         return f"version {stored.version} is current, {len(composed.nodes)} nodes"
+    if not running and (stored is None or stored.deleted):
+        return "not yet in the table; the next session writes it"
     return "being composed: if that takes longer than some seconds, see `kubesync status`"
 
 

@@ -71,8 +71,7 @@ class Staging(Deployment):
 
     def tell(self, tale: Tale) -> None:
         """Let it happen, and then quiet."""
-        told = (*tale, (_TO_COME_ABOUT_SECONDS, _AllMet()))
-        self.play(cast(Course, told))  # of what happens here, ``happen`` knows more
+        self.play(cast(Course, (*tale, (_TO_COME_ABOUT_SECONDS, _AllMet()))))  # ``happen`` knows them all
 
     def happen(self, happening: Happening | Told | _AllMet) -> None:
         """Let something happen now, for whoever's call it is."""

@@ -255,6 +255,15 @@ def _record_denied(_number: int) -> Tale:
     )
 
 
+def _death_within_a_window(_number: int) -> Tale:
+    """A window takes several transactions; the session dies after the first."""
+    return (
+        (0.0, _web("prod", 1)),
+        (4.0, AtCall((RECORD, "cluster#prod/"), (Kill(0),), before=False)),
+        *((0.0, each) for each in _many(40)),
+    )
+
+
 def _other_cluster(selector: str) -> Callable[[int], Tale]:
     def tale(_number: int) -> Tale:
         """Another cluster answers for a while; with a selector no list shows which one it is."""
@@ -294,6 +303,7 @@ SITUATIONS: Final[Mapping[str, Callable[[int], Tale]]] = {
     "referred to while it is recorded": _referred_to_while_recorded,
     "changed while it is composed": _changed_while_composed,
     "a record is denied": _record_denied,
+    "a death within a window": _death_within_a_window,
     "another cluster answers": _other_cluster(""),
     "another cluster answers, its identity is not listed": _other_cluster("team=a"),
     "a list lacks most objects": _most_are_missing,

@@ -138,7 +138,7 @@ class Desk:
         return (
             ledger.config.revision,
             self.master.reconcilers["prod"]._configured == ledger.configured,
-            self.master.queue_taken("prod"),
+            "prod" in self.master.queues_taken,
             "prod" in self.master.fenced,
             None if runner is None else (runner.started, runner.ledger is ledger),  # type: ignore[attr-defined]
             None
@@ -233,7 +233,7 @@ def test_i5_removal_does_not_outlive_a_configuration_that_no_longer_asks_for_it(
         desk.store.faults = faults = StoreFaults()
         faults.fail(lambda call: "#open#" in call.partition, StoreBusyError("throttled"), times=None)
         desk.control.again_at = 0.0
-        desk.master._queues_taken.clear()
+        desk.master.queues_taken.clear()
         desk.control.run()
         assert desk.control.again_at < desk.master.deadline
         faults.clear()
@@ -272,12 +272,12 @@ def test_turn_does_not_wait_for_who_writes_a_cluster_and_comes_back_to_it() -> N
 
 def test_what_a_take_over_finds_being_written_is_taken_up_by_a_later_turn() -> None:
     with a_desk(a_config()) as desk:
-        desk.master._queues_taken.clear()  # as where its lock was not to be had
+        desk.master.queues_taken.clear()  # as where its lock was not to be had
         control = Control(desk.master, desk.master.parts)
         assert control.again_at <= desk.master.parts.clock.monotonic()
         runner = desk.master.runners["prod"]
         control.run()
-        assert desk.master.queue_taken("prod")
+        assert "prod" in desk.master.queues_taken
         assert desk.master.runners["prod"] is runner, "it goes on"
 
 

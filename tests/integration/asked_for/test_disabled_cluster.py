@@ -111,7 +111,7 @@ def test_disabled_cluster_holds_up_no_other_and_full_resyncs_leave_it_out() -> N
         assert named["clusters"] == [
             {
                 "cluster": "prod",
-                "error": "cluster prod is disabled: `kubesync cluster enable prod`, then ask again",
+                "error": "cluster prod is disabled: `kubesync cluster enable prod`, then run it again",
             }
         ]
         assert WEB not in stack.records()

@@ -22,7 +22,7 @@ from kubesync.session.session import Session
 from kubesync_local.standins.apiserver.objects.resources import SERVICES, Target
 from kubesync_local.standins.apiserver.transport.faults import Answer
 
-ENDED = "the session ended before the resync was done: ask again"
+ENDED = "the session ended before the resync was done: run it again"
 EAGER = {"lease_renew_seconds": 0.05}
 # No timeout of a request ends anything here: what ends was ended.
 NO_TIMEOUTS = {"connect_timeout_seconds": 7200.0, "read_timeout_seconds": 7200.0}
@@ -140,7 +140,7 @@ def test_configurations_are_taken_up_while_a_resync_hangs(dry_run: bool) -> None
         clusters.put(config.model_copy(update={"deleting": True}))
         LeaseTable(stack.store, "0").signal()
         said = the_error(wait_for_answer(stack, running, slow), "stuck")
-        assert said.startswith("the configuration of cluster stuck was changed meanwhile: ask again")
+        assert said.startswith("the configuration of cluster stuck was changed meanwhile: run it again")
         (prod,) = wait_for_answer(stack, running, waiting)["clusters"]
         assert (prod["cluster"], prod["changes"], prod["drift"]) == ("prod", [], [])
         running.wait_for(lambda: running.saw("removed", cluster="stuck"))
@@ -167,7 +167,9 @@ def test_cluster_that_refuses_connections_is_given_up_and_named() -> None:
         tried = re.match(r"cluster away could not be listed: tried for (\d+)", said)
         assert tried is not None, said
         assert int(tried[1]) >= 20
-        assert said.endswith("check that the API server runs, its address, and the network in between, then ask again")
+        assert said.endswith(
+            "check that the API server runs, its address, and the network in between, then run it again"
+        )
         assert (reports[0].ended, reports[0].clean) == ("DONE", True)
 
 

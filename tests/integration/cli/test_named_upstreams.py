@@ -41,7 +41,7 @@ def test_way_of_a_named_upstream(stack: CliStack) -> None:
         ],
     )
     shown = stack.call("upstream", "show", "shop", "--output", "json").json
-    assert shown["state"].startswith("being composed")
+    assert shown["state"] == "not yet in the table; the next session writes it"
     assert [(row["nodes"], row["reason"]) for row in shown["members"]] == [(0, "MissingUpstream"), (1, None)]
     assert stack.call("status", "--output", "json").json["named_upstreams"] == [
         {
@@ -120,10 +120,10 @@ def test_cluster_and_what_is_held_or_included_stay(stack: CliStack) -> None:
         (["--replace", "--static", "192.0.2.1:80"], "there is no named upstream new to replace: leave out --replace"),
         (
             ["--service", "prod/shop/web"],
-            "--service 'prod/shop/web' is not of the form cluster/namespace/service/port[/PROTOCOL]",
+            "--service 'prod/shop/web' is not a Service's upstream: write cluster/namespace/service/port[/PROTOCOL]",
         ),
         (["--service", "test/shop/web/80"], "test/shop/web/80/TCP: there is no cluster 'test'; registered: prod"),
-        (["--static", "web:80"], "--static 'web:80' is not a node such as 10.0.0.1:80 or [2001:db8::1]:80"),
+        (["--static", "web:80"], "--static 'web:80' is not a node, for example 10.0.0.1:80 or [2001:db8::1]:80"),
         (["--static", "10.0.0.1:80,weight=0"], "--static: weight '0' is not a whole number from 1 to 1000"),
         (
             ["--static", "10.0.0.1:80,slow"],
@@ -152,8 +152,9 @@ def test_wrong_members_are_one_line(stack: CliStack, options: list[str], said: s
         ),
         (["hold", "none", "--by", " "], "--by: give 1 to 100 printable ASCII characters, without a space at either end"),
         (["hold", "none"], "the following arguments are required: --by; see `kubesync upstream hold --help`"),
-        (["ad"], "action 'ad' is not one of add, list, show, remove, hold, release, did you mean add? See `kubesync upstream --help`"),
-        (["list", "now"], "unrecognized arguments: now; see `kubesync upstream --help`"),
+        (["ad"], "unknown action 'ad'; did you mean add? See `kubesync upstream --help`"),
+        (["list", "now"], "unrecognized arguments: now; see `kubesync upstream list --help`"),
+        (["add", "x", "--static", "192.0.2.1:80", "--foo"], "unrecognized arguments: --foo; see `kubesync upstream add --help`"),
     ],
 )  # fmt: skip
 def test_wrong_use_is_one_line(stack: CliStack, arguments: list[str], said: str) -> None:

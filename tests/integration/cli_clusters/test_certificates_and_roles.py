@@ -66,7 +66,7 @@ def test_role_of_an_eks_cluster_is_shown_and_its_external_id_is_not(stack: CliSt
         ((*EKS, "--client-certificate", "ssm:/c"), "--client-certificate signs in by itself: leave out --eks"),
         ((*SERVER, "--role-arn", ROLE), "--role-arn needs --eks"),
         ((*EKS, "--external-id", "shared"), "--external-id needs --role-arn"),
-        ((*EKS, "--role-arn", "kubesync"), "--role-arn: 'kubesync' is not a role such as arn:aws:iam::123456789012:role/kubesync"),
+        ((*EKS, "--role-arn", "kubesync"), "--role-arn: 'kubesync' is not a role ARN, for example arn:aws:iam::123456789012:role/kubesync"),
         ((*EKS, "--role-arn", ROLE, "--external-id", "!"), "--external-id: '!' is not an external id"),
         (("--kubeconfig", "config", "--ca", "ssm:/ca"), "--kubeconfig already says how the cluster is reached: leave out --ca"),
         (

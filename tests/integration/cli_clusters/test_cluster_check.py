@@ -95,6 +95,16 @@ def test_line_of_a_failed_step_tells_code_cause_and_what_to_do(stack: CliStack, 
     assert ran.lines == [f"cluster {name}: 1 step failed"]
 
 
+def test_zone_without_network_names_the_network_and_no_rights(stack: CliStack, name: str) -> None:
+    add(stack, name)
+    steps, _ = check(stack, name, AWS_ENDPOINT_URL_ROUTE_53="http://127.0.0.1:1")
+    found = steps["zone example.com"]
+    assert found["result"] == "failed"
+    assert found["advice"] == (
+        "check the network on the way to Route 53, and AWS_ENDPOINT_URL_ROUTE_53 if it is set; then try again"
+    )
+
+
 # --- name and connection ---
 
 

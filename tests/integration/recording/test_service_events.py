@@ -153,8 +153,8 @@ def test_reason_is_written_once_whichever_version_it_is_seen_with() -> None:
     poster = Poster()
     notes = ServiceEvents("prod", lambda: poster, ThreadScheduler())
     for version in (7, 8, 9):
-        notes.tell(a_state(version), [Problem("NoZone", "a.b", "fits none")])
-    notes.tell(a_state(10), [Problem("NameTaken", "a.b", "taken")])
+        notes.send(a_state(version), [Problem("NoZone", "a.b", "fits none")])
+    notes.send(a_state(10), [Problem("NameTaken", "a.b", "taken")])
     wait_until(lambda: notes.report.written == 2)
     notes.stop()
 
@@ -166,7 +166,7 @@ def test_no_more_than_the_rate_allows_is_written_and_too_much_is_dropped_and_cou
     poster.gate.clear()
     notes = ServiceEvents("prod", lambda: poster, ThreadScheduler())
     for number in range(QUEUED + 50):
-        notes.tell(a_state(), [Problem("NoZone", f"{number}.b", "fits none")])
+        notes.send(a_state(), [Problem("NoZone", f"{number}.b", "fits none")])
     assert notes.report.dropped in (49, 50)  # one may be under way
     poster.gate.set()
     wait_until(lambda: notes.report.written >= BURST)
@@ -180,12 +180,12 @@ def test_error_drops_one_note_and_a_denial_all_that_follow() -> None:
     poster = Poster()
     notes = ServiceEvents("prod", lambda: poster, ThreadScheduler())
     poster.error = lambda: ConnectError("refused")
-    notes.tell(a_state(), [Problem("NoZone", "a.b", "fits none")])
+    notes.send(a_state(), [Problem("NoZone", "a.b", "fits none")])
     wait_until(lambda: notes.report.dropped == 1)
     poster.error = lambda: DeniedError("HTTP 403: forbidden", status=403)
-    notes.tell(a_state(), [Problem("NoZone", "c.d", "fits none")])
+    notes.send(a_state(), [Problem("NoZone", "c.d", "fits none")])
     wait_until(lambda: bool(notes.report.refused))
-    notes.tell(a_state(), [Problem("NoZone", "e.f", "fits none")])
+    notes.send(a_state(), [Problem("NoZone", "e.f", "fits none")])
     notes.stop()
 
     assert (notes.report.refused, notes.report.dropped, poster.posted) == ("HTTP 403: forbidden", 2, [])
@@ -195,7 +195,7 @@ def test_fault_of_the_poster_ends_events_and_nothing_else() -> None:
     poster = Poster()
     poster.error = lambda: ValueError("a fault of ours")
     notes = ServiceEvents("prod", lambda: poster, ThreadScheduler())
-    notes.tell(a_state(), [Problem("NoZone", "a.b", "fits none")])
+    notes.send(a_state(), [Problem("NoZone", "a.b", "fits none")])
     wait_until(lambda: bool(notes.report.refused))
     notes.stop()
 
@@ -206,7 +206,7 @@ def test_deleted_service_gets_no_event() -> None:
     poster = Poster()
     notes = ServiceEvents("prod", lambda: poster, ThreadScheduler())
     gone = KeyState(a_key(), parts={PartId(Resource.SERVICES, "web"): Part("u", 7, 1, None, deleted=True)})
-    notes.tell(gone, [Problem("NoZone", "a.b", "fits none")])
+    notes.send(gone, [Problem("NoZone", "a.b", "fits none")])
     notes.stop()
 
     assert (poster.posted, notes.report.written) == ([], 0)

@@ -155,7 +155,7 @@ def test_read_that_is_throttled_is_repeated_and_one_that_fails_ends_the_take_ove
     with a_master(store) as master:
         store.faults = faults
         master.take_over(clean=True)
-        assert master._queues_taken == set(CLUSTERS)
+        assert master.queues_taken == set(CLUSTERS)
     faults.fail(lambda call: call.partition == "c33#open#2", StoreUnavailableError("no such table"))
     with a_master(a_store(CLUSTERS)) as master:
         cast(MemoryStore, master.parts.store).faults = faults

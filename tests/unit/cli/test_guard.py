@@ -64,6 +64,4 @@ def test_unknown_choice_suggests_the_nearest(known: str) -> None:
     with pytest.raises(UsageError) as refused:
         parser.error(f"argument COMMAND: invalid choice: 'recrods' (choose from {known})")
 
-    assert str(refused.value) == (
-        "command 'recrods' is not one of audit, records, did you mean records? See `kubesync --help`"
-    )
+    assert str(refused.value) == ("unknown command 'recrods'; did you mean records? See `kubesync --help`")

@@ -1,4 +1,4 @@
-"""Sightings by service key, the notes about slices, and what lists imply for parts."""
+"""Observations by service key, the notes about slices, and what lists imply for parts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from harness.seen.builders import a_key, a_service, an_endpoints
 from harness.seen.recording import ENDPOINTS, SERVICES, SLICES, a_list, saw
 from kubesync.aws.dynamodb.store import Delete, Put
 from kubesync.aws.tables.state import slice_key
-from kubesync.cluster.keys.observations import LivePart, absent_from, moved_in, sort_sightings
+from kubesync.cluster.keys.observations import LivePart, absent_from, moved_in, sort_observations
 from kubesync.domain.objects import Resource
 from kubesync.domain.state import PartId
 
@@ -16,25 +16,25 @@ PLACE = slice_key("prod", "shop", "web-1")
 
 
 def test_services_and_endpoints_belong_to_the_key_of_their_own_name() -> None:
-    found = sort_sightings("prod", [saw(a_service(), 1), saw(PODS, 2, resource=ENDPOINTS)], {})
+    found = sort_observations("prod", [saw(a_service(), 1), saw(PODS, 2, resource=ENDPOINTS)], {})
     assert [seen.resource_version for seen in found.by_key[a_key()]] == [1, 2]
     assert found.notes.early == {}
     assert found.notes.late == {}
 
 
 def test_new_slice_is_noted_no_later_than_its_part() -> None:
-    found = sort_sightings("prod", [saw(PODS, 1, "web-1")], {})
+    found = sort_observations("prod", [saw(PODS, 1, "web-1")], {})
     assert found.early == {a_key(): [Put(PLACE, {"v": 1, "service": "web"})]}
     assert found.late == {}
 
 
 def test_known_slice_is_not_noted_again() -> None:
-    found = sort_sightings("prod", [saw(PODS, 1, "web-1")], {("shop", "web-1"): "web"})
+    found = sort_observations("prod", [saw(PODS, 1, "web-1")], {("shop", "web-1"): "web"})
     assert (found.early, found.late) == ({}, {})
 
 
 def test_slice_at_another_service_is_gone_at_the_old_one_and_noted_no_earlier() -> None:
-    found = sort_sightings("prod", [saw(OTHER, 7, "web-1")], {("shop", "web-1"): "web"})
+    found = sort_observations("prod", [saw(OTHER, 7, "web-1")], {("shop", "web-1"): "web"})
     assert [(seen.deleted, seen.resource_version) for seen in found.by_key[a_key()]] == [(True, 7)]
     assert [seen.deleted for seen in found.by_key[a_key("other")]] == [False]
     assert (found.early, found.late) == ({}, {a_key(): [Put(PLACE, {"v": 1, "service": "other"})]})
@@ -42,7 +42,7 @@ def test_slice_at_another_service_is_gone_at_the_old_one_and_noted_no_earlier() 
 
 def test_deleted_slice_is_forgotten_with_the_key_that_had_it() -> None:
     for last in (PODS, OTHER, None):
-        found = sort_sightings(
+        found = sort_observations(
             "prod", [saw(last, 7, "web-1", deleted=True, resource=SLICES)], {("shop", "web-1"): "web"}
         )
         assert {key: [seen.deleted for seen in seens] for key, seens in found.by_key.items()} == {a_key(): [True]}
@@ -50,31 +50,31 @@ def test_deleted_slice_is_forgotten_with_the_key_that_had_it() -> None:
 
 
 def test_deleted_slice_nobody_knew_is_gone_where_its_label_says() -> None:
-    found = sort_sightings("prod", [saw(PODS, 7, "web-1", deleted=True)], {})
+    found = sort_observations("prod", [saw(PODS, 7, "web-1", deleted=True)], {})
     assert [seen.deleted for seen in found.by_key[a_key()]] == [True]
     assert (found.early, found.late) == ({}, {})
 
 
 def test_slice_seen_twice_is_noted_once_as_it_was_last() -> None:
-    found = sort_sightings("prod", [saw(PODS, 1, "web-1"), saw(OTHER, 2, "web-1")], {})
+    found = sort_observations("prod", [saw(PODS, 1, "web-1"), saw(OTHER, 2, "web-1")], {})
     assert [seen.deleted for seen in found.by_key[a_key()]] == [False, True]
     assert found.early == {a_key("other"): [Put(PLACE, {"v": 1, "service": "other"})]}
-    back = sort_sightings("prod", [saw(OTHER, 1, "web-1"), saw(PODS, 2, "web-1")], {("shop", "web-1"): "web"})
+    back = sort_observations("prod", [saw(OTHER, 1, "web-1"), saw(PODS, 2, "web-1")], {("shop", "web-1"): "web"})
     assert (back.early, back.late) == ({}, {})
-    gone = sort_sightings("prod", [saw(PODS, 1, "web-1"), saw(PODS, 2, "web-1", deleted=True)], {})
+    gone = sort_observations("prod", [saw(PODS, 1, "web-1"), saw(PODS, 2, "web-1", deleted=True)], {})
     assert (gone.early, gone.late) == ({}, {})
 
 
 def test_slice_that_cannot_be_understood_stays_where_it_was() -> None:
     bad = saw(None, 3, "web-1", problem="bad", resource=SLICES)
-    found = sort_sightings("prod", [bad], {("shop", "web-1"): "web"})
+    found = sort_observations("prod", [bad], {("shop", "web-1"): "web"})
     assert list(found.by_key) == [a_key()]
-    assert sort_sightings("prod", [bad], {}).by_key == {}
+    assert sort_observations("prod", [bad], {}).by_key == {}
 
 
 def test_creation_time_is_that_of_the_newest_sighting() -> None:
     first, anew = a_service(created_at="2026-01-01T00:00:00Z"), a_service(created_at="2026-02-01T00:00:00Z")
-    found = sort_sightings("prod", [saw(first, 1), saw(anew, 2, uid="new")], {})
+    found = sort_observations("prod", [saw(first, 1), saw(anew, 2, uid="new")], {})
     assert found.created_at(a_key()) == "2026-02-01T00:00:00Z"
     assert found.created_at(a_key("unseen")) == ""
 

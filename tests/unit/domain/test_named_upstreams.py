@@ -184,8 +184,11 @@ def test_keys_of_a_cluster_called_named_are_none_of_named_upstreams(upstream: st
     [
         ("prod/shop/web/80", "prod/shop/web/80/TCP"),
         ("prod/shop/dns/53/udp", "prod/shop/dns/53/UDP"),
-        ("prod/shop/web", "'prod/shop/web' is not of the form cluster/namespace/service/port[/PROTOCOL]"),
-        ("prod//web/80", "'prod//web/80' is not of the form cluster/namespace/service/port[/PROTOCOL]"),
+        (
+            "prod/shop/web",
+            "'prod/shop/web' is not a Service's upstream: write cluster/namespace/service/port[/PROTOCOL]",
+        ),
+        ("prod//web/80", "'prod//web/80' is not a Service's upstream: write cluster/namespace/service/port[/PROTOCOL]"),
         ("prod/shop/web/0", "'prod/shop/web/0': a port is a number from 1 to 65535"),
         ("prod/shop/web/http", "'prod/shop/web/http': a port is a number from 1 to 65535"),
         ("prod/shop/web/80/HTTP", "'prod/shop/web/80/HTTP': 'HTTP' is not one of TCP, UDP, SCTP"),
@@ -204,9 +207,9 @@ def test_service_is_read_from_text(text: str, wanted: str) -> None:
     [
         ("10.0.0.1:80", "10.0.0.1:80"),
         ("[2001:DB8::1]:80", "[2001:db8::1]:80"),
-        ("2001:db8::1:80", "'2001:db8::1:80' is not a node such as 10.0.0.1:80 or [2001:db8::1]:80"),
-        ("example.com:80", "'example.com:80' is not a node such as 10.0.0.1:80 or [2001:db8::1]:80"),
-        ("10.0.0.1", "'10.0.0.1' is not a node such as 10.0.0.1:80 or [2001:db8::1]:80"),
+        ("2001:db8::1:80", "'2001:db8::1:80' is not a node, for example 10.0.0.1:80 or [2001:db8::1]:80"),
+        ("example.com:80", "'example.com:80' is not a node, for example 10.0.0.1:80 or [2001:db8::1]:80"),
+        ("10.0.0.1", "'10.0.0.1' is not a node, for example 10.0.0.1:80 or [2001:db8::1]:80"),
         ("10.0.0.1:65536", "'10.0.0.1:65536': a port is a number from 1 to 65535"),
     ],
 )

@@ -82,7 +82,7 @@ def test_scope_holds_namespaces() -> None:
         (Scope(select_endpoints=True), "--select-endpoints goes with --selector"),
         (
             Scope(selector="app=web,"),
-            "--selector 'app=web,': '' is not a requirement such as app=web, tier!=db, app in (a,b), app or !app",
+            "--selector 'app=web,': '' is not a requirement, for example app=web, tier!=db, app in (a,b), app or !app",
         ),
     ],
 )  # fmt: skip

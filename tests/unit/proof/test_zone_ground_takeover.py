@@ -33,7 +33,7 @@ from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet, Zone
 from kubesync.domain.errors import NotMasterError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import KeyState, Name, OpenMark
-from kubesync.zone.journal import ZoneGround, ZoneMeans
+from kubesync.zone.journal import ZoneJournal, ZoneMeans
 from kubesync.zone.writer import ZoneWriter
 from simulation.zones import MemoryRoute53
 
@@ -136,8 +136,8 @@ class World:
 
 def test_i2_a_fenced_out_master_does_not_settle_what_its_successor_sends() -> None:
     world = World()
-    paused = ZoneGround("Z1", world.master(1, "late"), ZONE)  # paused between its fence and everything else
-    successor = ZoneGround("Z1", world.master(2, "late"), ZONE)
+    paused = ZoneJournal("Z1", world.master(1, "late"), ZONE)  # paused between its fence and everything else
+    successor = ZoneJournal("Z1", world.master(2, "late"), ZONE)
     # No inflight item, nothing to settle: the journal is not swapped.
     assert successor.settle(lambda _inflight: None)
     successor.announce("b" * 32, (UNIT,))
@@ -150,7 +150,7 @@ def test_i2_who_is_shut_out_of_the_shard_writes_nothing_about_its_zones() -> Non
     world = World()
     # The only cluster that he knows is another shard's by now, or gone: his successor does not raise its fence.
     means = world.master(1, "moved")
-    paused = ZoneGround("Z1", means, ZONE)
+    paused = ZoneJournal("Z1", means, ZONE)
     paused.announce("a" * 32, (UNIT,))
     table = LeaseTable(world.store, "0")
     table.take(table.read(), "successor", 2, 10_000)
@@ -171,7 +171,7 @@ def test_i1_an_inflight_item_that_moved_under_a_writer_is_settled_not_overwritte
     # A predecessor wakes up, adopts a cluster that the new master has not fenced yet, and writes for it.
     old = world.master(1, "late")
     world.open_key(old)
-    ground = ZoneGround("Z1", old, ZONE)
+    ground = ZoneJournal("Z1", old, ZONE)
     ground.announce("b" * 32, (UNIT,))
     swap = journal_swap(ground.journal_key(), None, ground.following("b" * 32))
     old.client.change("Z1", [*swap, BatchChange("CREATE", SET, WANTED)])

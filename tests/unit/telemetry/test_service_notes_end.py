@@ -28,7 +28,7 @@ def test_clusters_whose_api_servers_hang_share_the_time_to_end(monkeypatch: pyte
     all_notes = [ServiceEvents(f"cluster{n}", poster, clock) for n in range(4)]
     for notes in all_notes:
         part = Part("uid", 1, 1, None)
-        notes.tell(
+        notes.send(
             KeyState(ServiceKey("prod", "shop", "web"), parts={PartId(SERVICES, "web"): part}),
             [Problem("Conflict", "web", "taken")],
         )

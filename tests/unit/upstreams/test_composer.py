@@ -36,7 +36,7 @@ def test_change_of_a_service_is_composed_into_all_that_are_made_of_it(bench: Com
     noted = []
     for act in (lambda: bench.write(WEB, "10.1.0.1"), bench.composer.turn):
         act()
-        noted.append(bench.composer.noted)
+        noted.append(bench.composer.marked)
     assert noted == [True, False]
     assert (bench.ips("inner"), bench.ips("outer")) == (["10.1.0.1"], ["10.1.0.1"])
     bench.write(API, "10.2.0.1")
@@ -53,7 +53,7 @@ def test_i6_i7_nothing_is_noted_read_or_written_for_what_nobody_refers_to(bench:
     register(bench.store, "shop", member(WEB))
     bench.composer.turn()
     bench.write(API, "10.2.0.1")
-    assert (notes(bench.store), bench.composer.noted) == ({}, False)
+    assert (notes(bench.store), bench.composer.marked) == ({}, False)
     bench.write(WEB, "10.1.0.1")
     bench.store.calls.clear()
     bench.composer.turn()

@@ -212,7 +212,7 @@ def test_i4_services_of_which_one_is_always_changing_do_not_keep_a_named_upstrea
         assert bench.composer.turn() is None
         assert bench.version("shop") == version
         assert notes(bench.store)  # I1: what came meanwhile is not forgotten
-        assert bench.composer.noted
+        assert bench.composer.marked
     bench.store.faults = NoFaults()
     bench.composer.turn()
     now = [stored.nodes[0]["ip"] for stored in map(bench.upstreams.read, services) if stored is not None]

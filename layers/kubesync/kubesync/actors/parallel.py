@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Protocol
 
-from kubesync.actors.scheduler import Scheduler
+from kubesync.actors.scheduler import Scheduler, Thread
 
 
 class Map(Protocol):
@@ -20,7 +21,7 @@ def one_by_one[T, R](call: Callable[[T], R], things: Sequence[T]) -> list[R]:
 
 
 class ParallelMap:
-    """Implements ``Map``. With one thread, or one thing, the calls run in the caller's own thread.
+    """Implements ``Map``. The caller's own thread takes part. With one thread, or one thing, it makes all the calls.
 
     After an error no new call begins. When all calls have ended, the first error in the order of the things is raised.
     """
@@ -49,12 +50,18 @@ class ParallelMap:
                 except BaseException as error:  # noqa: BLE001 - the caller's thread raises it again
                     errors[at] = error
 
-        count = min(self._threads, len(things))
-        workers = [self._scheduler.thread(f"parallel {number}", work) for number in range(count)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
+        helpers: list[Thread] = []
+        try:
+            # Where the machine has no thread left, those that run, and the caller, do all of it.
+            with suppress(RuntimeError):
+                for number in range(1, min(self._threads, len(things))):
+                    helper = self._scheduler.thread(f"parallel {number}", work)
+                    helper.start()
+                    helpers.append(helper)
+            work()
+        finally:
+            for helper in helpers:
+                helper.join()
         if errors:
             raise errors[min(errors)]
         return [results[at] for at in range(len(things))]

@@ -1,4 +1,4 @@
-"""One listener of one cluster: a reflector in a thread of its own, what it sees goes into the cluster's window."""
+"""One listener of one cluster: a reflector in its own thread that fills the cluster's merge window."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kubesync.kubernetes.ports import Reflector
 
 logger = Logger(service="kubesync", child=True)
 
-# One refusal may be a server that is just starting; this many in a row are for a person to mend.
+# One refusal may come from a server that is just starting. After this many in a row a person must act.
 _REFUSED_AFTER: Final = 3
 _LASTING: Final = (
     ErrorCode.PARSE_DOMAIN,
@@ -32,10 +32,10 @@ _LASTING: Final = (
 
 @dataclass(slots=True, eq=False)
 class ListRound:
-    """Lists that somebody asked for, one of each listener, and how they are to be taken: a list keeps the round that it was
-    made for, whatever is asked for while it waits to be recorded.
+    """Requested lists, one per listener, and the mode in which they are recorded.
 
-    ``unlisted``: whose list is not recorded yet; changed by the cluster's worker only. ``withdrawn``: nobody waits any more.
+    A list keeps its round, even if another round is requested before it is recorded. ``unlisted``: resources whose list is
+    not recorded yet; only the cluster's worker changes it. ``withdrawn``: the caller no longer waits.
     """
 
     mode: Mode
@@ -44,17 +44,17 @@ class ListRound:
     withdrawn: bool = False
 
     def recorded(self, resources: Iterable[Resource]) -> None:
-        """Lists of these have been recorded in the round's mode."""
+        """Take note that these resources' lists were recorded in the round's mode."""
         self.unlisted.difference_update(resources)
         if not self.unlisted:
             self.done.set()
 
 
 def round_of(rounds: Iterable[ListRound | None]) -> ListRound | None:
-    """The round as which the lists of one window are taken; None: like any other.
+    """The round whose mode applies to the lists of one window. None: the normal mode.
 
-    What a person asked for holds for the lists that were made for it, and for none that is recorded together with one (I5):
-    then the round goes without.
+    A requested mode applies only to lists that were made for that request (I5). If a window also holds another list, the
+    normal mode applies to all of them.
     """
     found = set(rounds)
     only = found.pop() if len(found) == 1 else None
@@ -62,7 +62,7 @@ def round_of(rounds: Iterable[ListRound | None]) -> ListRound | None:
 
 
 class SharedWindow:
-    """A cluster's merge window, filled by its listeners' threads and closed by its worker."""
+    """A cluster's merge window. Its listeners' threads fill it, and its worker closes it."""
 
     def __init__(self, length_seconds: float, scheduler: Scheduler) -> None:
         self._window = Window(length_seconds)
@@ -92,7 +92,7 @@ class SharedWindow:
             return self._window.closes_at()
 
     def close(self) -> tuple[WindowContent, Mapping[Resource, ListRound | None]]:
-        """What was collected, and which round each of its lists was made for."""
+        """The collected content, and the round of each of its lists."""
         with self.changed:
             rounds, self._rounds = self._rounds, {}
             return self._window.close(), rounds
@@ -100,9 +100,9 @@ class SharedWindow:
 
 @dataclass(frozen=True, slots=True)
 class ListenerEvents:
-    """Who wants to know what besides the window.
+    """Callbacks of a listener, on its thread.
 
-    ``resumed``, ``stale``: the view is whole again, or broken. ``error``: to be persisted. ``woken``: anything happened.
+    ``resumed``: the view is complete again. ``stale``: the view is out of date. ``error``: an error to persist.
     """
 
     resumed: Callable[[Resource], None]
@@ -111,13 +111,13 @@ class ListenerEvents:
 
 
 class Listener:
-    """Runs one reflector and counts what it does. Implements WatchSink.
+    """Runs one reflector and counts its events, lists and errors. Implements WatchSink.
 
-    ``last_error``: the newest one. ``refused``: the same, where trying again will not help. ``failing``: the same, after
-    several in a row with nothing that worked in between. None otherwise.
+    ``last_error``: the newest error. ``failing``: the newest error, after several in a row without a success. ``refused``:
+    a failing error that a retry cannot mend. Each is None otherwise.
 
     Args:
-        lists_for: the round that its lists are made for.
+        lists_for: the round that its lists belong to.
     """
 
     def __init__(
@@ -143,22 +143,22 @@ class Listener:
         self._thread: Thread | None = None
 
     def start(self, resume_from: int | None, deadline_monotonic: float) -> None:
-        """Begin; ``resume_from`` None lists first."""
+        """Start. ``resume_from`` None: list first."""
         run = partial(self._reflector.run, self, resume_from, deadline_monotonic)
         self._thread = self._scheduler.thread(f"{self.report.cluster}/{self.resource}", run)
         self._thread.start()
 
     def stop(self, code: ErrorCode) -> None:
-        """End at once, and remember why."""
+        """End at once, and keep the reason."""
         self.report.ended = self.report.ended or code.key
         self._reflector.stop()
 
     def cut(self) -> None:
-        """End at once, for another listener to go on."""
+        """End at once. Another listener continues."""
         self._reflector.stop()
 
     def join(self, seconds: float) -> bool:
-        """Wait for the thread; False: it still runs."""
+        """Wait for the thread. False: it still runs."""
         if self._thread is None:
             return True
         self._thread.join(seconds)
@@ -197,7 +197,7 @@ class Listener:
 
 
 def log_list(cluster: str, snapshot: Snapshot) -> None:
-    """Say in the log how long a complete list took to read."""
+    """Log how long a complete list took."""
     logger.info(
         "list read",
         cluster=cluster,
@@ -208,5 +208,5 @@ def log_list(cluster: str, snapshot: Snapshot) -> None:
 
 
 def _will_last(error: ListenerError) -> bool:
-    """Whether the cause is in a configuration or a permission: waiting does not help."""
+    """Whether a configuration or a permission causes the error, so that a retry does not help."""
     return error.code in _LASTING or (error.code is ErrorCode.REQUEST_STATUS and error.status == HTTPStatus.NOT_FOUND)

@@ -1,4 +1,4 @@
-"""What a cluster asks of the Kubernetes side, and what its runner tells others: tests hand in their own."""
+"""Ports of a cluster to Kubernetes, and the callbacks of its runner. Tests pass their own."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from kubesync.kubernetes.service_events import EventPoster
 
 
 class Connector(Protocol):
-    """Reaches clusters."""
+    """Connects to clusters."""
 
     def reflector(self, config: ClusterConfig, resource: Resource) -> Reflector:
-        """A reflector with a connection of its own.
+        """A reflector with its own connection.
 
         Raises:
-            ListenerError: the configuration leads nowhere (no credentials, no valid address).
+            ListenerError: the configuration is unusable (no credentials, no valid address).
         """
 
     def lister(self, config: ClusterConfig, resource: Resource) -> Lister:
-        """For one complete list outside of any watch, with a connection of its own.
+        """A lister for one complete list without a watch, with its own connection.
 
         Raises:
-            ListenerError: the configuration leads nowhere.
+            ListenerError: the configuration is unusable.
         """
 
     def identity(self, config: ClusterConfig) -> str | None:
-        """The uid of Service default/kubernetes, None where it cannot be known.
+        """The uid of Service default/kubernetes. None: it cannot be known.
 
         Raises:
-            ListenerError: the cluster cannot be asked now.
+            ListenerError: the cluster does not answer now.
         """
 
     def event_poster(self, config: ClusterConfig) -> EventPoster:
-        """For Kubernetes Events on Services, with a connection of its own.
+        """A poster of Kubernetes Events on Services, with its own connection.
 
         Raises:
-            ListenerError: the configuration leads nowhere.
+            ListenerError: the configuration is unusable.
         """
 
     def observe(self, event: RawEvent) -> Observation:
-        """Parse an event; never raises for a bad object."""
+        """Parse an event. Never raises for a bad object."""
 
 
 class EventWriter(Protocol):
@@ -56,26 +56,26 @@ class EventWriter(Protocol):
 
     report: EventsReport
 
-    def tell(self, state: KeyState, fresh: Iterable[Problem]) -> None:
-        """Take reasons that are new on a key. Returns at once; any thread."""
+    def send(self, state: KeyState, fresh: Iterable[Problem]) -> None:
+        """Queue new reasons of a key. Returns at once. Any thread may call it."""
 
     def close(self) -> None:
-        """Take no more; what is queued is dropped."""
+        """Accept no more, and drop the queue."""
 
     def stop(self) -> None:
         """End the background work."""
 
 
 type Progress = Callable[[str, dict[str, object]], None]
-"""Told what happens while it happens: a short constant word and details, for a person who watches."""
+"""Called at each notable step with a short constant word and details, for a person who watches."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunnerEvents:
-    """Whom a runner tells what.
+    """Callbacks of a runner, on its threads.
 
-    ``opened``: keys whose record sets have to change, with the monotonic time of the window's first event.
-    ``promoted``: keys (of any cluster) that were given a name. ``error``: to be persisted. ``not_master``: stop everything.
+    ``opened``: keys whose record sets must change, with the monotonic time of the window's first event.
+    ``promoted``: keys of any cluster that now own a name. ``error``: an error to persist. ``not_master``: stop everything.
     """
 
     opened: Callable[[list[KeyState], float | None], None]

@@ -1,4 +1,4 @@
-"""Keys that were given a name, on their way to the runners that plan them; those of a cluster whose runner is not started wait."""
+"""Passes promoted keys (new owners of a name) to the runners that plan them. Keys wait until their runner starts."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from kubesync.domain.objects import ServiceKey
 
 
 class PromotedKeys:
-    """Tells keys that were given a name to their clusters' runners. Any thread.
+    """Passes promoted keys to their clusters' runners. Any thread may call it.
 
     Args:
-        runners: by cluster, shared with the master; ``start`` adds to it.
+        runners: by cluster, shared with the master. ``start`` adds to it.
     """
 
     def __init__(self, runners: dict[str, ClusterRunner], scheduler: Scheduler) -> None:
@@ -22,17 +22,17 @@ class PromotedKeys:
         self._lock = scheduler.lock()
 
     def add(self, keys: Iterable[ServiceKey]) -> None:
-        """These were given a name."""
+        """Pass promoted keys to their runners."""
         for key in keys:
             with self._lock:
                 runner = self._runners.get(key.cluster)
-                if runner is None:  # not started yet: its runner takes them along
+                if runner is None:  # not started yet: `start` returns them
                     self._waiting.setdefault(key.cluster, set()).add(key)
                     continue
             runner.replan([key])
 
     def start(self, cluster: str, runner: ClusterRunner) -> set[ServiceKey]:
-        """From now on the cluster has this runner. Returns the keys that have waited for it."""
+        """Register the cluster's runner. Returns the keys that waited for it."""
         with self._lock:
             self._runners[cluster] = runner
             return self._waiting.pop(cluster, set())

@@ -1,4 +1,4 @@
-"""One cluster of a session: its two listeners, its window, and the worker that records windows one after the other."""
+"""One cluster of a session: its two listeners, its merge window, and the worker that records windows one by one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BACKOFF: Final = Backoff(initial=0.5, cap=10.0)
 
 
 class ClusterRunner:
-    """Runs one cluster until told to stop. ``start``; then ``stop`` and ``join`` in this order."""
+    """Runs one cluster. Call ``start``, then ``stop``, then ``join``."""
 
     def __init__(
         self,
@@ -50,18 +50,17 @@ class ClusterRunner:
         self._scheduler = scheduler
         self._listeners: list[Listener] = []
         self._promoted: set[ServiceKey] = set()
-        self._early_promoted: set[ServiceKey] = (
-            set()
-        )  # could not be planned before the list: their notes stay until then
+        # Promoted before the first list. They cannot be planned yet, and their durable notes stay until then.
+        self._early_promoted: set[ServiceKey] = set()
         self._round: ListRound | None = None
-        self._unseen: set[Resource] = set()
-        # Of each only its own listener's thread takes note.
+        self._unseen: set[Resource] = set()  # their lists are not recorded yet
+        # Each listener's thread adds and removes only its own resource.
         self._in_trouble: set[Resource] = set()
-        # Not the ledger's lock: a runner is started by the session's own thread, which waits for no writer.
+        # Guards `_unseen`. Not the ledger's lock: the session's own thread starts runners and must not wait for a writer.
         self._seeing = scheduler.lock()
-        self._past: list[Listener] = []
+        self._past: list[Listener] = []  # a relist has cut them off
         self._unreachable: dict[str, ListenerError] = {}
-        self._life = scheduler.lock()
+        self._life = scheduler.lock()  # guards `_listeners` and `_ended`: a stopped runner starts no listener
         self._ended = False
         self._stopping = False
         self._recording = False
@@ -71,18 +70,18 @@ class ClusterRunner:
         self._failed = False
         self._thread = scheduler.thread(f"{ledger.config.name}/worker", self._work)
         ledger.reasons = self.report.reasons
-        self._notes = event_writer
+        self._event_writer = event_writer
         if event_writer is not None:
             self.report.events_on_services = event_writer.report
-            ledger.on_problems = event_writer.tell
+            ledger.on_problems = event_writer.send
 
     # --- life ---
 
     def start(self, deadline_monotonic: float, relist: Mode | None = None) -> None:
-        """Start the worker, and listeners from their checkpoints, or by listing where there is no valid one.
+        """Start the worker and the listeners. A listener resumes from its checkpoint, or lists if no checkpoint is valid.
 
         Args:
-            relist: list in any case, and take the lists this way (a full resync).
+            relist: list in any case, and record the lists in this mode (a full resync).
         """
         self._deadline = deadline_monotonic
         self._thread.start()
@@ -91,8 +90,8 @@ class ClusterRunner:
     def _begin(self, relist: Mode | None) -> None:
         made_for = None if relist is None else ListRound(relist, set(self.ledger.sources), self._scheduler.event())
         self._round = made_for or self._round
-        # A window that the first one fills may take back the checkpoint of the next, whose view is not whole yet (I5): where
-        # each one goes on from is settled before any of them starts.
+        # Decide all resume points before any listener starts: a window that the first one fills may withdraw the checkpoint
+        # of the next, whose view is not complete yet (I5).
         made = [self._listener(resource, made_for) for resource in self.ledger.sources]
         with self._life:
             if self._ended:
@@ -103,15 +102,15 @@ class ClusterRunner:
                 listener.start(resume, self._deadline)
 
     def relist(self, mode: Mode) -> None:
-        """Break off the watches and list anew; what was read so far is applied first, in order.
+        """Cut the watches and list again. Events read before are applied first, in order.
 
-        May be called from another thread than ``stop``: a runner that was told to stop lists no more.
+        Any thread may call it. A stopped runner does not list again.
         """
         for listener in self._listeners:
             listener.cut()
         for listener in self._listeners:
             listener.join(_CUT_SECONDS)
-        # A list that is still pending, or just being recorded, is none of those that are asked for now.
+        # A list that is pending or being recorded does not belong to this request: wait until it is recorded.
         with self.window.changed:
             self.window.changed.wait_for(self._at_rest, timeout=_REST_SECONDS)
         self._begin(mode)
@@ -121,16 +120,16 @@ class ClusterRunner:
         return self._failed or self._stopping or self._ended or at_rest
 
     def withdraw_relist(self) -> None:
-        """Take lists that are not being recorded yet like any other: nobody waits for them any more."""
+        """Record lists that are still to come in the normal mode: their caller no longer waits."""
         if self._round is not None:
             self._round.withdrawn = True
 
     def wait_relisted(self, seconds: float) -> bool:
-        """Whether the lists that were asked for are recorded by then."""
+        """Whether the requested lists are recorded within this time."""
         return self._round is not None and self._round.done.wait(seconds)
 
     def _listener(self, resource: Resource, made_for: ListRound | None) -> tuple[Listener, int | None] | None:
-        """A listener and the version that it resumes from (None: it lists); None: the cluster cannot be reached."""
+        """A listener and the version that it resumes from (None: it lists first). None: the cluster is unreachable."""
         try:
             reflector = self._connector.reflector(self.ledger.config, resource)
         except ListenerError as error:
@@ -148,13 +147,13 @@ class ClusterRunner:
         resumes = view.checkpoint is not None and valid and made_for is None
         resume = view.checkpoint.resource_version if view.checkpoint is not None and resumes else None
         if resume is None:
-            # Not whole before its watch is accepted: a list or a watch that is refused leaves it unknown (I5).
+            # Its view is incomplete until its watch is accepted: a refused list or watch leaves it unknown (I5).
             with self._seeing:
                 self._unseen.add(resource)
         return listener, resume
 
     def stop(self, code: ErrorCode) -> None:
-        """Cut the listeners off at once; what they have read is still applied."""
+        """Cut the listeners at once. Events that they have read are still applied."""
         with self._life:
             self._ended = True
             for listener in self._listeners:
@@ -166,29 +165,29 @@ class ClusterRunner:
         """Wait for listeners, record the last window and checkpoints. True: everything ended in time.
 
         Args:
-            abandon: write nothing more (the lease is another's).
+            abandon: write nothing more, because another session holds the lease.
         """
         if not self._stopping:
             self.wind_up(deadline_monotonic, deadline_monotonic, abandon=abandon)
         self._thread.join(max(0.0, deadline_monotonic - self._scheduler.monotonic()) if not abandon else 5.0)
-        if self._notes is not None:
+        if self._event_writer is not None:
             self.ledger.on_problems = None
-            self._notes.stop()
+            self._event_writer.stop()
         return not self._thread.is_alive()
 
     def gone(self, deadline_monotonic: float) -> bool:
-        """Whether the worker of a runner that was stopped before has ended by then."""
+        """Whether the worker of a stopped runner ends by the deadline."""
         if self._thread.is_alive():
             self._thread.join(max(0.0, deadline_monotonic - self._scheduler.monotonic()))
         return not self._thread.is_alive()
 
     def wind_up(self, listen_until: float, drain_until: float, *, abandon: bool) -> None:
-        """Wait for listeners no longer than until ``listen_until``, then tell the worker to record what is left and end.
+        """Wait for listeners until ``listen_until`` at most. Then make the worker record the rest and end.
 
-        A listener that hangs after that does no harm: what it still sees goes into a window that nobody closes.
+        A listener that hangs longer does no harm: its events land in a window that is never recorded.
         """
-        if self._notes is not None:
-            self._notes.close()
+        if self._event_writer is not None:
+            self._event_writer.close()
         for listener in self._listeners:
             listener.join(max(0.0, listen_until - self._scheduler.monotonic()))
         with self.window.changed:
@@ -199,29 +198,29 @@ class ClusterRunner:
 
     @property
     def listeners(self) -> list[Listener]:
-        """Those that are running, or ran last."""
+        """The running listeners, or the last ones."""
         return list(self._listeners)
 
     @property
     def all_listeners(self) -> list[Listener]:
-        """Those that a resync broke off as well."""
+        """All listeners, including those that a resync cut."""
         return [*self._past, *self._listeners]
 
     @property
     def last_errors(self) -> dict[str, ListenerError]:
-        """The newest error of each listener, for who waits for its list."""
+        """The newest error of each listener, for the caller that waits for its list."""
         seen = {listener.resource.value: listener.last_error for listener in self._listeners if listener.last_error}
         return self._unreachable | seen
 
     @property
     def refused(self) -> dict[str, ListenerError]:
-        """Errors of listeners whose list will not come, however long one waits."""
+        """Errors of listeners whose list will never come: a person must act first."""
         seen = {listener.resource.value: listener.refused for listener in self._listeners if listener.refused}
         return self._unreachable | seen
 
     @property
     def failing(self) -> dict[str, ListenerError]:
-        """Errors of listeners that have not listed yet, and fail again and again."""
+        """Errors of listeners that have not listed yet and have failed several times in a row."""
         return {
             listener.resource.value: listener.failing
             for listener in self._listeners
@@ -229,18 +228,18 @@ class ClusterRunner:
         }
 
     def replan(self, keys: Iterable[ServiceKey]) -> None:
-        """Plan keys anew soon: they were given a name."""
+        """Plan promoted keys again soon."""
         with self.window.changed:
             self._promoted |= set(keys)
             self.window.changed.notify_all()
 
-    # --- told by listeners' threads ---
+    # --- callbacks, on the listeners' threads ---
 
     def _resumed(self, resource: Resource) -> None:
         if resource in self._in_trouble:
             self._in_trouble.discard(resource)
             self._events.progress("listening", {"cluster": self.ledger.config.name, "resource": resource.value})
-        # A watch that follows a list says nothing before that list is recorded: unknown is not empty (I5).
+        # A watch that follows a list proves nothing until that list is recorded: unknown is not empty (I5).
         with self.ledger.lock:
             view = self.ledger.listeners[resource]
             view.works_since = view.works_since or self._scheduler.epoch()
@@ -248,9 +247,9 @@ class ClusterRunner:
                 if resource in self._unseen:
                     return
             view.whole = True
-            owed = set(view.unsure)
-        if owed:
-            self.replan(owed)
+            unplanned = set(view.unsure)
+        if unplanned:
+            self.replan(unplanned)
 
     def _stale(self, resource: Resource) -> None:
         with self.ledger.lock:
@@ -274,9 +273,9 @@ class ClusterRunner:
             self._failed = True
             self._events.not_master(error)
         except SupersededError as error:
-            # Nothing is lost: no checkpoint has moved past it, and under the new configuration everything is listed.
-            logger.info("what was read is left to the new configuration", reason=str(error))
-        except Exception as error:  # a fault of ours must not look like a quiet cluster
+            # Nothing is lost: no checkpoint has moved past these events, and the new configuration lists everything.
+            logger.info("events are left to the new configuration", reason=str(error))
+        except Exception as error:  # a bug of ours must not look like a quiet cluster
             self._failed = True
             self.report.problem = f"{type(error).__name__}: {error}"
             logger.exception("worker failed", cluster=self.ledger.config.name)
@@ -284,11 +283,11 @@ class ClusterRunner:
 
     @property
     def failed(self) -> bool:
-        """Something that was seen could not be made durable: the session must not end as clean."""
+        """Whether some event could not be made durable. Then the session must not end as clean."""
         return self._failed
 
     def _turn(self) -> bool:
-        """Wait until there is something to do, and do it. False: the end."""
+        """Wait for work and do it. False: the worker ends."""
         with self.window.changed:
             while not self._stopping and not self._promoted:
                 closes_at = self.window.closes_at()
@@ -305,7 +304,7 @@ class ClusterRunner:
                 if not self.ledger.listeners[Resource.SERVICES].whole:
                     self._early_promoted |= promoted
                 self._publish(self._persist(lambda: self.reconciler.replan(promoted, "a name was let go")), None)
-            # Else it stays open: it may hold a bookmark.
+            # A window that only holds a bookmark stays open.
             if stopping or not promoted or self.window.closes_at() is not None:
                 self._record(*self.window.close(), flush=stopping)
             return not stopping
@@ -316,9 +315,9 @@ class ClusterRunner:
 
     def _record(self, content: WindowContent, rounds: Mapping[Resource, ListRound | None], *, flush: bool) -> None:
         began = self._scheduler.monotonic()
-        # Once for all its tries: another round may be asked for, or this one withdrawn, while they fail.
-        asked = round_of(rounds.values())
-        mode = asked.mode if asked else Mode()
+        # Decided once for all tries: meanwhile another round may be requested, or this one withdrawn.
+        requested = round_of(rounds.values())
+        mode = requested.mode if requested else Mode()
         recorded = self._persist(lambda: self.reconciler.record(content, mode, flush=flush))
         if recorded is None:
             return
@@ -326,7 +325,7 @@ class ClusterRunner:
             self._count(content, recorded, self._scheduler.monotonic() - began)
         if content.snapshots:
             with self.ledger.lock:
-                # One that went stale while its list was recorded lists again: it has not been seen yet.
+                # A listener that went stale while its list was recorded lists again: it stays unseen.
                 seen = {r for r in content.snapshots if not self.ledger.listeners[r].broken}
                 with self._seeing:
                     self._unseen -= seen
@@ -334,13 +333,13 @@ class ClusterRunner:
             self.replan(early)
             self.report.held = {resource.value: reason for resource, reason in (recorded.held or {}).items()}
             self.report.holding |= {r.value: r.value in self.report.held for r in content.snapshots}
-            if asked is not None:
-                asked.recorded(content.snapshots)
+            if requested is not None:
+                requested.recorded(content.snapshots)
         self._publish(recorded, content.opened_at)
         self._sweep_some(flush=flush, quiet=content.empty)
 
     def _count(self, content: WindowContent, recorded: Recorded, seconds: float) -> None:
-        """A window is durable."""
+        """Count a window that is durable."""
         self.report.windows += 1
         self.report.events += content.received
         self.report.merged += content.merged
@@ -353,7 +352,7 @@ class ClusterRunner:
             logger.info("window recorded", extra={**window, "seconds": round(seconds, 3)})
 
     def _sweep_some(self, *, flush: bool, quiet: bool) -> None:
-        """Tombstones go in quiet moments, at the end, and now and then: a busy cluster is never quiet."""
+        """Delete tombstones in quiet moments, at the end, and at intervals, because a busy cluster is never quiet."""
         now = self._scheduler.monotonic()
         if not (flush or quiet or now - self._swept_at >= IDLE_CHECKPOINT_SECONDS):
             return
@@ -369,7 +368,7 @@ class ClusterRunner:
         if recorded is None:
             return
         if recorded.opened:
-            # Without an answer now, the keys stay durably open for the next session.
+            # If this fails, the keys stay durably open for the next session.
             states = self._persist(lambda: self._states(recorded.opened))
             self._events.opened(states or [], since)
         if recorded.promoted:
@@ -380,7 +379,7 @@ class ClusterRunner:
             return list(self.ledger.states(keys).values())
 
     def _persist[T](self, write: Callable[[], T]) -> T | None:
-        """Repeat until it is durable: nothing later may be recorded before it (I1). None: the session ends first."""
+        """Repeat a write until it is durable: nothing later may be recorded before it (I1). None: the session ended first."""
         failures = 0
         while not self._failed:
             try:

@@ -137,7 +137,7 @@ def parse_service(text: str) -> ServicePortOf:
     """``cluster/namespace/service/port[/PROTOCOL]``. Raises ValueError with one line."""
     parts = text.split("/")
     if len(parts) not in (4, 5) or not all(parts):
-        raise ValueError(f"{text!r} is not of the form cluster/namespace/service/port[/PROTOCOL]")
+        raise ValueError(f"{text!r} is not a Service's upstream: write cluster/namespace/service/port[/PROTOCOL]")
     cluster, namespace, name, port = parts[:4]
     for part in (cluster, namespace, name):
         if not valid_name(part):
@@ -154,7 +154,7 @@ def parse_static(text: str) -> StaticNode:
     bracketed = host.startswith("[") and host.endswith("]")
     address = parse_address(host[1:-1] if bracketed else host)
     if address is None or (":" in host and not bracketed):
-        raise ValueError(f"{text!r} is not a node such as 10.0.0.1:80 or [2001:db8::1]:80")
+        raise ValueError(f"{text!r} is not a node, for example 10.0.0.1:80 or [2001:db8::1]:80")
     return StaticNode(address, _port(port, text))
 
 

@@ -149,7 +149,7 @@ def why_no_selector(text: str) -> str | None:
         found = _REQUIREMENT.match(text, at)
         if found is None:
             rest = text[at:].strip()
-            return f"{rest[:80]!r} is not a requirement such as app=web, tier!=db, app in (a,b), app or !app"
+            return f"{rest[:80]!r} is not a requirement, for example app=web, tier!=db, app in (a,b), app or !app"
         key = next(filter(None, found.group("absent", "listed", "compared", "present")))
         if reason := _why_no_key(key):
             return f"{key[:80]!r} {reason}"
@@ -157,7 +157,7 @@ def why_no_selector(text: str) -> str | None:
             return f"{key[:80]!r} has no values: give them, such as (web,api)"
         for value in _values(found):
             if len(value) > 63 or _VALUE.fullmatch(value) is None:
-                return f"{value[:80]!r} is not a label value: use letters, digits, '-', '_' and '.', at most 63"
+                return f"{value[:80]!r} is not a label value: letters, digits, '-', '_' and '.', at most 63"
         at = found.end()
         if not found["end"]:
             return None
@@ -172,7 +172,5 @@ def _values(found: re.Match[str]) -> list[str]:
 def _why_no_key(key: str) -> str | None:
     matched = _KEY.fullmatch(key)
     if matched is None or len(matched["prefix"] or "") > _MAX_PREFIX:
-        return (
-            "is not a label key: give NAME or DNS-NAME/NAME, the name of at most 63 letters, digits, '-', '_' and '.'"
-        )
+        return "is not a label key: NAME or DNS-NAME/NAME, the name of at most 63 letters, digits, '-', '_' and '.'"
     return "is set by controllers, not on Services" if key in _RESERVED else None

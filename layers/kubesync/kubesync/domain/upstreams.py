@@ -1,4 +1,4 @@
-"""The upstream contract: the nodes behind each port of a Service, their public form, digest and slices (DESIGN section 8)."""
+"""The upstream contract: the nodes behind each port of a Service, their public form, digest and slices (docs/upstreams.md)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubesync.domain.dns.endpoints import AddressedGroup
 from kubesync.domain.dns.records import Node
 from kubesync.domain.objects import Endpoint, Service, ServiceKey
 
-# Well below DynamoDB's 400 KB an item. DESIGN section 10 slices items from this size on.
+# Well below DynamoDB's 400 KB an item. Larger items are cut into slices of this size.
 MAX_SLICE_BYTES: Final = 100_000
 # One transaction writes all slices of a version and the key's own state: well below 4 MB.
 # That is 12,000 nodes or more. Nodes beyond the limit are left out and reported.
@@ -76,7 +76,10 @@ def _collect(nodes: dict[tuple[Address, int], Endpoint], group: AddressedGroup, 
 
 
 def preference(endpoint: Endpoint | Node) -> tuple[bool, int, int, str, str, str, str]:
-    """Sort key of two observations; the smallest is the best. Ready wins; the rest makes the choice independent of slice order."""
+    """Sort key of an endpoint. Of two with the same address and port, the one with the smaller key stays.
+
+    Ready comes first, then serving, then not terminating. The other fields only make the choice independent of slice order.
+    """
     return (
         not endpoint.ready,
         _SERVING_ORDER[endpoint.serving],

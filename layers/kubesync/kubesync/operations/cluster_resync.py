@@ -1,12 +1,13 @@
-"""The part of one cluster in a full resync: its lists, then each of its zones, then what came of it.
+"""The full resync of one cluster: first its lists, then each of its zones, then the report.
 
-dry run   the lists are taken on a ledger of their own; nothing is written
-resync    the cluster's listeners list anew, and what stands in a zone is taken as known: the ordinary ways lead back
+dry run   the lists are applied to a separate ledger; nothing is written
+resync    the cluster's listeners list again, and drifted sets of a zone become the known state; normal commits correct them
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from itertools import batched
 from typing import Any, Final
@@ -25,15 +26,15 @@ from kubesync.operations.orphan_upstreams import remove_orphans
 from kubesync.operations.ports import Master
 from kubesync.zone.reader import ZoneReader
 
-# A cluster that answers no list is given up after this long: it is being asked again and again all the while.
+# A cluster whose lists fail for this long is given up. The listeners retry all that time.
 GIVE_UP_SECONDS: Final = 15.0
 
 
 class ClusterResync:
-    """The part of one cluster: first its lists, then each of its zones, then the document.
+    """The full resync of one cluster.
 
     Raises:
-        ResyncError: there is no such cluster.
+        ResyncError: there is no such cluster, or it is disabled.
     """
 
     def __init__(self, master: Master, name: str, request: ResyncRequest, *, own_session: bool) -> None:
@@ -42,7 +43,7 @@ class ClusterResync:
             known = ", ".join(sorted(master.ledgers)) or "none"
             raise ResyncError(f"no such cluster; registered: {known}")
         if ledger.config.paused:
-            raise ResyncError(f"cluster {name} is disabled: `kubesync cluster enable {name}`, then ask again")
+            raise ResyncError(f"cluster {name} is disabled: `kubesync cluster enable {name}`, then run it again")
         self.name = name
         self.zones = {zone.id for zone in ledger.rules.zones}
         self._master = master
@@ -57,10 +58,11 @@ class ClusterResync:
         self._coming = Coming((), frozenset())
         self._known: list[Known] = []
         self._moved: set[ServiceKey] = set()
+        self._unsettled: AbstractSet[RecordKey] = frozenset()
         self._foreseen: dict[tuple[str, Name], str] = {}
 
     def document(self) -> dict[str, Any]:
-        """What came of it, once all zones were compared. Raises ResyncError, StoreError."""
+        """The cluster's report, once all zones were compared. Raises ResyncError, StoreError."""
         held: list[dict[str, Any]] = []
         known: dict[tuple[str, Name], str] = {}
         for state in self._states():
@@ -77,10 +79,10 @@ class ClusterResync:
         }
 
     def check(self) -> None:
-        """Raise ResyncError where it makes no sense to go on."""
+        """Raise ResyncError if the session must end or the configuration was changed."""
         check_time(self._master)
         if self._master.ledgers.get(self.name) is not self._ledger or self._ledger.config.revision != self._revision:
-            raise ResyncError(f"the configuration of cluster {self.name} was changed meanwhile: ask again")
+            raise ResyncError(f"the configuration of cluster {self.name} was changed meanwhile: run it again")
 
     def _states(self) -> Iterator[KeyState]:
         for state in self._master.tables.state.load_all(self.name):
@@ -90,7 +92,7 @@ class ClusterResync:
     # --- cluster against state and upstreams ---
 
     def compare_with_lists(self) -> None:
-        """List, and mend or foresee what that leads to. Raises ResyncError, StoreError."""
+        """List the cluster, and apply the lists or preview their effects. Raises ResyncError, StoreError."""
         self.check()
         if self._dry_run:
             self._preview()
@@ -116,11 +118,11 @@ class ClusterResync:
         elif self._own_session:
             runner = self._master.start_cluster(self.name, self._mode)
         else:
-            raise ResyncError(f"the configuration of cluster {self.name} is being changed: ask again")
+            raise ResyncError(f"the configuration of cluster {self.name} is being changed: run it again")
         try:
             self._wait_relisted(runner)
         except BaseException:
-            # What a person asked for now must not be done to lists that come whenever the cluster answers again (I5).
+            # A person requested this mode for now. It must not apply to lists that come at any later time (I5).
             runner.withdraw_relist()
             raise
         held_after: set[ServiceKey] = set()
@@ -128,7 +130,7 @@ class ClusterResync:
             self.zones |= {key.zone_id for key in state.applied}
             if _held_in(state):
                 held_after.add(state.key)
-        # A key whose deletion is held back is written as well, but stays as it is.
+        # A key whose deletion is held back counts as written, but does not change.
         changed = max(0, runner.report.changed_keys - before - len(held_after - held_before))
         orphans = remove_orphans(self._master, self.name, self.check)
         self._document |= {"changed_keys": changed, "stray_upstreams": orphans, "held": dict(runner.report.held)}
@@ -140,14 +142,14 @@ class ClusterResync:
             try:
                 self.check()
                 if self._master.runners.get(self.name) is not runner:
-                    raise ResyncError(f"the configuration of cluster {self.name} was changed meanwhile: ask again")
+                    raise ResyncError(f"the configuration of cluster {self.name} was changed meanwhile: run it again")
             except ResyncError as ended:
                 said = _in_words(runner.last_errors)
                 raise ResyncError(f"{ended} (the last error: {said})" if said else str(ended)) from None
             lasted = clock.monotonic() - began
             if failing := runner.refused or (runner.failing if lasted >= GIVE_UP_SECONDS else {}):
                 tried = f"tried for {lasted:.0f} s: " if lasted >= 1 else ""
-                said = f"{tried}{_in_words(failing)}; {advice(failing)}, then ask again"
+                said = f"{tried}{_in_words(failing)}; {advice(failing)}, then run it again"
                 raise ResyncError(f"cluster {self.name} could not be listed: {said}")
             if lasted >= LIST_SECONDS or runner.failed:
                 why = runner.report.problem or _in_words(runner.last_errors) or "no answer"
@@ -156,7 +158,7 @@ class ClusterResync:
     # --- state against zone ---
 
     def remember_zone(self, zone_id: str) -> None:
-        """Read what is known of a zone. Before it is walked: see ``drift_checks``."""
+        """Read the known sets of a zone, before the zone is walked: see ``drift_checks``."""
         self._known = []
         in_conflict: list[ServiceKey] = []
         for state in self._states():
@@ -167,22 +169,27 @@ class ClusterResync:
         if in_conflict and self._master.pool is not None and not self._dry_run:
             self._master.pool.look_again(zone_id, in_conflict)
 
-    def drift_checks(self, zone_id: str, standing: Mapping[RecordKey, RecordSet]) -> Iterator[Callable[[], None]]:
-        """Jobs for the zone's own thread, between two batches, a few keys each: batches go out before and after each of them.
+    def drift_checks(
+        self, zone_id: str, standing: Mapping[RecordKey, RecordSet], unsettled: AbstractSet[RecordKey] = frozenset()
+    ) -> Iterator[Callable[[], None]]:
+        """Jobs for the zone's thread, each for a few keys, between two batches. Other batches run before and after each job.
 
-        The zone was walked while batches went out: what does not stand as it was known before may have been changed by one of
-        them. Whoever closes a batch writes the keys that it changed, and between two batches all that landed is closed:
+        Batches went on during the walk, so a set may differ because one of them changed it. After a batch has landed, the states
+        of its keys are written, before the next batch. So the key's state decides:
 
-            the key's state      a set that does not stand as known
-            ---------------      ----------------------------------
-            as before the walk   no batch has touched it: it drifted
-            written since        not decided by this walk: ``moved``
+            the key's state      a set that differs from the known one
+            ---------------      -------------------------------------
+            as before the walk   no batch has changed it: it drifted
+            written since        this walk cannot decide: ``moved``
 
         Args:
-            standing: what stood in the zone, walked after ``remember_zone``.
+            standing: the sets of the zone, walked after ``remember_zone``.
+            unsettled: see ``landed``; these sets neither drifted nor are they foreign.
         """
+        self._unsettled = unsettled
         if self._dry_run:
-            self._foreseen |= self._coming.conflicts(zone_id, standing)
+            others = {key: record_set for key, record_set in standing.items() if key not in unsettled}
+            self._foreseen |= self._coming.conflicts(zone_id, others)
         found = replacements(standing)
         suspects = [known for known in self._known if known.drifts(found)]
         self._known = []
@@ -191,17 +198,17 @@ class ClusterResync:
 
     @property
     def moved(self) -> bool:
-        """Whether keys that may have drifted were written meanwhile: they are left to the next walk, or to ``final_checks``."""
+        """Whether keys that may have drifted were written meanwhile. The next walk or ``final_checks`` decides them."""
         return bool(self._moved)
 
     def remember_moved(self, zone_id: str) -> None:
-        """The same as ``remember_zone``, of those only."""
+        """As ``remember_zone``, but only for the ``moved`` keys."""
         states = self._master.tables.state.load(sorted(self._moved)).values()
         self._known = [Known.of(state, zone_id) for state in states]
         self._moved = set()
 
     def final_checks(self, zone_id: str) -> Iterator[Callable[[], None]]:
-        """Jobs as by ``drift_checks``, one for each key that is written all the time: these read the zone themselves."""
+        """Jobs as in ``drift_checks``, one for each key that is written all the time. These read the zone themselves."""
         for key in sorted(self._moved):
             yield partial(self._check_key_now, zone_id, key)
         self._moved = set()
@@ -224,7 +231,8 @@ class ClusterResync:
         with self._ledger.lock:
             return self._ledger.states(keys)
 
-    def _drifted(self, drifts: Sequence[Drift]) -> None:
+    def _drifted(self, found: Sequence[Drift]) -> None:
+        drifts = [drift for drift in found if drift.key not in self._unsettled]
         self._drifts += [drift.document() for drift in drifts]
         if drifts and not self._dry_run:
             self._take_as_known(drifts)

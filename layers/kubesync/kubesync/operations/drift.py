@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kubesync.aws.tables.audit import describe
+from kubesync.aws.tables.control.inflight import Inflight
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import KeyState, Name
@@ -87,6 +88,17 @@ def _seen(state: KeyState) -> frozenset[tuple[str, int, int]]:
 def drifts_of(state: KeyState, zone_id: str, standing: Mapping[RecordKey, RecordSet]) -> list[Drift]:
     """Sets of one Service that do not stand in the zone as they were applied."""
     return Known.of(state, zone_id).drifts(standing)
+
+
+def landed(inflight: Inflight | None, standing: Mapping[RecordKey, RecordSet]) -> frozenset[RecordKey]:
+    """Sets that stand, or are gone, as the zone's last batch left them.
+
+    If a session ended before it settled this batch, the key states do not know these sets yet.
+    """
+    if inflight is None:
+        return frozenset()
+    changes = [change for unit in inflight.units for change in unit.changes]
+    return frozenset(change.key for change in changes if standing.get(change.key) == change.after)
 
 
 def as_it_stands(state: KeyState, drifts: Iterable[Drift]) -> KeyState:

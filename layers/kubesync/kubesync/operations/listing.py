@@ -1,8 +1,8 @@
-"""Complete lists of a cluster outside of any watch: they end with the session, whatever the API server does.
+"""Complete lists of a cluster without a watch. They end with the session, whatever the API server does.
 
-a list fails                                 ResyncError at once: the error, and what to do about it
+a list fails                                 ResyncError at once, with the error and advice
 SIGTERM, lease lost, the session's deadline  ResyncError within a fraction of a second; connections are cut
-a name look-up hangs (nothing can cut it)    left behind in its thread
+a DNS query hangs (nothing can cut it)       its thread is left behind
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from kubesync.kubernetes.transport.connections import StoppedError
 from kubesync.operations.ports import Master
 
 LIST_SECONDS: Final = 300.0
-"""A list that takes longer is given up; the session may end before."""
+"""A list that takes longer is given up. The session may end earlier."""
 CHECK_SECONDS: Final = 0.2
-"""How often whoever waits looks whether the session has to end."""
-_CUT_SECONDS: Final = 1.0  # for a list that was cut off to close its sockets
+"""How often a waiting thread checks whether the session must end."""
+_CUT_SECONDS: Final = 1.0  # for a list that was cut, to close its sockets
 
 _ADVICE: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.PARSE_DOMAIN: "check the server's address (`kubesync cluster show`)",
@@ -42,25 +42,25 @@ _ADVICE: Final[Mapping[ErrorCode, str]] = {
 
 
 class ResyncError(KubesyncError):
-    """A resync could not be done; the message says why in one line."""
+    """A resync could not be done. The message says why in one line."""
 
 
 def check_time(master: Master, what: str = "the resync") -> None:
-    """Raise ResyncError once the session has to end, or its time is up."""
+    """Raise ResyncError once the session must end or its time is over."""
     if master.ending() or master.parts.clock.monotonic() >= master.deadline:
-        raise ResyncError(f"the session ended before {what} was done: ask again")
+        raise ResyncError(f"the session ended before {what} was done: run it again")
 
 
 def advice(errors: Mapping[str, ListenerError]) -> str:
-    """What a person can do about errors of a cluster's listeners, in one line."""
+    """Advice to a person about errors of a cluster's listeners, in one line."""
     return "; ".join(dict.fromkeys(_ADVICE[error.code] for _, error in sorted(errors.items())))
 
 
 def list_now(master: Master, cluster: str, go_on: Callable[[], None] | None = None) -> WindowContent:
-    """Complete lists of both listeners' resources.
+    """Read complete lists of both listeners' resources.
 
     Args:
-        go_on: raises ResyncError where it makes no sense to wait any longer; None: a recovery, which ends with the session.
+        go_on: raises ResyncError if the wait must stop. None: a recovery, which ends with the session.
 
     Raises:
         ResyncError: the cluster could not be listed.
@@ -77,7 +77,7 @@ def list_now(master: Master, cluster: str, go_on: Callable[[], None] | None = No
                 raise ResyncError(f"cluster {cluster} could not be listed in time: no answer")
         snapshots = lists.done.result()
     except ListenerError as error:
-        check()  # what fails because the time is up is no error of the cluster
+        check()  # a failure because the time is over is no error of the cluster
         said = f"{error.code.key}: {error.message}; {_ADVICE[error.code]}"
         raise ResyncError(f"cluster {cluster} could not be listed: {said}") from error
     finally:
@@ -88,7 +88,7 @@ def list_now(master: Master, cluster: str, go_on: Callable[[], None] | None = No
 
 
 def preview_lists(master: Master, cluster: str, mode: Mode, go_on: Callable[[], None] | None = None) -> Preview:
-    """What taking complete lists now would come to, on a ledger of its own; nothing is written. As ``list_now``."""
+    """Preview the effects of complete lists on a separate ledger. Writes nothing. Arguments and errors as in ``list_now``."""
     known = master.ledgers[cluster]
     ledger = Ledger(known.config, master.tables.state, master.parts.scheduler)
     ledger.configure(known.config, master.tables.listeners.checkpoints(cluster))
@@ -99,7 +99,7 @@ def preview_lists(master: Master, cluster: str, mode: Mode, go_on: Callable[[], 
 
 
 class _Lists:
-    """Lists one resource after the other; ``run`` in a thread that may be left behind."""
+    """Lists one resource after another. ``run`` it in a thread that may be left behind."""
 
     def __init__(
         self,
@@ -121,11 +121,11 @@ class _Lists:
     def run(self) -> None:
         try:
             self.done.set_result({resource: self._list(resource) for resource in self._resources})
-        except BaseException as error:  # noqa: BLE001 - it is raised where the lists are waited for
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for the lists
             self.done.set_exception(error)
 
     def stop(self) -> None:
-        """Cut off what is being read."""
+        """Cut the list that is being read."""
         with self._lock:
             self._stopped = True
             if self._lister is not None:

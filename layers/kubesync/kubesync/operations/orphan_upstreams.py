@@ -1,10 +1,10 @@
-"""Upstreams that stand in the table though no key knows them: what a table restored from a backup brings back (full resync).
+"""Orphaned upstreams: the table has them, but no key knows them. A restored table can bring them back. Part of a full resync.
 
-upstream           its key                 what becomes of it
---------           -------                 ------------------
-marked as removed  any                     nothing: the mark expires
-stands             knows it                nothing: it was compared while the key was planned
-stands             does not, or is gone    removed, like one whose port has gone
+upstream           its key                     action
+--------           -------                     ------
+marked as removed  any                         none: the mark expires
+exists             knows it                    none: it was compared when the key was planned
+exists             does not, or is missing     removed, like the upstream of a removed port
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _CHECK_SECONDS: Final = 0.2
 
 
 def remove_orphans(master: Master, cluster: str, check: Callable[[], None]) -> int:
-    """Remove a cluster's stray upstreams; how many there were. Scans the table, reads all keys of the cluster.
+    """Remove a cluster's orphaned upstreams, and return how many. Scans the table and reads all keys of the cluster.
 
     Args:
-        check: raises where it makes no sense to go on.
+        check: raises if the resync must stop.
     """
     known = {name for state in master.tables.state.load_all(cluster) for name in state.upstreams}
     check()
@@ -42,12 +42,12 @@ def remove_orphans(master: Master, cluster: str, check: Callable[[], None]) -> i
 def _remove(master: Master, cluster: str, stored: StoredUpstream, check: Callable[[], None]) -> bool:
     ledger, fenced_writer, now = master.ledgers[cluster], master.fenced_writer, master.parts.clock.epoch()
     key = ServiceKey(*stored.upstream.split("/")[:_PARTS_OF_KEY])
-    # A session that was started for the resync does this in its own thread, which has a deadline.
+    # A session that was started for the resync runs this in its own thread, which has a deadline.
     while not ledger.lock.acquire(timeout=_CHECK_SECONDS):
         check()
     try:
         if stored.upstream in ledger.states([key])[key].upstreams:
-            return False  # it has come back since the keys were read
+            return False  # it came back after the keys were read
         token = fenced_writer.token()
         stands = UpstreamState(stored.version, stored.digest, max(stored.slices, stored.items))
         what = Entry(f"upstream {stored.upstream}", f"version {stored.version}", None, "resync", str(key))
@@ -59,7 +59,7 @@ def _remove(master: Master, cluster: str, stored: StoredUpstream, check: Callabl
         try:
             fenced_writer.run([cluster], actions, token, until_monotonic=master.deadline)
         except StaleStateError:
-            return False  # written meanwhile: not a stray
+            return False  # written meanwhile: not an orphan
         finally:
             master.tables.named.written(actions)
     finally:

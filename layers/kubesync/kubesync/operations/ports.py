@@ -1,4 +1,4 @@
-"""What a session is joined from, and what operations need of the master that runs them."""
+"""The ports of a session, and the master as operations see it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from kubesync.zone.pool import ZonePool
 
 @dataclass(frozen=True, slots=True)
 class MasterParts:
-    """The outside world of a session: what ``bootstrap`` joins."""
+    """The outside world of a session. ``bootstrap`` builds it."""
 
     store: Store
     zones: ZoneClient
@@ -43,7 +43,7 @@ class MasterParts:
 
 
 class Master(Protocol):
-    """The running master, as operations see it. ``session.master`` implements it."""
+    """The running master. ``session.master`` implements it."""
 
     parts: MasterParts
     clusters: ClusterTable
@@ -58,7 +58,7 @@ class Master(Protocol):
     progress: Progress
     ending: Callable[[], bool]
     deadline: float
-    """Monotonic seconds: the session reads nothing after it."""
+    """Monotonic seconds. The session reads nothing after it."""
 
     def reconciler(self, ledger: Ledger, fenced_writer: FencedWriter | None = None) -> Reconciler: ...
     def start_cluster(self, name: str, relist: Mode | None = None) -> ClusterRunner: ...

@@ -177,7 +177,7 @@ class Recovery:
             self._know(zone)
 
     def _know(self, zone: Zone) -> None:
-        """Note that this deployment has written to the zone: its journal is known again (see ZoneGround)."""
+        """Note that this deployment has written to the zone: its journal is known again (see ZoneJournal)."""
         master = self._master
         if zone.id not in self._ours:
             return

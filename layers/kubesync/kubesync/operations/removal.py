@@ -1,12 +1,12 @@
-"""Removes a cluster whose configuration is marked as being deleted, over as many sessions as that takes.
+"""Removes a cluster whose configuration is marked as deleting, over several sessions if needed.
 
-    emptying    every key's outputs go through the ordinary commit; deletions that a person asked for are not held (I5). With
-                `retain` record sets and upstreams stay as they are: kubesync forgets that they were its own
-    waiting     until no key is left; what was refused is compared with the zone, and goes in the form in which it stands
-    parting     until no batch that holds something of the cluster is under way: its outcome could bring a key back
-    forgetting  remembered slices, notes, listener items, and last of all the configuration
+    emptying    normal commits remove every key's outputs. A person requested these deletions, so they are not held (I5). With
+                `retain`, record sets and upstreams stay, and kubesync forgets that it owned them
+    waiting     until no key is left. Refused sets are compared with the zone and deleted with their current values
+    draining    until no batch with a key of the cluster is under way: its outcome could bring a key back
+    forgetting  remembered slices, notes, listener items, and last the configuration
 
-Each step is short: it is called from the session's own thread, which has the deadline and other clusters to look after.
+Each step is short, because the session's own thread calls it and must keep its deadline and serve other clusters.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _WHY: Final = "the cluster is removed"
 
 
 class Removal:
-    """The removal of one cluster. ``step`` is called until it returns True."""
+    """The removal of one cluster. Call ``step`` until it returns True."""
 
     def __init__(self, master: Master, config: ClusterConfig) -> None:
         self._master = master
         self._config = config
-        # Its own patience, but the same locks: a step gives up when DynamoDB is busy, and goes on with the next.
+        # Its own time limit, but the same fence turns: a step stops when DynamoDB is busy, and the next one continues.
         self._fenced_writer = copy.copy(master.fenced_writer)
         self._reconciler = master.reconciler(master.ledgers[config.name], self._fenced_writer)
         self._states: Iterator[KeyState] | None = None
@@ -56,7 +56,7 @@ class Removal:
         self._left: Iterator[Action] | None = None
 
     def step(self, until_monotonic: float) -> bool:
-        """Do what can be done until then, and a little longer. True: the cluster is gone."""
+        """Work until then, and slightly longer. True: the cluster is removed."""
         self._fenced_writer.until_monotonic = until_monotonic
         self._fenced_writer.sent = self._fenced_writer.repeated = 0
         try:
@@ -68,13 +68,13 @@ class Removal:
     def _step(self, until_monotonic: float) -> bool:
         clock, lock = self._master.parts.clock, self._master.ledgers[self._config.name].lock
         while True:
-            # Whoever holds it may be waiting for DynamoDB.
+            # The holder may be waiting for DynamoDB.
             if not lock.acquire(timeout=max(0.0, until_monotonic - clock.monotonic())):
                 return False
             try:
                 goes_on = self._go_on()
             except KubesyncError:
-                self._states = self._left = None  # an iterator that has raised is at its end
+                self._states = self._left = None  # an iterator that raised is exhausted
                 raise
             finally:
                 lock.release()
@@ -84,7 +84,7 @@ class Removal:
                 return False
 
     def _go_on(self) -> bool | None:
-        """True: there is more to be done at once. False: it has to wait. None: all is done."""
+        """True: more work can follow at once. False: it must wait. None: all is done."""
         if not self._emptied:
             self._emptied = self._empty_some()
             return True
@@ -93,7 +93,7 @@ class Removal:
             return self._look_at_what_is_left()
         if self._batches_ended is None:
             self._batches_ended = self._master.batches_ended(self._config.name)
-            return True  # what is left is looked at again, now that nothing can come back
+            return True  # check for keys again after these batches: then none can come back
         if not all(future.done() for future in self._batches_ended):
             return False
         return None if self._forget_some() else True
@@ -101,7 +101,7 @@ class Removal:
     # --- emptying ---
 
     def _empty_some(self) -> bool:
-        """Some keys more. True: those were the last."""
+        """Empty some more keys. True: no key was left."""
         name = self._config.name
         if self._states is None:
             self._states = self._master.tables.state.load_all(name)
@@ -133,7 +133,7 @@ class Removal:
         self._compare_at = clock.monotonic() + _COMPARE_SECONDS
         marks = dict(self._master.tables.state.open_keys(self._config.name))
         if not marks or retains(self._config):
-            # A batch brought a key back that had been emptied, or one was still to be read.
+            # A batch brought an emptied key back, or a key was not read yet.
             self._emptied = False
             return True
         refused = {key: mark.attempts for key, mark in marks.items() if mark.attempts}
@@ -144,13 +144,14 @@ class Removal:
         return False
 
     def _compare(self, keys: list[ServiceKey]) -> None:
-        """Look at what stands in the zones where something was refused, each between two of its batches."""
+        """Compare keys whose sets were refused with their zones, in each zone between two batches."""
         assert self._master.pool is not None
         states = self._master.ledgers[self._config.name].states(keys).values()
         zones = sorted({key.zone_id for state in states for key in state.applied})
-        look = partial(self._take_as_it_stands, keys)
+        compare = partial(self._take_as_it_stands, keys)
         self._comparing = [
-            self._master.pool.between_batches(zone_id, partial(_reported, partial(look, zone_id))) for zone_id in zones
+            self._master.pool.between_batches(zone_id, partial(_reported, partial(compare, zone_id)))
+            for zone_id in zones
         ]
 
     def _take_as_it_stands(self, keys: list[ServiceKey], zone_id: str) -> None:
@@ -178,7 +179,7 @@ class Removal:
     # --- forgetting ---
 
     def _forget_some(self) -> bool:
-        """Some of what is remembered of it. True: that was the last."""
+        """Delete some of the cluster's remaining items. True: all are deleted."""
         name, master = self._config.name, self._master
         if self._left is None:
             state = master.tables.state
@@ -197,5 +198,5 @@ def _reported(compare: Callable[[], None]) -> None:
     try:
         compare()
     except Exception as error:
-        logger.warning("what stands in a zone could not be compared, trying again", error=str(error))
+        logger.warning("comparison with a zone failed, trying again", error=str(error))
         raise

@@ -1,11 +1,11 @@
-"""Does the resyncs that people ask a running master for: one at a time, in a thread of its own.
+"""Runs the resyncs that people request from a running master: one at a time, in a separate thread.
 
-    main loop                         this desk
-    ---------                         ---------
-    reads what is asked for ──take──> does it, leaves the answer in the mailbox
-    goes on with control, time        breaks off once the session has to end, and says so in the answer
+    main loop                         this runner
+    ---------                         -----------
+    reads the requests ────take─────> runs each one and writes the answer to the request table
+    continues with its work           stops once the session must end, and says so in the answer
 
-The main loop never waits for it: configurations, removals, other clusters and the end of time go on.
+The main loop never waits for it, so configurations, removals, other clusters and the deadline are not delayed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ logger = Logger(service="kubesync", child=True)
 
 
 class ResyncRunner:
-    """Takes requests and answers them. ``take`` from the session's own thread; ``close``, then ``join``, end it."""
+    """Takes requests and answers them. The session's own thread calls ``take``, and at the end ``close`` and ``join``."""
 
     def __init__(self, master: Master, requests: RequestTable) -> None:
         self._master = master
@@ -40,7 +40,7 @@ class ResyncRunner:
         self._closed = False
 
     def take(self, asked: Iterable[ResyncRequest]) -> None:
-        """Queue what is asked for and not known yet. Returns at once."""
+        """Queue the requests that are new. Returns at once."""
         found = list(asked)
         with self._lock:
             fresh = [request for request in found if request.id not in self._known]
@@ -52,12 +52,12 @@ class ResyncRunner:
             self._thread = self._master.start_thread("resync", self._work)
 
     def close(self) -> None:
-        """Begin with nothing more; what is left in the mailbox is for the next master."""
+        """Start no more. The next master answers the remaining requests."""
         with self._lock:
             self._closed = True
 
     def join(self, seconds: float) -> bool:
-        """Wait for what is under way; False: it still is."""
+        """Wait for the resync under way. False: it still runs."""
         if self._thread is not None:
             self._thread.join(max(0.0, seconds))
         return not self._busy
@@ -71,7 +71,7 @@ class ResyncRunner:
             except (StoreError, StaleStateError) as error:
                 logger.warning("a resync could not be answered", request=request.id, error=str(error))
                 with self._lock:
-                    self._known.discard(request.id)  # found in the mailbox again, if anybody still waits
+                    self._known.discard(request.id)  # read again if its caller still waits
 
     def _next(self) -> ResyncRequest | None:
         with self._lock:
@@ -83,12 +83,12 @@ class ResyncRunner:
     def _do(self, request: ResyncRequest) -> None:
         if not self._requests.waiting(request):
             return
-        self._master.progress("resync", {"text": f"{_in_words(request)} was asked for"})
+        self._master.progress("resync", {"text": f"{_in_words(request)} was requested"})
         try:
             report = Resync(self._master, request, own_session=False).run()
         except (NotMasterError, StoreError):
             raise
-        except Exception as error:  # a fault of ours: whoever asked must not wait for an answer that never comes
+        except Exception as error:  # a bug of ours: the caller must get an answer
             logger.exception("a resync failed", request=request.id)
             failed = {"cluster": request.cluster, "error": f"{type(error).__name__}: {error}"}
             report = {"dry_run": request.dry_run, "forced": request.force, "clusters": [failed]}
@@ -96,15 +96,14 @@ class ResyncRunner:
         self._master.progress("resync", {"text": f"{_in_words(request)} was answered"})
 
     def _answer(self, request: ResyncRequest, report: dict[str, Any]) -> None:
-        """Only the master answers: the report is left in a fenced transaction like everything else (I2)."""
+        """Write the report in a fenced transaction: only the master may answer (I2)."""
         fenced_writer = self._master.fenced_writer
         token = fenced_writer.token()
         try:
-            fenced_writer.run(
-                (), self._requests.answer(request, report, token), token
-            )  # for no cluster: the shard's fence
+            # No cluster: checks the shard's fence.
+            fenced_writer.run((), self._requests.answer(request, report, token), token)
         except StaleStateError:
-            logger.info("nobody waits for the resync any more", request=request.id)
+            logger.info("the resync was withdrawn before its answer", request=request.id)
 
 
 def _in_words(request: ResyncRequest) -> str:

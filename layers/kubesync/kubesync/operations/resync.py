@@ -1,12 +1,14 @@
-"""Full resync: compares clusters, state, zones and upstream table, and mends every difference.
+"""Full resync: compares clusters, state, zones and upstream table, and corrects every difference.
 
-cluster against state     both listeners list anew; the lists are taken like any other, guard included (I5)
-state against upstreams   what really stands in the table is read, key by key
-state against zone        what really stands in each zone is walked once for all clusters, while batches go on; what differs is
-                          looked at between two batches, a few keys at a time. A set of ours that was changed or deleted by
-                          hand becomes the known value, from which the ordinary commit leads back (I3)
+cluster with state     both listeners list again. The lists are recorded like any other, with the same guard (I5)
+state with upstreams   the upstreams in the table are read, key by key
+state with zone        each zone is walked once for all clusters, while batches continue. Differences are checked between two
+                       batches, a few keys at a time. If somebody changed or deleted a set of ours by hand, its current value
+                       becomes the known value, and a normal commit corrects it (I3)
 
-It may be run beside the session's own thread (``resync_desk``): a cluster whose configuration is changed meanwhile drops out.
+A dry run in a session of its own writes to no zone: what is open stays open, and no zone is settled.
+
+It may run in its own thread (``requests``). A cluster whose configuration changes meanwhile drops out.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from kubesync.cluster.keys.key_states import unpaused
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import KubesyncError, NotMasterError
 from kubesync.operations.cluster_resync import ClusterResync
+from kubesync.operations.drift import landed
 from kubesync.operations.listing import CHECK_SECONDS, LIST_SECONDS, ResyncError, check_time
 from kubesync.operations.ports import Master
 from kubesync.operations.resync_report import with_counts, within_limits
@@ -29,21 +32,23 @@ _WALKS: Final = 2
 
 
 class Resync:
-    """One request, over all its clusters. ``run`` once.
+    """One request, for all its clusters. Call ``run`` once.
 
     Args:
-        own_session: the session was started for this: no cluster is being watched yet.
+        own_session: the session was started for this request, and watches no cluster yet.
     """
 
     def __init__(self, master: Master, request: ResyncRequest, *, own_session: bool) -> None:
         self._master = master
         self._request = request
         self._own_session = own_session
+        # Nothing may be written: no zone has a writer, so no batch is under way and no zone is settled.
+        self._zones_held = own_session and request.dry_run
         self._errors: dict[str, str] = {}
         self._over = False
 
     def run(self) -> dict[str, Any]:
-        """Do it, or only say what would be done; what is wrong with one cluster stands in the report.
+        """Do the resync, or a dry run. An error of one cluster goes into the report.
 
         Raises:
             NotMasterError: stop everything.
@@ -73,7 +78,7 @@ class Resync:
         return within_limits({**head, "clusters": reports})
 
     def _compare_named(self) -> list[dict[str, Any]]:
-        """Named upstreams that did not stand as they should; those of a cluster come after its lists."""
+        """Compare named upstreams, after the clusters' lists. Returns those that drifted."""
         try:
             return self._master.composer.compare(self._request, lambda: check_time(self._master))
         except NotMasterError:
@@ -83,7 +88,7 @@ class Resync:
 
     @contextmanager
     def _reported(self, name: str) -> Iterator[None]:
-        """What goes wrong with one cluster must not stop the others."""
+        """Keep an error of one cluster from stopping the others."""
         try:
             yield
         except NotMasterError:
@@ -107,19 +112,22 @@ class Resync:
             self._errors |= {c.name: said for c in going_on if c.name not in self._errors}
 
     def _compare(self, zone_id: str, clusters: Sequence[ClusterResync]) -> None:
-        """Read and walk here, while batches go on; only what looks wrong is looked at between two of them.
+        """Read and walk in this thread, while batches continue. Only suspected drift is checked between two batches.
 
-        Once more for keys that were written meanwhile: each time they are fewer.
+        Keys that were written meanwhile get another walk: each time they are fewer.
         """
-        self._between_batches(zone_id, self._go_on)  # it is settled, and may be written
+        self._between_batches(zone_id, self._go_on)  # now the zone is settled and may be written to
         for cluster in clusters:
             with self._reported(cluster.name):
                 cluster.remember_zone(zone_id)
         walks = _WALKS
         while going_on := [cluster for cluster in clusters if cluster.name not in self._errors]:
             standing = self._walk(zone_id)
+            unsettled = (
+                landed(self._master.inflight.read(zone_id), standing) if self._zones_held else frozenset[RecordKey]()
+            )
             for cluster in going_on:
-                self._run_checks(zone_id, cluster, cluster.drift_checks(zone_id, standing))
+                self._run_checks(zone_id, cluster, cluster.drift_checks(zone_id, standing, unsettled))
             walks -= 1
             clusters = [cluster for cluster in going_on if cluster.moved]
             if not walks:
@@ -142,6 +150,9 @@ class Resync:
             self._go_on()
             job()
 
+        if self._zones_held:
+            unless_over()
+            return
         assert self._master.pool is not None
         self._wait(zone_id, self._master.pool.between_batches(zone_id, unless_over))
 
@@ -153,7 +164,7 @@ class Resync:
             check_time(self._master)
             writer = self._master.pool.writers[zone_id]
             if writer.blocked:
-                said = f"{writer.report.problem}; ask again once that is mended"
+                said = f"{writer.report.problem}; run it again once that is mended"
                 raise ResyncError(f"zone {zone_id} could not be compared: {said}")
             if clock.monotonic() >= until:
                 raise ResyncError(f"zone {zone_id} could not be compared in time")
@@ -169,4 +180,4 @@ class Resync:
     def _go_on(self) -> None:
         check_time(self._master)
         if self._over:
-            raise ResyncError("nobody waits for it any more")
+            raise ResyncError("the resync has ended")

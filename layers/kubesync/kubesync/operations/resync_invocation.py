@@ -1,11 +1,11 @@
-"""A full resync asked for by a person: by the running master where there is one, else by a session of its own.
+"""A full resync that a person requests. The running master does it. If there is no master, a separate session does it.
 
 the lease is               what happens
 ------------               ------------
-free                       a session of its own takes it and does the resync
-held                       a request is left and the lease signalled; the master answers with the report
-free, and stays free       the request is withdrawn, and a session of its own does it
-taken by another first     asked again of that one
+free                       a separate session takes it and does the resync
+held                       a request is stored and the lease signalled; the master answers with the report
+free, and stays free       the request is withdrawn, and a separate session does the resync
+taken by another first     the request goes to that session
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from kubesync.domain.report import SessionReport
 from kubesync.operations.listing import ResyncError
 
 POLL_SECONDS: Final = 0.5
-# A stand-by takes over within a poll of 250 ms; a lease that stays free for longer has nobody who waits for it.
+# A session on stand-by polls every 250 ms. If the lease stays free for longer than this, no session is waiting for it.
 TAKE_OVER_SECONDS: Final = 2.0
 
 
 class ResyncEvent(BaseModel):
-    """What a person asks for: the event of the resync function, and the options of ``kubesync resync``."""
+    """A person's request: the event of the resync function, or the options of ``kubesync resync``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -43,7 +43,7 @@ class ResyncEvent(BaseModel):
         """Validate an event.
 
         Raises:
-            UsageError: it holds something else; one line that says what.
+            UsageError: the event is invalid. The message says why in one line.
         """
         if not isinstance(event, dict):
             raise UsageError('the event is not an object such as {"cluster": "prod", "dry_run": true}')
@@ -61,9 +61,10 @@ class InvocationParts:
     """What an invocation works with.
 
     Args:
-        run_session: runs a session of its own for a request, standing by for the lease where that is worth it.
-        remaining_seconds: how long there is left to wait for a master.
-        deployment: whose tables these have to be; empty: not asked.
+        run_session: runs a separate session for a request. It stands by for the lease if the holder ends soon.
+        remaining_seconds: the time left to wait for a master.
+        on_progress: called with a line for a person.
+        deployment: the deployment that the tables must belong to. Empty: not checked.
     """
 
     lease: LeaseTable
@@ -76,21 +77,21 @@ class InvocationParts:
 
 
 class ResyncInvocation:
-    """One manual resync. ``run`` blocks until there is a report."""
+    """One requested resync. ``run`` blocks until there is a report."""
 
     def __init__(self, parts: InvocationParts, wanted: ResyncEvent) -> None:
         self._parts = parts
         self._wanted = wanted
 
     def run(self) -> dict[str, Any]:
-        """Have it done.
+        """Get the resync done.
 
         Returns:
             ``{"dry_run", "forced", "clusters": [...]}`` and ``by``: the session that did it.
 
         Raises:
-            ResyncError: no report in time, or the session of its own ended without one.
-            UsageError: the tables are another deployment's.
+            ResyncError: no report came in time, or the separate session ended without one.
+            UsageError: the tables belong to another deployment.
         """
         if self._parts.deployment:
             self._parts.lease.bind(self._parts.deployment)
@@ -111,11 +112,11 @@ class ResyncInvocation:
         if session.resyncs:
             return {**session.resyncs[0], "by": session.session}
         if session.code == ErrorCode.NOT_MASTER and not session.epoch:
-            return None  # somebody was quicker: ask that one
+            return None  # another session was quicker: send it the request
         raise ResyncError(f"the session ended without a report: {session.ended} {session.message}".rstrip())
 
     def _by_master(self, holder: str) -> dict[str, Any] | None:
-        """The master's report; None where there is no master any more."""
+        """The master's report. None: there is no master any more."""
         parts, wanted = self._parts, self._wanted
         request = new_request(
             parts.scheduler.token_hex(4),
@@ -126,10 +127,10 @@ class ResyncInvocation:
         )
         answered = False
         try:
-            # Within: whoever is interrupted here may have left it already.
+            # Inside `try`: an interrupt may come after the request is stored.
             parts.requests.leave(request)
             parts.lease.signal()
-            parts.on_progress(f"session {holder} is the master: it was asked")
+            parts.on_progress(f"session {holder} is the master: the request was sent to it")
             report = self._answer(request)
             answered = report is not None
             return report
@@ -164,5 +165,5 @@ class ResyncInvocation:
 
 
 def has_errors(report: dict[str, Any]) -> bool:
-    """Whether some cluster could not be resynchronised."""
+    """Whether the resync of some cluster failed."""
     return any("error" in cluster for cluster in report["clusters"])

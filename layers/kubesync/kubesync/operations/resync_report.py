@@ -1,4 +1,4 @@
-"""The report of a resync, cut to what every way of answering can carry; the counts stay exact.
+"""The report of a resync, cut to a size that every transport can carry. The counts stay exact.
 
 limit                                                          source
 -----                                                          ------
@@ -14,31 +14,31 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 MAX_REPORT_BYTES: Final = 2_000_000
-"""As JSON in ASCII, the longest form; half of the smallest limit, for what stands beside it."""
+"""As JSON in ASCII, the longest form. Half of the smallest limit, because other data goes with it."""
 
 ROWS: Final = ("changes", "drift", "conflicts", "held_deletions")
-"""The lists of a cluster's report; a resync that is no dry run has no ``changes``."""
+"""The lists of a cluster's report. Only a dry run has ``changes``."""
 
 
 def with_counts(cluster: Mapping[str, Any]) -> dict[str, Any]:
-    """A cluster's report with how long each of its lists is, before anything is left out.
+    """Add the length of each list to a cluster's report, before any row is left out.
 
-    ``counts``: by list; ``held_counts``: deletions held back, by listener.
+    ``counts``: by list. ``held_counts``: deletions held back, by listener.
     """
     counts = {name: len(cluster[name]) for name in ROWS if name in cluster}
     return {**cluster, "counts": counts, "held_counts": Counter(row["listener"] for row in cluster["held_deletions"])}
 
 
 def within_limits(report: Mapping[str, Any], max_bytes: int = MAX_REPORT_BYTES) -> dict[str, Any]:
-    """The report with no more rows than fit: the first of each list, and ``left_out``, how many more there are.
+    """Cut the report to the rows that fit: the first rows of each list, and ``left_out``, the number of the others.
 
-    Short lists stay whole; what is left is shared equally among the long ones.
+    Short lists stay complete. The long ones share the remaining bytes equally.
     """
     clusters: list[dict[str, Any]] = [dict(cluster) for cluster in report["clusters"]]
     places = [(cluster, name) for cluster in clusters for name in ROWS if cluster.get(name)]
     sizes = [[_size(row) for row in cluster[name]] for cluster, name in places]
     bare = {**report, "clusters": [{**c, **{name: [] for name in ROWS if name in c}} for c in clusters]}
-    # Room for a "left_out" in each cluster.
+    # 100 bytes for each "left_out".
     shares = _shares([sum(of_list) for of_list in sizes], max_bytes - _size(bare) - 100 * len(places))
     for (cluster, name), of_list, share in zip(places, sizes, shares, strict=True):
         kept, used = 0, 0
@@ -56,7 +56,7 @@ def _size(document: object) -> int:
 
 
 def _shares(wanted: Sequence[int], total: int) -> list[int]:
-    """Everybody gets what he wants, or an equal share of what those who want less have left."""
+    """Divide ``total``: each gets what it wants, or an equal share of what smaller requests leave over."""
     shares = [0] * len(wanted)
     left = max(0, total)
     for position, index in enumerate(sorted(range(len(wanted)), key=wanted.__getitem__)):

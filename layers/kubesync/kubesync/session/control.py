@@ -1,4 +1,4 @@
-"""Applies changed configurations, removals and resync requests to a running master (DESIGN section 5, step 6)."""
+"""Applies changed configurations, removals and resync requests to a running master."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Control:
         self._next_removal_step = 0.0
         self._announced: dict[str, int] = {}
         self.again_at = math.inf
-        if any(not master.queue_taken(name) for name in unpaused(master.ledgers)):
+        if any(name not in master.queues_taken for name in unpaused(master.ledgers)):
             self.again_at = parts.clock.monotonic()
         for name, ledger in master.ledgers.items():
             if ledger.config.deleting:

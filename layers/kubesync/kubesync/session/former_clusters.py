@@ -43,7 +43,7 @@ class FormerClusters:
         self._scheduler = scheduler
 
     def keep(self, name: str, ledger: Ledger) -> None:
-        """Keep the ledger of a cluster that is no longer served. Raises LedgerBusyError if a writer holds it; then keeps nothing."""
+        """Keep the ledger of a cluster that is no longer served. Raises LedgerBusyError if a writer holds it."""
         with ledger.briefly():
             ledger.forget()
         self.ledgers[name] = ledger

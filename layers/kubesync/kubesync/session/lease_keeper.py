@@ -1,4 +1,8 @@
-"""Takes, keeps and gives back the lease; tells everyone else whether this process may still write (I2)."""
+"""Takes, renews and releases the lease, and decides whether this process may still write (I2).
+
+A session learns in three places that another master has taken over: at a renewal (here), at a fence (``aws.fencing.writer``),
+and at a journal (``zone.journal``, which asks ``truly_master``).
+"""
 
 from __future__ import annotations
 
@@ -11,16 +15,16 @@ from kubesync.aws.tables.control.lease import Lease, LeaseTable
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError, StoreOutcomeUnknownError
 
 POLL_SECONDS: Final = 0.25
-# A hand-over takes seconds, schedules run every minute. Tables that come back from a backup hold an older lease than this: the latest
-# time that can be restored is about five minutes ago, and restoring takes longer.
+# A hand-over takes seconds, and schedules run every minute. The lease in a restored table is older than this: the latest
+# restorable time is about five minutes ago, and a restore takes longer.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/PointInTimeRecovery_Howitworks.html
 LONG_PAUSE_SECONDS: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseTimes:
-    """Seconds. A master stops writing ``write_seconds`` after the *start* of its last successful renewal; nobody stands
-    by for longer than ``stand_by``.
+    """Seconds. A master stops writing ``write_seconds`` after the *start* of its last successful renewal. A session stands
+    by for at most ``stand_by``.
     """
 
     duration: float = 15.0
@@ -31,14 +35,14 @@ class LeaseTimes:
 
 @dataclass(frozen=True, slots=True)
 class _Try:
-    """An attempt to take the lease, as it was seen before."""
+    """An attempt to take the lease. ``seen`` is the lease as it was read before."""
 
     started_monotonic: float
     seen: Lease
 
 
 class _NotTakenError(Exception):
-    """An attempt to take the lease failed, or has no answer; ``why`` is what it failed by."""
+    """An attempt to take the lease failed or got no answer. ``why`` is the error."""
 
     def __init__(self, why: NotMasterError | StoreError) -> None:
         super().__init__(str(why))
@@ -50,8 +54,8 @@ class LeaseKeeper:
 
     Args:
         holder: the session's id.
-        on_signal: called from the renewing thread when somebody changed a configuration or asked for a resync.
-        on_lost: called once when the lease is gone.
+        on_signal: called from the renewing thread when a configuration changed or a resync was requested.
+        on_lost: called once when the lease is lost.
     """
 
     def __init__(self, table: LeaseTable, holder: str, times: LeaseTimes, scheduler: Scheduler) -> None:
@@ -76,29 +80,29 @@ class LeaseKeeper:
         return self._lease
 
     def acquire(self, may_wait: Callable[[], bool], deployment: str = "") -> tuple[Lease, Lease]:
-        """Take the lease; stand by for it where its holder ends soon.
+        """Take the lease. Stand by for it if its holder ends soon.
 
-            the lease                                         what is done
+            the lease                                         what happens
             ---------                                         ------------
             free, released, expired                           taken
-            held, not renewed for longer than it can last     taken: its holder is dead, and its clock was far ahead
-            held by this session                              an earlier try had landed, only its answer was lost
+            held, not renewed for longer than it can last     taken: the holder is dead, and its clock was far ahead
+            held by this session                              adopted: an earlier try landed, and its answer was lost
             held, its session ends soon                       stand by
-            held, lasts longer than a lease can               the holder's clock is ahead: stand by until it is renewed
+            held, lasts longer than a lease can               the holder's clock is ahead: stand by until it renews
             held                                              NotMasterError
 
         Args:
-            may_wait: whether the process may go on waiting.
-            deployment: whose tables these have to be; empty: not asked.
+            may_wait: whether the process may continue to wait.
+            deployment: the deployment that the tables must belong to. Empty: not checked.
 
         Returns:
             The lease as it was found, and as it was taken.
 
         Raises:
-            NotMasterError: it was not to be had.
+            NotMasterError: another session holds the lease.
             StoreError: the table cannot be used.
-            UsageError: the tables are another deployment's.
-            NewerSchemaError: a newer release was master; what there was of a lease is given back as it was.
+            UsageError: the tables belong to another deployment.
+            NewerSchemaError: a newer release was master. The lease is released with the state in which it was found.
         """
         before, lease = self._stand_by(may_wait, deployment)
         if deployment:
@@ -159,7 +163,7 @@ class LeaseKeeper:
             self._tries[epoch] = _Try(started, seen)
             return self._adopt(self._table.take(seen, self._holder, epoch, self._expiry_ms()))
         except (NotMasterError, StoreBusyError, StoreOutcomeUnknownError) as error:
-            # Without an answer it may have been taken all the same: the next reading tells.
+            # A try without an answer may have landed: the next read shows it.
             raise _NotTakenError(error) from error
 
     def _adopt(self, lease: Lease) -> tuple[Lease, Lease]:
@@ -169,30 +173,30 @@ class LeaseKeeper:
         return tried.seen, lease
 
     def bind(self, deployment: str) -> None:
-        """Before anything else where something is written before the lease is had. Raises UsageError, see ``LeaseTable``."""
+        """Check the tables' deployment before any write without the lease. Raises UsageError, see ``LeaseTable``."""
         self._table.bind(deployment)
 
     def raise_epoch(self, at_least: int) -> None:
-        """Before acquiring: draw only epochs above this one, after tables were lost or restored."""
+        """After tables were lost or restored, and before ``acquire``: draw only epochs above this one."""
         self._table.raise_epoch(at_least)
 
     def to_settle(self, before: Lease) -> tuple[str, ...] | None:
-        """Zones that this session has to settle before it writes there; None: all of them.
+        """Zones that this session must settle before it writes to them. None: all zones.
 
-        After a long pause also those of a clean end: its lease may be one that came back with tables from a backup, and what was
-        written since stands in the zones' journals only. The clock decides to look more closely, never less (I2).
+        After a long pause, all zones are settled even if the last session ended cleanly. The lease may come from a backup, and
+        later batches then appear only in the zones' journals. So the clock can only add checks, never remove one (I2).
         """
         return None if self.paused(before) else before.to_settle
 
     def paused(self, before: Lease) -> bool:
-        """Whether there was no master for long before this one."""
+        """Whether there was no master for more than ``LONG_PAUSE_SECONDS`` before this one."""
         if not before.holder:
             return False  # never held: nothing was written
         since = self.seconds_since(before)
         return since is None or since > LONG_PAUSE_SECONDS
 
     def seconds_since(self, before: Lease) -> float | None:
-        """How long nobody has held the lease, from the release or the last renewal of its last holder; None: the first."""
+        """Seconds since the last holder's release or last renewal. None: nobody ever held the lease."""
         if not before.holder:
             return None
         renewed_ms = before.expires_at_ms - int(self._times.duration * 1000)
@@ -200,14 +204,14 @@ class LeaseKeeper:
         return max(0.0, (self._now_ms() - ended_ms) / 1000) if ended_ms else None
 
     def start(self, ends_at_epoch: float) -> None:
-        """Renew from now on, in a thread of its own; ``ends_at_epoch`` tells others when this session will end."""
+        """Start to renew, in a separate thread. Other sessions read ``ends_at_epoch``: the time when this session ends."""
         self._ends_at_ms = int(ends_at_epoch * 1000)
         self.renew()
         self._thread = self._scheduler.thread("lease", self._keep)
         self._thread.start()
 
     def renew(self) -> None:
-        """Renew once. A failure other than a lost lease is left to the next try: ``may_write`` watches the time."""
+        """Renew once. After any failure but a lost lease the next try follows. ``may_write`` watches the time."""
         started = self._scheduler.monotonic()
         lease = self.lease
         try:
@@ -229,7 +233,7 @@ class LeaseKeeper:
         while not self._stop.wait(wait) and not self._lost.is_set():
             before = self._write_until
             self.renew()
-            # After a failed renewal try again soon: two more tries fit before writing has to stop.
+            # After a failed renewal the next try comes soon: two more tries fit before writing must stop.
             wait = self._times.renew_every if self._write_until != before else min(1.0, self._times.renew_every)
 
     def _lose(self) -> None:
@@ -242,25 +246,25 @@ class LeaseKeeper:
         return self._lost.is_set()
 
     def may_write(self) -> None:
-        """Raise NotMasterError once the lease is lost, or may be."""
+        """Raise NotMasterError if the lease is or may be lost."""
         if self._lost.is_set() or self._closed:
             raise NotMasterError("the lease was lost or given up")
         if self._scheduler.monotonic() > self._write_until:
             raise NotMasterError("the lease could not be renewed in time")
 
     def truly_master(self) -> None:
-        """Ask the table rather than the clock."""
+        """Check in the table, not by the clock, that this session holds the lease. Raises NotMasterError if not."""
         current = self._table.read()
         if current.holder != self._holder or current.epoch != self.lease.epoch or current.released:
             self._lose()
             raise NotMasterError("the lease was lost to another session")
 
     def give_up_writing(self) -> None:
-        """From now on ``may_write`` refuses: threads that are still busy must not write after the release."""
+        """Make ``may_write`` refuse from now on: threads that are still busy must not write after the release."""
         self._closed = True
 
     def release(self, *, clean: bool, unsettled: Collection[str] = ()) -> bool:
-        """Stop renewing and give the lease back, if it is still ours. False: it was another's by then.
+        """Stop renewing, and release the lease if it is still ours. False: another session had taken it.
 
         Args:
             unsettled: see ``LeaseTable.release``.
@@ -273,7 +277,7 @@ class LeaseKeeper:
             try:
                 self._table.release(self.lease, clean=clean, at_ms=self._now_ms(), unsettled=unsettled)
             except StoreError:
-                pass  # it expires by itself, and counts as unclean
+                pass  # the lease expires by itself, and the end counts as unclean
             except NotMasterError:
                 ours = False
         self._lost.set()

@@ -1,4 +1,4 @@
-"""Persists listener errors and how listeners ended (DESIGN section 6)."""
+"""Persists listener errors and how listeners ended."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import Final
 from aws_lambda_powertools import Logger
 
 from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
-from kubesync.aws.tables.audit import AuditTable
-from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.upstreams import timestamp
 from kubesync.clock import Clock
 from kubesync.cluster.keys.key_states import Ledger
+from kubesync.cluster.keys.planner import Tables
 from kubesync.cluster.ports import Progress
 from kubesync.cluster.runner import ClusterRunner
 from kubesync.domain.errors import ErrorCode, ListenerError, NotMasterError, StoreError
@@ -23,7 +22,7 @@ logger = Logger(service="kubesync", child=True)
 
 _WRITE_SECONDS: Final = 2.0
 _ENDED: Final = {
-    ErrorCode.WORKER_EXITING: "the process was asked to end",
+    ErrorCode.WORKER_EXITING: "the process was told to end",
     ErrorCode.CONFIG_DELETE: "the cluster's configuration was deleted",
     ErrorCode.CONFIG_UPDATE: "the cluster's configuration was changed",
     ErrorCode.NOT_MASTER: "the lease was lost",
@@ -42,8 +41,7 @@ class ListenerErrors:
         self,
         session: str,
         ledgers: Mapping[str, Ledger],
-        listeners: ListenerTable,
-        audit: AuditTable,
+        tables: Tables,
         fenced_writer: FencedWriter,
         clock: Clock,
         progress: Progress,
@@ -51,14 +49,13 @@ class ListenerErrors:
     ) -> None:
         self._session = session
         self._ledgers = ledgers
-        self._listeners = listeners
-        self._audit = audit
+        self._tables = tables
         self._fenced_writer = fenced_writer
         self._clock = clock
         self._progress = progress
         self._not_master = not_master
 
-    def listener_error(self, cluster: str, resource: Resource, error: ListenerError) -> None:
+    def failed(self, cluster: str, resource: Resource, error: ListenerError) -> None:
         """Persist an error of a listener, whether or not it continues."""
         details: dict[str, object] = {"cluster": cluster, "resource": resource.value, "message": error.message}
         if error.status is not None:
@@ -85,8 +82,8 @@ class ListenerErrors:
         if view is not None and view.works_since:
             fields["works_since"] = timestamp(view.works_since)
         token, session = self._fenced_writer.token(), self._session
-        count = self._listeners.count_error(cluster, resource, code, fields, timestamp(now), session)
-        history = self._audit.error(cluster, {"resource": resource.value, **fields}, now)
+        count = self._tables.listeners.count_error(cluster, resource, code, fields, timestamp(now), session)
+        history = self._tables.audit.error(cluster, {"resource": resource.value, **fields}, now)
         ledger = self._ledgers.get(cluster)
         if ledger is None:
             return

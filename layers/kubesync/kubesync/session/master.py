@@ -1,10 +1,9 @@
-"""The master's machinery: ledgers, reconcilers, zone writers and cluster runners, joined for one epoch."""
+"""The master of one epoch: joins ledgers, reconcilers, zone writers and cluster runners."""
 
 from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from typing import ClassVar, Final
 
@@ -54,15 +53,15 @@ from kubesync.zone.writer import ZoneWriter
 logger = Logger(service="kubesync", child=True)
 
 _LISTENERS_END_SECONDS: Final = 2.0
-_NOTES_SECONDS: Final = 2.0
+_ENDINGS_SECONDS: Final = 2.0
 _SNAPSHOT_SECONDS: Final = 0.2  # for all clusters together
 
 
 class Master:
-    """Everything that one master runs. Methods are called from the session's own thread unless they say otherwise.
+    """Everything that one master runs. The session's own thread calls the methods, unless they say otherwise.
 
-    ``pool_type``, ``runner_type``, ``composer_type`` and ``start_thread`` say who runs what: threads, unless a test steps them.
-    ``reads_at_once``: in how many threads a take-over or a resync reads; fewer than the store's client has connections.
+    ``pool_type``, ``runner_type``, ``composer_type`` and ``start_thread`` run the work in threads. A test may step them instead.
+    ``reads_at_once``: the threads that a take-over or a resync reads with. Fewer than the connections of the store's client.
     """
 
     pool_type: ClassVar[type[ZonePool]] = ZonePool
@@ -106,9 +105,10 @@ class Master:
         self.fenced_writer = FencedWriter(store, epoch, keeper.may_write, scheduler, settings.shard)
         self._fencing = Fencing(store, settings.shard, epoch, self._retry)
         self.fenced = self._fencing.raised
-        self._queues_taken: set[str] = set()
+        self.queues_taken: set[str] = set()  # clusters whose open keys have been queued
         self.former = FormerClusters(self.tables.state, self._fencing.raise_one, scheduler)
-        known = ChainMap(self.ledgers, self.former.ledgers)
+        # Three looks: a cluster that moves from the first to the second, or back, while a zone closes is never missed.
+        known = ChainMap(self.ledgers, self.former.ledgers, self.ledgers)
         self.outcomes = Outcomes(
             lambda name: self._committer(known[name]) if name in known else None,
             scheduler.random,
@@ -127,13 +127,12 @@ class Master:
         self._held = False
         self.pool: ZonePool | None = None
         self.unsettled: frozenset[str] = frozenset()
-        self._listener_errors = ListenerErrors(
-            *(report.session, self.ledgers, self.tables.listeners, self.tables.audit, self.fenced_writer, clock),
-            *(progress, self.not_master),
+        self._errors = ListenerErrors(
+            report.session, self.ledgers, self.tables, self.fenced_writer, clock, progress, self.not_master
         )
 
     def start_thread(self, name: str, run: Callable[[], None]) -> Thread:
-        """Run something beside the caller, in a thread that may be left behind."""
+        """Run something in a separate thread. The caller need not join it."""
         thread = self.parts.scheduler.thread(name, run)
         thread.start()
         return thread
@@ -141,11 +140,11 @@ class Master:
     # --- taking over ---
 
     def take_over(self, *, clean: bool, unsettled: Collection[str] = (), hold_zones: bool = False) -> None:
-        """Raise fences, before any state is read; then find out what is open, and settle what an unclean end left behind.
+        """Raise all fences, then read state: settle what an unclean end left behind, and queue open keys.
 
         Args:
-            clean: the last master ended cleanly, apart from the zones that it left ``unsettled``.
-            hold_zones: write no zone before ``release_zones``.
+            clean: the last master ended cleanly, except in the zones that it left ``unsettled``.
+            hold_zones: write to no zone before ``release_zones``, which a dry run never calls.
         """
         configs = self._retry(lambda: list(self.clusters.all(self.parts.settings.shard)))
         self._fencing.take_over([config.name for config in configs])
@@ -154,35 +153,31 @@ class Master:
             if config.name in found:
                 self._register(config, found[config.name])
         self._retry(self.composer.load)
+        scheduler = self.parts.scheduler
         zones = {zone.id: zone for ledger in self.ledgers.values() for zone in ledger.rules.zones}
         self.pool = self.pool_type(
-            self._zone_means(),
-            self.parts.scheduler,
-            clean=clean,
-            unsettled=unsettled,
-            zones=zones,
-            on_not_master=self.not_master,
+            self._zone_means(), scheduler, clean=clean, unsettled=unsettled, zones=zones, on_not_master=self.not_master
         )
         self._clean, self._held = clean, True
         if not hold_zones:
             self.release_zones()
 
     def release_zones(self) -> None:
-        """Begin to write zones: settle what an unclean end left behind, then what is open."""
+        """Start to write to zones: settle what an unclean end left behind, then queue open keys."""
         assert self.pool is not None
         self._held = False
         left = self.pool.unsettled if self._clean else self._retry(lambda: list(self.inflight.zones()))
-        # What is in flight may be of clusters that are not served any more.
-        for zone_id, inflight in zip(left, self._abreast(unless_newer(self.inflight.read), list(left)), strict=True):
+        # Batches in flight may hold keys of clusters that are no longer served.
+        for zone_id, inflight in zip(left, self._parallel(unless_newer(self.inflight.read), list(left)), strict=True):
             self._retry(partial(self.former.prepare_all, inflight, zone_id, frozenset(self.ledgers)))
         self.pool.settle(left)
         names = unpaused(self.ledgers)
-        for name, queued in zip(names, self._abreast(unless_newer(self.tables.state.queued), names), strict=True):
+        for name, queued in zip(names, self._parallel(unless_newer(self.tables.state.queued), names), strict=True):
             take = unless_newer(partial(self._take_queue_now, name))
             if queued is None or not self._retry(partial(take, queued)):
                 self._retry(partial(self.forget, name))
 
-    def _abreast[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R]:
+    def _parallel[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R]:
         return self._reads(lambda thing: self._retry(lambda: call(thing)), things)
 
     def _retry[T](self, call: Callable[[], T]) -> T:
@@ -201,7 +196,7 @@ class Master:
             self.reconcilers[name] = self.reconciler(ledger)
 
     def reconciler(self, ledger: Ledger, fenced_writer: FencedWriter | None = None) -> Reconciler:
-        """Records what is seen of a cluster, under its configuration of now; ``fenced_writer``: other than the session's."""
+        """A reconciler for a cluster's current configuration. ``fenced_writer`` replaces the session's."""
         committer, connector, config = self._committer(ledger, fenced_writer), self.parts.connector, ledger.config
         return Reconciler(committer, connector.observe, lambda: connector.identity(config))
 
@@ -212,20 +207,20 @@ class Master:
     def _take_queue_now(self, cluster: str, queued: Queued) -> bool:
         try:
             self._take_queue(cluster, queued)
-        except LedgerBusyError as busy:  # by what is being settled: ``take_up`` comes back to it
-            logger.warning("what is open is taken up later", cluster=cluster, reason=str(busy))
+        except LedgerBusyError as busy:  # a batch is being settled: ``take_up`` tries again
+            logger.warning("open keys not queued yet, trying again", cluster=cluster, reason=str(busy))
         return True
 
     def _take_queue(self, cluster: str, queued: Queued) -> None:
         ledger = self.ledgers[cluster]
         with ledger.briefly():
             states = list(ledger.states(queued.marks).values())
-            ledger.states(queued.unswept)  # known from now on, so that they are swept when there is time
+            ledger.states(queued.unswept)  # now cached, so that a quiet moment sweeps them
         if states:
             assert self.pool is not None
             self.pool.add(states, inherited=True)
         self._promoted.add(queued.promoted)
-        self._queues_taken.add(cluster)
+        self.queues_taken.add(cluster)
 
     def _zone_means(self) -> ZoneMeans:
         settings = self.parts.settings
@@ -248,25 +243,21 @@ class Master:
     # --- clusters ---
 
     def start(self) -> None:
-        """Watch every cluster that is neither being deleted nor disabled, and compose; also where there is no cluster."""
+        """Watch every cluster that is neither deleting nor disabled, and start the composer even if there is none."""
         self.composer.start()
         for name, ledger in list(self.ledgers.items()):
             if not (ledger.config.deleting or ledger.config.paused):
                 self.start_cluster(name)
 
     def start_cluster(self, name: str, relist: Mode | None = None) -> ClusterRunner:
-        """Start the runner of a registered cluster; ``relist``: by listing, taken this way."""
-        events = RunnerEvents(
-            self.opened, self._promoted.add, self._listener_errors.listener_error, self.not_master, self.progress
-        )
+        """Start the runner of a registered cluster. ``relist``: list in any case, and record the lists in this mode."""
+        ledger, parts, reconciler = self.ledgers[name], self.parts, self.reconcilers[name]
+        writer = None
+        if ledger.config.write_events:
+            writer = ServiceEvents(name, partial(parts.connector.event_poster, ledger.config), parts.scheduler)
+        events = RunnerEvents(self.opened, self._promoted.add, self._errors.failed, self.not_master, self.progress)
         runner = self.runner_type(
-            self.ledgers[name],
-            self.reconcilers[name],
-            self.parts.connector,
-            events,
-            self.parts.scheduler,
-            self.parts.settings.window_seconds,
-            self._event_writer(self.ledgers[name].config),
+            ledger, reconciler, parts.connector, events, parts.scheduler, parts.settings.window_seconds, writer
         )
         promoted = self._promoted.start(name, runner)
         self.composer.start()
@@ -275,81 +266,71 @@ class Master:
             runner.replan(promoted)
         return runner
 
-    def _event_writer(self, config: ClusterConfig) -> ServiceEvents | None:
-        if not config.write_events:
-            return None
-        return ServiceEvents(config.name, partial(self.parts.connector.event_poster, config), self.parts.scheduler)
-
     def adopt(self, config: ClusterConfig) -> None:
-        """Begin with a cluster that was registered, or go on with a changed configuration.
+        """Register a new cluster, or apply a changed configuration.
 
         Raises:
-            StoreError: not now (LedgerBusyError: somebody is writing it). The same again, later, whatever was done already.
+            StoreError: it failed (LedgerBusyError: a writer holds the cluster). Call it again later; a repeat does no harm.
         """
         name = config.name
         self._fencing.adopt(name)
         self._register(config, self.tables.listeners.remembered([name])[name])
         if config.paused:
-            self._queues_taken.discard(name)  # what stays open is taken up when it is enabled again
+            self.queues_taken.discard(name)  # open keys are queued once the cluster is enabled again
         else:
             self.take_up(name)
 
-    def queue_taken(self, name: str) -> bool:
-        """Whether what was open of a cluster has been queued."""
-        return name in self._queues_taken
-
     def take_up(self, name: str) -> None:
-        """Queue what is open of a cluster, unless that has been done. Raises as ``adopt``."""
-        if not self.queue_taken(name):
+        """Queue the open keys of a cluster, once. Raises as ``adopt`` does."""
+        if name not in self.queues_taken:
             self._take_queue(name, self.tables.state.queued(name))
 
     def stop_cluster(self, name: str, code: ErrorCode, deadline: float) -> None:
-        """End a cluster's listeners at once, record what they had read, and note how they ended."""
+        """End a cluster's listeners at once, record what they have read, and persist how they ended."""
         runner = self.runners.pop(name, None)
         if runner is None:
             return
         self._ended.append(runner)
         runner.stop(code)
         runner.join(deadline)
-        self._listener_errors.ended(runner, code, self.parts.clock.monotonic() + _NOTES_SECONDS)
+        self._errors.ended(runner, code, self.parts.clock.monotonic() + _ENDINGS_SECONDS)
 
     def forget(self, name: str) -> None:
-        """A cluster is served no more. What is under way for it is still closed. Raises LedgerBusyError: not now."""
-        ledger = self.ledgers.get(name)
-        if ledger is not None:
+        """Stop serving a cluster; its batches under way are still closed. Raises LedgerBusyError: try again."""
+        if (ledger := self.ledgers.get(name)) is not None:
             self.former.keep(name, ledger)
         self.ledgers.pop(name, None)
         self.reconcilers.pop(name, None)
-        self._queues_taken.discard(name)
+        self.queues_taken.discard(name)
         self.fenced.discard(name)
 
     def batches_ended(self, cluster: str) -> list[Answer[None]]:
-        """Answers, all done once no batch that holds something of a cluster is under way in any zone."""
+        """One answer per zone: done once the zone has no batch of this cluster under way."""
         return [] if self.pool is None else self.pool.without(cluster)
 
-    # --- told by runners and zone writers, from their threads ---
+    # --- callbacks, on the threads of runners and zone writers ---
 
     def opened(self, states: list[KeyState], since: float | None) -> None:
-        """Keys whose record sets have to change."""
+        """Queue keys whose record sets must change."""
         assert self.pool is not None
         self.pool.add(states, since)
 
     def follow_up(self, cluster: str, recorded: Recorded) -> None:
-        """What a transformation of a cluster's keys came to: open ones to their zones, those that were given a name to their runners."""
-        if (ledger := self.ledgers.get(cluster)) is not None:  # else it was forgotten meanwhile
+        """After keys of a cluster were committed: queue the open ones, and send promoted keys to their runners."""
+        if (ledger := self.ledgers.get(cluster)) is not None:  # None: the cluster has been forgotten
             with ledger.lock:
                 states = list(ledger.states(recorded.opened).values())
             self.opened(states, None)
         self._promoted.add(recorded.promoted)
 
     def not_master(self, error: NotMasterError) -> None:
-        """Another master writes: end the session. Any thread."""
+        """End the session: another master writes. Any thread may call it."""
         self._end(ErrorCode.NOT_MASTER, str(error))
 
     # --- the end ---
 
     def settle_down(self, deadline: float) -> None:
-        """Wait until no zone has anything to do right now, until the deadline, or until the session has to end."""
+        """Wait until all zones are idle, the deadline passes, or the session must end."""
         assert self.pool is not None
         clock = self.parts.clock
         while not self.pool.quiet and clock.monotonic() < deadline and not self.ending():
@@ -357,20 +338,20 @@ class Master:
             clock.sleep(0.05)
 
     def finish(self, code: ErrorCode, drain_until: float, *, abandon: bool) -> bool:
-        """Stop reading, apply the last windows, close what can be closed.
+        """Stop reading, record the last windows, and close the batches that can be closed.
 
         Args:
-            abandon: the lease is another's: write nothing more than, where no fence forbids it, that it was lost.
+            abandon: another session holds the lease. Write only, where no fence forbids it, that the lease was lost.
 
         Returns:
-            Whether everything has ended and no outcome is unknown, but in the zones that are ``unsettled``.
+            Whether everything has ended and every outcome is known, except in the ``unsettled`` zones.
         """
         running = list(self.runners.values())
         clock = self.parts.clock
         self.fenced_writer.until_monotonic = drain_until
         for runner in running:
             runner.stop(code)
-        # All listeners share a short time: one that hangs (in a name look-up, say) must not cost the others theirs.
+        # All listeners share one short time limit: one that hangs (in a DNS query, say) must not delay the rest.
         listen_until = min(drain_until, clock.monotonic() + _LISTENERS_END_SECONDS)
         for runner in running:
             runner.wind_up(listen_until, drain_until, abandon=abandon)
@@ -383,32 +364,27 @@ class Master:
             self.unsettled = self.pool.unsettled
         clean = self.composer.join() and clean
         if clock.monotonic() < drain_until or abandon:
-            self.fenced_writer.until_monotonic = max(drain_until, clock.monotonic() + _NOTES_SECONDS)
+            self.fenced_writer.until_monotonic = max(drain_until, clock.monotonic() + _ENDINGS_SECONDS)
             for runner in running:
-                self._listener_errors.ended(runner, code, self.fenced_writer.until_monotonic)
-        # Zones that were held back after an unclean end are still to be settled, by whoever comes next.
+                self._errors.ended(runner, code, self.fenced_writer.until_monotonic)
+        # Zones that were never released after an unclean end must be settled by the next session.
         clean = clean and (self._clean or not self._held)
         if not clean or self.unsettled:
             self._keeper.give_up_writing()
-        self._fill_report([*self._ended, *running])
+        fill(self.report, [*self._ended, *running], self._writers(), self.composer.report)
+        self.report.transactions = {"sent": self.fenced_writer.sent, "repeated": self.fenced_writer.repeated}
         return clean
 
     def snapshot(self) -> SessionReport:
-        """What the session has come to by now, for its metrics."""
+        """A report of the current counts, for metrics."""
         clock, until = self.parts.clock, self.parts.clock.monotonic() + _SNAPSHOT_SECONDS
 
         def conflicts(cluster: str) -> int:
             ledger = self.ledgers.get(cluster)
             return 0 if ledger is None else ledger.conflicts(until - clock.monotonic())
 
-        found = snapshot(self.report, self._ended, dict(self.runners), self._writers(), conflicts)
-        found.named_upstreams = asdict(self.composer.report)
-        return found
+        running, composing = dict(self.runners), self.composer.report
+        return snapshot(self.report, self._ended, running, self._writers(), composing, conflicts)
 
     def _writers(self) -> Mapping[str, ZoneWriter]:
         return {} if self.pool is None else self.pool.writers
-
-    def _fill_report(self, runners: list[ClusterRunner]) -> None:
-        fill(self.report, runners, self._writers())
-        self.report.named_upstreams = asdict(self.composer.report)
-        self.report.transactions = {"sent": self.fenced_writer.sent, "repeated": self.fenced_writer.repeated}

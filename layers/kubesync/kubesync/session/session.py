@@ -1,4 +1,4 @@
-"""One session: it takes the lease, runs the master until its deadline, and hands over (DESIGN section 5).
+"""One session: it takes the lease, runs the master until its deadline, and hands over.
 
 lease ── fences ── checkpoints, open keys ── zones, clusters ── until the deadline ── drain ── release
                                                   │
@@ -132,7 +132,9 @@ class Session:
                 # They write in this thread, which must end the session in time.
                 master.fenced_writer.until_monotonic = deadline
             left = self._keeper.to_settle(before)
-            master.take_over(clean=left is not None, unsettled=left or (), hold_zones=recovery is not None)
+            # A recovery releases the zones once it knows them. A dry run never does: what is open stays open.
+            hold_zones = recovery is not None or (resync is not None and resync.dry_run)
+            master.take_over(clean=left is not None, unsettled=left or (), hold_zones=hold_zones)
             logger.info(
                 "took over",
                 epoch=lease.epoch,
@@ -148,7 +150,8 @@ class Session:
                     master.settle_down(deadline)
             elif resync is not None:
                 self.report.resyncs.append(Resync(master, resync, own_session=True).run())
-                master.settle_down(deadline)
+                if not resync.dry_run:
+                    master.settle_down(deadline)
             else:
                 master.start()
                 self.report.hand_over_seconds = self._keeper.seconds_since(before)

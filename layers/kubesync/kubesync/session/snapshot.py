@@ -1,22 +1,29 @@
-"""Collects the counts of runners and zone writers in a report: at the session's end, and for metrics while it runs."""
+"""Collects the counts of runners and zone writers in a report: at the session's end, and for metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from kubesync.cluster.runner import ClusterRunner
 from kubesync.domain.report import SessionReport, percentiles
+from kubesync.upstreams.composer import ComposerReport
 from kubesync.zone.writer import ZoneWriter
 
 
-def fill(report: SessionReport, runners: Sequence[ClusterRunner], writers: Mapping[str, ZoneWriter]) -> None:
+def fill(
+    report: SessionReport,
+    runners: Sequence[ClusterRunner],
+    writers: Mapping[str, ZoneWriter],
+    composing: ComposerReport,
+) -> None:
     """Complete the report of a session that has ended."""
     report.clusters += [runner.report for runner in runners]
     report.listeners += [listener.report for runner in runners for listener in runner.listeners]
     report.zones += [_zone(zone_id, writer) for zone_id, writer in writers.items()]
     report.lag = percentiles([lag for writer in writers.values() for lag in writer.report.lags])
+    report.named_upstreams = asdict(composing)
 
 
 def snapshot(
@@ -24,6 +31,7 @@ def snapshot(
     ended: Sequence[ClusterRunner],
     running: Mapping[str, ClusterRunner],
     writers: Mapping[str, ZoneWriter],
+    composing: ComposerReport,
     conflicts: Callable[[str], int],
 ) -> SessionReport:
     """Make a separate report of the current counts. They cover the whole session; lags cover the time since the last call.
@@ -44,6 +52,7 @@ def snapshot(
         # The writer's thread may add lags at the same time.
         lags += [fresh.popleft() for _ in range(len(fresh))]
     found.lag = percentiles(lags)
+    found.named_upstreams = asdict(composing)
     return found
 
 

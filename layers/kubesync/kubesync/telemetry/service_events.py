@@ -59,8 +59,8 @@ class ServiceEvents:
         self._thread: Thread | None = None
         self._end_by = 0.0
 
-    def tell(self, state: KeyState, fresh: Iterable[Problem]) -> None:
-        """Queue the reasons that are new on a key. Returns at once."""
+    def send(self, state: KeyState, fresh: Iterable[Problem]) -> None:
+        """Reasons that are new on a key. Returns at once."""
         part = state.parts.get(PartId(Resource.SERVICES, state.key.name))
         if part is None or part.deleted:
             return

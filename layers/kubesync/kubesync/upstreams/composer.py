@@ -1,14 +1,14 @@
-"""Keeps named upstreams up to date: reads notes of what changed, composes, writes, and takes the notes away.
+"""Keeps named upstreams up to date: reads marks of changes, composes, writes, and removes the marks.
 
-notes ── registry, where it has moved ── upstreams of Services ── compose ── transactions, the notes' removal in the last
+marks ── registry, if it changed ── upstreams of Services ── compose ── transactions, the last one removes the marks
 
-It runs beside clusters and zones and holds up neither. All of it is for the shard, so its transactions check the shard's fence (I2).
-Whatever comes between reading a note and taking it away makes a new one: all is read again, twice at most. Then what was read is
-written, and the new note stays: Services that never stand still must not keep it from ever being written. Whoever dies in
-between leaves the note to the next master (I1). An upstream that stands as it should is not written (I6).
+It runs in its own thread and never delays clusters or zones. Its transactions check the shard's fence (I2).
+A change after a mark was read makes a new mark, and the round is repeated, at most twice. Then the composer writes what it read
+and leaves the new mark: otherwise Services that change all the time would prevent every write. If the master dies before
+the end, the mark stays for the next master (I1). An upstream that is already right is not written (I6).
 
-When a named upstream is new, its Services may just be being planned by a reconciler that does not know it yet, and would leave no
-note: their clusters' locks are taken once before anything is read for it.
+When a named upstream is new, a reconciler that does not know it yet may be planning one of its Services, and would leave no
+mark. So the composer takes those clusters' locks once before it reads anything for the new upstream.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from kubesync.upstreams.recomposition import Recomposed, Rewrite, recompose
 
 logger = Logger(service="kubesync", child=True)
 
-# Of a transaction, beside the fence check and the audit; puts are slices of some 100 KB of its 4 MB.
+# In one transaction, in addition to the fence check and the audit. Puts are slices of about 100 KB; the limit is 4 MB.
 _MAX_ACTIONS: Final = 90
 _MAX_PUTS: Final = 30
 _ATTEMPTS: Final = 8
@@ -49,7 +49,7 @@ _JOIN_SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ComposerPorts:
-    """What composing needs. ``ledgers``: of the clusters that are served. ``reads``: reads many upstreams at a time."""
+    """What composing needs. ``ledgers``: of the served clusters. ``reads``: reads many upstreams in parallel."""
 
     shard: str
     table: NamedUpstreamTable
@@ -65,7 +65,7 @@ class ComposerPorts:
 
 @dataclass(slots=True)
 class ComposerReport:
-    """Of a session: how many named upstreams the shard has, how many were written, and what keeps the composer from its work now."""
+    """Of a session: named upstreams of the shard, writes, and the problem that stops the composer now."""
 
     registered: int = 0
     written: int = 0
@@ -73,7 +73,7 @@ class ComposerReport:
 
 
 class Composer:
-    """The composer of one session. ``load`` before anything is recorded; then ``start``; ``stop`` and ``join`` at the end."""
+    """The composer of one session. Call ``load`` before anything is recorded, then ``start``, ``stop``, ``join``."""
 
     def __init__(self, ports: ComposerPorts) -> None:
         self.report = ComposerReport()
@@ -82,7 +82,7 @@ class Composer:
         self._unverified: frozenset[str] = frozenset()
         self._one_at_a_time = ports.scheduler.lock()
         self._changed = ports.scheduler.condition()
-        self._noted = False
+        self._marked = False
         self._stopping = False
         self._abandoned = False
         self._until = 0.0
@@ -93,25 +93,25 @@ class Composer:
     # --- life ---
 
     def load(self) -> None:
-        """Read what is registered: from now on reconcilers leave notes. Raises StoreError."""
+        """Read the registry. From now on reconcilers leave marks. Raises StoreError."""
         self._follow(self._ports.table.read())
         self._unverified = frozenset()  # nothing is being recorded yet
 
     def start(self) -> None:
-        """Compose what was left to be done, and then whatever is noted. Once: later calls do nothing."""
+        """Compose for the marks that exist, then for each new one. Only the first call has an effect."""
         if self._thread is None:
             self.wake()
             self._thread = self._ports.scheduler.thread("composer", self._work)
             self._thread.start()
 
     def wake(self) -> None:
-        """There may be notes. Any thread."""
+        """Check for marks soon. Any thread may call it."""
         with self._changed:
-            self._noted = True
+            self._marked = True
             self._changed.notify_all()
 
     def stop(self, until_monotonic: float, *, abandon: bool = False) -> None:
-        """Compose what is noted by now, as long as there is time, and end.
+        """Compose for the marks that exist, as long as there is time, and end.
 
         Args:
             abandon: write nothing more.
@@ -121,7 +121,7 @@ class Composer:
             self._changed.notify_all()
 
     def join(self) -> bool:
-        """Whether it has ended, in the time that ``stop`` has set and a moment longer."""
+        """Whether it has ended within the time that ``stop`` has set, or a moment later."""
         if self._thread is None:
             return True
         left = self._until - self._ports.scheduler.monotonic()
@@ -132,28 +132,28 @@ class Composer:
         pause: float | None = None
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._noted or self._stopping, pause)
-                # A list is recorded in many transactions, each with notes: one round for some of them, not one for each.
+                self._changed.wait_for(lambda: self._marked or self._stopping, pause)
+                # A list is recorded in many transactions, each with marks: one round serves several of them.
                 self._changed.wait_for(lambda: self._stopping, _COLLECT_SECONDS)
-                stopping, due = self._stopping, self._noted or pause is not None
+                stopping, due = self._stopping, self._marked or pause is not None
             if self._abandoned or (stopping and not due):
                 return
             pause = self.turn()
             if stopping and pause is not None:
-                # Whatever is not composed by then is noted, and the next master's.
+                # What is not composed by then stays marked for the next master.
                 if self._ports.scheduler.monotonic() + pause >= self._until:
                     return
                 self._ports.scheduler.sleep(pause)
 
     @property
-    def noted(self) -> bool:
-        """Whether there may be notes that nobody has looked at yet."""
-        return self._noted
+    def marked(self) -> bool:
+        """Whether there may be marks that were not read yet."""
+        return self._marked
 
     def turn(self) -> float | None:
-        """Do what is to be done now. Returns after how many seconds to try again; None: when woken."""
+        """Do one turn of work. Returns the seconds until the next try. None: wait until woken."""
         with self._changed:
-            self._noted = False
+            self._marked = False
         try:
             with self._one_at_a_time:
                 self._rounds()
@@ -161,16 +161,16 @@ class Composer:
             self._abandoned = self._stopping = True
             self._ports.not_master(error)
             return None
-        except Exception as error:  # noqa: BLE001 - a fault of ours must stop neither clusters nor zones (I4)
+        except Exception as error:  # noqa: BLE001 - a bug of ours must stop neither clusters nor zones (I4)
             known = isinstance(error, KubesyncError)
             self.report.problem = str(error) if known else f"{type(error).__name__}: {error}"
-            (logger.warning if known else logger.exception)("composing goes on later", error=self.report.problem)
+            (logger.warning if known else logger.exception)("composing failed, trying again", error=self.report.problem)
             self._failures += 1
             return _BACKOFF.delay(self._failures)
         self.report.problem, self._failures = "", 0
         return None
 
-    # --- notes ---
+    # --- marks ---
 
     def _rounds(self) -> None:
         for attempt in range(1, _ATTEMPTS + 1):
@@ -193,7 +193,7 @@ class Composer:
             whys |= dict.fromkeys(self._names_of(upstream), why)
         found = self._recomposed(registry, whys)
         kept = {upstream for upstream in marks if not found.stuck.keys().isdisjoint(self._names_of(upstream))}
-        # What a newer release registered, that one will compose: the note is for it.
+        # A newer release composes what it registered: its marks stay.
         kept |= {named_key(name) for name in registry.unreadable}
         table, shard = self._ports.table, self._ports.shard
         done = [table.unmark(shard, up, version) for up, version in sorted(marks.items()) if up not in kept]
@@ -207,7 +207,7 @@ class Composer:
         return recompose(ports.upstreams, registry, ports.shard, whys, ports.scheduler.epoch(), ports.reads)
 
     def _names_of(self, upstream: str) -> Iterable[str]:
-        """What is made of an upstream; of a named one that is not registered any more, itself."""
+        """The named upstreams that are made of an upstream. A named one that is no longer registered stands for itself."""
         names = self._ports.referrals.index.get(upstream, frozenset())
         own = {upstream.removeprefix(PREFIX)} if is_named(upstream) else set[str]()
         return sorted((names | own) - self._registry.unreadable)
@@ -216,7 +216,7 @@ class Composer:
         if self._ports.table.version() != self._registry.version:
             self._follow(self._ports.table.read())
         while self._unverified:
-            # Whoever planned one of these before it was referred to has written it once it lets go of the lock.
+            # A reconciler that planned one of these before the referral has written it when it releases the lock.
             cluster = min(upstream.partition("/")[0] for upstream in self._unverified)
             ledger = self._ports.ledgers.get(cluster)
             if ledger is not None:
@@ -236,10 +236,10 @@ class Composer:
     # --- writing ---
 
     def _write(self, rewrites: Sequence[Rewrite], last: Sequence[Action] = (), *, all_or_nothing: bool = True) -> None:
-        """A named upstream whole in one transaction, several where they fit; what comes ``last``, not before any of them.
+        """Write each named upstream in one transaction, several together if they fit. ``last`` comes after all of them.
 
         Args:
-            last: notes to be taken away; not ``all_or_nothing``: those that were made anew since they were read stay.
+            last: removals of marks. Unless ``all_or_nothing``, marks that were renewed since they were read stay.
         """
         actions: list[Action] = []
         entries: list[Entry] = []
@@ -276,36 +276,35 @@ class Composer:
     # --- full resync ---
 
     def compare(self, request: ResyncRequest, check: Callable[[], None]) -> list[dict[str, Any]]:
-        """Compare every named upstream (with a part of a cluster) with what it should be, and mend it; one row for each
-        that differed though nothing was noted.
+        """Compare named upstreams (of one cluster, or all) and correct them. Returns one row for each that differed unmarked.
 
-        Where all are compared, those too that nobody registered (scans the table). They are removed by a forced resync only: a
-        registry that was lost, or restored from a backup, does not prove that they are not wanted (I5).
+        A comparison of all includes unregistered ones (it scans the table). Only a forced resync removes those: a registry
+        that was lost, or restored from a backup, does not prove that they are unwanted (I5).
 
         Args:
-            check: raises where it makes no sense to go on.
+            check: raises if the resync must stop.
 
         Raises:
-            StoreError, StaleStateError: not all of them could be compared.
+            StoreError, StaleStateError: some could not be compared.
         """
         with self._one_at_a_time:
             if not request.dry_run:
                 self._rounds()
-            noted = self._ports.table.marks(self._ports.shard).keys()
+            marked = self._ports.table.marks(self._ports.shard).keys()
             for left in reversed(range(_ATTEMPTS)):
                 check()
                 registry = self._current()
                 found = self._recomposed(registry, dict.fromkeys(self._to_compare(request.cluster, registry), "resync"))
-                sure = [each for each in found.rewrites if each.drift != "stray" or request.force]
+                wanted = [each for each in found.rewrites if each.drift != "stray" or request.force]
                 try:
                     if not request.dry_run:
-                        self._write(sure)
+                        self._write(wanted)
                     break
                 except StaleStateError:
                     if not left:
                         raise
-        # What is noted is on its way.
-        coming = {name for upstream in noted for name in self._names_of(upstream)}
+        # Marked upstreams are composed anyway.
+        coming = {name for upstream in marked for name in self._names_of(upstream)}
         drifts = {each.name: each.drift for each in found.rewrites if each.name not in coming}
         drifts |= dict.fromkeys(found.stuck, "unknown")
         return [{"upstream": named_key(name), "drift": drift} for name, drift in sorted(drifts.items())]

@@ -1,12 +1,12 @@
-"""What named upstreams should be, against what stands in the table: reads both, writes nothing.
+"""Compares named upstreams with the table and composes the writes that are missing. Reads only.
 
-registered   stands               what it takes
-----------   ------               -------------
-yes          with these nodes     nothing (I6)
-yes          otherwise, or not    all its slices, as a new version
-no           yes                  a mark of its removal
-no           marked or not        nothing
-by another shard                  nothing: that one's master looks after it
+registered        in the table           writes
+----------        ------------           ------
+yes               with the same nodes    none (I6)
+yes               different or missing   all its slices, as a new version
+no                yes                    a mark of its removal
+no                marked or missing      none
+by another shard  any                    none: that shard's master writes it
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _UNREADABLE: Final[tuple[Node, ...]] = (Node("", 0, ready=False),)
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A named upstream that does not stand as it should. ``drift``: ``missing``, ``changed``, or ``stray`` (nobody's)."""
+    """The write that corrects a named upstream. ``drift``: ``missing``, ``changed``, or ``stray`` (not registered)."""
 
     name: str
     actions: tuple[Action, ...]
@@ -43,7 +43,7 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Recomposed:
-    """``stuck``: names that cannot be composed now, each with an upstream that it is made of and that cannot be read."""
+    """``stuck``: names that cannot be composed now, each with an upstream of theirs that cannot be read."""
 
     rewrites: tuple[Rewrite, ...]
     stuck: Mapping[str, str]
@@ -51,7 +51,7 @@ class Recomposed:
 
 @dataclass(slots=True)
 class _Read:
-    """Services' upstreams, each read once however many named upstreams share it. ``unreadable``: not to be read whole."""
+    """Services' upstreams, each read once for all named upstreams. ``unreadable``: could not be read in full."""
 
     nodes: dict[str, Sequence[Node] | None] = field(default_factory=dict)
     unreadable: set[str] = field(default_factory=set)
@@ -60,16 +60,16 @@ class _Read:
 def recompose(
     table: UpstreamTable, registry: Registry, shard: str, whys: Mapping[str, str], now_epoch: float, reads: Map
 ) -> Recomposed:
-    """Compare these named upstreams with what they should be.
+    """Compare these named upstreams with the registry and the Services' upstreams.
 
     Args:
-        whys: their names, each with what led to it, for the audit.
-        reads: reads them.
+        whys: their names, each with its cause, for the audit.
+        reads: runs the reads in parallel.
     """
     named = registry.named
     made_of = {name: _constituents(name, named) for name in whys}
     read = _read_all(table, sorted(set().union(*made_of.values())), reads)
-    # One that cannot be read stops no named upstream that is not made of it (I4).
+    # An unreadable upstream stops only the named upstreams that are made of it (I4).
     stuck = {
         name: min(upstreams & read.unreadable) for name, upstreams in made_of.items() if upstreams & read.unreadable
     }
@@ -104,7 +104,7 @@ def _read_all(table: UpstreamTable, upstreams: Sequence[str], reads: Map) -> _Re
 
 
 def _nodes_of(table: UpstreamTable, upstream: str) -> Sequence[Node] | None:
-    """Of one version if that can be had: a query is no snapshot. None: it is not there."""
+    """The nodes of one version, read several times if needed: a query is no snapshot. None: the upstream does not exist."""
     for _ in range(_TORN_READS):
         try:
             stored = table.read(upstream)
@@ -112,7 +112,7 @@ def _nodes_of(table: UpstreamTable, upstream: str) -> Sequence[Node] | None:
                 return None
             if stored.complete:
                 return tuple(map(node_of, stored.nodes))
-        except (NewerSchemaError, KeyError, TypeError):  # of a newer release, or written by somebody else
+        except (NewerSchemaError, KeyError, TypeError):  # a newer release or somebody else wrote it
             break
     return _UNREADABLE
 
@@ -120,7 +120,7 @@ def _nodes_of(table: UpstreamTable, upstream: str) -> Sequence[Node] | None:
 def _rewrite(
     table: UpstreamTable, name: str, nodes: Sequence[Node] | None, why: str, now_epoch: float
 ) -> Rewrite | None:
-    """What it takes for a named upstream to have these nodes (None: not to be there); None: nothing."""
+    """The write that gives a named upstream these nodes (None: removes it). Returns None if nothing is to be written."""
     upstream = named_key(name)
     stored = table.read(upstream)
     there = stored is not None and not stored.deleted

@@ -77,7 +77,7 @@ class ZoneMeans:
         return self.scheduler
 
 
-class ZoneGround:
+class ZoneJournal:
     """Journal and inflight item of one zone, as this master last read or wrote them. Used by the zone's own thread."""
 
     def __init__(self, zone_id: str, means: ZoneMeans, zone: Zone | None) -> None:

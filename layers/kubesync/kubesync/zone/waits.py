@@ -121,5 +121,6 @@ class Waits:
     def forget(self, key: ServiceKey) -> None:
         """Nothing of a key is open any more."""
         self.wake(key)
+        self._units.pop(key, None)
         self.end(key, Reason.INHERITED)
         self.end(key, Reason.CONFLICT)

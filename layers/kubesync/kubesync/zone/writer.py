@@ -36,7 +36,7 @@ from kubesync.domain.errors import (
     ZoneUnavailableError,
 )
 from kubesync.domain.objects import ServiceKey
-from kubesync.zone.journal import ZoneBlockedError, ZoneGround, ZoneMeans
+from kubesync.zone.journal import ZoneBlockedError, ZoneJournal, ZoneMeans
 from kubesync.zone.queue import NO_WAITS, ZoneQueue
 from kubesync.zone.reader import ZoneReader
 from kubesync.zone.refusals import isolate, judge
@@ -86,7 +86,7 @@ class ZoneWriter:
         self.zone_id = zone_id
         self.report = ZoneReport()
         self._means = means
-        self._ground = ZoneGround(zone_id, means, zone)
+        self._journal = ZoneJournal(zone_id, means, zone)
         self._settled = settled
         self._sent: Sent | None = None
         self._in_doubt = False
@@ -163,7 +163,7 @@ class ZoneWriter:
             return self._back_off(str(error))
         except StaleStateError as error:
             # Another master's write, or one of ours whose answer was lost: what is in flight is settled, never overwritten.
-            self._ground.doubt()
+            self._journal.doubt()
             self._settled = False
             return self._back_off(str(error))
         except (ZoneUnavailableError, ZoneBlockedError) as error:
@@ -174,7 +174,7 @@ class ZoneWriter:
             return _BLOCKED_SECONDS
         self._failures = 0
         self._blocked = False
-        self.report.remark = self._ground.remark
+        self.report.remark = self._journal.remark
         if following == 0.0 or self._noted_problem:
             self._note_problem(self._queue.problem)
         return following
@@ -183,7 +183,7 @@ class ZoneWriter:
         if self._noted_problem is None:
             self._noted_problem = self._means.problems.read(self.zone_id)  # of an earlier session
         if problem != self._noted_problem:
-            self._ground.note_problem(problem)
+            self._journal.note_problem(problem)
             self._noted_problem = problem
 
     def _part(self) -> None:
@@ -193,7 +193,7 @@ class ZoneWriter:
         if self._sent is not None:
             held = frozenset(unit.key.cluster for unit in self._sent.units)
         elif not self._settled:
-            inflight = self._ground.known_inflight()
+            inflight = self._journal.known_inflight()
             held = frozenset(inflight.clusters if inflight is not None else ())
         for _ in range(len(self._partings)):
             cluster, job = self._partings.popleft()
@@ -211,7 +211,7 @@ class ZoneWriter:
 
     def _next(self) -> float | None:
         if not self._settled:
-            self._settled = self._ground.settle(self._landed_before)
+            self._settled = self._journal.settle(self._landed_before)
             return 0.0
         if self._sent is not None:
             self._send()
@@ -228,13 +228,13 @@ class ZoneWriter:
             return 0.0
         looked_at = self._queue.looked_at
         if looked_at is not None:
-            self._ground.note_look(looked_at)
+            self._journal.note_look(looked_at)
         return self._queue.next_retry()
 
     def _due(self) -> list[Unit]:
         counted = self._queue.throttled
         try:
-            taken, oversized = self._queue.due(self._ground.room)
+            taken, oversized = self._queue.due(self._journal.room)
         finally:
             self.report.throttled += self._queue.throttled - counted
         if oversized:
@@ -245,11 +245,11 @@ class ZoneWriter:
     # --- one batch ---
 
     def _start(self, units: Sequence[Unit]) -> None:
-        units = self._ground.of_few_clusters(units)
+        units = self._journal.of_few_clusters(units)
         batch = self._means.scheduler.token_hex(16)
-        known, following = self._ground.known_journal(), self._ground.following(batch)
-        swap = journal_swap(self._ground.journal_key(), known, following)
-        self._ground.announce(batch, units)
+        known, following = self._journal.known_journal(), self._journal.following(batch)
+        swap = journal_swap(self._journal.journal_key(), known, following)
+        self._journal.announce(batch, units)
         self._sent = Sent(batch, units, (*swap, *_batch_changes(units)), known, following)
         self._in_doubt = False
 
@@ -265,7 +265,7 @@ class ZoneWriter:
         except ZoneGoneError:
             if not self._in_doubt:
                 # Zones do not come back: whoever waits for its outcome would wait for ever.
-                self._ground.nothing_under_way()
+                self._journal.nothing_under_way()
                 self._sent = None
                 self._queue.again([sent.units])
             raise
@@ -276,7 +276,7 @@ class ZoneWriter:
             self._landed(sent)
 
     def _landed(self, sent: Sent) -> None:
-        self._ground.left_behind(sent.following)
+        self._journal.left_behind(sent.following)
         self.report.batches += 1
         changes = sum(len(unit.changes) for unit in sent.units)
         self.report.changes += changes
@@ -293,7 +293,7 @@ class ZoneWriter:
         self._close([Outcome(unit, landed=True) for unit in inflight.units], batch=inflight.batch, clear=True)
 
     def _refused(self, sent: Sent, messages: Sequence[str]) -> None:
-        journal = self._ground.read_journal()
+        journal = self._journal.read_journal()
         if journal is not None and journal.batch == sent.batch:
             self._landed(sent)
             return
@@ -331,10 +331,10 @@ class ZoneWriter:
 
     def _close(self, outcomes: Sequence[Outcome], *, batch: str = "", clear: bool = False) -> None:
         why = "settled" if batch else "refused"
-        clearing = self._ground.clearing if clear else None
+        clearing = self._journal.clearing if clear else None
         marks = self._means.outcomes.close(outcomes, why, batch=batch, clearing=clearing)
         if clear:  # of clusters of which nobody may close anything here
-            self._ground.nothing_under_way()
+            self._journal.nothing_under_way()
         for outcome in outcomes:
             if code := outcome.reason_code:
                 self.report.reasons[code] = self.report.reasons.get(code, 0) + 1

@@ -26,7 +26,7 @@ def _window(details: dict[str, Any]) -> str:
 
 _WORDS: Final[dict[str, _Words]] = {
     "stand-by": lambda _: "another session is the master and ends soon: standing by",
-    "master": lambda d: f"session {d['session']} is the master, epoch {d['epoch']}, after: {d['after']}",
+    "master": lambda d: f"session {d['session']} is the master, epoch {d['epoch']} ({d['after']})",
     "window": _window,
     "batch": lambda d: f"zone {d['zone']}: a batch of {counted(d['changes'], 'change')} landed",
     "ending": lambda _: "reading has ended; applying what was read",

@@ -18,8 +18,12 @@ _WHAT = {
     "differing": "exists in another form: you decide",
     "unwanted": "no cluster wants it: you decide",
 }
-
-
+_COUNTED = {
+    "claimed": "to take over",
+    "unproven": "as wanted in a zone that kubesync has not written yet",
+    "differing": "in another form",
+    "unwanted": "that no Service wants",
+}
 _CHECK = "check them with `kubesync resync --dry-run`"
 
 
@@ -58,7 +62,9 @@ def _summary(cluster: dict[str, Any]) -> str:
     if "error" in cluster:
         return f"{cluster['cluster']}: failed: {cluster['error']}"
     # Zones that were never written are rare: shown only if there is one.
-    counted = ", ".join(f"{len(cluster[kind])} {kind}" for kind in _WHAT if cluster[kind] or kind != "unproven")
+    counted = ", ".join(
+        f"{len(cluster[kind])} {text}" for kind, text in _COUNTED.items() if cluster[kind] or kind != "unproven"
+    )
     return f"{cluster['cluster']}: record sets: {counted}"
 
 

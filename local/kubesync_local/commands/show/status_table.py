@@ -12,7 +12,7 @@ from kubesync_local.documents.outlook import zone_code
 from kubesync_local.terminal.output import counted, new_console, print_folded, print_table, remark
 
 _PROBLEMS_SHOWN: Final = 50
-_LEASE: Final = {"never held": "was never held", "expired": "has expired"}
+_RELEASED: Final = "released clean"
 
 
 def show_status(status: dict[str, Any]) -> None:
@@ -20,11 +20,11 @@ def show_status(status: dict[str, Any]) -> None:
     console = new_console()
     lease = status["lease"]
     style = "green" if lease["state"] == "held" else "yellow"
-    who = f" by session {lease['holder']}, epoch {lease['epoch']}" if lease["holder"] else ""
+    epoch = f", epoch {lease['epoch']}" if lease["holder"] else ""
     until = f", until {lease['session_ends_at']}" if lease["state"] == "held" and lease["session_ends_at"] else ""
-    state = _LEASE.get(lease["state"], f"is {lease['state']}")
+    before, state = _lease_in_words(lease["state"], lease["holder"])
     place = f"deployment {status['deployment']}, shard {status['shard']}"
-    print_folded(console, Text.assemble(f"{place}: the lease ", (state, style), who, until), 2)
+    print_folded(console, Text.assemble(f"{place}: {before}", (state, style), epoch, until), 2)
     if not status["clusters"]:
         remark("no cluster is registered: see `kubesync cluster add --help`")
     elif all(cluster["shard"] != status["shard"] for cluster in status["clusters"]):
@@ -46,6 +46,21 @@ def show_status(status: dict[str, Any]) -> None:
     if status["named_upstreams"]:
         shown = status["named_upstreams"][:_PROBLEMS_SHOWN]
         print_table(shown, ("name", "code", "subject", "message"), "problems of named upstreams")
+
+
+def _lease_in_words(state: str, holder: str | None) -> tuple[str, str]:
+    """The sentence up to the state, and the state, which gets a colour."""
+    match state:
+        case "held":
+            return "the lease ", f"is held by session {holder}"
+        case "expired":
+            return f"the lease of session {holder} ", "has expired"
+        case "released, not clean":
+            return f"session {holder} ", "ended without a clean release"
+        case _ if state.startswith(_RELEASED):
+            return f"session {holder} ", f"released the lease cleanly{state.removeprefix(_RELEASED)}"
+        case _:
+            return "the lease ", "was never held"
 
 
 def _zone_advice(problem: str) -> str:

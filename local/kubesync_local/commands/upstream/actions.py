@@ -90,7 +90,8 @@ def _show(arguments: argparse.Namespace, work: Workplace, named: NamedUpstreamTa
     registry = named.read()
     named.known(arguments.name, registry)
     found = NamedDocument(arguments.name, registry, UpstreamTable(work.store))
-    document = found.document()
+    lease = LeaseTable(work.store, registry.entries[arguments.name].shard).read()
+    document = found.document(running=not lease.free(int(work.now() * 1000)))
     if arguments.output == "json":
         print_json(document)
         return

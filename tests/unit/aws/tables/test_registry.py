@@ -139,7 +139,7 @@ def test_zones_that_can_hold_no_name_of_the_cluster_are_told() -> None:
     zone = ZoneReference(id="Z2", name="svc.prod.example.com")
     assert why_outside(a_cluster(zones=(zone,))) is None
     assert why_outside(a_cluster(zones=(zone,), template="{service}.{namespace}.{domain}")) == (
-        "no zone given can hold names of prod.example.com: Z2 is svc.prod.example.com"
+        "none of the given zones contains prod.example.com (Z2 is svc.prod.example.com)"
     )
 
 

@@ -1,4 +1,4 @@
-"""Record sets by kind of Service: each row of the table in DESIGN section 7, zones, SRV, aliases."""
+"""Record sets by kind of Service: each row of the table of docs/dns.md, zones, SRV, aliases."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Fenced writes: raises the fences of a master, and checks them in every transaction (I2)."""
+"""Raises the fences of a master, and checks them in every transaction (I2)."""

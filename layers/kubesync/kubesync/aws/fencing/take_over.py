@@ -1,4 +1,4 @@
-"""Raises the fences of a master, before it reads any state of what they guard (I2)."""
+"""Raises the fences of a master before it reads any state that they guard (I2)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from kubesync.domain.errors import StoreBusyError, StoreOutcomeUnknownError
 
 
 class Fencing:
-    """For the master of one epoch.
+    """Raises fences for the master of one epoch.
 
     Args:
-        retry: calls again while DynamoDB is busy, as long as that makes sense.
+        retry: repeats a call while DynamoDB is busy, within the session's time.
 
-    ``raised``: clusters whose fences stand at this epoch.
+    ``raised``: clusters whose fences have this epoch.
     """
 
     def __init__(self, store: Store, shard: str, epoch: int, retry: Callable[[Callable[[], None]], None]) -> None:
@@ -30,11 +30,11 @@ class Fencing:
         self._retry = retry
 
     def take_over(self, clusters: Iterable[str]) -> None:
-        """The shard's, and those of all its clusters: many in one transaction.
+        """Raise the shard's fence and those of all its clusters, many in one transaction.
 
         Raises:
-            NotMasterError: another master has raised one further, or holds the lease.
-            StoreBusyError: not within the session's time.
+            NotMasterError: another master has raised a fence higher, or holds the lease.
+            StoreBusyError: DynamoDB stayed busy for the session's time.
         """
         names = list(clusters)
         fences = [shard_fence_key(self._shard), *map(fence_key, names)]
@@ -47,23 +47,23 @@ class Fencing:
             try:
                 self._raise(some)
             except StoreBusyError:
-                # One of them may be in use by the master that is being shut out: the others need not wait for it.
+                # The old master may be using one of these fences: the others need not wait for it.
                 half = len(some) // 2
                 groups.extendleft((some[half:], some[:half]))
         self.raised.update(names)
 
     def adopt(self, cluster: str) -> None:
-        """That of a cluster that is served from now on. Raises NotMasterError, StoreBusyError: the caller comes back to it."""
+        """Raise a newly served cluster's fence, if not done yet. Raises NotMasterError, or StoreBusyError: call again later."""
         if cluster not in self.raised:
             self.raise_one(cluster)
             self.raised.add(cluster)
 
     def raise_one(self, cluster: str) -> None:
-        """That of one cluster, once. Raises NotMasterError, StoreBusyError."""
+        """Try once to raise a cluster's fence. Raises NotMasterError, StoreBusyError."""
         self._raise([fence_key(cluster)])
 
     def _raise(self, fences: Sequence[Key]) -> None:
         try:
             raise_fences(self._store, fences, self._epoch, held_check(self._shard, self._epoch))
         except StoreOutcomeUnknownError as unknown:
-            raise StoreBusyError(str(unknown)) from unknown  # the same again does no harm
+            raise StoreBusyError(str(unknown)) from unknown  # a repeat does no harm

@@ -1,16 +1,16 @@
-"""Every write of a master: one transaction, fenced, repeated until its outcome is known (I1, I2).
+"""Writes for a master: each write is one fenced transaction, repeated until its outcome is known (I1, I2).
 
 Transactions that check the same fence would collide in DynamoDB, so they take turns here. A transaction takes all its fences
-together, or none of them; a transaction that asked earlier goes first.
+together, or none of them. The transaction that came first goes first.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
-from itertools import count
+from itertools import count, takewhile
 from typing import Final
 
 from kubesync.actors.backoff import Backoff
@@ -31,62 +31,29 @@ _CHECK_SECONDS: Final = 1.0
 
 
 class StaleStateError(KubesyncError):
-    """What was planned on is not what stands in the table: read again, plan again. ``places`` were refused."""
+    """The table no longer holds the state that was planned on: read again, plan again. The writes to ``places`` were refused."""
 
     def __init__(self, places: tuple[Key, ...]) -> None:
         super().__init__(f"changed meanwhile: {', '.join(f'{p.partition}/{p.sort}' for p in places)}")
         self.places = places
 
 
-class _FenceTurns:
-    """The transactions of this process that run now, and those that wait for a fence, in the order in which they asked.
-
-    asked   checks   meanwhile
-    -----   ------   ---------
-    1       A        runs
-    2       A, B     waits for 1, and holds nothing that runs
-    3       B        waits for 2: otherwise a stream of such transactions would keep 2 out for ever
-    4       C        runs
-    """
-
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._changed = scheduler.condition()
-        self._asked: dict[object, frozenset[Key]] = {}
-
-    @contextmanager
-    def turn(self, fences: frozenset[Key], check: Callable[[], None]) -> Iterator[None]:
-        """Let no other transaction check these fences meanwhile. ``check`` raises where it is too late to wait any longer."""
-        me = object()
-        with self._changed:
-            self._asked[me] = fences
-        try:
-            with self._changed:
-                while not self._changed.wait_for(partial(self._may_run, me), _CHECK_SECONDS):
-                    check()
-            yield
-        finally:
-            with self._changed:
-                del self._asked[me]
-                self._changed.notify_all()
-
-    def _may_run(self, me: object) -> bool:
-        for asked, fences in self._asked.items():
-            if asked is me:
-                return True
-            if not fences.isdisjoint(self._asked[me]):
-                return False
-        raise AssertionError
-
-
 class FencedWriter:
-    """Runs transactions for the master of one epoch.
+    """Runs transactions for the master of one epoch. Those that check the same fence take turns:
+
+        asked   checks   meanwhile
+        -----   ------   ---------
+        1       A        runs
+        2       A, B     waits for 1, and holds nothing that runs
+        3       B        waits for 2: otherwise a stream of such transactions would keep 2 out for ever
+        4       C        runs
 
     Args:
-        may_write: raises NotMasterError as soon as the lease may be another's.
-        shard: its fence is checked by transactions that are for no cluster.
+        may_write: raises NotMasterError as soon as another session may hold the lease.
+        shard: transactions without a cluster check the fence of this shard.
 
-    ``sent`` counts transactions, ``repeated`` how often one had to be sent again (throttled, collided, no answer): about
-    right, as threads count at the same time.
+    ``sent`` counts transactions. ``repeated`` counts repeats (throttled, collided, no answer). Both are approximate, because
+    threads count at the same time.
     """
 
     def __init__(
@@ -97,7 +64,8 @@ class FencedWriter:
         self._may_write = may_write
         self._scheduler = scheduler
         self._shard = shard
-        self._turns = _FenceTurns(self._scheduler)
+        self._changed = scheduler.condition()
+        self._asked: dict[object, frozenset[Key]] = {}  # those that run or wait, in the order in which they asked
         self.until_monotonic = math.inf
         self.sent = 0
         self.repeated = 0
@@ -108,29 +76,30 @@ class FencedWriter:
 
     @staticmethod
     def room(clusters: int) -> int:
-        """How many actions fit beside the fence checks and an audit item."""
+        """How many actions fit in addition to the fence checks and an audit item."""
         return MAX_TRANSACTION_ACTIONS - clusters - 1
 
     def check(self) -> None:
-        """Raise NotMasterError as soon as the lease may be another's."""
+        """Raise NotMasterError as soon as another session may hold the lease."""
         self._may_write()
 
     def run(
         self, clusters: Iterable[str], actions: Sequence[Action], token: str, *, until_monotonic: float = math.inf
     ) -> None:
-        """Write all of it or nothing.
+        """Write all actions or none.
 
         Args:
-            clusters: whose fences are checked; none: the shard's, for what belongs to a zone and shard.
-            until_monotonic: try no longer, also where the session has time left.
+            clusters: the clusters whose fences are checked. None: the shard's fence, for items of a zone and shard.
+            until_monotonic: stop trying then, even if the session has time left.
 
-        A lost answer is judged by a Put that carries ``token`` in its ``tx`` attribute, or by the audit item (whose key holds
-        it). Without either, a repeat that is refused counts as stale: the caller reads and finds it done.
+        If an answer is lost, the item of a Put that carries ``token`` in its ``tx`` attribute, or the audit item whose key
+        holds the token, shows whether the transaction landed. Without either, a refused repeat counts as stale: the caller
+        reads again and finds it done.
 
         Raises:
-            NotMasterError: a fence or the lease is another master's: stop.
+            NotMasterError: another master holds a fence or the lease: stop.
             StaleStateError: a condition failed: plan again.
-            StoreBusyError: it is not written, and there is no time left to go on trying.
+            StoreBusyError: nothing is written, and no time is left for another try.
         """
         checks: list[Action] = [fence_check(cluster, self.epoch) for cluster in sorted(set(clusters))]
         if not checks:
@@ -164,11 +133,11 @@ class FencedWriter:
             self._scheduler.sleep(_BACKOFF.delay(failures, self._scheduler.random()))
 
     def last_word(self, cluster: str, actions: Sequence[Action], token: str) -> None:
-        """Write once, though the lease was lost: what it is about a master may still say, as long as no other is fenced in.
+        """Write once after the lease was lost. A master may still report its end until another master raises the fence.
 
         Raises:
-            NotMasterError: another master has fenced this one out; nothing was written.
-            StoreError: it may not have been written.
+            NotMasterError: another master has raised the fence. Nothing was written.
+            StoreError: perhaps nothing was written.
         """
         check = fence_check(cluster, self.epoch)
         try:
@@ -177,16 +146,30 @@ class FencedWriter:
         except TransactionRefusedError as refused:
             raise NotMasterError("another master has fenced this one out") from refused
 
-    def _turn(self, checks: Iterable[Action], until_monotonic: float = math.inf) -> AbstractContextManager[None]:
-        def check() -> None:
-            # The transaction before may hang, and the session's end is set while others wait.
-            if self._scheduler.monotonic() > min(self.until_monotonic, until_monotonic):
-                raise StoreBusyError("DynamoDB is busy, and the session has to end")
+    @contextmanager
+    def _turn(self, checks: Iterable[Action], until_monotonic: float = math.inf) -> Iterator[None]:
+        """Let no other transaction of this process check these fences meanwhile."""
+        me = object()
+        with self._changed:
+            self._asked[me] = frozenset(check.key for check in checks)
+        try:
+            with self._changed:
+                while not self._changed.wait_for(partial(self._may_run, me), _CHECK_SECONDS):
+                    # The transaction before may hang, and the session's end is set while others wait.
+                    if self._scheduler.monotonic() > min(self.until_monotonic, until_monotonic):
+                        raise StoreBusyError("DynamoDB is busy, and the session has to end")
+            yield
+        finally:
+            with self._changed:
+                del self._asked[me]
+                self._changed.notify_all()
 
-        return self._turns.turn(frozenset(action.key for action in checks), check)
+    def _may_run(self, me: object) -> bool:
+        earlier = takewhile(lambda asked: asked is not me, self._asked)
+        return all(self._asked[asked].isdisjoint(self._asked[me]) for asked in earlier)
 
     def _landed(self, witness: Key | None, token: str) -> bool | None:
-        """Whether it has happened; None: that cannot be read now, and the same again does no harm."""
+        """Whether the transaction landed. None: it cannot be read now, and a repeat does no harm."""
         if witness is None:
             return False
         try:
@@ -197,6 +180,7 @@ class FencedWriter:
 
 
 def _witness(actions: Sequence[Action], token: str) -> Key | None:
+    """The item that shows later whether the transaction landed: a Put with the token in ``tx``, or the audit item, whose key holds it."""
     for action in actions:
         if isinstance(action, Put) and (action.item.get("tx") == token or action.key.table == AUDIT):
             return action.key

@@ -49,16 +49,18 @@ class SecretCertificates:
 
     def ca_pem(self, *, fresh: bool = False) -> str | None:
         """The authorities; None if there is no reference to any. Raises HandshakeError."""
-        return _had(self._ca, self._references.ca, "CA certificate", fresh=fresh)
+        return _read_or_none(self._ca, self._references.ca, "CA certificate", fresh=fresh)
 
     def client_pem(self, *, fresh: bool = False) -> str | None:
         """Certificate and key in one text; None if there is no reference to any. Raises HandshakeError."""
-        certificate = _had(self._certificate, self._references.certificate, "client certificate", fresh=fresh)
-        key = _had(self._key, self._references.key, "client key", fresh=fresh)
+        certificate = _read_or_none(self._certificate, self._references.certificate, "client certificate", fresh=fresh)
+        key = _read_or_none(self._key, self._references.key, "client key", fresh=fresh)
         return certificate if certificate is None or key is None else f"{certificate}\n{key}\n"
 
 
-def _had(secret: Secret[str] | None, reference: SecretReference | None, what: str, *, fresh: bool) -> str | None:
+def _read_or_none(
+    secret: Secret[str] | None, reference: SecretReference | None, what: str, *, fresh: bool
+) -> str | None:
     if secret is None:
         return None
     try:

@@ -48,6 +48,12 @@ class SecretKind(StrEnum):
 
 _LOCAL_KINDS: Final = frozenset({SecretKind.FILE, SecretKind.ENVIRONMENT})
 _FORMS: Final = "secretsmanager:NAME[#KEY] or ssm:NAME"
+_NAMED: Final = {
+    SecretKind.SECRETS_MANAGER: "secretsmanager:NAME[#KEY]",
+    SecretKind.PARAMETER: "ssm:NAME",
+    SecretKind.FILE: "file:PATH",
+    SecretKind.ENVIRONMENT: "env:NAME",
+}
 _LOCAL_FORMS: Final = f"{_FORMS} (for local use also file:PATH or env:NAME)"
 
 
@@ -84,7 +90,7 @@ def parse_secret_reference(text: str, *, local: bool, what: str = "a token") -> 
             f"{what} is given by reference: {forms}, never as the {what.partition(' ')[2]} itself"
         ) from None
     if kind in _LOCAL_KINDS and not local:
-        raise UsageError(f"a reference to {kind}: works on a person's machine only; use {forms}")
+        raise UsageError(f"{kind}: works only on your own machine; use {forms}")
     key = ""
     if kind is SecretKind.SECRETS_MANAGER:
         # A secret's name cannot hold '#': only letters, digits and /_+=.@-.
@@ -93,7 +99,7 @@ def parse_secret_reference(text: str, *, local: bool, what: str = "a token") -> 
         if hash_sign and not key:
             raise UsageError("a reference ends in '#' without a key: write secretsmanager:NAME#KEY")
     if not name:
-        raise UsageError(f"a reference to {kind}: has no name: write {forms}")
+        raise UsageError(f"{kind}: has no name; write {_NAMED[kind]}")
     return SecretReference(kind, name, key)
 
 

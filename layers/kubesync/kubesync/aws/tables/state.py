@@ -128,10 +128,10 @@ class StateTable:
     def queued(self, cluster: str) -> Queued:
         """The work that a take-over finds."""
         found = Queued({}, set(), set())
-        for key, note, mark in self._queue(cluster):
+        for key, kind, mark in self._queue(cluster):
             if mark is not None:
                 found.marks[key] = mark
-            elif note == _GONE:
+            elif kind == _GONE:
                 found.unswept.add(key)
             else:
                 found.promoted.add(key)
@@ -142,9 +142,9 @@ class StateTable:
     ) -> Iterator[tuple[ServiceKey, str, OpenMark | None]]:
         for partition in partitions:
             for item in self._store.query(STATE, f"{cluster}#open#{partition}"):
-                path, _, mark = cast(str, item["sk"]).partition("#")
+                path, _, kind = cast(str, item["sk"]).partition("#")
                 namespace, _, name = path.partition("/")
-                yield ServiceKey(cluster, namespace, name), mark, None if mark else _mark(item)
+                yield ServiceKey(cluster, namespace, name), kind, None if kind else _mark(item)
 
     def services_of_slices(self, cluster: str, slices: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """The Service that each EndpointSlice (namespace, name) was last seen with. Slices never seen are missing."""

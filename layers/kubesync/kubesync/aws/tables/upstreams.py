@@ -14,7 +14,7 @@ from kubesync.domain.state import UpstreamState
 from kubesync.domain.upstreams import digest, node_document, slice_nodes
 
 SCHEMA: Final = 1
-# A removed upstream stays readable as removed for a week (DESIGN: upstream contract).
+# A removed upstream stays readable as removed for a week (docs/upstreams.md).
 TOMBSTONE_SECONDS: Final = 7 * 24 * 3600
 
 

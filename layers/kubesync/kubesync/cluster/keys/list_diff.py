@@ -10,7 +10,7 @@ from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.state import BUCKETS, StateTable
 from kubesync.cluster.keys.key_states import Ledger
-from kubesync.cluster.keys.observations import LivePart, Sightings, absent_from, live_parts, moved_in
+from kubesync.cluster.keys.observations import LivePart, Observations, absent_from, live_parts, moved_in
 from kubesync.domain.merge import (
     judge_absences,
     with_observations,
@@ -53,13 +53,13 @@ class ListMerge:
         self._table = table
         self._probed = probed
         self._forced = forced
-        self._sightings = Sightings()
+        self._observed = Observations()
         self._snapshots: Mapping[Resource, Snapshot] = {}
         self._found = Absences()
         self.held: dict[Resource, str] = {}
         self.identity_actions: tuple[Action, ...] = ()
 
-    def take(self, sightings: Sightings, snapshots: Mapping[Resource, Snapshot]) -> list[ServiceKey]:
+    def take(self, observed: Observations, snapshots: Mapping[Resource, Snapshot]) -> list[ServiceKey]:
         """Compare lists with everything that is stored, read once (I7). Returns every key, oldest Service first."""
         created: dict[ServiceKey, str] = {}
         parts: list[LivePart] = []
@@ -72,13 +72,13 @@ class ListMerge:
                     parts += live_parts(state, snapshots)
                     slices_of_old += live_parts(state, unused)
                     self._ledger.remember(state)
-        for key in sightings.by_key:
-            created[key] = sightings.created_at(key) or created.get(key, "")
-        self._sightings, self._snapshots = sightings, snapshots
+        for key in observed.by_key:
+            created[key] = observed.created_at(key) or created.get(key, "")
+        self._observed, self._snapshots = observed, snapshots
         self._found = self._absences(snapshots, parts)
         self.held = self._found.reasons
-        self._forget_slices(self._found.gone.get(Resource.ENDPOINTSLICES, {}), sightings)
-        self._forget_slices(_by_key(slices_of_old), sightings)  # their parts are dropped
+        self._forget_slices(self._found.gone.get(Resource.ENDPOINTSLICES, {}), observed)
+        self._forget_slices(_by_key(slices_of_old), observed)  # their parts are dropped
         return sorted(created, key=lambda key: (created[key], key))
 
     def seen(self, before: KeyState) -> KeyState:
@@ -93,8 +93,8 @@ class ListMerge:
             live = {part_id for part_id, part in before.parts.items() if not part.deleted}
             after = without_parts(after, live.intersection(gone), snapshot, generation, hold=False)
             after = without_parts(after, live.intersection(held), snapshot, generation, hold=True)
-            after = without_disproved(after, self._sightings.by_key.get(key, ()), snapshot, generation)
-        after = with_observations(after, self._sightings.by_key.get(key, ()), generations)
+            after = without_disproved(after, self._observed.by_key.get(key, ()), snapshot, generation)
+        after = with_observations(after, self._observed.by_key.get(key, ()), generations)
         return without_tombstones(self._of_one_source(after), self._ledger.floors())
 
     def _absences(self, snapshots: Mapping[Resource, Snapshot], parts: list[LivePart]) -> Absences:
@@ -121,13 +121,13 @@ class ListMerge:
                 found.reasons[resource] = f"{verdict.reason}; `{release}` lets the deletions through"
         return found
 
-    def _forget_slices(self, gone: PartsOfKeys, sightings: Sightings) -> None:
+    def _forget_slices(self, gone: PartsOfKeys, observed: Observations) -> None:
         for key, part_ids in gone.items():
             for part_id in part_ids:
-                if (key.namespace, part_id.name) in sightings.places:
+                if (key.namespace, part_id.name) in observed.places:
                     continue  # it came back, or is at another Service
                 forget = self._table.remember_slice(key.cluster, key.namespace, part_id.name, None)
-                sightings.late[key].append(forget)
+                observed.late[key].append(forget)
 
     def _of_one_source(self, state: KeyState) -> KeyState:
         """Parts of an endpoints source that is not used any more are dropped once the new one has listed."""

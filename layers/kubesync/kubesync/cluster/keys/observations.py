@@ -14,7 +14,7 @@ from kubesync.domain.state import KeyState, PartId
 
 
 @dataclass(slots=True)
-class Sightings:
+class Observations:
     """Observations per key, and notes about which Service a slice has.
 
     ``early`` notes must be durable no later than the key's parts, ``late`` ones no earlier. ``places``: EndpointSlices seen.
@@ -38,9 +38,9 @@ class Sightings:
         return ""
 
 
-def sort_sightings(
+def sort_observations(
     cluster: str, observations: Iterable[Observation], services_of_slices: Mapping[tuple[str, str], str]
-) -> Sightings:
+) -> Observations:
     """Group observations by service key; those of one object are given in the order of their versions.
 
     An EndpointSlice belongs to the Service that its label names *now*; where that was another one before, the slice is gone there.
@@ -48,7 +48,7 @@ def sort_sightings(
     Args:
         services_of_slices: the Service that each slice (namespace, name) was last seen with.
     """
-    found = Sightings()
+    found = Observations()
     now: dict[tuple[str, str], str] = {}
     for seen in observations:
         if seen.resource is not Resource.ENDPOINTSLICES:

@@ -22,7 +22,7 @@ from kubesync.cluster.keys.committer import KEYS_AT_A_TIME, Change, Committer, E
 from kubesync.cluster.keys.key_states import RULES_VERSION
 from kubesync.cluster.keys.key_writes import NO_NOTES, Closing, KeyWrite, Notes
 from kubesync.cluster.keys.list_diff import NOT_ANSWERED, ListMerge
-from kubesync.cluster.keys.observations import Sightings, sort_sightings
+from kubesync.cluster.keys.observations import Observations, sort_observations
 from kubesync.cluster.keys.planner import Planned, Planner
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.merge import with_observations, without_tombstones
@@ -138,13 +138,13 @@ class Reconciler:
             for resource, version in content.checkpoints.items():
                 self._ledger.listeners[resource].seen_version = version
         observations = [self._observe(event) for event in content.events]
-        sightings = self._sort(observations, whole=False)
+        observed = self._sort(observations, whole=False)
         generations = self._ledger.generations()
 
         def see(state: KeyState) -> KeyState:
-            return with_observations(state, sightings.by_key.get(state.key, ()), generations)
+            return with_observations(state, observed.by_key.get(state.key, ()), generations)
 
-        keys, plan = self._by_age(sightings.by_key, see), self._plan("watch", mode, lambda: sightings.notes)
+        keys, plan = self._by_age(observed.by_key, see), self._plan("watch", mode, lambda: observed.notes)
         due = Ending(self._closing, lambda: flush or self._idle_for_long())
         return self._commit(Change(keys, see, plan, self._configured, due))
 
@@ -252,10 +252,10 @@ class Reconciler:
                 self._ledger.listeners[resource].seen_version = version
         observations = [self._observe(event) for event in content.events]
         items = chain.from_iterable(snapshot.items for snapshot in content.snapshots.values())
-        sightings = self._sort([*items, *observations], whole=True)
+        observed = self._sort([*items, *observations], whole=True)
         merge = ListMerge(self._ledger, self._tables.state, probed, forced=mode.forced)
-        keys = merge.take(sightings, content.snapshots)
-        return _Listed(keys, merge, sightings.notes)
+        keys = merge.take(observed, content.snapshots)
+        return _Listed(keys, merge, observed.notes)
 
     def _probe(self, content: WindowContent) -> str | None:
         """Whose cluster it is, where no list tells; an API server that answers slowly holds up nobody else."""
@@ -272,14 +272,14 @@ class Reconciler:
                 self._clock.sleep(_PROBE_PAUSE_SECONDS)
         return NOT_ANSWERED
 
-    def _sort(self, observations: Sequence[Observation], *, whole: bool) -> Sightings:
+    def _sort(self, observations: Sequence[Observation], *, whole: bool) -> Observations:
         cluster, table = self._ledger.config.name, self._tables.state
         slices = [(o.namespace, o.name) for o in observations if o.resource is Resource.ENDPOINTSLICES]
         if not slices:
             earlier: Mapping[tuple[str, str], str] = {}
         else:
             earlier = table.all_slices(cluster) if whole else table.services_of_slices(cluster, slices)
-        return sort_sightings(cluster, observations, earlier)
+        return sort_observations(cluster, observations, earlier)
 
     def _by_age(self, keys: Iterable[ServiceKey], see: Callable[[KeyState], KeyState]) -> list[ServiceKey]:
         with self._ledger.lock:

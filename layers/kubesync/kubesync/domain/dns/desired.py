@@ -1,6 +1,6 @@
 """What should exist because of one Service: record sets and upstreams. Pure: the same input gives the same output.
 
-Which addresses and host names each name gets (DESIGN section 7):
+Which addresses and host names each name gets:
 
     Service                            service's name, and          internal-hostname    SRV at named ports
                                        names in ``hostname``
@@ -190,7 +190,7 @@ def _records(
             by_name, host_names = endpoint_host_names(name, shown, plan)
             for host_name, targets in by_name.items():
                 _want(wanted, (host_name,), targets)
-                plan.add_origin(host_name, Origin(OF_ENDPOINTS, endpoints_source(service)))
+                plan.explain(host_name, Origin(OF_ENDPOINTS, endpoints_source(service)))
     have_addresses = {wanted_name for wanted_name in wanted if plan.publish(wanted_name, wanted[wanted_name])}
 
     for name in own if rules.srv and asked.targets is None else ():
@@ -215,13 +215,11 @@ def _want(wanted: dict[str, Targets], names: Iterable[str], targets: Targets) ->
 def _say_why(own: Iterable[str], service: Service, asked: DnsAnnotations, rules: DnsRules, plan: RecordPlan) -> None:
     source = public_source(service, asked, cluster_ips=rules.load_balancer_cluster_ips)
     for name in own:
-        plan.add_origin(name, Origin(by_template(rules.template), source))
+        plan.explain(name, Origin(by_template(rules.template), source))
     for asked_name in asked.hostnames:
-        plan.add_origin(asked_name, Origin(by_annotation(service, "hostname"), source))
+        plan.explain(asked_name, Origin(by_annotation(service, "hostname"), source))
     for asked_name in asked.internal_hostnames:
-        plan.add_origin(
-            asked_name, Origin(by_annotation(service, "internal-hostname"), internal_source(service, asked))
-        )
+        plan.explain(asked_name, Origin(by_annotation(service, "internal-hostname"), internal_source(service, asked)))
 
 
 def _public_targets(
@@ -280,7 +278,7 @@ def _publish_srv(name: str, service: Service, plan: RecordPlan) -> None:
             owner = srv_owner(port.name, port.protocol, name)
             values.setdefault(owner, []).append(f"0 100 {port.port} {name}.")
     for owner, found in values.items():
-        plan.add_origin(owner, Origin(OF_PORTS, "spec.ports"))
+        plan.explain(owner, Origin(OF_PORTS, "spec.ports"))
         plan.publish_srv(owner, found)
 
 

@@ -31,8 +31,8 @@ def endpoint_host_names(
     """The names ``<hostname>.<name>`` of endpoints that have a host name, and their targets.
 
     Returns:
-        the targets by name, and the name by an endpoint's host name as written. A host name that is not exactly one label is
-        reported; neither mapping holds it.
+        the targets by full name, and the full name by the endpoint's ``hostname`` as written. A host name is in neither, and
+        reported, if it is not one label or its full name is in no zone.
     """
     addresses: dict[str, set[Address]] = {}
     names: dict[str, str] = {}
@@ -66,7 +66,7 @@ def publish_headless_srv(
         if pairs:
             weight = max(1, 100 // len(pairs))
             owner = srv_owner(service_port.name, service_port.protocol, name)
-            plan.add_origin(owner, Origin(OF_PORTS, endpoints_source(service)))
+            plan.explain(owner, Origin(OF_PORTS, endpoints_source(service)))
             plan.publish_srv(owner, (f"0 {weight} {port} {host}." for host, port in pairs))
 
 

@@ -62,7 +62,7 @@ class RecordPlan:
     problems: set[Problem] = field(default_factory=set)
     origins: dict[str, set[Origin]] = field(default_factory=dict)
 
-    def add_origin(self, name: str, origin: Origin) -> None:
+    def explain(self, name: str, origin: Origin) -> None:
         """Record why a name is wanted. A name can be wanted for several reasons."""
         self.origins.setdefault(name, set()).add(origin)
 

@@ -300,7 +300,7 @@ def why_outside(config: ClusterConfig) -> str | None:
     if zones_of(config.domain if form.nameless else form.example(), (zone.zone for zone in config.zones)):
         return None
     zones = ", ".join(f"{zone.id} is {zone.name}" for zone in config.zones)
-    return f"no zone given can hold names of {config.domain}: {zones}"
+    return f"none of the given zones contains {config.domain} ({zones})"
 
 
 def why_clashing(config: ClusterConfig, other: ClusterConfig) -> str | None:

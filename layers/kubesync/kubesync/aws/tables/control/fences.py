@@ -73,8 +73,8 @@ def raise_fences(store: Store, fences: Sequence[Key], epoch: int, lease: Check) 
         except TransactionRefusedError as refused:
             if len(updates) in refused.failed:
                 raise NotMasterError("the lease was lost to another session") from refused
-            for index, stands in refused.failed.items():
-                _judge(left[index], epoch, stands, refused)
+            for index, current in refused.failed.items():
+                _judge(left[index], epoch, current, refused)
             left = [place for index, place in enumerate(left) if index not in refused.failed]
         else:
             return
@@ -84,6 +84,6 @@ def _upward(fence: Key, epoch: int) -> Update:
     return Update(fence, set={"epoch": epoch}, conditions=(AbsentOrBelow("epoch", epoch),))
 
 
-def _judge(fence: Key, epoch: int, stands: Mapping[str, object] | None, refused: StoreError) -> None:
-    if stands is None or cast(int, stands["epoch"]) != epoch:
+def _judge(fence: Key, epoch: int, current: Mapping[str, object] | None, refused: StoreError) -> None:
+    if current is None or cast(int, current["epoch"]) != epoch:
         raise NotMasterError(f"a later master has raised the fence of {fence.partition}") from refused

@@ -49,10 +49,10 @@ def parse_role(role: str, external_id: str, option: str) -> ZoneAccess:
         UsageError: one of them is not valid; the message names ``option`` or ``--external-id``.
     """
     if _ROLE.fullmatch(role) is None:
-        raise UsageError(f"{option}: {role!r} is not a role such as arn:aws:iam::123456789012:role/kubesync")
+        raise UsageError(f"{option}: {role!r} is not a role ARN, for example arn:aws:iam::123456789012:role/kubesync")
     if external_id and _EXTERNAL_ID.fullmatch(external_id) is None:
         raise UsageError(
-            f"--external-id: {external_id!r} is not an external id: give 2 to 1224 letters, digits and _+=,.@:/-"
+            f"--external-id: {external_id!r} is not an external id: 2 to 1224 letters, digits and _+=,.@:/-"
         )
     return ZoneAccess(role, external_id)
 
@@ -65,9 +65,9 @@ def parse_zone_access(text: str) -> ZoneAccess:
     """
     role, hash_sign, external_id = text.partition("#")
     if _ROLE.fullmatch(role) is None:
-        raise UsageError(f"--zone: {role!r} is not a role such as arn:aws:iam::123456789012:role/dns")
+        raise UsageError(f"--zone: {role!r} is not a role ARN, for example arn:aws:iam::123456789012:role/dns")
     if hash_sign and _EXTERNAL_ID.fullmatch(external_id) is None:
-        raise UsageError(f"--zone: {external_id!r} is not an external id: give 2 to 1224 letters, digits and _+=,.@:/-")
+        raise UsageError(f"--zone: {external_id!r} is not an external id: 2 to 1224 letters, digits and _+=,.@:/-")
     return ZoneAccess(role, external_id)
 
 

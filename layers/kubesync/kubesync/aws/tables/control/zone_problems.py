@@ -53,11 +53,9 @@ class ZoneProblemTable:
             if item["problem"]
         ]
 
-    def put_check(self, zone_id: str, checked_at: float, token: str) -> Put:
-        """Store the time (epoch seconds) since which every settled name in conflict in a zone has been checked."""
-        return Put(
-            Key(CONTROL, self._checks, zone_id), {"v": SCHEMA, "looked_at": round(checked_at * 1000), "tx": token}
-        )
+    def put_check(self, zone_id: str, at: float, token: str) -> Put:
+        """Store ``at``, the time (epoch seconds) since which every settled name in conflict in a zone has been checked."""
+        return Put(Key(CONTROL, self._checks, zone_id), {"v": SCHEMA, "looked_at": round(at * 1000), "tx": token})
 
     def checked_at(self, zone_id: str) -> float:
         """The stored time of one zone; 0 if there is none."""
