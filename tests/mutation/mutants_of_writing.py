@@ -34,7 +34,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     for write in writes:
 """,
         caught_by=(_DURABILITY + "test_i1_what_a_dead_session_did_not_record_is_above_its_checkpoint",),
-        section=1,
+        section=15,
     ),
     Mutant(
         name="apply-before-record",

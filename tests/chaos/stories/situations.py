@@ -166,8 +166,10 @@ def _late_batch_after_a_death(_number: int) -> Tale:
 
 
 def _death_between_closings(number: int) -> Tale:
-    """Two clusters have keys in one batch; the session dies while they close them."""
-    dies = AtCall((SENT, PUBLIC.id), (Kill(1 + number % 4),), nth=2, before=False)
+    """Two clusters have keys in one batch; the session dies once one of them has closed its keys, or at another call of these."""
+    one_has_closed = AtCall(("audit+control+state ",), (Kill(0),), before=False)
+    death = Kill(1 + number // 2 % 4) if number % 2 else one_has_closed
+    dies = AtCall((SENT, PUBLIC.id), (death,), nth=2, before=False)
     return (
         (0.0, _web("edge", 1)),
         (4.0, Hold(0)),
@@ -192,12 +194,16 @@ def _journal_of_another(_number: int) -> Tale:
 def _selector_there_and_back(_number: int) -> Tale:
     """A selector leaves out all Services. The session dies once some of them are recorded, and the selector is taken back.
 
-    They are so many that the list takes several transactions: the last one would forget what it records as deleted.
+    A deletion is remembered as long as the checkpoint is older than its list. So the list is newer than what was read before, and
+    takes several transactions.
     """
     return (
         *((0.0, each) for each in _many(40)),
-        (5.0, AtCall((RECORD, "cluster#prod/"), (Kill(0),), before=False)),
+        (5.0, Read(())),
+        (0.0, _web("prod", 1)),
         (0.0, Configure("prod", (("selector", "team=nobody"),))),
+        (3.0, AtCall((RECORD, "cluster#prod/"), (Kill(0),), before=False)),
+        (0.0, Read(None)),
         (8.0, Configure("prod", (("selector", ""),))),
     )
 
@@ -249,6 +255,15 @@ def _record_denied(_number: int) -> Tale:
     )
 
 
+def _death_within_a_window(_number: int) -> Tale:
+    """A window takes several transactions; the session dies after the first."""
+    return (
+        (0.0, _web("prod", 1)),
+        (4.0, AtCall((RECORD, "cluster#prod/"), (Kill(0),), before=False)),
+        *((0.0, each) for each in _many(40)),
+    )
+
+
 def _other_cluster(selector: str) -> Callable[[int], Tale]:
     def tale(_number: int) -> Tale:
         """Another cluster answers for a while; with a selector no list shows which one it is."""
@@ -288,6 +303,7 @@ SITUATIONS: Final[Mapping[str, Callable[[int], Tale]]] = {
     "referred to while it is recorded": _referred_to_while_recorded,
     "changed while it is composed": _changed_while_composed,
     "a record is denied": _record_denied,
+    "a death within a window": _death_within_a_window,
     "another cluster answers": _other_cluster(""),
     "another cluster answers, its identity is not listed": _other_cluster("team=a"),
     "a list lacks most objects": _most_are_missing,
