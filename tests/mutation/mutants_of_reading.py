@@ -98,6 +98,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         old="    if not state.tombstoned:\n",
         new="    if state:\n",
         caught_by=(_SCOPED + "test_changed_selector_takes_away_whatever_it_leaves_out_and_nothing_is_held_i5",),
+        section=15,
     ),
     Mutant(
         name="newer-part-is-absent",
