@@ -81,7 +81,7 @@ def test_token_in_place_of_a_reference_is_not_quoted_i8() -> None:
 
 @pytest.mark.parametrize("text", ["file:/etc/passwd", "env:AWS_SECRET_ACCESS_KEY"])
 def test_local_reference_is_refused_where_it_is_deployed(text: str) -> None:
-    with pytest.raises(UsageError, match="person's machine only"):
+    with pytest.raises(UsageError, match="works only on your own machine"):
         parse_secret_reference(text, local=False)
 
 
