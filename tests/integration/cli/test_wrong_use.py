@@ -112,7 +112,7 @@ ADDED_WRONG: Final = [
     (["x", *REACHED, *NAMED, "--exclude-namespaces", "kube-system,B"], "--exclude-namespaces 'B' is not a namespace"),
     (
         ["x", *REACHED, *NAMED, "--selector", "app in web"],
-        "--selector 'app in web': 'app in web' is not a requirement such as",
+        "--selector 'app in web': 'app in web' is not a requirement, for example",
     ),
     (["x", *REACHED, *NAMED, "--selector", " "], "--selector is empty: give labels such as app=web, or leave it out"),
     (["x", *REACHED, *NAMED, "--select-endpoints"], "--select-endpoints goes with --selector"),
