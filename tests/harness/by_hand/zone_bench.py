@@ -161,7 +161,7 @@ class ZoneBench:
             return None
         return Committer(ledger, self.tables, self.fenced_writer, self.clock, {"prod"})
 
-    def serve(self, cluster: str) -> KeyState:
+    def serve(self, cluster: str, address: str = "10.0.0.1") -> KeyState:
         """Serve one more cluster, whose key ``web`` wants a record set at the cluster's name."""
         reference = ZoneReference(id=ZONE.id, name=ZONE.name)
         config = ClusterConfig(name=cluster, server="https://c.example.org", domain="example.com", zones=(reference,))
@@ -170,7 +170,7 @@ class ZoneBench:
         place = RecordKey(ZONE.id, f"{cluster}.example.com", "A")
         state = KeyState(
             ServiceKey(cluster, "default", "web"),
-            intended={place: RecordSet(60, ("10.0.0.1",))},
+            intended={place: RecordSet(60, (address,))},
             claims=frozenset({Name.of(place)}),
             opened=OpenMark(),
         )

@@ -97,6 +97,22 @@ def test_i1_crash_between_the_closings_of_two_clusters_is_settled_by_the_next_se
     assert len(bench.zone.sets()) == 3
 
 
+def test_refusal_that_one_cluster_has_recorded_waits_while_another_cluster_is_busy() -> None:
+    bench = ZoneBench()
+    states = [bench.serve(name, "not an address") for name in ("a", "b")]
+    bench.writer.add(state.key for state in states)
+    bench.faults.fail(writes_to(place_of(bench, states[1])), StoreBusyError("throttled"), times=None)
+    bench.fenced_writer.until_monotonic = bench.clock.monotonic()
+    with pytest.raises(StoreBusyError):
+        bench.writer.step()
+    bench.faults.clear()
+    bench.fenced_writer.until_monotonic = float("inf")
+    for _ in range(4):
+        bench.writer.step()
+    marks = [bench.state_table.load([state.key])[state.key].opened for state in states]
+    assert [mark.attempts for mark in marks if mark is not None] == [1, 1]
+
+
 def test_what_lands_of_clusters_that_nobody_may_close_here_is_under_way_no_more() -> None:
     bench = ZoneBench()
     state = bench.serve("a")

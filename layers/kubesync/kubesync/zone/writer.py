@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Final
 
 from kubesync.actors.backoff import Backoff
@@ -318,8 +319,9 @@ class ZoneWriter:
         if isolation.zone_is_full:
             self._queue.refused_as_full(sent.units, messages[0])
             self.report.problem = self._queue.problem
-        if isolation.outcomes:
-            self._close(isolation.outcomes)
+        # Cluster by cluster: what one has recorded waits its time, even if another cannot record now.
+        for _, of_one in groupby(sorted(isolation.outcomes, key=_cluster), key=_cluster):
+            self._close([*of_one])
         self._queue.again(isolation.again)
 
     def _is_ours(self, owner: ServiceKey, key: RecordKey) -> bool:
@@ -340,6 +342,10 @@ class ZoneWriter:
                 self.report.reasons[code] = self.report.reasons.get(code, 0) + 1
             mark = None if outcome.landed else marks.get(outcome.unit.key)
             self._queue.decided(outcome.unit, None if mark is None else mark.retry_at, conflict=outcome.conflict)
+
+
+def _cluster(outcome: Outcome) -> str:
+    return outcome.unit.key.cluster
 
 
 def _batch_changes(units: Iterable[Unit]) -> list[BatchChange]:
