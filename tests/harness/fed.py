@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Final
 from harness.deployment import ZONE_ID, HandledRoute53
 from harness.fakes.memory_store import Call
 from harness.seen.recording import CrashError, DiesAt, a_config, a_list, identity, unpacked_state
-from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, UPSTREAMS, Item, Key
+from harness.seen.stored import StoredItems
+from kubesync.aws.dynamodb.store import AUDIT, CONTROL, Key
 from kubesync.aws.tables.audit import AuditTable, Span
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig
@@ -21,7 +22,6 @@ from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
 from kubesync.aws.tables.state import StateTable
-from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import Observation, RawEvent, Resource, ServiceKey, Snapshot
 from kubesync.domain.report import SessionReport
@@ -138,7 +138,7 @@ class _NoFaults:
     def after(self, call: Call) -> None: ...
 
 
-class FedDeployment:
+class FedDeployment(StoredItems):
     """Tables, a zone and a clock that outlive sessions; ``session`` begins the next one, after the last one has died."""
 
     def __init__(self, config: ClusterConfig | None = None, *others: ClusterConfig) -> None:
@@ -182,9 +182,6 @@ class FedDeployment:
         """Transactions and single writes of sessions about what is recorded: the lease left out."""
         return [call for call in self.calls if call.actions and not _of_the_lease(call)]
 
-    def items(self, table: str) -> dict[Key, Item]:
-        return {key: item for key, item in self.store.dump().items() if key.table == table}
-
     def settled(self) -> dict[Key, dict[str, object]]:
         """What two runs have to agree about: everything but audit, lease, journals, times, and how often an item was written."""
         kept = {
@@ -193,27 +190,6 @@ class FedDeployment:
             if key.table != AUDIT and not (key.table == CONTROL and not key.partition.startswith("cluster#"))
         }
         return unpacked_state(kept)
-
-    def upstreams(self) -> dict[str, list[str]]:
-        """Upstreams that are not removed, as ``ip:port``."""
-        return {
-            stored.upstream: [f"{node['ip']}:{node['port']}" for node in stored.nodes]
-            for stored in UpstreamTable(self.store).read_all()
-            if not stored.deleted and stored.complete
-        }
-
-    def claims(self) -> dict[str, str]:
-        """Owner of each claimed name."""
-        return {str(key.sort): str(item["owner"]) for key, item in self.items(STATE).items() if "owner" in item}
-
-    def waiters(self) -> list[str]:
-        return sorted(str(key.sort) for key in self.items(STATE) if "#wait#" in str(key.sort))
-
-    def heirs(self) -> list[str]:
-        return sorted(str(key.sort) for key in self.items(STATE) if "#heir#" in str(key.sort))
-
-    def upstream_items(self) -> dict[Key, Item]:
-        return self.items(UPSTREAMS)
 
     def audited(self, cluster: str = "prod") -> list[dict[str, Any]]:
         """Changes that the audit holds of a cluster, newest first."""

@@ -8,7 +8,8 @@ from typing import Any
 from harness.fakes.fencing import raise_fence, raise_shard_fence
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import Call, MemoryStore, NoFaults
-from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, UPSTREAMS, Item, Key
+from harness.seen.stored import StoredItems
+from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, Item, Key
 from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.claims import ClaimTable
@@ -146,7 +147,7 @@ def unpacked_state(items: Mapping[Key, Item]) -> dict[Key, dict[str, object]]:
     return found
 
 
-class World:
+class World(StoredItems):
     """A store and a clock that outlive sessions; ``session`` begins the next one, as a new master with a fresh ledger."""
 
     def __init__(self, config: ClusterConfig | None = None, *others: ClusterConfig) -> None:
@@ -163,33 +164,9 @@ class World:
         """Transactions and single writes so far."""
         return [call for call in self.store.calls if call.actions]
 
-    def items(self, table: str) -> dict[Key, Item]:
-        return {key: item for key, item in self.store.dump().items() if key.table == table}
-
     def settled(self) -> dict[Key, dict[str, object]]:
         """What two runs have to agree about: everything but audit, and how often an item was written on the way."""
         return unpacked_state({key: item for key, item in self.store.dump().items() if key.table != AUDIT})
-
-    def upstreams(self) -> dict[str, list[str]]:
-        """Upstreams that are not removed, as ``ip:port``."""
-        return {
-            stored.upstream: [f"{node['ip']}:{node['port']}" for node in stored.nodes]
-            for stored in UpstreamTable(self.store).read_all()
-            if not stored.deleted and stored.complete
-        }
-
-    def claims(self) -> dict[str, str]:
-        """Owner of each claimed name."""
-        return {str(key.sort): str(item["owner"]) for key, item in self.items(STATE).items() if "owner" in item}
-
-    def waiters(self) -> list[str]:
-        return sorted(str(key.sort) for key in self.items(STATE) if "#wait#" in str(key.sort))
-
-    def heirs(self) -> list[str]:
-        return sorted(str(key.sort) for key in self.items(STATE) if "#heir#" in str(key.sort))
-
-    def upstream_items(self) -> dict[Key, Item]:
-        return self.items(UPSTREAMS)
 
 
 class Desk:
