@@ -21,7 +21,7 @@ ready := .venv/.ready
 .PHONY: help
 help:
 	@echo "make demo     see it work: a stand-in cluster, DynamoDB and Route 53 on this machine"
-	@echo "make test     all tests, the fast ones first"
+	@echo "make test     the tests, the fast ones first"
 	@echo "make check    what CI runs: style, types, layers, tests, make thorough, the other Python, make sam"
 	@echo "make thorough every case of what make test samples: mutants, cuts of recordings, faults"
 	@echo "make sam      build what is deployed, and run it as Lambda does"
