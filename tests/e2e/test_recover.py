@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from harness.cli_stack import a_cli_stack
+from harness.dynamodb import a_table_prefix
 
 
 def test_lost_tables_are_recovered_without_touching_the_zone() -> None:
-    with a_cli_stack() as stack:
-        assert stack.call("setup").status == 0
+    with a_cli_stack(in_memory=True) as stack:
         assert stack.add_cluster().status == 0
         for _ in range(3):  # the journal's epoch grows beyond what new tables begin with
             assert stack.session().json["clean"]
@@ -15,8 +15,7 @@ def test_lost_tables_are_recovered_without_touching_the_zone() -> None:
         assert before["kubernetes.default.svc.prod.example.com A"] == ["10.68.0.1"]
 
         # A table prefix that was never used: what is left when the tables are gone.
-        stack.environment["KUBESYNC_TABLE_PREFIX"] = "kubesync-anew"
-        assert stack.call("setup").status == 0
+        stack.environment["KUBESYNC_TABLE_PREFIX"] = a_table_prefix()
         assert stack.add_cluster().status == 0
         dry = stack.call("recover", "--output", "json")
         assert dry.status == 0, dry.err

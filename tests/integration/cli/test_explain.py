@@ -25,8 +25,7 @@ def change_by_hand(stack: CliStack, name: str, value: str) -> None:
 @pytest.fixture(scope="module")
 def stack() -> Iterator[CliStack]:
     """web; first and second, which both want a name; taken, where a foreign set stands; drifted, changed by hand afterwards."""
-    with a_cli_stack() as made:
-        assert made.call("setup").status == 0
+    with a_cli_stack(in_memory=True) as made:
         cluster = made.api.cluster
         cluster.deploy("shop", "web", 2)
         cluster.expose("shop", "web", {"ports": [{"name": "http", "port": 80}], "selector": {"app": "web"}})

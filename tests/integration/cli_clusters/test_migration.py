@@ -25,7 +25,7 @@ MOVED = ("www.example.com", "ip.example.com", "cn.example.com", "short.example.c
 @pytest.fixture
 def stack() -> Iterator[CliStack]:
     """A cluster whose Services external-dns has published, and a record set that is of an Ingress."""
-    with a_cli_stack() as made:
+    with a_cli_stack(in_memory=True) as made:
         balancer = {"type": "LoadBalancer"}
         service(made, "web", {"hostname": "www.example.com"}, balancer, {"hostname": ELB})
         service(made, "ip", {"hostname": "ip.example.com"}, balancer, {"ip": "203.0.113.10"})
@@ -35,7 +35,6 @@ def stack() -> Iterator[CliStack]:
         service(made, "shared", weighted, balancer, {"ip": "203.0.113.12"})
         service(made, "first", FIRST, {}, None)
         by_external_dns(made)
-        assert made.call("setup").status == 0
         yield made
 
 

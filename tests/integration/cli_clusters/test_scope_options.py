@@ -11,8 +11,7 @@ from harness.cli_stack import CliStack, a_cli_stack
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[CliStack]:
-    with a_cli_stack() as made:
-        assert made.call("setup").status == 0
+    with a_cli_stack(in_memory=True) as made:
         yield made
 
 
