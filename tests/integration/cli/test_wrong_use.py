@@ -180,7 +180,7 @@ def test_cluster_that_cannot_be_is_refused(stack: CliStack, arguments: list[str]
     given = [stack.zone_id if word == "ZONE" else word for word in arguments]
 
     check(stack.call("cluster", "add", *given, "--endpoints-source", "endpointslices"), 2, said)
-    assert [row["name"] for row in stack.call("cluster", "list", "--output", "json").json] == ["prod"]
+    assert [config.name for config in ClusterTable(stack.store).all()] == ["prod"]
 
 
 def test_ca_file_without_a_real_certificate_is_refused(stack: CliStack, tmp_path: Path) -> None:

@@ -96,7 +96,9 @@ class Play:
         self.calls = {"WatchRole": AwsCalls(), "ResyncRole": AwsCalls()}
 
     def application(self, role: str, **settings: Any) -> RecordedApplication:
-        return RecordedApplication(self.stack.settings(**settings), self.stack, self.calls[role])
+        # What is signalled is seen with the next renewal.
+        quick = {"lease_renew_seconds": 0.3, **settings}
+        return RecordedApplication(self.stack.settings(**quick), self.stack, self.calls[role])
 
     @contextmanager
     def watching(self) -> Iterator[Session]:
