@@ -118,6 +118,12 @@ class CliStack:
         self.processes.append(process)
         return process
 
+    def make_tables(self) -> None:
+        """Tables of the prefix that is in the environment."""
+        if self.environment["AWS_ENDPOINT_URL_DYNAMODB"] != URL:
+            ran = self.call("setup")
+            assert ran.status == 0, ran.err
+
     def add_cluster(self, name: str = "prod", *options: str) -> Ran:
         """Register the stand-in API server under a name."""
         return self.call(

@@ -22,6 +22,9 @@ from kubesync.clock import SystemClock
 URL: Final = "http://tables-in-memory.invalid"
 """The endpoint of DynamoDB that stands for them. Every table exists there; no connection to it can succeed."""
 
+WHERE: Final = [pytest.param(True, id="in memory"), pytest.param(False, id="over HTTP", marks=pytest.mark.thorough)]
+"""Parameters of a fixture: ``make test`` keeps the tables in memory, ``make thorough`` does the same over HTTP."""
+
 
 @cache
 def memory_tables(prefix: str) -> MemoryStore:

@@ -7,14 +7,16 @@ from collections.abc import Iterator
 import pytest
 
 from harness.cli_stack import CliStack, Ran, a_cli_stack
+from harness.memory_tables import WHERE
 from kubesync.aws.dynamodb.store import UPSTREAMS, Delete, Key, Put
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[CliStack]:
+@pytest.fixture(scope="module", params=WHERE)
+def stack(request: pytest.FixtureRequest) -> Iterator[CliStack]:
     """Tables, and one cluster with a Service of two pods."""
-    with a_cli_stack(in_memory=True) as made:
+    with a_cli_stack(in_memory=request.param) as made:
+        made.make_tables()
         made.api.cluster.deploy("shop", "web", 2)
         made.api.cluster.expose(
             "shop", "web", {"ports": [{"port": 80, "targetPort": 8080}], "selector": {"app": "web"}}

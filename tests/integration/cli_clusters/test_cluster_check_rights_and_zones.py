@@ -12,6 +12,7 @@ from harness.cli_stack import TOKEN, CliStack, a_cli_stack
 from harness.fakes.route53 import wire_change
 from harness.fakes.shifted_clock import ShiftedClock
 from harness.fakes.sts import StsStandIn
+from harness.memory_tables import WHERE
 from harness.seen.cluster_check import QuickWatches, add, check, only_failure
 from kubesync.aws.route53.journal import journal_record_key
 from kubesync.domain.dns.records import Zone
@@ -21,9 +22,10 @@ from kubesync_local.standins.apiserver.transport.faults import Answer, Silent, g
 ROLE = "arn:aws:iam::222222222222:role/dns"
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[CliStack]:
-    with a_cli_stack(in_memory=True, api_clock=QuickWatches()) as made:
+@pytest.fixture(scope="module", params=WHERE)
+def stack(request: pytest.FixtureRequest) -> Iterator[CliStack]:
+    with a_cli_stack(in_memory=request.param, api_clock=QuickWatches()) as made:
+        made.make_tables()
         yield made
 
 

@@ -19,6 +19,7 @@ import pytest
 from harness.cli_stack import CliStack, a_cli_stack, environment_of, logging_restored
 from harness.dynamodb import dynamodb_url
 from harness.ended_sessions import ended_when
+from harness.memory_tables import WHERE
 from harness.waiting import PATIENCE_SECONDS
 from harness.wire.lambda_functions import FakeContext, load_handler
 from harness.wire.silent_proxy import SilentProxy
@@ -40,7 +41,7 @@ def event(name: str) -> Any:
 def a_registered_cluster(*, in_memory: bool) -> Iterator[CliStack]:
     """A cluster with one Service; nothing has run yet."""
     with a_cli_stack(in_memory=in_memory) as made:
-        assert in_memory or made.call("setup").status == 0
+        made.make_tables()
         made.api.cluster.deploy("shop", "web", 1)
         made.api.cluster.expose("shop", "web", {"ports": [{"name": "http", "port": 80}], "selector": {"app": "web"}})
         # The token of a function comes from Secrets Manager: env: and file: are refused there.
@@ -56,9 +57,9 @@ def a_registered_cluster(*, in_memory: bool) -> Iterator[CliStack]:
         yield made
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[CliStack]:
-    with a_registered_cluster(in_memory=True) as made:
+@pytest.fixture(scope="module", params=WHERE)
+def stack(request: pytest.FixtureRequest) -> Iterator[CliStack]:
+    with a_registered_cluster(in_memory=request.param) as made:
         yield made
 
 
