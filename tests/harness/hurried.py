@@ -18,6 +18,7 @@ TIMES: Final = 10.0
 # A busy machine is ten times as slow by this clock: no limit on how long something may last is to come near.
 _UNLIMITED: Final[dict[str, Any]] = {
     "max_runtime_seconds": 80_000.0,
+    "drain_margin_seconds": 8_000.0,
     "lease_seconds": 80_000.0,
     "lease_write_seconds": 80_000.0,
     "bookmark_interval_seconds": 80_000.0,
