@@ -44,9 +44,9 @@ def test_i1_any_sequence_ends_as_a_full_resync_from_nothing_does(script: Script)
 
 
 @pytest.mark.thorough
-@settings(sample, max_examples=40)
+@settings(sample, max_examples=30)
 @given(scripts())
-def test_i1_any_of_many_sequences_ends_as_a_full_resync_from_nothing_does(script: Script) -> None:
+def test_i1_any_sequence_of_many_ends_as_a_full_resync_from_nothing_does(script: Script) -> None:
     check(script)
 
 
