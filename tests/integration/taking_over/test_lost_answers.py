@@ -144,7 +144,7 @@ def test_i2_a_batch_of_a_session_that_ended_without_its_answer_is_settled_by_the
 
 
 def test_i2_an_earlier_try_that_is_still_under_way_is_shut_out_where_its_repeat_was_refused() -> None:
-    with a_hurried_stack() as stack:
+    with a_stack() as stack:
         running = settled(stack)
         stack.r53.faults.delay(1)
         expose(stack, "web")
