@@ -23,6 +23,8 @@ from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.audit import AuditTable, Span
 from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.control.inflight import Inflight, InflightTable
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
@@ -147,6 +149,18 @@ class Deployment:
         self.start()
         self.pass_time(seconds)
         return self.end()
+
+    def resync(self, cluster: str = "", *, dry_run: bool = False, force: bool = False) -> dict[str, Any]:
+        """The answer of the session that runs to a full resync that a person asks for."""
+        mailbox, clock = RequestTable(self.store, "0"), self.world.clock
+        request = new_request("asked", cluster, clock.epoch(), dry_run=dry_run, force=force)
+        mailbox.leave(request)
+        LeaseTable(self.store, "0").signal()
+        for _ in range(60):
+            clock.advance(1.0)
+            if (answer := mailbox.collect(request)) is not None:
+                return answer
+        raise AssertionError("the resync is not answered")
 
     def close(self) -> None:
         self.world.close()
