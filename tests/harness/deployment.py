@@ -106,10 +106,18 @@ class Deployment:
             "srv": False,
             "endpoints_source": "endpointslices",
         }
-        self.world.configure("prod", **{**fields, **config})
+        self._fields = {**fields, **config}
+        self.world.configure("prod", **self._fields)
         self.running: Running | None = None
         self._strikes: list[_Strike] = []
         self.route53.strike = self._strike
+
+    def add_cluster(self, name: str, **config: Any) -> ScriptedCluster:
+        """One more cluster in the same zone; ``c1`` has the domain ``c1.example.com``."""
+        fields = {**self._fields, "server": f"https://{name}.test:6443", "domain": f"{name}.example.com", **config}
+        self.world.clusters[name] = made = ScriptedCluster(name)
+        self.world.configure(name, **fields)
+        return made
 
     # --- sessions ---
 
