@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from harness.by_hand.zone_bench import ZoneBench
+from harness.deployment import Deployment
+from harness.seen.builders import a_service
 
 
-def test_i7_more_waiting_keys_than_a_ledger_keeps_are_not_read_again_and_again() -> None:
+def test_i7_more_waiting_keys_than_a_session_keeps_are_not_read_again_and_again() -> None:
     """A full scan of the queue at each step drove every key out of the cache before it came to it: 95,000 keys a second."""
-    bench = ZoneBench()
-    for number in range(4_500):
-        bench.want(f"s{number:04d}", {f"s{number:04d} A": ["no address"]})
-    while not bench.writer.step():
-        pass
-    bench.store.calls.clear()
-    begun = bench.clock.monotonic()
-    while bench.clock.monotonic() - begun < 2.0:
-        bench.clock.advance(bench.writer.step() or 0.001)
-    assert sum(len(call.keys) for call in bench.store.calls if call.operation == "batch_get_item") < 2_000
+    deployment = Deployment(settings={"batch_elements": 1000})
+    names = [f"s{number:04d}" for number in range(4_500)]
+    deployment.refuse(*names)
+    for name in names:
+        deployment.apply(name, a_service(ports=()))
+    deployment.start()
+    deployment.pass_time(2.0)
+    assert len(deployment.open()) == 4_500
+    running = deployment.running
+    assert running is not None
+    before = len(running.gate.calls)
+    deployment.pass_time(2.0)  # the first of them are tried again
+    reads = [call.what for call in running.gate.calls[before:] if call.what.startswith("batch_get_item state")]
+    assert 0 < len(reads) < 100, "at most a hundred keys each"
+    deployment.close()
