@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from harness.conflicts import HOUR, SESSION_SECONDS, Conflicts
 from harness.deployment import ZONE_ID, full
+from harness.sessions.conflicts import HOUR, SESSION_SECONDS, Conflicts
 from harness.stack import Stack, a_stack
 from kubesync.aws.dynamodb.store import STATE
 from kubesync.aws.tables.claims import ClaimTable

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.composed import API, COMPOSED_BY, REGISTERED, WEB, Composed
 from harness.fakes.fencing import raise_shard_fence
 from harness.seen.named import member, named_item, named_nodes, notes, unregister
+from harness.sessions.composed import API, COMPOSED_BY, REGISTERED, WEB, Composed
 from kubesync.domain.errors import StoreOutcomeUnknownError
 from simulation.writes import COMPOSED, RECORD
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from harness.composed import API, COMPOSED_BY, REGISTERED, WEB, Composed, reads_marks
 from harness.deployment import ZONE_ID
 from harness.seen.named import member, named_item, notes, unregister
+from harness.sessions.composed import API, COMPOSED_BY, REGISTERED, WEB, Composed, reads_marks
 from kubesync.aws.dynamodb.store import CONTROL, UPSTREAMS, Key, Put
 from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.upstreams import UpstreamTable
