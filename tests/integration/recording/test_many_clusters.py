@@ -2,111 +2,119 @@
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Iterator
 
 import pytest
 
-from harness.by_hand.zone_bench import EPOCH, ZONE, ZoneBench
-from harness.fakes.memory_store import Call
-from kubesync.aws.dynamodb.store import Check, Key
+from harness.deployment import ZONE_ID, Deployment
+from harness.seen.builders import a_service
+from harness.sessions.transactions import Transactions, fences
 from kubesync.aws.tables.control.fences import fence_key, shard_fence_key
-from kubesync.aws.tables.control.inflight import Inflight
-from kubesync.domain.batches import Unit, units_of
+from kubesync.aws.tables.control.inflight import Inflight, InflightTable
+from kubesync.aws.tables.state import StateTable
+from kubesync.domain.batches import units_of
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import Policy, changes_of
+from simulation.writes import RECORD, SWAPPED
 
-CLUSTERS = [f"c{n:03d}" for n in range(150)]
-
-
-def a_zone_of_many(*, settled: bool = True) -> ZoneBench:
-    """Each cluster wants one record set in the zone."""
-    bench = ZoneBench(settled=settled)
-    for name in CLUSTERS:
-        bench.serve(name)
-    return bench
+CLUSTERS = [f"c{n:03d}" for n in range(85)]
 
 
-def queue_all(bench: ZoneBench) -> None:
-    bench.writer.add(ServiceKey(name, "default", "web") for name in CLUSTERS)
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    """A session runs, and has nothing to do yet."""
+    made = Deployment(settings={"batch_elements": 1000})
+    yield made
+    made.close()
 
 
-def checked(call: Call) -> set[Key]:
-    return {action.key for action in call.actions if isinstance(action, Check)}
+def publish_all(deployment: Deployment) -> None:
+    """Each cluster wants one record set in the zone. All are recorded before Route 53 answers for the first of them."""
+    clusters = [deployment.add_cluster(name) for name in CLUSTERS]
+    deployment.route53.let_through(0)
+    deployment.start()
+    deployment.want("first", "10.0.0.9")
+    deployment.pass_time()
+    for cluster in clusters:
+        cluster.apply("web", a_service())
+    deployment.pass_time()
 
 
-def changing(bench: ZoneBench, prefix: str) -> list[Call]:
-    """Transactions that change an item of the control table in a partition that begins so."""
-    return [
-        call
-        for call in bench.store.calls
-        if any(a.key.partition.startswith(prefix) and not isinstance(a, Check) for a in call.actions)
-    ]
+def open_clusters(deployment: Deployment) -> list[str]:
+    table = StateTable(deployment.store)
+    return [name for name in CLUSTERS if list(table.open_keys(name))]
 
 
-def test_keys_of_150_clusters_that_are_open_at_once_all_land() -> None:
-    bench = a_zone_of_many()
-    queue_all(bench)
-    bench.run()
-    assert len(bench.zone.sets()) == 150
-    assert [key for name in CLUSTERS for key, _ in bench.state_table.open_keys(name)] == []
-    assert bench.announced() == ""
-    assert bench.writer.report.batches == 2
+def test_keys_of_85_clusters_that_are_open_at_once_all_land(deployment: Deployment) -> None:
+    transactions = Transactions(deployment)
+    publish_all(deployment)
+    assert open_clusters(deployment) == CLUSTERS
+    deployment.route53.let_through(None)
+    deployment.pass_time(10.0)
+    assert sorted(deployment.sets()) == ["first A", *(f"web.shop.svc.{name}.example.com A" for name in CLUSTERS)]
+    assert open_clusters(deployment) == []
+    assert deployment.announced() == ""
     # I2: the fences of all clusters whose keys they carry.
-    announced = [call for call in changing(bench, "inflight#") if len(checked(call)) > 5]
-    assert [checked(call) for call in announced] == [
+    announced = [call for call in transactions.changing("inflight#") if len(fences(call)) > 1]
+    assert [fences(call) for call in announced] == [
         {fence_key(name) for name in CLUSTERS[:80]},
         {fence_key(name) for name in CLUSTERS[80:]},
     ]
-    assert max(len(call.actions) for call in bench.store.calls) <= 100
+    assert max(len(call.actions) for call in transactions.calls) <= 100
+    assert deployment.zone_report(deployment.end())["batches"] == 3
 
 
-def test_batch_of_150_clusters_that_was_in_flight_is_closed_after_an_unclean_end() -> None:
+@pytest.mark.thorough
+def test_batch_of_85_clusters_that_was_in_flight_is_closed_after_an_unclean_end(deployment: Deployment) -> None:
     """As an older release may have left it, or one with other limits."""
-    bench = a_zone_of_many(settled=False)
-    units: list[Unit] = []
-    for name in CLUSTERS:
-        key = ServiceKey(name, "default", "web")
-        state = bench.state_table.load([key])[key]
-        units += units_of(key, changes_of(state, Policy.SYNC))
-        bench.zone.by_hand("CREATE", f"{name}.example.com", "A", "10.0.0.1")
-    _, actions = bench.inflight.put(ZONE.id, None, Inflight("earlier", EPOCH - 1, tuple(units)), "t")
-    bench.store.transact(actions, "t")
-    bench.journal_of(batch="earlier")
-    bench.run()
-    assert [key for name in CLUSTERS for key, _ in bench.state_table.open_keys(name)] == []
-    assert (bench.announced(), bench.writer.report.batches, len(bench.zone.sets())) == ("", 0, 150)
+    publish_all(deployment)
+    deployment.kill()
+    keys = [ServiceKey("prod", "shop", "first"), *(ServiceKey(name, "shop", "web") for name in CLUSTERS)]
+    table = StateTable(deployment.store)
+    units = [unit for key, state in table.load(keys).items() for unit in units_of(key, changes_of(state, Policy.SYNC))]
+    for unit in units:
+        (change,) = unit.changes
+        assert change.after is not None
+        deployment.by_hand("CREATE", change.key.name, "A", *change.after.values)
+    inflight = InflightTable(deployment.store, "0")
+    known = inflight.read(ZONE_ID)
+    deployment.store.transact(inflight.put(ZONE_ID, known, Inflight("earlier", 1, tuple(units)), "t")[1], "t")
+    deployment.journal_by_hand(epoch=1, batch="earlier")
+    deployment.route53.let_through(None)
+    deployment.pass_time(20.0)
+    deployment.start()
+    deployment.pass_time(20.0)
+    assert open_clusters(deployment) == []
+    report = deployment.zone_report(deployment.end())
+    assert (deployment.announced(), report["batches"], len(deployment.sets())) == ("", 0, 86)
 
 
 @pytest.mark.parametrize("what", ["a problem is noted", "a zone is settled"])
-def test_what_belongs_to_the_zone_checks_one_fence_and_waits_for_no_cluster(what: str) -> None:
-    bench = a_zone_of_many(settled=False)
-    held, done = threading.Event(), threading.Event()
-
-    def record_for_long() -> None:
-        with bench.means.ledgers["c007"].lock:
-            held.set()
-            assert done.wait(120)
-
-    busy = threading.Thread(target=record_for_long)
-    busy.start()
-    try:
-        assert held.wait(120)
-        if what == "a problem is noted":
-            bench.journal_of(owner="somebody-else")
-            bench.remember_inflight()
-            bench.run()
-            written, writes = changing(bench, "zones#"), 1
-            assert [problem.zone_id for problem in bench.problems.current()] == [ZONE.id]
-        else:
-            bench.remember_inflight("never landed")
-            bench.store.calls.clear()
-            bench.run()
-            written, writes = (
-                changing(bench, "inflight#"),
-                2,
-            )  # the swap is announced, then what was in flight is cleared
-            assert bench.announced() == ""
-        assert [checked(call) for call in written] == [{shard_fence_key("0")}] * writes
-    finally:
-        done.set()
-        busy.join(120)
+def test_what_belongs_to_the_zone_checks_one_fence_and_waits_for_no_cluster(deployment: Deployment, what: str) -> None:
+    transactions = Transactions(deployment)
+    busy = deployment.add_cluster("busy")
+    if what == "a zone is settled":
+        deployment.run_session()
+        deployment.start()
+        deployment.kill()
+        deployment.announce_by_hand("never landed", epoch=1)
+        deployment.pass_time(20.0)
+        deployment.at(SWAPPED, lambda: deployment.hold(5.0))
+    else:
+        deployment.journal_by_hand(owner="somebody-else", epoch=1)
+    deployment.start()
+    busy.apply("web", a_service())
+    deployment.at(RECORD, lambda: deployment.hold(30.0))
+    transactions.calls.clear()
+    deployment.pass_time()
+    if what == "a problem is noted":
+        deployment.want("web", "10.0.0.1")
+    deployment.pass_time(10.0)
+    assert list(StateTable(deployment.store).open_keys("busy")) == [], "it is still being recorded"
+    if what == "a problem is noted":
+        written = transactions.changing("zones#")
+        assert len(deployment.problems()) == 1
+    else:
+        written = transactions.changing("inflight#")
+        assert deployment.announced() == ""
+    assert [fences(call) for call in written] == [{shard_fence_key("0")}]
