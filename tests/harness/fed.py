@@ -20,7 +20,7 @@ from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.listeners import ListenerTable
-from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import Observation, RawEvent, Resource, ServiceKey, Snapshot
@@ -71,8 +71,23 @@ class _Listener:
         self._news.wake_all()
 
 
+class _Lister:
+    """Implements ``Lister``: the list that a test gave."""
+
+    def __init__(self, listed: Snapshot) -> None:
+        self._listed = listed
+
+    def run(self, deadline_monotonic: float) -> Snapshot:
+        return self._listed
+
+    def stop(self) -> None: ...
+
+
 class _Connector(ScriptedConnector):
-    """Implements ``Connector``: listeners that are fed. ``probed``: who the cluster says that it is."""
+    """Implements ``Connector``: listeners that are fed.
+
+    ``probed``: who the cluster says that it is. ``listed``: what a list of a dry run finds.
+    """
 
     observations: ClassVar[list[Observation]] = []
 
@@ -80,6 +95,7 @@ class _Connector(ScriptedConnector):
         super().__init__(clusters, gate)
         self.listeners: dict[tuple[str, Resource], _Listener] = {}
         self.probed: str | ListenerError | None = None
+        self.listed: dict[Resource, Snapshot] = {}
         self._the_gate = gate
 
     def reflector(self, config: ClusterConfig, resource: Resource) -> Any:
@@ -88,7 +104,7 @@ class _Connector(ScriptedConnector):
         return made
 
     def lister(self, config: ClusterConfig, resource: Resource) -> Lister:  # type: ignore[override]
-        raise AssertionError("no resync in these stories")
+        return _Lister(self.listed[resource])
 
     def event_poster(self, config: ClusterConfig) -> EventPoster:
         raise AssertionError("no cluster of these stories writes events")
@@ -261,20 +277,30 @@ class FedSession:
 
     def resync(self, *lists: Snapshot, force: bool = False) -> dict[str, Any]:
         """A full resync that a person asks this session for; both listeners list anew, and get these lists. Its answer."""
-        store = self.deployment.store
-        mailbox = RequestTable(store, "0")
-        request = new_request("asked", "", self.deployment.clock.epoch(), dry_run=False, force=force)
-        mailbox.leave(request)
-        LeaseTable(store, "0").signal()
         before = dict(self._connector.listeners)
+        request = self._ask(dry_run=False, force=force)
         for _ in range(20):
             self.wait(0.5)
             if all(self._connector.listeners[place] is not before[place] for place in before):
                 break
         self.record(lists=lists)
+        return self._answer(request)
+
+    def dry_run(self, *lists: Snapshot, force: bool = False) -> dict[str, Any]:
+        """A dry run of a resync that a person asks this session for, which finds these lists. Its answer."""
+        self._connector.listed = {found.resource: found for found in lists}
+        return self._answer(self._ask(dry_run=True, force=force))
+
+    def _ask(self, *, dry_run: bool, force: bool) -> ResyncRequest:
+        request = new_request("asked", "", self.deployment.clock.epoch(), dry_run=dry_run, force=force)
+        RequestTable(self.deployment.store, "0").leave(request)
+        LeaseTable(self.deployment.store, "0").signal()
+        return request
+
+    def _answer(self, request: ResyncRequest) -> dict[str, Any]:
         for _ in range(60):
             self.wait(1.0)
-            if (answer := mailbox.collect(request)) is not None:
+            if (answer := RequestTable(self.deployment.store, "0").collect(request)) is not None:
                 return answer
         raise AssertionError("the resync is not answered")
 

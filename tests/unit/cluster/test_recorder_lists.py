@@ -6,8 +6,7 @@ import pytest
 
 from harness.fed import FedDeployment, FedSession
 from harness.seen.builders import a_service, an_endpoints
-from harness.seen.recording import SERVICES, SLICES, World, a_list, identity, saw
-from kubesync.cluster.keys.reconciler import Mode
+from harness.seen.recording import SERVICES, SLICES, a_list, identity, saw
 from kubesync.domain.merge import judge_absences
 from kubesync.domain.objects import Observation, Resource
 
@@ -258,17 +257,13 @@ def test_upstream_left_behind_in_slices_by_a_removed_cluster_is_taken_over_whole
     assert [(key.sort, item["version"]) for key, item in deployment.upstream_items().items()] == [(0, 2)]
 
 
-def test_preview_says_what_a_list_would_change_and_writes_nothing() -> None:
-    world = World()
-    desk = world.session()
-    desk.begin(*services(20))
-    desk.land()
-    world.store.calls.clear()
-    following = world.session()
-    before = world.store.dump()
-    preview = following.reconciler.preview(
-        following.window(lists=(a_list(20, identity(), *services(2)),)), Mode(forced=True)
-    )
-    assert len([entry for entry in preview.entries if entry.after is None]) == 18
-    assert preview.held == {}
-    assert world.store.dump() == before
+def test_dry_run_says_what_a_list_would_change_and_writes_nothing() -> None:
+    deployment, session = begun(20)
+    deployment.calls.clear()
+    listed = a_list(20, identity(), *services(2)), a_list(20, resource=SLICES)
+    (found,) = session.dry_run(*listed)["clusters"]
+    assert found["held"]["services"].startswith("the list lacks 18 of 21 objects, more than 30%")
+    (found,) = session.dry_run(*listed, force=True)["clusters"]
+    assert found["held"] == {}
+    assert len([change for change in found["changes"] if change["to"] is None]) == 18
+    assert deployment.writes() == []
