@@ -232,6 +232,18 @@ def test_tombstones_are_swept_once_the_checkpoint_is_past_them() -> None:
     assert not [k for k in deployment.items(STATE) if "web" in str(k.sort)]
 
 
+def test_tombstone_above_the_checkpoint_stays() -> None:
+    _deployment, session = begun()
+    session.stale(SLICES)  # 410: no checkpoint moves until it has listed
+    session.record(saw(PODS, 20, "web-1", deleted=True))
+    session.wait(90)
+    assert session.listeners.checkpoints("prod")[SLICES].resource_version == 10
+    assert len(session.state().parts) == 2
+    session.record(lists=(a_list(30, resource=SLICES),))
+    session.wait(90)
+    assert [part_id.name for part_id in session.state().parts] == ["web"]
+
+
 def test_endpoints_source_switched_replaces_parts_once_the_new_one_has_listed() -> None:
     deployment, session = begun()
     session.configure(endpoints_source=ENDPOINTS)

@@ -168,6 +168,19 @@ def test_restored_store_begins_a_new_generation_in_which_old_versions_mean_nothi
     assert session.intended("s00") == {"s00.shop.svc.prod.example.com A": ["10.0.5.6"]}
 
 
+def test_generation_goes_on_in_the_next_session() -> None:
+    deployment, session = begun(1)
+    session.record(saw(a_service(cluster_ips=("10.0.5.5",), ports=()), 900, "s00"))
+    session.record(lists=(a_list(50, identity(), *services(1), went_back=True),))
+    session.land()
+    following = deployment.session()
+    assert following.resumes_from(SERVICES) == 50
+    following.record(saw(a_service(cluster_ips=("10.0.5.6",), ports=()), 60, "s00"))
+    assert following.intended("s00") == {"s00.shop.svc.prod.example.com A": ["10.0.5.6"]}
+    checkpoint = following.listeners.checkpoints("prod")[SERVICES]
+    assert (checkpoint.resource_version, checkpoint.generation) == (60, 2)
+
+
 def test_list_below_the_checkpoint_begins_a_new_generation_although_nobody_saw_it_go_back() -> None:
     # The store was restored while the configuration was changed: the reflector lists without an older version to compare.
     deployment, session = begun(2)
