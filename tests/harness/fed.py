@@ -183,6 +183,10 @@ class FedSession:
         source = next(r for (name, r) in self._connector.listeners if name == self._name and r is not Resource.SERVICES)
         self.record(lists=(a_list(version, identity(), *items), a_list(version, *slices, resource=source)))
 
+    def listener(self, resource: Resource) -> FedListener:
+        """The listener of a resource that runs now."""
+        return self._listener(self._name, resource)
+
     def hang(self, resource: Resource) -> FedListener:
         """A listener that does not end when it is cut."""
         found = self._listener(self._name, resource)
@@ -192,6 +196,10 @@ class FedSession:
     def stale(self, resource: Resource, cluster: str = "") -> None:
         """The listener's version is too old: it will list."""
         self._listener(cluster or self._name, resource).feed(lambda sink: sink.on_stale())
+
+    def resumed(self, resource: Resource) -> None:
+        """The listener's watch is accepted."""
+        self._listener(self._name, resource).feed(lambda sink: sink.on_resumed())
 
     def resumes_from(self, resource: Resource, cluster: str = "") -> int | None:
         """The version that a listener goes on from; None: it has to list."""

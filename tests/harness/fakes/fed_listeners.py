@@ -18,14 +18,14 @@ from simulation.process import Waiters
 class FedListener:
     """Implements ``Reflector``: hands on what it is fed.
 
-    ``resumed_from``: the version that the session wants to go on from. ``hangs``: it does not end when it is cut.
+    ``resumed_from``: the version that the session wants to go on from. ``stopped``: it was cut. ``hangs``: it does not end then.
     """
 
     def __init__(self, gate: Gate, name: str) -> None:
         self._process = gate.process
         self._news = Waiters(gate.process.machine)
         self._fed: list[Callable[[WatchSink], None]] = []
-        self._stopped = False
+        self.stopped = False
         self._name = name
         self.resumed_from: int | None = None
         self.hangs = False
@@ -38,14 +38,14 @@ class FedListener:
         self.resumed_from = resume_from
         if resume_from is not None:
             sink.on_resumed()
-        while (self.hangs or not self._stopped) and self._process.monotonic() < deadline_monotonic:
+        while (self.hangs or not self.stopped) and self._process.monotonic() < deadline_monotonic:
             if self._fed:
                 self._fed.pop(0)(sink)
             else:
                 self._news.wait(f"something to be fed to {self._name}", deadline_monotonic - self._process.monotonic())
 
     def stop(self) -> None:
-        self._stopped = True
+        self.stopped = True
         self._news.wake_all()
 
 
