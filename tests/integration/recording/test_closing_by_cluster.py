@@ -2,47 +2,65 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import pytest
 
-from harness.by_hand.zone_bench import EPOCH, ZONE, ZoneBench
-from harness.fakes.fencing import raise_fence, raise_shard_fence
+from harness.deployment import ZONE_ID
+from harness.fakes.fencing import raise_fence
 from harness.fakes.memory_store import Call
-from harness.fakes.store_faults import writes_to
-from kubesync.actors.parallel import ParallelMap
-from kubesync.aws.dynamodb.store import Check, Key, Put
+from harness.fakes.store_faults import StoreFaults
+from harness.fed import CrashError, FedDeployment, FedSession
+from harness.seen.builders import a_service
+from harness.seen.recording import SLICES, a_config, a_list, identity, saw
+from kubesync.aws.dynamodb.store import CONTROL, Check, Delete, Key
 from kubesync.aws.tables.control.fences import fence_key
-from kubesync.cluster.keys.committer import Committer
-from kubesync.cluster.keys.outcomes import Outcome, Outcomes
-from kubesync.domain.batches import units_of
-from kubesync.domain.errors import StoreBusyError
-from kubesync.domain.plan import Policy, changes_of
-from kubesync.domain.state import KeyState
-from kubesync.zone.writer import ZoneWriter
+from kubesync.aws.tables.control.inflight import InflightTable
+from kubesync.domain.errors import StoreUnavailableError
+from kubesync.domain.objects import Snapshot
 
 CLUSTERS = ("a", "b", "c")
 
 
-def a_batch(bench: ZoneBench) -> list[KeyState]:
-    """One open key of each cluster, queued."""
-    states = [bench.serve(name) for name in CLUSTERS]
-    bench.writer.add(state.key for state in states)
-    bench.store.calls.clear()
-    return states
+def a_batch(*names: str) -> tuple[FedDeployment, FedSession]:
+    """One open key of each cluster, all to be sent with the next batch: until then an earlier one is under way."""
+    first, *others = [a_config(name=name) for name in names]
+    deployment = FedDeployment(first, *others)
+    session = deployment.session()
+    session.record(lists=lists("first"), cluster=names[0])
+    for name in names:
+        for listed in lists("first", "web") if name == names[0] else lists("web"):
+            session.feed(listed, name)
+    session.wait(1.5)
+    assert open_in(session, *names) == sorted(names)
+    deployment.calls.clear()
+    return deployment, session
 
 
-def place_of(bench: ZoneBench, state: KeyState) -> Key:
-    """Where a key is stored."""
-    _, actions = bench.state_table.put(state, state, "t")
-    return next(action.key for action in actions if isinstance(action, Put) and "#open#" not in str(action.key.sort))
+def die(_call: Call) -> None:
+    raise CrashError
 
 
-def closings(bench: ZoneBench, states: Sequence[KeyState]) -> list[Call]:
+def lists(*services: str) -> tuple[Snapshot, Snapshot]:
+    found = (saw(a_service(ports=()), 5, name) for name in services)
+    return a_list(10, identity(), *found), a_list(10, resource=SLICES)
+
+
+def open_in(session: FedSession, *names: str) -> list[str]:
+    """Clusters whose key is open."""
+    return [name for name in names or CLUSTERS if "web" in session.open(name)]
+
+
+def is_of(cluster: str) -> Callable[[Call], bool]:
+    """Whether a call writes that cluster's key."""
+    return lambda call: any(
+        a.key.partition.startswith(f"{cluster}#") and a.key.sort == "key#shop/web" for a in call.actions
+    )
+
+
+def closings(deployment: FedDeployment) -> list[Call]:
     """Transactions that write keys."""
-    places = {place_of(bench, state) for state in states}
-    return [call for call in bench.store.calls if any(action.key in places for action in call.actions)]
+    return [call for call in deployment.calls if any(is_of(name)(call) for name in CLUSTERS)]
 
 
 def fences(call: Call) -> set[Key]:
@@ -53,98 +71,95 @@ def names_inflight(call: Call) -> bool:
     return any(action.key.partition.startswith("inflight#") for action in call.actions)
 
 
-def take_over(bench: ZoneBench) -> None:
-    """The next master begins, and knows nothing of its predecessor but what is stored."""
-    bench.fenced_writer.epoch = EPOCH + 1
-    raise_shard_fence(bench.store, EPOCH + 1)
-    for name, ledger in bench.ledgers.items():
-        raise_fence(bench.store, name, EPOCH + 1)
-        ledger.forget()
+def announced(deployment: FedDeployment) -> str:
+    """The batch that is said to be under way."""
+    found = InflightTable(deployment.store, "0").read(ZONE_ID)
+    return found.batch if found is not None else ""
 
 
-def open_clusters(bench: ZoneBench) -> list[str]:
-    return [name for name in CLUSTERS if list(bench.state_table.open_keys(name))]
+def published(deployment: FedDeployment) -> list[str]:
+    """Addresses in the zone."""
+    return sorted(key.name for key in deployment.route53.records(ZONE_ID) if key.type == "A")
+
+
+ALL = ["first.shop.svc.a.example.com"] + [f"web.shop.svc.{name}.example.com" for name in CLUSTERS]
 
 
 def test_each_cluster_closes_under_its_own_fence_and_the_last_one_clears_the_inflight_item() -> None:
-    bench = ZoneBench()
-    states = a_batch(bench)
-    bench.run()
-    closed = closings(bench, states)
+    deployment, session = a_batch(*CLUSTERS)
+    session.land()
+    closed = closings(deployment)
     assert [fences(call) for call in closed] == [{fence_key(name)} for name in CLUSTERS]
     assert [names_inflight(call) for call in closed] == [False, False, True]
-    assert (open_clusters(bench), bench.announced()) == ([], "")
+    assert (open_in(session), announced(deployment)) == ([], "")
+    assert len(deployment.route53.sent) == 2, "one batch of all three"
 
 
 def test_i1_crash_between_the_closings_of_two_clusters_is_settled_by_the_next_session() -> None:
-    bench = ZoneBench()
-    states = a_batch(bench)
-    bench.faults.fail(writes_to(place_of(bench, states[1])), StoreBusyError("throttled"), times=None)
-    bench.fenced_writer.until_monotonic = bench.clock.monotonic()
-    with pytest.raises(StoreBusyError):
-        bench.writer.step()
-    assert len(bench.zone.sets()) == 3
-    assert open_clusters(bench) == ["b", "c"]
-    assert bench.announced() != "", "what is not closed yet is still under way"
-    bench.faults.clear()
-    bench.fenced_writer.until_monotonic = float("inf")
-    take_over(bench)
-    bench.writer = ZoneWriter(ZONE.id, bench.means, settled=False, zone=ZONE)
-    bench.writer.add(state.key for state in states)
-    bench.run()
-    assert (open_clusters(bench), bench.announced()) == ([], "")
-    assert (bench.writer.report.batches, bench.writer.report.refused) == (0, 0)
-    assert len(bench.zone.sets()) == 3
+    deployment, session = a_batch(*CLUSTERS)
+    faults = deployment.faults = StoreFaults()
+    faults.do(is_of("b"), die)
+    with pytest.raises(CrashError):
+        session.land()
+    deployment.spare()
+    assert published(deployment) == ALL
+    assert open_in(session) == ["b", "c"]
+    assert announced(deployment) != "", "what is not closed yet is still under way"
+    following = deployment.session()
+    following.land()
+    assert (open_in(following), announced(deployment)) == ([], "")
+    (zone,) = following.end().zones
+    assert (zone["batches"], zone["refused"]) == (0, 0)
+    assert published(deployment) == ALL
 
 
 def test_refusal_that_one_cluster_has_recorded_waits_while_another_cluster_is_busy() -> None:
-    bench = ZoneBench()
-    states = [bench.serve(name, "not an address") for name in ("a", "b")]
-    bench.writer.add(state.key for state in states)
-    bench.faults.fail(writes_to(place_of(bench, states[1])), StoreBusyError("throttled"), times=None)
-    bench.fenced_writer.until_monotonic = bench.clock.monotonic()
-    with pytest.raises(StoreBusyError):
-        bench.writer.step()
-    bench.faults.clear()
-    bench.fenced_writer.until_monotonic = float("inf")
-    for _ in range(4):
-        bench.writer.step()
-    marks = [bench.state_table.load([state.key])[state.key].opened for state in states]
+    deployment, session = a_batch("a", "b")
+    deployment.route53.refused = set(ALL[1:])
+    faults = deployment.faults = StoreFaults()
+    faults.fail(is_of("b"), StoreUnavailableError("not reached"))
+    deployment.route53.let_through(None)
+    session.wait(1)  # a refused key waits for longer
+    marks = [session.state(cluster=name).opened for name in ("a", "b")]
     assert [mark.attempts for mark in marks if mark is not None] == [1, 1]
 
 
 def test_what_lands_of_clusters_that_nobody_may_close_here_is_under_way_no_more() -> None:
-    bench = ZoneBench()
-    state = bench.serve("a")
-    bench.writer.add([state.key])
-    bench.faults.do(
-        lambda call: call.operation == "transact_write_items" and names_inflight(call),
-        lambda _call: bench.ledgers.clear(),
-        after=True,
-    )
-    bench.run()
-    assert bench.announced() == ""
-    assert len(bench.zone.sets()) == 1
+    """The last master's batch has landed; by now another shard serves its cluster."""
+    deployment, session = a_batch("a", "b")
+    faults = deployment.faults = StoreFaults()
+    faults.do(is_of("a"), die)
+    with pytest.raises(CrashError):
+        session.land()
+    deployment.spare()
+    deployment.route53.let_through(None)
+    for name in "ab":
+        raise_fence(deployment.store, name, 1000)
+        deployment.store.write(Delete(Key(CONTROL, "clusters", name)))
+    assert announced(deployment) != ""
+    following = deployment.session()
+    following.wait(10)
+    assert following.end().clean
+    assert announced(deployment) == ""
+    assert open_in(following, "a", "b") == ["a", "b"]
+    assert published(deployment) == ALL[:3]
 
 
 def test_busy_cluster_does_not_hold_up_the_closing_of_the_others() -> None:
-    bench = ZoneBench()
-    states = a_batch(bench)
+    deployment, session = a_batch(*CLUSTERS)
+    seen: list[list[str]] = []
 
-    def committer(name: str) -> Committer:
-        return Committer(bench.ledgers[name], bench.tables, bench.fenced_writer, bench.clock, set(CLUSTERS))
+    def write_for_long(_call: Call) -> None:
+        deployment.route53.let_through(None)
+        deployment.hold(5)
+        seen.append(open_in(session))
 
-    at_once = ParallelMap(bench.clock, 4)
-    outcomes = Outcomes(committer, bench.clock.random, lambda _keys: None, at_once)
-    landed = [
-        Outcome(unit, landed=True) for state in states for unit in units_of(state.key, changes_of(state, Policy.SYNC))
-    ]
-    closing = threading.Thread(target=outcomes.close, args=(landed, "settled"))
-    closed = threading.Event()
-    bench.faults.do(writes_to(place_of(bench, states[1])), lambda _call: closed.set(), after=True)
-    with bench.ledgers["a"].lock:
-        closing.start()
-        assert closed.wait(20), "b waits for a"
-        assert open_clusters(bench) == ["a", "c"]
-    closing.join(20)
-    assert open_clusters(bench) == []
+    deployment.route53.let_through(1)
+    session.wait(1)
+    assert announced(deployment) != ""
+    faults = deployment.faults = StoreFaults()
+    faults.do(is_of("a"), write_for_long)
+    session.record(saw(a_service(cluster_ips=("10.0.0.9",), ports=()), 20))
+    session.wait(10)
+    assert seen == [["a", "c"]]
+    assert (open_in(session), announced(deployment)) == ([], "")
