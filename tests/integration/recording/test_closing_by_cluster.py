@@ -139,8 +139,8 @@ def test_what_lands_of_clusters_that_nobody_may_close_here_is_under_way_no_more(
     assert announced(deployment) != ""
     following = deployment.session()
     following.wait(10)
-    assert following.end().clean
     assert announced(deployment) == ""
+    assert following.end().clean
     assert open_in(following, "a", "b") == ["a", "b"]
     assert published(deployment) == ALL[:3]
 
