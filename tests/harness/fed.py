@@ -183,9 +183,9 @@ class FedSession:
         source = next(r for (name, r) in self._connector.listeners if name == self._name and r is not Resource.SERVICES)
         self.record(lists=(a_list(version, identity(), *items), a_list(version, *slices, resource=source)))
 
-    def listener(self, resource: Resource) -> FedListener:
-        """The listener of a resource that runs now."""
-        return self._listener(self._name, resource)
+    def listener(self, resource: Resource, cluster: str = "") -> FedListener:
+        """The newest listener of a resource."""
+        return self._listener(cluster or self._name, resource)
 
     def hang(self, resource: Resource) -> FedListener:
         """A listener that does not end when it is cut."""
