@@ -41,6 +41,8 @@ class EmbeddedDynamoDB:
         self._address = (host, port)
         self._server: _Server | None = None
         self._thread: threading.Thread | None = None
+        #: What answers its requests: for clients in this process that need no socket.
+        self.application: WSGIApplication = _OneAtATime(_Services(create_backend_app))
 
     @property
     def url(self) -> str:
@@ -54,11 +56,10 @@ class EmbeddedDynamoDB:
         return self._server.port
 
     def __enter__(self) -> Self:
-        app = _OneAtATime(DomainDispatcherApplication(create_backend_app))
         # Bound here: if an address cannot be used, werkzeug prints, and ends the process.
         with socket.create_server(self._address) as bound:
             host, port = bound.getsockname()
-            self._server = _Server(host, port, app, _Handler, fd=bound.fileno())
+            self._server = _Server(host, port, self.application, _Handler, fd=bound.fileno())
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="moto", daemon=True)
         self._thread.start()
         self._forget_everything()
@@ -116,6 +117,16 @@ class _Server(ThreadedWSGIServer):
             with contextlib.suppress(OSError):  # the client closed it first
                 connection.shutdown(socket.SHUT_RDWR)  # wakes the thread, which then closes it
             thread.join()
+
+
+class _Services(DomainDispatcherApplication):
+    """moto's services. Which one a DynamoDB request is for, moto finds out by searching its folders: here once."""
+
+    def get_application(self, environ: WSGIEnvironment) -> Any:
+        known = self.app_instances.get("dynamodb")
+        if known is not None and environ.get("HTTP_X_AMZ_TARGET", "").startswith("DynamoDB_20120810."):
+            return known
+        return super().get_application(environ)
 
 
 class _OneAtATime:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import boto3
 import pytest
 
-from harness.dynamodb import dynamodb_url
+from harness.dynamodb import dynamodb_url_by_socket
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
@@ -26,7 +26,7 @@ ENDPOINT_VARIABLE = "KUBESYNC_TEST_DYNAMODB_ENDPOINT"
 
 @pytest.fixture(scope="module")
 def moto_url() -> str:
-    return dynamodb_url()
+    return dynamodb_url_by_socket()
 
 
 @pytest.fixture(scope="module")

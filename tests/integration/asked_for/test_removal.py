@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from harness.fakes.route53 import wire_change
+from harness.hurried import a_hurried_stack
 from harness.stack import RunningSession, Stack, a_stack
 from integration.asked_for.test_configuration import change, nothing_is_remembered
 from integration.taking_over.test_lost_answers import WEB, expose, is_closed, settled, tries_of
@@ -22,7 +23,7 @@ def dns(name: str) -> str:
 
 
 def a_master_of_four(stack: Stack) -> RunningSession:
-    running = settled(stack, lease_renew_seconds=0.05)
+    running = settled(stack, lease_renew_seconds=0.5)
     expose(stack, *NAMES)
     running.wait_for(lambda: {f"{dns(name)} A" for name in NAMES} <= stack.records().keys())
     running.wait_for(lambda: is_closed(stack.store, stack.zone_id))
@@ -31,7 +32,7 @@ def a_master_of_four(stack: Stack) -> RunningSession:
 
 @pytest.mark.parametrize("when", ["running", "between"])
 def test_i3_removal_ends_though_sets_were_changed_by_hand_and_leaves_what_is_not_ours(when: str) -> None:
-    with a_stack() as stack:
+    with a_hurried_stack() as stack:
         running = a_master_of_four(stack)
         changed, gone, replaced, _ = NAMES
         stack.by_hand("UPSERT", dns(changed), "A", "192.0.2.9", ttl=5)
@@ -45,8 +46,8 @@ def test_i3_removal_ends_though_sets_were_changed_by_hand_and_leaves_what_is_not
             assert running.end().clean
         change(stack, deleting=True)
         if when == "between":
-            running = stack.start(lease_renew_seconds=0.05)
-        running.wait_for(lambda: nothing_is_remembered(stack), 40)
+            running = stack.start(lease_renew_seconds=0.5)
+        running.wait_for(lambda: nothing_is_remembered(stack))
         left = {name.split(" ")[0] for name in stack.records()}
         assert left == {dns(replaced), "foreign.prod.example.com"}
         assert running.end().clean
@@ -60,8 +61,8 @@ def _deletion(stack: Stack, name: str) -> dict[str, object]:
 @pytest.mark.parametrize("lands", [True, False])
 @pytest.mark.parametrize("on_delete", list(OnDelete))
 def test_i1_removal_waits_for_a_batch_of_the_cluster_that_is_under_way(on_delete: OnDelete, *, lands: bool) -> None:
-    with a_stack() as stack:
-        running = settled(stack, lease_renew_seconds=0.05)
+    with a_hurried_stack() as stack:
+        running = settled(stack, lease_renew_seconds=0.5)
         stack.r53.faults.delay(None)
         expose(stack, "web")
         running.wait_for(lambda: len(tries_of(stack, WEB)) >= 1)
@@ -72,7 +73,7 @@ def test_i1_removal_waits_for_a_batch_of_the_cluster_that_is_under_way(on_delete
         if lands:
             assert stack.r53.release()[0].accepted
         stack.r53.faults.clear()
-        running.wait_for(lambda: nothing_is_remembered(stack), 40)
+        running.wait_for(lambda: nothing_is_remembered(stack))
         assert not any(call.accepted for call in stack.r53.release())
         if on_delete is OnDelete.REMOVE:
             assert stack.records() == {}

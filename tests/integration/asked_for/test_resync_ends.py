@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from harness.hurried import a_hurried_stack
 from harness.seen.resync_requests import a_request, collected, leave, the_error, wait_for_answer
 from harness.stack import RunningSession, Stack, a_stack
 from harness.waiting import PATIENCE_SECONDS, wait_until
@@ -148,7 +149,7 @@ def test_configurations_are_taken_up_while_a_resync_hangs(dry_run: bool) -> None
 
 
 def test_cluster_that_refuses_connections_is_given_up_and_named() -> None:
-    with a_stack() as stack:
+    with a_hurried_stack() as stack:
         stack.add_cluster("away", server=f"http://127.0.0.1:{unused_port()}")
         errors = threading.Semaphore(0)
 
@@ -183,13 +184,13 @@ def test_dry_run_of_a_cluster_that_refuses_connections_fails_at_once() -> None:
 
 def test_forced_resync_that_was_given_up_forces_no_later_list() -> None:
     """I5: what a person decided was about the lists of then."""
-    with a_stack() as stack:
+    with a_hurried_stack() as stack:
         names = [f"web-{number}" for number in range(12)]
         for name in names:
             body = {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}]}}
             stack.api.writer.create(Target(SERVICES, "default"), body)
         stack.add_cluster()
-        running = stack.start(**EAGER)
+        running = stack.start(lease_renew_seconds=0.5)
         running.wait_for(lambda: len(stack.upstreams()) == 13)
         stack.api.faults.add(Answer(503, "ServiceUnavailable", "starting"), times=None, verb="list")
         request = leave(stack, force=True)

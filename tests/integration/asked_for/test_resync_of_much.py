@@ -7,6 +7,8 @@ import random
 import threading
 from itertools import count
 
+import pytest
+
 from harness.fakes.memory_store import MAX_TRANSACTION_BYTES, Call, MemoryStore, NoFaults
 from harness.seen.resync_requests import a_request, leave, wait_for_answer
 from harness.stack import Stack, a_stack
@@ -58,6 +60,7 @@ def test_one_cluster_that_fails_does_not_cost_the_others_their_resync() -> None:
         assert "kubernetes.default.svc.prod.example.com A" in stack.records()
 
 
+@pytest.mark.thorough
 def test_thousands_of_differences_fit_every_way_of_answering() -> None:
     with a_stack() as stack:
         for number in range(60):

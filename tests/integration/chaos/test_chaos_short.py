@@ -1,6 +1,11 @@
-"""A sample of ``make chaos``: every section, and what the undisturbed run itself has to look like."""
+"""A sample of ``make chaos``: every section, and what the undisturbed run itself has to look like.
+
+``make test`` plays a few cases of each section, ``make thorough`` the whole short run. A mutant that a few cases miss is caught there.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import pytest
 
@@ -8,7 +13,7 @@ from chaos.every_section import BY_NUMBER
 from chaos.faults.crash import undisturbed
 from chaos.faults.unknown import EFFECTS
 from chaos.faults.unknown import SECTION as UNKNOWN
-from chaos.sections import Effort, Outcome, Section
+from chaos.sections import Effort, Outcome, Section, sample
 from chaos.stories.oracle import judge_quiet
 from chaos.stories.play import Play
 from chaos.stories.story import FOREIGN, STORY, ZONE, a_world
@@ -19,16 +24,31 @@ from simulation.gate import Gate, kill_at
 from simulation.writes import KINDS
 
 SEED = 20261120
-OF_ITS_OWN = {1, 2, 3, 4, 10, 13, 14, 15}  # sections with their short run here; the others have tests where they belong
+# Sections with their short run here, and how many of its cases `make test` plays; the others have tests where they belong.
+# None of 4, real processes: taking_over/test_killed.py kills some in `make test`. 14 needs three days to compare two of them.
+FEW = {1: 20, 2: 12, 3: 25, 4: 0, 10: 4, 13: 8, 14: 1, 15: 12}
+OF_ITS_OWN = [pytest.param(number, id=BY_NUMBER[number].title) for number in FEW]
+SIMULATED = [pytest.param(number, id=BY_NUMBER[number].title) for number, few in FEW.items() if few]
 
 
-@pytest.mark.parametrize("number", sorted(OF_ITS_OWN), ids=lambda number: BY_NUMBER[number].title)
+@pytest.mark.parametrize("number", SIMULATED)
+def test_i1_i2_i3_hold_under_a_few_faults(number: int) -> None:
+    section = BY_NUMBER[number]
+    short = section.cases(Effort(SEED, short=True))
+    few = sample(short, FEW[number], SEED)
+    assert len(few) == min(FEW[number], len(short))
+    assert _violated(section, few) == {}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("number", OF_ITS_OWN)
 def test_i1_i2_i3_hold_under_a_sample_of_faults(number: int) -> None:
     section = BY_NUMBER[number]
-    violated = {
-        str(case): lines for case in section.cases(Effort(SEED, short=True)) if (lines := _lines(section, case))
-    }
-    assert violated == {}
+    assert _violated(section, section.cases(Effort(SEED, short=True))) == {}
+
+
+def _violated(section: Section, cases: Sequence[object]) -> dict[str, list[str]]:
+    return {str(case): lines for case in cases if (lines := _lines(section, case))}
 
 
 def _lines(section: Section, case: object) -> list[str]:

@@ -165,6 +165,7 @@ def test_names_move_without_being_away(stack: CliStack) -> None:
     assert identifiers == {"prod", "elsewhere"}
 
 
+@pytest.mark.thorough
 def test_way_back_leaves_external_dns_everything(stack: CliStack) -> None:
     before = zone(stack)
     taken_over(stack)
@@ -174,6 +175,7 @@ def test_way_back_leaves_external_dns_everything(stack: CliStack) -> None:
     assert zone(stack) == before
 
 
+@pytest.mark.thorough
 def test_what_stands_in_another_form_is_told_and_left_until_it_is_the_same(stack: CliStack) -> None:
     before = zone(stack)
     assert stack.add_cluster("prod", "--policy", "create-only").status == 0  # the options of step 1 forgotten
@@ -190,6 +192,7 @@ def test_what_stands_in_another_form_is_told_and_left_until_it_is_the_same(stack
     assert zone(stack) == before
 
 
+@pytest.mark.thorough
 def test_zone_without_a_name_of_ours_wants_one_first(stack: CliStack) -> None:
     stack.api.cluster.delete_service("shop", "first")
     before = zone(stack)
@@ -203,6 +206,7 @@ def test_zone_without_a_name_of_ours_wants_one_first(stack: CliStack) -> None:
     assert zone(stack) == before
 
 
+@pytest.mark.thorough
 def test_of_two_clusters_one_gets_a_name_that_both_want(stack: CliStack) -> None:
     """I3, across clusters."""
     for name in ("prod", "dr"):

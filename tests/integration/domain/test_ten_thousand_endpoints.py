@@ -21,7 +21,7 @@ def test_ten_thousand_endpoints_are_planned(*, headless: bool) -> None:
     assert [node_document(node) for part in parts for node in part] == [node_document(node) for node in nodes]
 
 
-@pytest.mark.parametrize(("headless", "most_each"), [(False, 90), (True, 250)])
+@pytest.mark.parametrize(("headless", "most_each"), [(False, 90), pytest.param(True, 250, marks=pytest.mark.thorough)])
 def test_calls_grow_with_the_endpoints_and_with_sorting_them(*, headless: bool, most_each: int) -> None:
     """Calls of functions, Python's own included: they are the same on every machine."""
     few, many = (calls_to_plan(count, headless=headless) for count in (1_000, 10_000))

@@ -137,6 +137,7 @@ def test_resumed_session_without_events_asks_little_whatever_the_size_of_the_clu
         assert not [call for call in store_of(stack).calls if call.operation == "scan"]
 
 
+@pytest.mark.thorough
 def test_changed_single_valued_sets_of_one_window_go_in_the_fewest_batches() -> None:
     """1,200 changes of two elements each, 998 elements a batch beside the journal: ceil(2 * 1200 / 998) = 3 batches."""
     with a_stack(ServerOptions(ipv6_cidr=None)) as stack:

@@ -44,11 +44,11 @@ class Transactions:
     def ask(self, name: str, *clusters: str) -> None:
         """Start a transaction; returns once it is known to the writer."""
         self.faults.do(writes_to(place(name)), lambda _call: self._stop(name), times=None)
-        before = len(self.writer._asked)
+        before = self.writer.turns.asked
         thread = threading.Thread(target=self._run, args=(name, clusters))
         thread.start()
         self._threads.append(thread)
-        self._wait_for(lambda: len(self.writer._asked) > before)
+        self._wait_for(lambda: self.writer.turns.asked > before)
 
     def _run(self, name: str, clusters: tuple[str, ...]) -> None:
         try:

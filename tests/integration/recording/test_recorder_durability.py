@@ -37,7 +37,13 @@ def watch_on(session: FedSession, events: list[Observation]) -> None:
 
 
 @pytest.mark.parametrize(
-    "events", [CHANGED, DELETED, SLICES_CAME, [*CHANGED, *SLICES_CAME]], ids=["changed", "deleted", "slices", "both"]
+    "events",
+    [
+        pytest.param(CHANGED, id="changed"),
+        pytest.param(DELETED, id="deleted", marks=pytest.mark.thorough),
+        pytest.param(SLICES_CAME, id="slices", marks=pytest.mark.thorough),
+        pytest.param([*CHANGED, *SLICES_CAME], id="both"),
+    ],
 )
 def test_i1_what_a_dead_session_did_not_record_is_above_its_checkpoint(events: list[Observation]) -> None:
     def prepare(deployment: FedDeployment) -> None:

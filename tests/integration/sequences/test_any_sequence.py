@@ -37,15 +37,33 @@ sample = settings(
 WEB = RecordKey(PUBLIC.id, "web.shop.svc.prod.example.com", "A")
 
 
-@settings(sample, max_examples=30)
+@settings(sample, max_examples=10)
 @given(scripts())
 def test_i1_any_sequence_ends_as_a_full_resync_from_nothing_does(script: Script) -> None:
     check(script)
 
 
-@settings(sample, max_examples=15)
+@pytest.mark.thorough
+@settings(sample, max_examples=30)
+@given(scripts())
+def test_i1_any_sequence_of_many_ends_as_a_full_resync_from_nothing_does(script: Script) -> None:
+    check(script)
+
+
+@settings(sample, max_examples=5)
 @given(scripts(8).map(without_registrations), st.integers(0, 1000))
 def test_order_of_events_of_different_keys_does_not_matter(script: Script, chance: int) -> None:
+    comes_to_the_same(script, chance)
+
+
+@pytest.mark.thorough
+@settings(sample, max_examples=20)
+@given(scripts(8).map(without_registrations), st.integers(0, 1000))
+def test_order_of_events_does_not_matter_in_many_sequences(script: Script, chance: int) -> None:
+    comes_to_the_same(script, chance)
+
+
+def comes_to_the_same(script: Script, chance: int) -> None:
     other = in_another_order(script, chance)
     found = difference(played(script).world, played(other).world)
     assert found == [], "\n".join([*found, script_of(script), script_of(other)])

@@ -13,7 +13,7 @@ import boto3
 import pytest
 from boto3.dynamodb.conditions import Key
 
-from harness.dynamodb import a_table_prefix, dynamodb_url
+from harness.dynamodb import a_table_prefix, dynamodb_url_by_socket
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import UPSTREAMS, table_names
 from kubesync.aws.tables.upstreams import UpstreamTable
@@ -35,7 +35,7 @@ def session() -> boto3.Session:
 
 @pytest.fixture
 def url() -> str:
-    return dynamodb_url()
+    return dynamodb_url_by_socket()
 
 
 class SliceBySlice:

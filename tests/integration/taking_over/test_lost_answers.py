@@ -12,6 +12,7 @@ import pytest
 from harness.fakes.memory_store import Call as StoreCall
 from harness.fakes.memory_store import LandLater, MemoryStore
 from harness.fakes.store_faults import StoreFaults
+from harness.hurried import a_hurried_stack
 from harness.stack import RunningSession, Stack, a_stack
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.tables.control.inflight import InflightTable
@@ -77,7 +78,7 @@ def creations_of(stack: Stack, name: str) -> int:
 def test_the_same_batch_is_repeated_unchanged_until_its_outcome_is_known(
     lose: Callable[[Faults], None], outcomes: list[bool | None]
 ) -> None:
-    with a_stack() as stack:
+    with a_hurried_stack() as stack:
         running = settled(stack)
         lose(stack.r53.faults)
         expose(stack, "web")
@@ -96,9 +97,9 @@ def test_the_same_batch_is_repeated_unchanged_until_its_outcome_is_known(
 
 
 def test_nothing_else_goes_to_the_zone_before_the_outcome_is_known_and_other_zones_go_on() -> None:
-    with a_stack() as stack:
+    with a_hurried_stack() as stack:
         other_id = stack.add_zone("example.org")
-        running = settled(stack, lease_renew_seconds=0.2)
+        running = settled(stack, lease_renew_seconds=2.0)
         stack.add_cluster("other", domain="other.example.org", zones=({"id": other_id, "name": "example.org"},))
         LeaseTable(stack.store, "0").signal()
         running.wait_for(lambda: any("other.example.org" in name for name in stack.records(other_id)))
@@ -168,9 +169,9 @@ def test_i2_an_earlier_try_that_is_still_under_way_is_shut_out_where_its_repeat_
 def test_i1_lost_answers_of_the_table_change_nothing_in_the_outcome(how: str) -> None:
     faults = StoreFaults()
     store = MemoryStore(clock=SystemClock(), faults=faults)
-    with a_stack(store=store) as stack:
+    with a_hurried_stack(store=store) as stack:
         stack.add_cluster()
-        running = stack.start(lease_renew_seconds=0.2)
+        running = stack.start(lease_renew_seconds=2.0)
         running.wait_for(lambda: bool(stack.records()) and is_closed(store, stack.zone_id))
         transactions = 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from harness.hurried import a_hurried_stack
 from harness.seen.raw_objects import a_port, put_raw, raw_endpoints, raw_service
 from harness.stack import TOKEN, Stack, a_stack
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
@@ -111,7 +112,7 @@ def play_another_cluster_at_the_address(count: int) -> None:
 
 def play_endpoints_of_another_cluster(answer: Fault) -> None:
     """The list of endpoints alone lacks some; asked who it is, the cluster gives another uid, or no answer."""
-    with a_stack() as stack:
+    with a_hurried_stack() as stack:
         before = published(stack, 4)
         relisted(stack, resource="endpoints")
         stack.api.faults.add(EmptyList(), resource="endpoints", verb="list")
@@ -153,7 +154,7 @@ BROKEN_LISTS: Final[dict[str, tuple[Fault, Callable[[RecordedRequest], bool] | N
 def play_broken_list(title: str, resource: str) -> None:
     """A list that is not complete is none; the next one that is complete counts: what went meanwhile goes."""
     fault, where = BROKEN_LISTS[title]
-    with a_stack() as stack:
+    with a_hurried_stack() as stack:
         before = published(stack, 8)
         put_pair(stack.api, "s07", "DELETED")
         relisted(stack)
@@ -168,7 +169,7 @@ def play_broken_list(title: str, resource: str) -> None:
 
 def play_endpoints_denied() -> None:
     """403 on endpoints only, at a first session and at a resumed one: records go on, upstreams are not known to be empty."""
-    with a_stack() as stack:
+    with a_hurried_stack() as stack:
         stack.add_cluster(endpoints_source="endpoints")
         denial = stack.api.authority.deny(resource="endpoints")
         put_pair(stack.api, "one")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from harness.seen.raw_objects import a_port, put_raw, raw_endpoints, raw_service
@@ -51,6 +51,7 @@ def _endpoints(reported: str, subsets: object, **metadata: Any) -> Bad:
     return Bad(raw_endpoints("bad", subsets=subsets, **metadata), reported, "endpoints")
 
 
+_OTHER_NAMES: Final = 6
 BAD: Final[dict[str, Bad]] = {
     "ports are a string": _service(spec={"ports": "eighty"}),
     "a port is no number": _service(spec={"ports": [a_port(port="80")]}),
@@ -148,9 +149,52 @@ def play_listed(bad: Bad) -> None:
         _survived(running)
 
 
+def play_together(*, watched: bool) -> None:
+    """All of them in one window, each with a key of its own, a good one after the last; later somebody mends them."""
+    every = [_numbered(bad, number) for number, bad in enumerate(BAD.values())]
+    with a_stack() as stack:
+        stack.add_cluster(endpoints_source="endpoints")
+        if watched:
+            running = stack.start()
+            running.wait_for(stack.at_rest)
+        for bad in every:
+            _put(stack, bad)
+        put_raw(stack.api, raw_service("good-1"))
+        if not watched:
+            running = stack.start()
+        running.wait_for(lambda: good_record(1) in stack.records())
+        wanted = {bad.key: bad.reported for bad in every if bad.reported not in (SKIPPED, FINE)}
+        running.wait_for(lambda: _unreported(stack, wanted) == set())
+        assert not {bad.key for bad in every if bad.reported == SKIPPED} & stack.problems().keys()
+        ours = [bad for bad in every if bad.key.startswith("shop/bad")]
+        assert len(ours) == len(every) - _OTHER_NAMES
+        for bad in ours:
+            _mend(stack, bad)
+        running.wait_for(lambda: {_record(bad) for bad in ours} <= stack.records().keys())
+        running.wait_for(lambda: not {bad.key for bad in ours} & stack.problems().keys())
+        _survived(running)
+
+
+def _numbered(bad: Bad, number: int) -> Bad:
+    """The same with another name, unless the name is what is bad about it."""
+    item = copy.deepcopy(bad.item)
+    if item["metadata"]["name"] != "bad":
+        return bad
+    item["metadata"]["name"] = f"bad{number}"
+    if item["metadata"]["uid"].startswith("uid-"):
+        item["metadata"]["uid"] += str(number)
+    encoded = bad.encoded.replace(b'"name":"bad"', b'"name":"bad%d"' % number).replace(b"-bad", b"-bad%d" % number)
+    return replace(bad, item=item, encoded=encoded, key=f"shop/bad{number}")
+
+
+def _unreported(stack: Stack, wanted: dict[str, str]) -> set[str]:
+    found = stack.problems()
+    return {key for key, code in wanted.items() if code not in found.get(key, ())}
+
+
 def _put(stack: Stack, bad: Bad) -> None:
     if bad.resource != "services":
-        put_raw(stack.api, raw_service("bad"))
+        put_raw(stack.api, raw_service(bad.item["metadata"]["name"]))
     put_raw(stack.api, copy.deepcopy(bad.item), bad.resource, encoded=bad.encoded)
 
 
@@ -163,15 +207,21 @@ def _reported(stack: Stack, running: RunningSession, bad: Bad) -> None:
 
 def _mended(stack: Stack, running: RunningSession, bad: Bad) -> None:
     """It heals by itself."""
-    if bad.resource == "services":
-        name = bad.item["metadata"]["name"] if bad.reported != SKIPPED else "bad"
-        mended = raw_service(name if name.isalnum() else "bad")
-    else:
-        mended = raw_endpoints("bad", subsets=[])
+    if bad.reported == SKIPPED or not bad.item["metadata"]["name"].isalnum():
+        bad = _service()
+    _mend(stack, bad)
+    running.wait_for(lambda: _record(bad) in stack.records())
+    running.wait_for(lambda: bad.key not in stack.problems())
+
+
+def _mend(stack: Stack, bad: Bad) -> None:
+    name = bad.item["metadata"]["name"]
+    mended = raw_service(name) if bad.resource == "services" else raw_endpoints(name, subsets=[])
     put_raw(stack.api, mended, bad.resource, "MODIFIED")
-    running.wait_for(lambda: "bad.shop.svc.prod.example.com A" in stack.records())
-    if bad.key == "shop/bad":
-        running.wait_for(lambda: bad.key not in stack.problems())
+
+
+def _record(bad: Bad) -> str:
+    return f"{bad.item['metadata']['name']}.shop.svc.prod.example.com A"
 
 
 def _survived(running: RunningSession) -> None:

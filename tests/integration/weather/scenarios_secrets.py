@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from harness.stack import TOKEN, a_stack
+from harness.hurried import a_hurried_stack
+from harness.stack import TOKEN
 from kubesync_local.standins.apiserver.transport.faults import Answer, Fault, RawLine
 
 
@@ -20,7 +21,7 @@ def play_repeated(how: str) -> None:
         fault = RawLine(json.dumps({"type": "ERROR", "object": long}, separators=(",", ":")).encode() + b"\n")
     else:
         fault = Answer(int(how), body=json.dumps(status).encode())
-    with a_stack() as stack:
+    with a_hurried_stack() as stack:
         stack.api.faults.add(fault, verb="watch" if "stream" in how else None, times=None)
         stack.add_cluster()
         running = stack.start()

@@ -1,14 +1,13 @@
 """Throttling: the session stays up, keeps its lease, backs off, catches up, and says how often it tried.
 
 A storm lasts until it has refused so many calls. A busy machine makes fewer calls in the same time, never more: so the tries are
-held against the time that the storm really took.
+held against the time that the storm took, by the clock that the session waits by. That one is in a hurry.
 """
 
 from __future__ import annotations
 
 import random
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil, log2
@@ -18,8 +17,9 @@ from botocore.exceptions import ClientError
 
 from harness.fakes.memory_store import Call, MemoryStore
 from harness.fakes.store_faults import StoreFaults
+from harness.hurried import a_hurried_stack
 from harness.seen.raw_objects import put_raw, raw_service
-from harness.stack import RunningSession, Stack, a_boto_session, a_stack
+from harness.stack import RunningSession, Stack, a_boto_session
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import table_names
 from kubesync.clock import SystemClock
@@ -28,7 +28,9 @@ from kubesync.domain.report import SessionReport
 from kubesync_local.standins.apiserver.transport.faults import Answer
 
 # Renewed often, so that the storm hits renewals too.
-_LEASE: Final = {"lease_renew_seconds": 0.2}
+_LEASE: Final = {"lease_renew_seconds": 2.0}
+
+_REFUSALS: Final = 8
 
 
 def record(name: str) -> str:
@@ -66,10 +68,10 @@ def _begun(stack: Stack, **settings: Any) -> RunningSession:
 
 def play_route53(code: str) -> int:
     """Route 53 refuses every change; returns how often it was asked."""
-    with a_stack() as stack:
+    with a_hurried_stack() as stack:
         running = _begun(stack)
         before = len(stack.r53.batches())
-        began = time.monotonic()
+        began = stack.clock.monotonic()
         if code == "Throttling":
             stack.r53.faults.throttle(None, operation="*")
         else:
@@ -80,7 +82,7 @@ def play_route53(code: str) -> int:
 
         _weather(running, stack, lambda: refusals() >= 4)
         stack.r53.faults.clear()
-        seconds = time.monotonic() - began
+        seconds = stack.clock.monotonic() - began
         refused = [call for call in stack.r53.batches()[before:] if call.code == code]
         assert 4 <= len(refused) <= _most_tries(seconds), (len(refused), seconds)
         report = _caught_up(running, stack)
@@ -119,22 +121,22 @@ def play_dynamodb(probability: float, seed: int, *, at_start: bool = False) -> N
     faults = StoreFaults()
     storm = Storm(probability, seed, spare_lease=probability >= 1.0)
     faults.do(lambda _: True, storm.strike, times=None)
-    with a_stack(store=MemoryStore(clock=SystemClock(), faults=faults)) as stack:
+    with a_hurried_stack(store=MemoryStore(clock=SystemClock(), faults=faults)) as stack:
         if at_start:
             stack.add_cluster()
             put_raw(stack.api, raw_service("before"))
-            began = time.monotonic()
+            began = stack.clock.monotonic()
             storm.blowing.set()
             running = stack.start(**_LEASE)
         else:
             running = _begun(stack)
-            began = time.monotonic()
+            began = stack.clock.monotonic()
             storm.blowing.set()
-        _weather(running, stack, lambda: len(storm.struck) >= 12)
+        _weather(running, stack, lambda: len(storm.struck) >= _REFUSALS)
         storm.blowing.clear()
         struck = len(storm.struck)
-        seconds = time.monotonic() - began
-        assert 12 <= struck <= 60 + 30 * seconds, (struck, seconds)
+        seconds = stack.clock.monotonic() - began
+        assert _REFUSALS <= struck <= 60 + 30 * seconds, (struck, seconds)
         report = _caught_up(running, stack)
         assert report.transactions["sent"] > 0
         refused = {kind: report.dynamodb[f"refused_{kind}"] for kind in ("reads", "writes", "transactions")}
@@ -183,7 +185,7 @@ class UnprocessedClient:
 
 def play_unprocessed(seed: int) -> None:
     """Over real HTTP: a table that answers for half of what it is asked, and throttles a third of the calls."""
-    with a_stack(moto=True) as stack:
+    with a_hurried_stack(moto=True) as stack:
         assert stack.dynamodb_url is not None
         client = build_dynamodb_client(
             a_boto_session(), connect_timeout=2, read_timeout=10, endpoint_url=stack.dynamodb_url
@@ -204,7 +206,7 @@ def play_unprocessed(seed: int) -> None:
 
 def play_api_server(verb: str, retry_after: int | None) -> None:
     """The API server answers 429, to lists or watches, for a while."""
-    with a_stack() as stack:
+    with a_hurried_stack() as stack:
         running = _begun(stack)
         busy = Answer(429, "TooManyRequests", "too many requests", retry_after=retry_after)
         if verb == "list":
@@ -212,7 +214,7 @@ def play_api_server(verb: str, retry_after: int | None) -> None:
             # Too old for the next session: it has to list.
             stack.api.store.advance(10_000)
             stack.api.compact(10_000)
-        began = time.monotonic()
+        began = stack.clock.monotonic()
         rule = stack.api.faults.add(busy, verb=verb, times=None)
         if verb == "list":
             running = stack.start(**_LEASE)
@@ -221,7 +223,7 @@ def play_api_server(verb: str, retry_after: int | None) -> None:
         _weather(running, stack, lambda: rule.hits >= 4)
         stack.api.faults.clear()
         # Two listeners, each at least 0.8 s apart, growing; with Retry-After at least that.
-        most = 2 * ((time.monotonic() - began) / (retry_after or 0.8) + 2)
+        most = 2 * ((stack.clock.monotonic() - began) / (retry_after or 0.8) + 2)
         assert 4 <= rule.hits <= most, rule.hits
         report = _caught_up(running, stack)
         assert sum(each.errors.get("ERR_REQUEST_STATUS", 0) for each in report.listeners) == rule.hits

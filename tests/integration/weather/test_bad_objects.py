@@ -12,17 +12,24 @@ from hypothesis import strategies as st
 
 from harness.seen.raw_objects import put_raw, raw_endpoints, raw_service
 from harness.stack import a_stack
-from integration.weather.scenarios_bad_objects import BAD, good_record, play_listed, play_watched
+from integration.weather.scenarios_bad_objects import BAD, good_record, play_listed, play_together, play_watched
 from kubesync.domain.dns.desired import desired
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import ServiceKey
 
 
+@pytest.mark.parametrize("watched", [True, False], ids=["watched", "listed"])
+def test_i4_bad_objects_all_at_once_block_no_other_and_heal(*, watched: bool) -> None:
+    play_together(watched=watched)
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("title", BAD)
 def test_i4_bad_object_in_a_watch_blocks_no_other_and_heals(title: str) -> None:
     play_watched(BAD[title])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("title", BAD)
 def test_i4_bad_object_in_a_list_blocks_no_other_and_heals(title: str) -> None:
     play_listed(BAD[title])
@@ -94,7 +101,7 @@ ANYTHING = st.lists(st.tuples(st.sampled_from(PLACES), JSON_VALUES), min_size=1,
 SLOW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
-@settings(SLOW, max_examples=12)
+@settings(SLOW, max_examples=6)
 @given(ANYTHING)
 def test_i4_anything_anywhere_in_an_object_is_survived(mutations: Mutations) -> None:
     survived(mutations)

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 
+from harness.hurried import a_hurried_stack
 from harness.secrets_watch import AWS_SECRET, LeakingLogs, leak_in
 from harness.seen.raw_objects import put_raw, raw_service
 from harness.stack import TOKEN, a_stack
@@ -95,7 +96,7 @@ def test_token_goes_to_the_configured_server_only_i8(
     url, heard = eavesdropper
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login somebody password else\n")
-    with a_stack() as stack, ApiServer(tokens={TOKEN: "admin"}) as other:
+    with a_hurried_stack() as stack, ApiServer(tokens={TOKEN: "admin"}) as other:
         stack.add_cluster()
         put_raw(stack.api, raw_service("web"))
         for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"):

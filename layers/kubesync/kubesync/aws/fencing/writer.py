@@ -1,21 +1,20 @@
 """Writes for a master: each write is one fenced transaction, repeated until its outcome is known (I1, I2).
 
-Transactions that check the same fence would collide in DynamoDB, so they take turns here. A transaction takes all its fences
-together, or none of them. The transaction that came first goes first.
+Transactions that check the same fence would collide in DynamoDB, so they take turns (``turns.py``).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
-from itertools import count, takewhile
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from itertools import count
 from typing import Final
 
 from kubesync.actors.backoff import Backoff
 from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.dynamodb.store import AUDIT, MAX_TRANSACTION_ACTIONS, Action, Key, Put, Store
+from kubesync.aws.fencing.turns import Turns
 from kubesync.aws.tables.control.fences import fence_check, shard_fence_check
 from kubesync.domain.errors import (
     KubesyncError,
@@ -27,7 +26,6 @@ from kubesync.domain.errors import (
 )
 
 _BACKOFF: Final = Backoff(initial=0.1, cap=5.0, least=0.5, most=1.5)
-_CHECK_SECONDS: Final = 1.0
 
 
 class StaleStateError(KubesyncError):
@@ -39,14 +37,7 @@ class StaleStateError(KubesyncError):
 
 
 class FencedWriter:
-    """Runs transactions for the master of one epoch. Those that check the same fence take turns:
-
-        asked   checks   meanwhile
-        -----   ------   ---------
-        1       A        runs
-        2       A, B     waits for 1, and holds nothing that runs
-        3       B        waits for 2: otherwise a stream of such transactions would keep 2 out for ever
-        4       C        runs
+    """Runs transactions for the master of one epoch. Those that check the same fence take turns.
 
     Args:
         may_write: raises NotMasterError as soon as another session may hold the lease.
@@ -64,8 +55,7 @@ class FencedWriter:
         self._may_write = may_write
         self._scheduler = scheduler
         self._shard = shard
-        self._changed = scheduler.condition()
-        self._asked: dict[object, frozenset[Key]] = {}  # those that run or wait, in the order in which they asked
+        self.turns = Turns(scheduler)
         self.until_monotonic = math.inf
         self.sent = 0
         self.repeated = 0
@@ -146,27 +136,15 @@ class FencedWriter:
         except TransactionRefusedError as refused:
             raise NotMasterError("another master has fenced this one out") from refused
 
-    @contextmanager
-    def _turn(self, checks: Iterable[Action], until_monotonic: float = math.inf) -> Iterator[None]:
+    def _turn(self, checks: Iterable[Action], until_monotonic: float = math.inf) -> AbstractContextManager[None]:
         """Let no other transaction of this process check these fences meanwhile."""
-        me = object()
-        with self._changed:
-            self._asked[me] = frozenset(check.key for check in checks)
-        try:
-            with self._changed:
-                while not self._changed.wait_for(partial(self._may_run, me), _CHECK_SECONDS):
-                    # The transaction before may hang, and the session's end is set while others wait.
-                    if self._scheduler.monotonic() > min(self.until_monotonic, until_monotonic):
-                        raise StoreBusyError("DynamoDB is busy, and the session has to end")
-            yield
-        finally:
-            with self._changed:
-                del self._asked[me]
-                self._changed.notify_all()
 
-    def _may_run(self, me: object) -> bool:
-        earlier = takewhile(lambda asked: asked is not me, self._asked)
-        return all(self._asked[asked].isdisjoint(self._asked[me]) for asked in earlier)
+        def give_up() -> None:
+            # The session's end may be set while others wait.
+            if self._scheduler.monotonic() > min(self.until_monotonic, until_monotonic):
+                raise StoreBusyError("DynamoDB is busy, and the session has to end")
+
+        return self.turns.at((check.key for check in checks), give_up)
 
     def _landed(self, witness: Key | None, token: str) -> bool | None:
         """Whether the transaction landed. None: it cannot be read now, and a repeat does no harm."""

@@ -1,0 +1,87 @@
+"""Who may run: work that needs the same place takes turns. It takes all its places together, or none, first come first served.
+
+        asked   needs   meanwhile
+        -----   -----   ---------
+        1       A       runs
+        2       A, B    waits for 1, and holds nothing that runs
+        3       B       waits for 2: otherwise a stream of such work would keep 2 out for ever
+        4       C       runs
+
+Each place has a queue. Work runs when it is the first in all its queues. It enters them in one step, so the work that asked
+first of all is the first everywhere: nobody waits in a circle. Whoever ends wakes only those who were waiting for nobody else.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from kubesync.actors.scheduler import Event, Scheduler
+
+_CHECK_SECONDS: Final = 1.0
+
+
+class _Turn:
+    """One piece of work: in how many queues others are before it, and what wakes it."""
+
+    __slots__ = ("behind", "ready")
+
+    def __init__(self) -> None:
+        self.behind = 0
+        self.ready: Event | None = None
+
+
+class Turns:
+    """The queues of all places where work is under way or waits."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._lock = scheduler.lock()
+        self._queues: dict[object, deque[_Turn]] = {}
+        #: How many have asked so far.
+        self.asked = 0
+
+    @contextmanager
+    def at(self, places: Iterable[object], give_up: Callable[[], None]) -> Iterator[None]:
+        """Let nobody else work at these places meanwhile.
+
+        Args:
+            give_up: called every second while waiting. What it raises ends the wait: those before may hang.
+        """
+        places = tuple(dict.fromkeys(places))
+        turn = self._ask(places)
+        try:
+            while turn.ready is not None and not turn.ready.wait(_CHECK_SECONDS):
+                give_up()
+            yield
+        finally:
+            self._leave(turn, places)
+
+    def _ask(self, places: tuple[object, ...]) -> _Turn:
+        turn = _Turn()
+        with self._lock:
+            for place in places:
+                queue = self._queues.setdefault(place, deque())
+                turn.behind += bool(queue)
+                queue.append(turn)
+            if turn.behind:
+                turn.ready = self._scheduler.event()
+            self.asked += 1
+        return turn
+
+    def _leave(self, turn: _Turn, places: tuple[object, ...]) -> None:
+        with self._lock:
+            for place in places:
+                queue = self._queues[place]
+                if queue[0] is not turn:  # it gave up
+                    queue.remove(turn)
+                    continue
+                queue.popleft()
+                if not queue:
+                    del self._queues[place]
+                    continue
+                queue[0].behind -= 1
+                if not queue[0].behind and queue[0].ready is not None:
+                    queue[0].ready.set()
