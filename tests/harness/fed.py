@@ -12,8 +12,9 @@ from typing import Any, Final
 from harness.deployment import ZONE_ID, HandledRoute53
 from harness.fakes.fed_listeners import FedConnector, FedListener
 from harness.fakes.memory_store import Call
-from harness.seen.recording import CrashError, DiesAt, a_config, a_list, identity, unpacked_state
-from harness.seen.stored import StoredItems
+from harness.fakes.store_faults import CrashError, DiesAt
+from harness.seen.builders import a_config, a_list, identity
+from harness.seen.stored import StoredItems, unpacked_state
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, Key
 from kubesync.aws.tables.audit import AuditTable, Span
 from kubesync.aws.tables.claims import ClaimTable

@@ -9,9 +9,10 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from harness.by_hand.desk import World
 from harness.by_hand.zone_bench import ZONE, StrictZone
 from harness.fakes.memory_store import Call, NoFaults
-from harness.seen.recording import World, a_config, saw
+from harness.seen.builders import a_config, saw
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable

@@ -11,8 +11,7 @@ from harness.deployment import ZONE_ID, Deployment
 from harness.fakes.memory_store import Call, MemoryStore
 from harness.fakes.store_faults import StoreFaults
 from harness.fed import CrashError, FedDeployment, FedSession
-from harness.seen.builders import a_service
-from harness.seen.recording import SERVICES, SLICES, a_config, a_list, identity, saw
+from harness.seen.builders import SERVICES, SLICES, a_config, a_list, a_service, identity, saw
 from harness.stack import a_stack
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import STATE

@@ -11,7 +11,7 @@ import pytest
 from harness.by_hand.conflict_bench import ConflictBench, name_of
 from harness.by_hand.zone_bench import ZONE
 from harness.fakes.memory_store import Call, NoFaults
-from harness.seen.recording import a_config, saw
+from harness.seen.builders import a_config, saw
 from harness.stack import Stack, a_stack
 from kubesync.aws.dynamodb.store import STATE, Delete, Update
 from kubesync.aws.tables.audit import Span

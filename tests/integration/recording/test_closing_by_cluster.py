@@ -11,8 +11,7 @@ from harness.fakes.fencing import raise_fence
 from harness.fakes.memory_store import Call
 from harness.fakes.store_faults import StoreFaults
 from harness.fed import CrashError, FedDeployment, FedSession
-from harness.seen.builders import a_service
-from harness.seen.recording import SLICES, a_config, a_list, identity, saw
+from harness.seen.builders import SLICES, a_config, a_list, a_service, identity, saw
 from kubesync.aws.dynamodb.store import CONTROL, Check, Delete, Key
 from kubesync.aws.tables.control.fences import fence_key
 from kubesync.aws.tables.control.inflight import InflightTable

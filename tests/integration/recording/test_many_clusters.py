@@ -6,8 +6,7 @@ from harness.deployment import JOURNAL, ZONE_ID
 from harness.fakes.memory_store import Call
 from harness.fakes.store_faults import StoreFaults
 from harness.fed import FedDeployment, FedSession
-from harness.seen.builders import a_service
-from harness.seen.recording import SLICES, a_config, a_list, identity, saw
+from harness.seen.builders import SLICES, a_config, a_list, a_service, identity, saw
 from kubesync.aws.dynamodb.store import Check, Key
 from kubesync.aws.tables.control.fences import fence_key, shard_fence_key
 from kubesync.aws.tables.control.inflight import Inflight, InflightTable

@@ -9,9 +9,9 @@ import pytest
 
 from harness.deployment import JOURNAL, ZONE_ID
 from harness.fakes.memory_store import Call
+from harness.fakes.store_faults import DiesAt
 from harness.fed import CrashError, FedDeployment, FedSession
-from harness.seen.builders import a_service, an_endpoints
-from harness.seen.recording import SERVICES, SLICES, DiesAt, a_list, identity, saw
+from harness.seen.builders import SERVICES, SLICES, a_list, a_service, an_endpoints, identity, saw
 from kubesync.aws.dynamodb.store import Key
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Observation

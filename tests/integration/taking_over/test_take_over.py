@@ -10,8 +10,7 @@ import pytest
 from harness.fakes.memory_store import Call
 from harness.fakes.store_faults import StoreFaults
 from harness.fed import FedDeployment
-from harness.seen.builders import a_service
-from harness.seen.recording import SERVICES, SLICES, a_config, a_list, identity, saw
+from harness.seen.builders import SERVICES, SLICES, a_config, a_list, a_service, identity, saw
 from kubesync.actors.parallel import ParallelMap
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import Action, Check

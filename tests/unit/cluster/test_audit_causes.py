@@ -6,8 +6,7 @@ from typing import Any
 
 from harness.deployment import Deployment
 from harness.fed import FedDeployment
-from harness.seen.builders import a_service, an_endpoints
-from harness.seen.recording import SLICES, a_list, identity, saw
+from harness.seen.builders import SLICES, a_list, a_service, an_endpoints, identity, saw
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.tables.audit import AuditTable, Span
 from kubesync.clock import Clock

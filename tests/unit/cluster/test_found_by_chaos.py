@@ -8,8 +8,7 @@ from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_items import holds
 from harness.fakes.memory_store import Call, MemoryStore, NoFaults
 from harness.fed import FedDeployment
-from harness.seen.builders import a_key, a_service, an_endpoints
-from harness.seen.recording import saw
+from harness.seen.builders import a_key, a_service, an_endpoints, saw
 from kubesync.aws.tables.control.lease import Lease, LeaseTable, lease_key
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import NotMasterError

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.fed import FedDeployment
-from harness.seen.builders import a_service, an_endpoints
-from harness.seen.recording import SERVICES, SLICES, a_config, a_list, identity, saw
+from harness.seen.builders import SERVICES, SLICES, a_config, a_list, a_service, an_endpoints, identity, saw
 from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.cluster.keys import key_states
 from kubesync.cluster.keys.key_states import rules_of

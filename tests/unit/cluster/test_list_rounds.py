@@ -5,8 +5,7 @@ from __future__ import annotations
 from harness.fakes.memory_store import Call
 from harness.fakes.store_faults import StoreFaults
 from harness.fed import FedDeployment, FedSession
-from harness.seen.builders import a_service, an_endpoints
-from harness.seen.recording import SERVICES, SLICES, a_list, identity, saw
+from harness.seen.builders import SERVICES, SLICES, a_list, a_service, an_endpoints, identity, saw
 from kubesync.domain.errors import StoreUnavailableError
 from kubesync.domain.objects import Resource, Snapshot
 

@@ -8,9 +8,9 @@ import pytest
 
 from harness.deployment import ZONE_ID
 from harness.fakes.memory_store import Call
+from harness.fakes.store_faults import CrashError
 from harness.fed import FedDeployment, runs_that_die
-from harness.seen.builders import a_service, an_endpoints
-from harness.seen.recording import SLICES, CrashError, a_config, a_list, identity, saw
+from harness.seen.builders import SLICES, a_config, a_list, a_service, an_endpoints, identity, saw
 from kubesync.aws.dynamodb.store import Put
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Observation, Service, Snapshot

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from harness.fakes.memory_store import Call
 from harness.fed import FedDeployment, FedSession
-from harness.seen.builders import a_service, an_endpoints
-from harness.seen.recording import ENDPOINTS, SERVICES, SLICES, a_list, identity, saw
+from harness.seen.builders import ENDPOINTS, SERVICES, SLICES, a_list, a_service, an_endpoints, identity, saw
 from kubesync.aws.dynamodb.store import CONTROL, STATE, UPSTREAMS, Delete, Put
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.cluster.keys.key_states import RULES_VERSION

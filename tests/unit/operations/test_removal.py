@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pytest
 
+from harness.by_hand.desk import Desk, World
 from harness.fakes.memory_store import NoFaults
 from harness.fakes.store_faults import StoreFaults
-from harness.seen.builders import a_key, a_service, an_endpoints
-from harness.seen.recording import SLICES, Desk, World, a_config, a_list, identity, saw
+from harness.seen.builders import SLICES, a_config, a_key, a_list, a_service, an_endpoints, identity, saw
 from kubesync.aws.dynamodb.store import AUDIT
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, OnDelete

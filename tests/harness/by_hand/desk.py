@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from harness.fakes.fencing import raise_fence, raise_shard_fence
 from harness.fakes.manual_clock import ManualClock
-from harness.fakes.memory_store import Call, MemoryStore, NoFaults
-from harness.seen.stored import StoredItems
-from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, Item, Key
+from harness.fakes.memory_store import Call, MemoryStore
+from harness.seen.builders import a_config, a_list, identity
+from harness.seen.stored import StoredItems, unpacked_state
+from kubesync.aws.dynamodb.store import AUDIT, Key
 from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.claims import ClaimTable
-from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.state import StateTable
-from kubesync.aws.tables.state_codec import unpack
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.committer import Committer
 from kubesync.cluster.keys.key_states import Ledger
@@ -26,11 +25,9 @@ from kubesync.cluster.keys.reconciler import Mode, Reconciler, Recorded
 from kubesync.domain.batches import units_of
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import (
-    EndpointsObject,
     Observation,
     RawEvent,
     Resource,
-    Service,
     ServiceKey,
     Snapshot,
 )
@@ -38,113 +35,7 @@ from kubesync.domain.plan import changes_of
 from kubesync.domain.state import KeyState
 from kubesync.domain.window import Window, WindowContent
 
-SERVICES, SLICES, ENDPOINTS = Resource.SERVICES, Resource.ENDPOINTSLICES, Resource.ENDPOINTS
 USUAL = Mode()
-IDENTITY = "uid-of-default-kubernetes"
-
-
-class CrashError(Exception):
-    """The process dies here."""
-
-
-class DiesAt:
-    """Faults for ``MemoryStore``: the process dies at its n-th transaction (from 1), before or after its effect."""
-
-    def __init__(self, transaction: int, *, after: bool) -> None:
-        self._left = transaction
-        self._after = after
-
-    def before(self, call: Call) -> None:
-        if call.operation == "transact_write_items":
-            self._left -= 1
-            if self._left == 0 and not self._after:
-                raise CrashError
-
-    def after(self, call: Call) -> None:
-        if call.operation == "transact_write_items" and self._left == 0 and self._after:
-            raise CrashError
-
-
-def a_config(**changes: Any) -> ClusterConfig:
-    """Cluster ``prod``, domain ``prod.example.com``, zone ``Z1`` = ``example.com``, TTL 60."""
-    fields: dict[str, Any] = {
-        "name": "prod",
-        "server": "https://prod.test:6443",
-        "domain": f"{changes.get('name', 'prod')}.example.com",
-        "zones": (ZoneReference(id="Z1", name="example.com"),),
-        "ttl": 60,
-        "revision": 1,
-    }
-    return ClusterConfig(**{**fields, **changes})
-
-
-def saw(
-    value: Service | EndpointsObject | None,
-    version: int,
-    name: str = "web",
-    *,
-    uid: str = "",
-    deleted: bool = False,
-    problem: str | None = None,
-    namespace: str = "shop",
-    resource: Resource | None = None,
-) -> Observation:
-    """An object of namespace ``shop`` as seen at a version; its uid is ``u-<name>`` unless told otherwise."""
-    if resource is None:
-        resource = SLICES if isinstance(value, EndpointsObject) else SERVICES
-    return Observation(resource, namespace, name, uid or f"u-{name}", version, deleted, value, problem)
-
-
-def identity(version: int = 1, uid: str = IDENTITY) -> Observation:
-    """Service default/kubernetes, excluded from publication."""
-    service = Service("ClusterIP", ("10.96.0.1",), annotations=(("kubesync.io/exclude", "true"),))
-    return saw(service, version, "kubernetes", uid=uid, namespace="default")
-
-
-def a_list(version: int, *items: Observation, resource: Resource = SERVICES, went_back: bool = False) -> Snapshot:
-    return Snapshot(resource, version, items, went_back)
-
-
-def runs_that_die(
-    play: Callable[[World], object], config: ClusterConfig | None = None, *, prepare: Callable[[World], object]
-) -> Iterator[tuple[str, World]]:
-    """Every world in which ``play`` died at one of its transactions and was then played again by a fresh session (I1)."""
-    for after in (False, True):
-        for transaction in range(1, 1000):
-            world = World(config)
-            prepare(world)
-            world.store.faults = DiesAt(transaction, after=after)
-            try:
-                play(world)
-            except CrashError:
-                world.store.faults = NoFaults()
-                play(world)
-                yield f"{'after' if after else 'before'} transaction {transaction}", world
-            else:
-                break
-
-
-def unpacked_state(items: Mapping[Key, Item]) -> dict[Key, dict[str, object]]:
-    """Items in a form that two runs agree about: bodies unpacked, versions, tokens and times left out."""
-    found: dict[Key, dict[str, object]] = {}
-    for key, item in items.items():
-        if key.table == CONTROL and key.sort == "fence":
-            continue
-        if str(key.sort).endswith("#gone"):  # a note of tombstones, see below
-            continue
-        left_out = {"tx", "updated_at"}
-        if key.table == CONTROL or (key.table == STATE and "body" in item):
-            left_out.add("version")
-        found[key] = {name: value for name, value in item.items() if name not in left_out}
-        if isinstance(body := item.get("body"), str) and str(key.sort).startswith("key#"):
-            document = unpack(body)
-            # A list sweeps tombstones, events leave them for later: they mean the same.
-            document["parts"] = [part for part in document["parts"] if "D" not in part[5]]
-            if any(document.values()):
-                found[key]["body"] = document
-            else:
-                del found[key]
-    return found
 
 
 class World(StoredItems):
