@@ -12,6 +12,7 @@ from harness.fakes.store_faults import CrashError
 from harness.fed import FedDeployment, runs_that_die
 from harness.seen.builders import SLICES, a_config, a_list, a_service, an_endpoints, identity, saw
 from kubesync.aws.dynamodb.store import Put
+from kubesync.aws.tables.control.fences import fence_key
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Observation, Service, Snapshot
 
@@ -261,6 +262,23 @@ def test_heirs_of_many_clusters_never_check_more_fences_than_there_is_room_for()
     given = [call for call in deployment.writes() if any("#heir#" in str(a.key.sort) for a in call.actions)]
     recorded = [call for call in given if not any(a.key.partition.startswith("inflight#") for a in call.actions)]
     assert 3 <= max(sum(a.key.sort == "fence" for a in call.actions) for call in recorded) <= 5
+
+
+@pytest.mark.parametrize(("names", "sizes"), [(75, [99]), (76, [100]), (77, [100, 2])])
+def test_transaction_is_filled_to_the_last_of_its_100_actions(names: int, sizes: list[int]) -> None:
+    """Names let go, four of them to other clusters: five fences, and an audit item; what is too much is the checkpoint."""
+    first, *others = [a_config(name=f"c{n}") for n in range(5)]
+    deployment = FedDeployment(first, *others)
+    session = deployment.session()
+    shared = [f"a{n}.example.com" for n in range(1, 5)]
+    owner = wants(*shared, *(f"n{n:02d}.example.com" for n in range(names)))
+    session.record(lists=_lists(saw(owner, 5)))
+    for n in range(1, 5):
+        session.record(lists=_lists(saw(wants(shared[n - 1]), 5)), cluster=f"c{n}")
+    deployment.calls.clear()
+    session.record(saw(wants(), 20), saw(wants(created=at(2)), 21, "young"))
+    of_c0 = [call for call in deployment.writes() if any(a.key == fence_key("c0") for a in call.actions)]
+    assert [len(call.actions) for call in of_c0] == sizes
 
 
 def test_claim_of_a_name_in_conflict_is_let_go_with_the_conflict() -> None:
