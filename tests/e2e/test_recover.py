@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from harness.cli_stack import a_cli_stack
+from harness.dynamodb import a_table_prefix
+from harness.memory_tables import WHERE
 
 
-def test_lost_tables_are_recovered_without_touching_the_zone() -> None:
-    with a_cli_stack() as stack:
-        assert stack.call("setup").status == 0
+@pytest.mark.parametrize("in_memory", WHERE)
+def test_lost_tables_are_recovered_without_touching_the_zone(in_memory: bool) -> None:
+    with a_cli_stack(in_memory=in_memory) as stack:
+        stack.make_tables()
         assert stack.add_cluster().status == 0
         for _ in range(3):  # the journal's epoch grows beyond what new tables begin with
             assert stack.session().json["clean"]
@@ -15,8 +20,8 @@ def test_lost_tables_are_recovered_without_touching_the_zone() -> None:
         assert before["kubernetes.default.svc.prod.example.com A"] == ["10.68.0.1"]
 
         # A table prefix that was never used: what is left when the tables are gone.
-        stack.environment["KUBESYNC_TABLE_PREFIX"] = "kubesync-anew"
-        assert stack.call("setup").status == 0
+        stack.environment["KUBESYNC_TABLE_PREFIX"] = a_table_prefix()
+        stack.make_tables()
         assert stack.add_cluster().status == 0
         dry = stack.call("recover", "--output", "json")
         assert dry.status == 0, dry.err

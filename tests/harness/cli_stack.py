@@ -6,7 +6,6 @@ import io
 import json
 import logging
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -20,16 +19,17 @@ import boto3
 
 from harness.dynamodb import a_table_prefix, dynamodb_url
 from harness.ended_sessions import ended_when
+from harness.memory_tables import URL, memory_tables, tables_in_memory
 from harness.secrets_watch import AWS_SECRET, leak_in
 from harness.secrets_watch import TOKEN as TOKEN
-from harness.waiting import PATIENCE_SECONDS, wait_until
+from harness.waiting import PATIENCE_SECONDS
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import Store, table_names
 from kubesync.aws.tables.control.clusters import ClusterTable
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.state import StateTable
-from kubesync.clock import SystemClock
+from kubesync.clock import Clock, SystemClock
 from kubesync_local.cli.main import main
 from kubesync_local.standins.apiserver import ApiServer
 from kubesync_local.standins.route53 import StrictRoute53
@@ -93,15 +93,6 @@ class CliStack:
         """Run ``kubesync session`` until a condition holds: see ``session_until``."""
         return session_until(until or self.settled, {**self.environment, **changes})
 
-    def session_process(self, until: Callable[[], object] | None = None) -> Ran:
-        """The same as a process of its own; SIGTERM ends it, so it exits with 1."""
-        process = self.start("session", "--max-runtime", "3600")
-        condition = until or self.settled
-        wait_until(lambda: process.poll() is not None or condition())
-        process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=PATIENCE_SECONDS)
-        return Ran(process.returncode, out, err)
-
     @property
     def store(self) -> Store:
         """The tables, as a test reads them."""
@@ -126,6 +117,12 @@ class CliStack:
         )
         self.processes.append(process)
         return process
+
+    def make_tables(self) -> None:
+        """Tables of the prefix that is in the environment."""
+        if self.environment["AWS_ENDPOINT_URL_DYNAMODB"] != URL:
+            ran = self.call("setup")
+            assert ran.status == 0, ran.err
 
     def add_cluster(self, name: str = "prod", *options: str) -> Ran:
         """Register the stand-in API server under a name."""
@@ -154,12 +151,22 @@ class CliStack:
 
 
 @contextmanager
-def a_cli_stack() -> Iterator[CliStack]:
-    """Start the servers; tables are not made yet."""
+def a_cli_stack(*, in_memory: bool = False, api_clock: Clock | None = None) -> Iterator[CliStack]:
+    """Start the servers; tables are not made yet.
+
+    Args:
+        in_memory: the tables are in this process, and need no ``setup``. Only what runs in this process finds them: ``call``,
+            ``session``; not ``run``, ``start``.
+        api_clock: of the API server.
+    """
     with ExitStack() as stack:
+        if in_memory:
+            stack.enter_context(tables_in_memory())
         route53 = stack.enter_context(StrictRoute53())
-        api = stack.enter_context(ApiServer(tokens={TOKEN: "admin"}))
-        made = CliStack(api, route53, dynamodb_url(), a_table_prefix(), route53.create_zone("example.com"), {})
+        api = stack.enter_context(ApiServer(tokens={TOKEN: "admin"}, clock=api_clock))
+        made = CliStack(
+            api, route53, URL if in_memory else dynamodb_url(), a_table_prefix(), route53.create_zone("example.com"), {}
+        )
         made.environment = {
             **a_bare_environment(),
             "AWS_ACCESS_KEY_ID": "test",
@@ -218,7 +225,8 @@ def session_until(condition: Callable[[], object], environment: Mapping[str, str
 def tables_of(environment: Mapping[str, str]) -> Store:
     """The tables that commands in this environment use, for a test to read."""
     prefix = environment.get("KUBESYNC_TABLE_PREFIX") or f"kubesync-{environment['KUBESYNC_DEPLOYMENT']}"
-    return _tables(environment["AWS_ENDPOINT_URL_DYNAMODB"], environment["AWS_REGION"], prefix)
+    url = environment["AWS_ENDPOINT_URL_DYNAMODB"]
+    return memory_tables(prefix) if url == URL else _tables(url, environment["AWS_REGION"], prefix)
 
 
 @cache

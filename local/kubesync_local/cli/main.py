@@ -11,6 +11,7 @@ try:  # Ctrl-C while Python still imports ends like any other interruption
     import argparse
     import importlib
     from collections.abc import Sequence
+    from functools import cache
     from typing import Final
 
     from kubesync.domain.errors import UsageError
@@ -75,6 +76,7 @@ def _path(arguments: argparse.Namespace) -> str:
     return f"kubesync {'cluster ' if in_cluster else 'local ' if command == 'up' else ''}{command}"
 
 
+@cache
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
     parser = OneLineParser(

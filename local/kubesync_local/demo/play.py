@@ -61,6 +61,7 @@ class Play:
         self._reports: list[SessionReport] = []
         self._failures: list[str] = []
         self._seen_batches = 0
+        self._seen_windows = 0
         self._table = "kubesync-demo-upstreams"
         self._released = 0.0
         self._stop = threading.Event()
@@ -181,8 +182,11 @@ class Play:
             key.type not in ("SOA", "NS") and not key.name.startswith("_kubesync-")
             for key in route53.records(self._stack.zone_id)
         )
-        upstreams = read_upstreams(self._stack.boto, self._table)
-        board.upstreams, board.nodes = len(upstreams), sum(map(len, upstreams.values()))
+        windows = sum(view.windows for view in board.sessions)
+        if windows != self._seen_windows:  # nothing else writes upstreams
+            self._seen_windows = windows
+            upstreams = read_upstreams(self._stack.boto, self._table)
+            board.upstreams, board.nodes = len(upstreams), sum(map(len, upstreams.values()))
         if board.hand_over_seconds is None and self._released and len(board.sessions) > 1:
             watches = [r.received_monotonic for r in self._stack.api.requests.all(verb="watch")]
             after = [at for at in watches if at >= self._released]

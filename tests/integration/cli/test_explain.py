@@ -10,6 +10,7 @@ import pytest
 
 from harness.cli_stack import CliStack, Ran, a_cli_stack
 from harness.fakes.route53 import wire_change
+from harness.memory_tables import WHERE
 
 WEB = "web.shop.svc.prod.example.com"
 PAY = {"external-dns.alpha.kubernetes.io/hostname": "pay.prod.example.com"}
@@ -22,11 +23,11 @@ def change_by_hand(stack: CliStack, name: str, value: str) -> None:
     )
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[CliStack]:
+@pytest.fixture(scope="module", params=WHERE)
+def stack(request: pytest.FixtureRequest) -> Iterator[CliStack]:
     """web; first and second, which both want a name; taken, where a foreign set stands; drifted, changed by hand afterwards."""
-    with a_cli_stack() as made:
-        assert made.call("setup").status == 0
+    with a_cli_stack(in_memory=request.param) as made:
+        made.make_tables()
         cluster = made.api.cluster
         cluster.deploy("shop", "web", 2)
         cluster.expose("shop", "web", {"ports": [{"name": "http", "port": 80}], "selector": {"app": "web"}})

@@ -11,16 +11,16 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import boto3
 import pytest
 
 from harness.cli_stack import Ran, a_bare_environment, call, session_until, settled, tables_of
 from harness.waiting import PATIENCE_SECONDS
-from kubesync.aws.tables.state import StateTable
 from kubesync_local.commands.local.up import endpoints_of, write_env_file
 from kubesync_local.demo.stack import Place
 from kubesync_local.standins.apiserver.objects.resources import SERVICES
@@ -52,14 +52,20 @@ class Up:
         return call(*arguments, environment=self.environment)
 
     def session(self, record_sets: int) -> Ran:
-        """A session until so many record sets are applied and nothing is left to do."""
+        """A session until so many record sets stand in the zone and nothing is left to do."""
         store = tables_of(self.environment)
+        route53 = boto3.Session("test", "test", region_name="eu-west-1").client(
+            "route53", endpoint_url=self.exports["AWS_ENDPOINT_URL_ROUTE_53"]
+        )
 
         def done() -> bool:
-            applied = sum(len(state.applied) for state in StateTable(store).load_all("demo"))
-            return applied >= record_sets and settled(store)
+            (zone,) = route53.list_hosted_zones()["HostedZones"]
+            found = route53.list_resource_record_sets(HostedZoneId=zone["Id"])["ResourceRecordSets"]
+            ours = [each for each in found if each["Name"].endswith(".demo.example.com.")]
+            return len(ours) >= record_sets and settled(store)
 
-        return session_until(done, self.environment)
+        with closing(route53):
+            return session_until(done, self.environment)
 
     def read_err(self) -> None:
         assert self.process.stderr is not None
@@ -109,6 +115,14 @@ def up(*options: str) -> Iterator[Up]:
             stream.close()
 
 
+def client_of(kubeconfig: Path) -> tuple[dict[str, str], ApiClient]:
+    """The cluster that it names, and a client with TLS, as kubectl makes it of that."""
+    config = json.loads(kubeconfig.read_text())
+    cluster: dict[str, str] = config["clusters"][0]["cluster"]
+    ca = base64.b64decode(cluster["certificate-authority-data"])
+    return cluster, ApiClient(cluster["server"], config["users"][0]["user"]["token"], ca)
+
+
 def test_session_works_with_what_it_exports_and_it_ends_in_order(tmp_path: Path) -> None:
     env_file = tmp_path / "env.json"
     with up(*ANY_PORTS, "--env-file", str(env_file)) as stack:
@@ -133,8 +147,11 @@ def test_session_works_with_what_it_exports_and_it_ends_in_order(tmp_path: Path)
             free.bind(("127.0.0.1", urlsplit(url).port or 0))  # raises where somebody still listens
 
 
-def test_cluster_that_containers_reach_speaks_tls_and_its_story_is_told() -> None:
-    with up(*ANY_PORTS, "--host", "0.0.0.0", "--story", "0.01") as stack:
+def test_cluster_that_containers_reach_speaks_tls_and_its_story_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    with up(*ANY_PORTS, "--host", "0.0.0.0", "--story", "0.1", "--kubeconfig", str(path)) as stack:
+        cluster, client = client_of(path)
+        groups = client.call("GET", "/apis")["groups"]
         clusters = stack.call("cluster", "list", "--output", "json")
         session = stack.session(6)
         records = stack.call("records", "--output", "json")
@@ -143,6 +160,8 @@ def test_cluster_that_containers_reach_speaks_tls_and_its_story_is_told() -> Non
     assert (clusters.status, records.status) == (0, 0), (clusters.err, session.err, stack.err)
     server = urlsplit(clusters.json[0]["server"])
     assert server.scheme == "https", "I8: plain http on loopback only"
+    assert cluster["server"] == clusters.json[0]["server"]
+    assert [group["name"] for group in groups] == ["discovery.k8s.io"]
     assert server.hostname == urlsplit(stack.exports["AWS_ENDPOINT_URL_DYNAMODB"]).hostname != "0.0.0.0"
     assert session.json["clean"]
     assert not any(listener["errors"] for listener in session.json["listeners"])
@@ -150,14 +169,12 @@ def test_cluster_that_containers_reach_speaks_tls_and_its_story_is_told() -> Non
     assert (status, stack.err[-1]) == (0, "ended; nothing was kept")
 
 
+@pytest.mark.thorough
 def test_kubeconfig_lets_a_client_with_tls_find_and_make_services(tmp_path: Path) -> None:
     """kubectl asks for /api and /apis first, and sends its token by TLS only."""
     path = tmp_path / "kubeconfig"
     with up(*ANY_PORTS, "--kubeconfig", str(path)) as stack:
-        config = json.loads(path.read_text())
-        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-        ca = base64.b64decode(cluster["certificate-authority-data"])
-        client = ApiClient(cluster["server"], user["token"], ca)
+        cluster, client = client_of(path)
         groups = client.call("GET", "/apis")["groups"]
         core = client.call("GET", f"/api/{client.call('GET', '/api')['versions'][0]}")
         client.create(SERVICES, "shop", {"metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}]}})

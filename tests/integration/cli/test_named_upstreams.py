@@ -7,18 +7,20 @@ from collections.abc import Iterator
 import pytest
 
 from harness.cli_stack import CliStack, Ran, a_cli_stack
+from harness.memory_tables import WHERE
+from kubesync.aws.dynamodb.store import UPSTREAMS, Delete, Key, Put
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[CliStack]:
+@pytest.fixture(scope="module", params=WHERE)
+def stack(request: pytest.FixtureRequest) -> Iterator[CliStack]:
     """Tables, and one cluster with a Service of two pods."""
-    with a_cli_stack() as made:
+    with a_cli_stack(in_memory=request.param) as made:
+        made.make_tables()
         made.api.cluster.deploy("shop", "web", 2)
         made.api.cluster.expose(
             "shop", "web", {"ports": [{"port": 80, "targetPort": 8080}], "selector": {"app": "web"}}
         )
-        assert made.call("setup").status == 0
         assert made.add_cluster("prod").status == 0
         yield made
 
@@ -188,10 +190,8 @@ def test_status_says_how_many_changes_wait_to_be_composed(stack: CliStack) -> No
 
 
 def test_status_goes_on_where_a_part_of_a_named_upstream_cannot_be_read(stack: CliStack) -> None:
-    resource = stack.boto().resource("dynamodb", endpoint_url=stack.dynamodb_url)
-    table = resource.Table(f"{stack.prefix}-upstreams")
-    upstream = "prod/shop/later/80/TCP"
-    table.put_item(Item={"upstream": upstream, "slice": 0, "v": 99, "version": 1, "slices": 1, "nodes": []})
+    later = Key(UPSTREAMS, "prod/shop/later/80/TCP", 0)
+    stack.store.write(Put(later, {"v": 99, "version": 1, "slices": 1, "nodes": []}))
     try:
         assert add(stack, "mixed", "--service", "prod/shop/web/81", "--service", "prod/shop/later/80").status == 1
         ran = stack.call("status", "--output", "json")
@@ -201,6 +201,5 @@ def test_status_goes_on_where_a_part_of_a_named_upstream_cannot_be_read(stack: C
         ]
         assert said == [("mixed", "Unreadable", "named/mixed")]
     finally:
-        table.delete_item(Key={"upstream": upstream, "slice": 0})
-        resource.meta.client.close()
+        stack.store.write(Delete(later))
         stack.call("upstream", "remove", "mixed")

@@ -10,14 +10,14 @@ from typing import Final
 import pytest
 
 from harness.cli_stack import CliStack, Ran, a_bare_environment, a_cli_stack, call
+from harness.dynamodb import dynamodb_url
 from kubesync.aws.tables.control.clusters import ClusterTable
 
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[CliStack]:
     """Tables and one cluster."""
-    with a_cli_stack() as made:
-        assert made.call("setup").status == 0
+    with a_cli_stack(in_memory=True) as made:
         assert made.add_cluster("prod").status == 0
         yield made
 
@@ -180,7 +180,7 @@ def test_cluster_that_cannot_be_is_refused(stack: CliStack, arguments: list[str]
     given = [stack.zone_id if word == "ZONE" else word for word in arguments]
 
     check(stack.call("cluster", "add", *given, "--endpoints-source", "endpointslices"), 2, said)
-    assert [row["name"] for row in stack.call("cluster", "list", "--output", "json").json] == ["prod"]
+    assert [config.name for config in ClusterTable(stack.store).all()] == ["prod"]
 
 
 def test_ca_file_without_a_real_certificate_is_refused(stack: CliStack, tmp_path: Path) -> None:
@@ -270,7 +270,7 @@ ALL_COMMANDS: Final = [
 
 @pytest.mark.parametrize("command", ALL_COMMANDS, ids=" ".join)
 def test_missing_tables_say_what_to_do(stack: CliStack, command: list[str]) -> None:
-    ran = stack.call(*command, KUBESYNC_TABLE_PREFIX="nowhere")
+    ran = stack.call(*command, KUBESYNC_TABLE_PREFIX="nowhere", AWS_ENDPOINT_URL_DYNAMODB=dynamodb_url())
 
     check(ran, 1, "does not exist: run `kubesync setup`, or check the prefix and the region")
 
@@ -381,8 +381,7 @@ def test_cluster_that_cannot_be_reached_is_added_with_a_remark(stack: CliStack) 
 
 def test_commands_without_any_cluster_say_how_to_add_one() -> None:
     said = "no clusters are registered: kubesync cluster add --help"
-    with a_cli_stack() as empty:
-        assert empty.call("setup").status == 0
+    with a_cli_stack(in_memory=True) as empty:
         for command in (["recover"], ["recover", "--apply"], ["resync"], ["resync", "--dry-run"]):
             check(empty.call(*command), 2, said)
         session = empty.call("session", "--max-runtime", "0.5")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli_stack import TOKEN, CliStack, a_cli_stack
+from harness.memory_tables import WHERE
 from kubesync_local.standins.apiserver import ApiServer, ServerOptions
 from kubesync_local.standins.apiserver.transport.certificates import CertificateAuthority
 
@@ -16,10 +17,10 @@ SERVER = ("--server", "https://prod.test:6443")
 EKS = ("--eks", "prod", *SERVER, "--ca", "ssm:/prod/ca")
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[CliStack]:
-    with a_cli_stack() as made:
-        assert made.call("setup").status == 0
+@pytest.fixture(scope="module", params=WHERE)
+def stack(request: pytest.FixtureRequest) -> Iterator[CliStack]:
+    with a_cli_stack(in_memory=request.param) as made:
+        made.make_tables()
         yield made
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from harness.cli_stack import TOKEN, CliStack, a_cli_stack
 from harness.fakes.certificates import make_authority, make_leaf
-from harness.seen.cluster_check import add, check, ends_with, results
+from harness.seen.cluster_check import QuickWatches, add, check, ends_with, results
 from harness.wire.scripted_server import ScriptedServer, answer
 from kubesync_local.standins.apiserver import ApiServer, ServerOptions
 from kubesync_local.standins.apiserver.transport.certificates import CertificateAuthority
@@ -26,8 +26,7 @@ ROLE = "arn:aws:iam::222222222222:role/dns"
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[CliStack]:
-    with a_cli_stack() as made:
-        assert made.call("setup").status == 0
+    with a_cli_stack(in_memory=True, api_clock=QuickWatches()) as made:
         yield made
 
 
@@ -44,7 +43,7 @@ def name(stack: CliStack, request: pytest.FixtureRequest) -> Iterator[str]:
 
 def test_cluster_that_is_right_is_right_in_every_step(stack: CliStack, name: str, tmp_path: Path) -> None:
     ca = CertificateAuthority()
-    with ApiServer(ServerOptions(tls=ca.issue()), tokens={TOKEN: "admin"}) as api:
+    with ApiServer(ServerOptions(tls=ca.issue()), tokens={TOKEN: "admin"}, clock=QuickWatches()) as api:
         (tmp_path / "ca.pem").write_bytes(ca.pem)
         add(stack, name, "--ca-file", str(tmp_path / "ca.pem"), server=api.url)
         ran = stack.call("cluster", "check", name)
@@ -167,7 +166,7 @@ def test_server_that_takes_no_connection_in_time(stack: CliStack, name: str) -> 
 def over_tls(stack: CliStack, name: str, directory: Path, **leaf: Any) -> Iterator[ApiServer]:
     """A server whose certificate is like this, registered with the CA that has issued it."""
     ca = CertificateAuthority()
-    with ApiServer(ServerOptions(tls=ca.issue(**leaf)), tokens={TOKEN: "admin"}) as api:
+    with ApiServer(ServerOptions(tls=ca.issue(**leaf)), tokens={TOKEN: "admin"}, clock=QuickWatches()) as api:
         (directory / "ca.pem").write_bytes(ca.pem)
         add(stack, name, "--ca-file", str(directory / "ca.pem"), server=api.url)
         yield api
@@ -176,7 +175,7 @@ def over_tls(stack: CliStack, name: str, directory: Path, **leaf: Any) -> Iterat
 def test_certificate_of_another_authority(stack: CliStack, name: str, tmp_path: Path) -> None:
     ca, other = CertificateAuthority("kubernetes"), CertificateAuthority("another")
     (tmp_path / "ca.pem").write_bytes(other.pem)
-    with ApiServer(ServerOptions(tls=ca.issue()), tokens={TOKEN: "admin"}) as api:
+    with ApiServer(ServerOptions(tls=ca.issue()), tokens={TOKEN: "admin"}, clock=QuickWatches()) as api:
         add(stack, name, "--ca-file", str(tmp_path / "ca.pem"), server=api.url)
         ends_with(stack, name, "tls", 8, "the certificate is not accepted", "the cluster's own CA: --ca-file or --ca")
         steps, _ = check(stack, name)
@@ -209,7 +208,9 @@ def test_server_that_speaks_no_tls(stack: CliStack, name: str) -> None:
 
 
 def test_tls_that_is_not_verified_is_said(stack: CliStack, name: str) -> None:
-    with ApiServer(ServerOptions(tls=CertificateAuthority().issue()), tokens={TOKEN: "admin"}) as api:
+    with ApiServer(
+        ServerOptions(tls=CertificateAuthority().issue()), tokens={TOKEN: "admin"}, clock=QuickWatches()
+    ) as api:
         add(stack, name, "--insecure-skip-tls-verify", server=api.url)
         steps, status = check(stack, name)
     assert status == 0

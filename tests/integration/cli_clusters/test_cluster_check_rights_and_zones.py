@@ -12,7 +12,8 @@ from harness.cli_stack import TOKEN, CliStack, a_cli_stack
 from harness.fakes.route53 import wire_change
 from harness.fakes.shifted_clock import ShiftedClock
 from harness.fakes.sts import StsStandIn
-from harness.seen.cluster_check import add, check, only_failure
+from harness.memory_tables import WHERE
+from harness.seen.cluster_check import QuickWatches, add, check, only_failure
 from kubesync.aws.route53.journal import journal_record_key
 from kubesync.domain.dns.records import Zone
 from kubesync_local.standins.apiserver import ApiServer
@@ -21,10 +22,10 @@ from kubesync_local.standins.apiserver.transport.faults import Answer, Silent, g
 ROLE = "arn:aws:iam::222222222222:role/dns"
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[CliStack]:
-    with a_cli_stack() as made:
-        assert made.call("setup").status == 0
+@pytest.fixture(scope="module", params=WHERE)
+def stack(request: pytest.FixtureRequest) -> Iterator[CliStack]:
+    with a_cli_stack(in_memory=request.param, api_clock=QuickWatches()) as made:
+        made.make_tables()
         yield made
 
 
@@ -110,7 +111,7 @@ def test_events_are_asked_about_where_they_are_written(stack: CliStack, name: st
 
 @pytest.mark.parametrize(("seconds", "said"), [(3600.0, "s ahead of ours"), (-3600.0, "s behind ours")])
 def test_clocks_that_differ(stack: CliStack, name: str, seconds: float, said: str) -> None:
-    clock = ShiftedClock()
+    clock = QuickWatches()
     clock.advance(seconds)
     with ApiServer(tokens={TOKEN: "admin"}, clock=clock) as api:
         add(stack, name, server=api.url)

@@ -8,17 +8,18 @@ from typing import Any
 import pytest
 
 from harness.cli_stack import CliStack, a_cli_stack
+from harness.memory_tables import WHERE
 from harness.stack import a_boto_session
 from kubesync.aws.route53.client import build_route53_client
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 
 
-@pytest.fixture
-def stack() -> Iterator[CliStack]:
+@pytest.fixture(params=WHERE)
+def stack(request: pytest.FixtureRequest) -> Iterator[CliStack]:
     """Tables, and one cluster with a Service in two zones of one name."""
-    with a_cli_stack() as made:
+    with a_cli_stack(in_memory=request.param) as made:
+        made.make_tables()
         made.api.cluster.expose("shop", "web", {"ports": [{"port": 80}]})
-        assert made.call("setup").status == 0
         yield made
 
 

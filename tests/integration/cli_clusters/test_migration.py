@@ -11,6 +11,7 @@ import jmespath  # type: ignore[import-untyped]
 import pytest
 
 from harness.cli_stack import CliStack, a_cli_stack
+from harness.memory_tables import WHERE
 from harness.stack import a_boto_session
 from kubesync.aws.route53.client import build_route53_client
 
@@ -22,10 +23,11 @@ FIRST = {"hostname": "first.example.com"}
 MOVED = ("www.example.com", "ip.example.com", "cn.example.com", "short.example.com", "shared.example.com")
 
 
-@pytest.fixture
-def stack() -> Iterator[CliStack]:
+@pytest.fixture(params=WHERE)
+def stack(request: pytest.FixtureRequest) -> Iterator[CliStack]:
     """A cluster whose Services external-dns has published, and a record set that is of an Ingress."""
-    with a_cli_stack() as made:
+    with a_cli_stack(in_memory=request.param) as made:
+        made.make_tables()
         balancer = {"type": "LoadBalancer"}
         service(made, "web", {"hostname": "www.example.com"}, balancer, {"hostname": ELB})
         service(made, "ip", {"hostname": "ip.example.com"}, balancer, {"ip": "203.0.113.10"})
@@ -35,7 +37,6 @@ def stack() -> Iterator[CliStack]:
         service(made, "shared", weighted, balancer, {"ip": "203.0.113.12"})
         service(made, "first", FIRST, {}, None)
         by_external_dns(made)
-        assert made.call("setup").status == 0
         yield made
 
 
@@ -165,7 +166,6 @@ def test_names_move_without_being_away(stack: CliStack) -> None:
     assert identifiers == {"prod", "elsewhere"}
 
 
-@pytest.mark.thorough
 def test_way_back_leaves_external_dns_everything(stack: CliStack) -> None:
     before = zone(stack)
     taken_over(stack)
@@ -175,7 +175,6 @@ def test_way_back_leaves_external_dns_everything(stack: CliStack) -> None:
     assert zone(stack) == before
 
 
-@pytest.mark.thorough
 def test_what_stands_in_another_form_is_told_and_left_until_it_is_the_same(stack: CliStack) -> None:
     before = zone(stack)
     assert stack.add_cluster("prod", "--policy", "create-only").status == 0  # the options of step 1 forgotten
@@ -192,7 +191,6 @@ def test_what_stands_in_another_form_is_told_and_left_until_it_is_the_same(stack
     assert zone(stack) == before
 
 
-@pytest.mark.thorough
 def test_zone_without_a_name_of_ours_wants_one_first(stack: CliStack) -> None:
     stack.api.cluster.delete_service("shop", "first")
     before = zone(stack)
@@ -206,7 +204,6 @@ def test_zone_without_a_name_of_ours_wants_one_first(stack: CliStack) -> None:
     assert zone(stack) == before
 
 
-@pytest.mark.thorough
 def test_of_two_clusters_one_gets_a_name_that_both_want(stack: CliStack) -> None:
     """I3, across clusters."""
     for name in ("prod", "dr"):

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from harness.cli_stack import CliStack, a_cli_stack
+from harness.memory_tables import WHERE
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[CliStack]:
-    with a_cli_stack() as made:
-        assert made.call("setup").status == 0
+@pytest.fixture(scope="module", params=WHERE)
+def stack(request: pytest.FixtureRequest) -> Iterator[CliStack]:
+    with a_cli_stack(in_memory=request.param) as made:
+        made.make_tables()
         yield made
 
 

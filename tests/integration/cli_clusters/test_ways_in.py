@@ -14,14 +14,15 @@ import pytest
 
 from harness.cli_stack import TOKEN, CliStack, Ran, a_cli_stack
 from harness.fakes.certificates import make_authority
+from harness.memory_tables import WHERE
 
 CA_PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[CliStack]:
-    with a_cli_stack() as made:
-        assert made.call("setup").status == 0
+@pytest.fixture(scope="module", params=WHERE)
+def stack(request: pytest.FixtureRequest) -> Iterator[CliStack]:
+    with a_cli_stack(in_memory=request.param) as made:
+        made.make_tables()
         yield made
 
 

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
@@ -17,7 +17,9 @@ import boto3
 import pytest
 
 from harness.cli_stack import CliStack, a_cli_stack, environment_of, logging_restored
+from harness.dynamodb import dynamodb_url
 from harness.ended_sessions import ended_when
+from harness.memory_tables import WHERE
 from harness.waiting import PATIENCE_SECONDS
 from harness.wire.lambda_functions import FakeContext, load_handler
 from harness.wire.silent_proxy import SilentProxy
@@ -35,22 +37,36 @@ def event(name: str) -> Any:
     return json.loads((EVENTS / f"{name}.json").read_text())
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[CliStack]:
-    with a_cli_stack() as made:
-        assert made.call("setup").status == 0
+@contextmanager
+def a_registered_cluster(*, in_memory: bool) -> Iterator[CliStack]:
+    """A cluster with one Service; nothing has run yet."""
+    with a_cli_stack(in_memory=in_memory) as made:
+        made.make_tables()
         made.api.cluster.deploy("shop", "web", 1)
         made.api.cluster.expose("shop", "web", {"ports": [{"name": "http", "port": 80}], "selector": {"app": "web"}})
         # The token of a function comes from Secrets Manager: env: and file: are refused there.
-        secrets = made.boto().client("secretsmanager", endpoint_url=made.dynamodb_url)
+        secrets = made.boto().client("secretsmanager", endpoint_url=dynamodb_url())
         secrets.create_secret(Name=f"kubesync/{made.prefix}", SecretString=made.environment["KUBESYNC_TEST_TOKEN"])
-        made.environment["AWS_ENDPOINT_URL_SECRETS_MANAGER"] = made.dynamodb_url
+        made.environment["AWS_ENDPOINT_URL_SECRETS_MANAGER"] = dynamodb_url()
         added = made.call(
             "cluster", "add", "prod", "--server", made.api.url, "--domain", "prod.example.com",
             "--zone", made.zone_id, "--token", f"secretsmanager:kubesync/{made.prefix}", "--endpoints-source", "endpointslices",
         )  # fmt: skip
         assert added.status == 0, added.err
         made.environment["KUBESYNC_MAX_RUNTIME_SECONDS"] = "3600"
+        yield made
+
+
+@pytest.fixture(scope="module", params=WHERE)
+def stack(request: pytest.FixtureRequest) -> Iterator[CliStack]:
+    with a_registered_cluster(in_memory=request.param) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def over_http() -> Iterator[CliStack]:
+    """For what is about connections."""
+    with a_registered_cluster(in_memory=False) as made:
         yield made
 
 
@@ -216,7 +232,7 @@ def test_bad_event_is_refused_in_one_line(bad: object, said: str) -> None:
     ],
 )
 def test_warm_invocation_makes_no_other_session_and_relies_on_no_old_connection(
-    stack: CliStack,
+    over_http: CliStack,
     function: str,
     sample: str,
     runtime: str,
@@ -231,11 +247,12 @@ def test_warm_invocation_makes_no_other_session_and_relies_on_no_old_connection(
             made.append(self)
 
     monkeypatch.setattr(boto3, "Session", CountedSession)
-    addresses = {name: stack.environment[name] for name in stack.environment if name.startswith("AWS_ENDPOINT_URL_")}
+    environment = over_http.environment
+    addresses = {name: environment[name] for name in environment if name.startswith("AWS_ENDPOINT_URL_")}
     with ExitStack() as opened:
         proxies = [opened.enter_context(a_proxy_of(url)) for url in addresses.values()]
         through = dict(zip(addresses, (proxy.url for proxy in proxies), strict=True))
-        opened.enter_context(environment_of({**os.environ, **through, "KUBESYNC_MAX_RUNTIME_SECONDS": runtime}))
+        opened.enter_context(environment_of({**environment, **through, "KUBESYNC_MAX_RUNTIME_SECONDS": runtime}))
         handler = load_handler(function)
         for _ in range(2):
             report = handler(event(sample), FakeContext())
@@ -256,7 +273,9 @@ def a_proxy_of(url: str) -> SilentProxy:
 
 def test_missing_tables_fail_the_invocation() -> None:
     with (
-        environment_of({**os.environ, "KUBESYNC_TABLE_PREFIX": "kubesync-nowhere"}),
+        environment_of(
+            {**os.environ, "AWS_ENDPOINT_URL_DYNAMODB": dynamodb_url(), "KUBESYNC_TABLE_PREFIX": "kubesync-nowhere"}
+        ),
         pytest.raises(
             StoreUnavailableError, match="table kubesync-nowhere-control does not exist: run `kubesync setup`"
         ),

@@ -96,7 +96,9 @@ class Play:
         self.calls = {"WatchRole": AwsCalls(), "ResyncRole": AwsCalls()}
 
     def application(self, role: str, **settings: Any) -> RecordedApplication:
-        return RecordedApplication(self.stack.settings(**settings), self.stack, self.calls[role])
+        # What is signalled is seen with the next renewal.
+        quick = {"lease_renew_seconds": 0.3, **settings}
+        return RecordedApplication(self.stack.settings(**quick), self.stack, self.calls[role])
 
     @contextmanager
     def watching(self) -> Iterator[Session]:
@@ -159,8 +161,6 @@ class Play:
 
     def much_happens(self, prefix: str) -> None:
         """Services come, change, fight for a name, grow beyond one item, and go."""
-        cluster = self.stack.api.cluster
-        cluster.deploy("shop", f"{prefix}web", 700)
         selector = {"app": f"{prefix}web"}
         both = {"ipFamilyPolicy": "RequireDualStack", "ipFamilies": ["IPv4", "IPv6"]}
         named = {**both, "ports": [{"name": "http", "port": 80}], "selector": selector}
@@ -170,6 +170,8 @@ class Play:
         wanted = {"external-dns.kubernetes.io/hostname": f"{prefix}fought.prod.example.com"}
         self.expose(f"{prefix}one", annotations=wanted)
         self.expose(f"{prefix}two", annotations=wanted)
+        # Last: whatever is exposed arranges the pods of all Services anew.
+        self.stack.api.cluster.deploy("shop", f"{prefix}web", 700)
 
     def much_goes(self, prefix: str) -> None:
         cluster = self.stack.api.cluster

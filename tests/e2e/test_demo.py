@@ -1,0 +1,17 @@
+"""``make demo``, as a person runs it: a process of its own."""
+
+from __future__ import annotations
+
+import re
+
+from harness.cli_stack import a_cli_stack
+
+
+def test_demo_ends_as_its_story_must() -> None:
+    with a_cli_stack(in_memory=True) as stack:
+        ran = stack.run("demo", "--fast", AWS_PROFILE="no-such-profile-of-the-person")
+
+    assert ran.status == 0, ran.out + ran.err
+    assert "✓ 28 record sets and 13 upstreams are exactly as expected" in ran.out
+    assert re.search(r"hand-over: watching again \d\.\d\d s after the lease was released", ran.out)
+    assert ran.err == ""
