@@ -23,6 +23,8 @@ from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.audit import AuditTable, Span
 from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.control.inflight import Inflight, InflightTable
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
@@ -104,10 +106,18 @@ class Deployment:
             "srv": False,
             "endpoints_source": "endpointslices",
         }
-        self.world.configure("prod", **{**fields, **config})
+        self._fields = {**fields, **config}
+        self.world.configure("prod", **self._fields)
         self.running: Running | None = None
         self._strikes: list[_Strike] = []
         self.route53.strike = self._strike
+
+    def add_cluster(self, name: str, **config: Any) -> ScriptedCluster:
+        """One more cluster in the same zone; ``c1`` has the domain ``c1.example.com``."""
+        fields = {**self._fields, "server": f"https://{name}.test:6443", "domain": f"{name}.example.com", **config}
+        self.world.clusters[name] = made = ScriptedCluster(name)
+        self.world.configure(name, **fields)
+        return made
 
     # --- sessions ---
 
@@ -147,6 +157,18 @@ class Deployment:
         self.start()
         self.pass_time(seconds)
         return self.end()
+
+    def resync(self, cluster: str = "", *, dry_run: bool = False, force: bool = False) -> dict[str, Any]:
+        """The answer of the session that runs to a full resync that a person asks for."""
+        mailbox, clock = RequestTable(self.store, "0"), self.world.clock
+        request = new_request("asked", cluster, clock.epoch(), dry_run=dry_run, force=force)
+        mailbox.leave(request)
+        LeaseTable(self.store, "0").signal()
+        for _ in range(60):
+            clock.advance(1.0)
+            if (answer := mailbox.collect(request)) is not None:
+                return answer
+        raise AssertionError("the resync is not answered")
 
     def close(self) -> None:
         self.world.close()

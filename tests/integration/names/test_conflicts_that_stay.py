@@ -2,69 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import count
-from typing import Any
 
 import pytest
 
-from harness.by_hand.conflict_bench import ConflictBench, name_of
-from harness.by_hand.zone_bench import ZONE
-from harness.fakes.memory_store import Call, NoFaults
-from harness.seen.builders import a_config, saw
+from harness.deployment import ZONE_ID, full
+from harness.sessions.conflicts import HOUR, SESSION_SECONDS, Conflicts
 from harness.stack import Stack, a_stack
-from kubesync.aws.dynamodb.store import STATE, Delete, Update
-from kubesync.aws.tables.audit import Span
-from kubesync.aws.tables.control.clusters import ZoneReference
+from kubesync.aws.dynamodb.store import STATE
+from kubesync.aws.tables.claims import ClaimTable
+from kubesync.aws.tables.control.clusters import OnDelete, ZoneReference
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
-from kubesync.aws.tables.state import StateTable, state_key
-from kubesync.cluster.keys.outcomes import Outcome
-from kubesync.domain.batches import Unit, units_of
-from kubesync.domain.errors import StoreBusyError, ZoneThrottledError
-from kubesync.domain.plan import changes_of
-from kubesync.domain.state import KeyState, Name
+from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync.aws.tables.state import StateTable
+from kubesync.domain.errors import ZoneThrottledError
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.state import Name
+from simulation.writes import RECORD, SENT
 
-SESSION_SECONDS = 840.0
-HOUR = 3600.0
-
-
-def sessions(bench: ConflictBench, seconds: float) -> None:
-    """Sessions one after the other, for so long."""
-    while seconds > 0:
-        bench.run(min(seconds, SESSION_SECONDS))
-        bench.hand_over()
-        seconds -= SESSION_SECONDS
-
-
-def audited(bench: ConflictBench, service: str) -> list[str]:
-    """What was refused of a service's names, the oldest first."""
-    now = bench.world.clock.epoch()
-    rows = list(bench.desk.audit.read_changes("prod", now, Span(now - 86_400, now)))
-    return [row["message"] for row in reversed(rows) if row["kind"] == "refused" and row["service"].endswith(service)]
+# Most of the time nothing runs: cheaper, and it comes to the same.
+SHORT = 20.0
 
 
 @pytest.fixture(scope="module")
-def settled() -> ConflictBench:
+def settled() -> Iterator[Conflicts]:
     """320 names that have been in conflict for three hours."""
-    bench = ConflictBench(320)
-    sessions(bench, 3 * HOUR)
-    bench.counts()
-    return bench
+    deployment = Conflicts(320)
+    deployment.sessions(3 * HOUR, each=SHORT)
+    deployment.counts()
+    yield deployment
+    deployment.close()
+
+
+@pytest.fixture
+def conflicts() -> Iterator[Callable[[int], Conflicts]]:
+    """Deployments with so many names."""
+    made: list[Conflicts] = []
+
+    def make(names: int) -> Conflicts:
+        made.append(Conflicts(names))
+        return made[-1]
+
+    yield make
+    for deployment in made:
+        deployment.close()
+
+
+type Make = Callable[[int], Conflicts]
 
 
 @pytest.mark.thorough
-def test_i6_conflicts_that_stay_are_looked_at_every_hour_with_few_requests_and_written_once(
-    settled: ConflictBench,
-) -> None:
-    sessions(settled, 5 * SESSION_SECONDS)  # 4,200 s
+def test_i6_conflicts_that_stay_are_looked_at_every_hour_with_few_requests_and_written_once(settled: Conflicts) -> None:
+    settled.sessions(5 * SESSION_SECONDS)  # 4,200 s
     counts = settled.counts()
     assert len(settled.conflicts()) == 320
-    assert 2 <= counts["lists"] <= 4, "a walk of 323 sets is 2 pages"
-    assert counts["batches"] == 0
-    assert counts["transact_write_items"] <= 2, "since when all were looked at"
+    assert 1 <= counts["ListResourceRecordSets"] <= 2, "the whole zone at once"
+    assert (counts["ChangeResourceRecordSets"], counts[RECORD], counts["batch closed"]) == (0, 0, 0)
+    assert counts["zone's problem noted"] <= 2, "since when all were looked at"
     # By the two looks there can be: 320 claims. By each of five hand-overs: 320 states with their marks, and again by the queue.
     assert counts["batch_get_item"] <= 2 * 4 + 5 * 2 * 8
-    assert audited(settled, "web-0007") == [
+    assert settled.refused("web-0007") == [
         (
             "web-0007.shop.svc.prod.example.com A stands there and is not ours (192.0.2.1): "
             "take it over (`kubesync recover`), remove it, or choose another name"
@@ -73,215 +71,212 @@ def test_i6_conflicts_that_stay_are_looked_at_every_hour_with_few_requests_and_w
 
 
 @pytest.mark.thorough
-def test_name_that_a_person_has_freed_is_published_within_two_hours_by_whatever_session(settled: ConflictBench) -> None:
+def test_name_that_a_person_has_freed_is_published_within_two_hours_by_whatever_session(settled: Conflicts) -> None:
     settled.free("web-0100", "web-0200")
-    sessions(settled, 2 * HOUR)
-    assert {"web-0100.shop.svc.prod A", "web-0200.shop.svc.prod A"} == {
-        place for place, values in settled.zone.sets().items() if values == ("10.0.0.1",)
-    }
+    settled.sessions(2 * HOUR)
+    ours = {place for place, values in settled.sets().items() if values == ("10.0.0.1",)}
+    assert ours == {"web-0100 A", "web-0200 A"}
     assert settled.conflicts() == {*settled.names} - {"web-0100", "web-0200"}
 
 
-def test_sessions_that_run_now_and_then_look_as_well() -> None:
-    bench = ConflictBench(3)
-    sessions(bench, 3 * HOUR)
-    bench.free("web-0001")
+def test_sessions_that_run_now_and_then_look_as_well(conflicts: Make) -> None:
+    deployment = conflicts(3)
+    deployment.sessions(3 * HOUR, each=SHORT)
+    deployment.free("web-0001")
     for _ in range(5):  # a minute of every 35
-        bench.world.clock.advance(2_040)
-        bench.hand_over()
-        bench.run(60.0)
-    assert bench.conflicts() == {"web-0000", "web-0002"}
+        deployment.end()
+        deployment.pass_time(2_040.0)
+        deployment.start()
+        deployment.pass_time(60.0)
+    assert deployment.conflicts() == {"web-0000", "web-0002"}
 
 
-def test_clock_that_ran_ahead_puts_off_looks_for_two_hours_at_most() -> None:
-    bench = ConflictBench(2)
-    sessions(bench, 3 * HOUR)
-    look = bench.means.problems.put_check(ZONE.id, bench.world.clock.epoch() + 24 * HOUR, "of a clock that ran ahead")
-    bench.world.store.write(look)
-    bench.free("web-0001")
-    sessions(bench, 2 * HOUR)
-    assert bench.conflicts() == {"web-0000"}
+def test_clock_that_ran_ahead_puts_off_looks_for_two_hours_at_most(conflicts: Make) -> None:
+    deployment = conflicts(2)
+    deployment.sessions(3 * HOUR, each=SHORT)
+    ahead = deployment.world.clock.epoch() + 24 * HOUR
+    look = ZoneProblemTable(deployment.store, "0", "session").put_check(ZONE_ID, ahead, "of a clock that ran ahead")
+    deployment.store.write(look)
+    deployment.free("web-0001")
+    deployment.sessions(2 * HOUR, each=SHORT)
+    assert deployment.conflicts() == {"web-0000"}
 
 
-def test_news_of_a_key_and_a_person_who_asks_do_not_wait_for_the_hour() -> None:
-    bench = ConflictBench(3)
-    sessions(bench, 3 * HOUR)
-    bench.free(*bench.names)
-    bench.publish("web-0000", "10.0.0.9", 900)
-    bench.run(2.0)
-    assert bench.conflicts() == {"web-0001", "web-0002"}
-    bench.writer.look_again([bench.key("web-0001")])
-    bench.run(2.0)
-    assert bench.conflicts() == {"web-0002"}
+def test_news_of_a_key_and_a_person_who_asks_do_not_wait_for_the_hour(conflicts: Make) -> None:
+    deployment = conflicts(3)
+    deployment.sessions(3 * HOUR, each=SHORT)
+    deployment.free(*deployment.names)
+    deployment.want("web-0000", "10.0.0.9")
+    deployment.pass_time(2.0)
+    assert deployment.conflicts() == {"web-0001", "web-0002"}
+    deployment.resync()
+    deployment.pass_time(2.0)
+    assert deployment.conflicts() == set()
 
 
-def test_person_who_asks_is_not_answered_from_what_was_read_before() -> None:
-    bench = ConflictBench(40)  # more than are read by themselves: the zone is walked, and that believed for a minute
-    bench.run(6.0)
-    bench.counts()
-    bench.free("web-0003")
-    bench.writer.look_again([bench.key(name) for name in bench.names])
-    bench.run(2.0)
-    assert bench.conflicts() == {*bench.names} - {"web-0003"}
+def test_person_who_asks_is_not_answered_from_what_was_read_before(conflicts: Make) -> None:
+    deployment = conflicts(40)  # more than are read by themselves: the zone is walked, and that believed for a minute
+    deployment.pass_time(9.0)
+    deployment.free("web-0003")
+    deployment.resync()
+    deployment.pass_time(2.0)
+    assert deployment.conflicts() == {*deployment.names} - {"web-0003"}
 
 
-def test_other_foreign_set_is_a_change_and_is_audited() -> None:
-    bench = ConflictBench(2)
-    sessions(bench, 3 * HOUR)
-    bench.free("web-0001")
-    bench.zone.by_hand("CREATE", name_of("web-0001"), "CNAME", "elsewhere.example.net.")
-    sessions(bench, 2 * HOUR)
-    assert [message.split(" stands")[0] for message in audited(bench, "web-0001")] == [
+def test_other_foreign_set_is_a_change_and_is_audited(conflicts: Make) -> None:
+    deployment = conflicts(2)
+    deployment.sessions(3 * HOUR, each=SHORT)
+    deployment.free("web-0001")
+    deployment.by_hand("CREATE", "web-0001", "CNAME", "elsewhere.example.net.")
+    deployment.sessions(2 * HOUR, each=SHORT)
+    assert [message.split(" stands")[0] for message in deployment.refused("web-0001")] == [
         "web-0001.shop.svc.prod.example.com A",
         "web-0001.shop.svc.prod.example.com CNAME",
     ]
-    assert len(audited(bench, "web-0000")) == 1
+    assert len(deployment.refused("web-0000")) == 1
 
 
 @pytest.mark.thorough
-def test_lag_of_other_keys_is_that_of_a_zone_without_conflicts(settled: ConflictBench) -> None:
+def test_lag_of_other_keys_is_that_of_a_zone_without_conflicts(settled: Conflicts) -> None:
+    settled.end()
+    settled.start()
     for number in range(200):
-        settled.publish("other", f"10.2.0.{number + 1}", 5_000 + number, settled.world.clock.monotonic())
-        settled.run(30.0)
-    assert len(settled.lags()) == 200
-    # A batch takes 0.2 s, the walk of two pages that may be before it as much.
-    assert max(settled.lags()) <= 0.6
+        settled.want("other", f"10.2.0.{number + 1}")
+        settled.pass_time(30.0)
+    lag = settled.end().lag
+    settled.start()
+    # A window of one second; a batch takes 0.2 s, the walk that may be before it half as much.
+    assert lag["count"] >= 200
+    assert lag["max"] <= 1.6
 
 
 # --- under faults ---
 
 
 @pytest.mark.parametrize("names", [2, 40], ids=["one by one", "by a walk"])
-def test_changes_go_out_while_route53_lets_nobody_read_what_is_in_conflict(names: int) -> None:
-    bench = ConflictBench(names)
-    bench.run(3.0)
-    tries = count()
+def test_changes_go_out_while_route53_lets_nobody_read_what_is_in_conflict(conflicts: Make, names: int) -> None:
+    deployment = conflicts(names)
+    deployment.pass_time(3.0)
 
-    def throttled(*_: str) -> Any:
-        next(tries)
+    def throttled() -> None:
         raise ZoneThrottledError("Rate exceeded")
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bench.zone, "walk", throttled)
-        patch.setattr(bench.zone, "read", throttled)
-        bench.run(120.0)
-        bench.publish("other", "10.2.0.1", 5_000, bench.world.clock.monotonic())
-        bench.run(1.0)
-        assert len(bench.lags()) == 1
-        asked = next(tries)
-        assert 4 <= asked <= 6, "every 30 seconds"
-        assert bench.writer.report.throttled == asked
-    bench.free(*bench.names)
-    bench.run(60.0)
-    assert bench.conflicts() == set()
-    assert bench.zone.sets()["other.shop.svc.prod A"] == ("10.2.0.1",)
+    deployment.counts()
+    deployment.on_list = throttled
+    deployment.pass_time(120.0)
+    assert 4 <= deployment.counts()["ListResourceRecordSets"] <= 6, "every 30 seconds"
+    deployment.want("other", "10.2.0.1")
+    deployment.pass_time(2.0)
+    assert deployment.sets()["other A"] == ("10.2.0.1",)
+    deployment.on_list = lambda: None
+    deployment.free(*deployment.names)
+    deployment.pass_time(60.0)
+    assert deployment.conflicts() == set()
+    assert 4 <= deployment.zone_report(deployment.end())["throttled"] <= 6
 
 
-def test_key_that_somebody_else_wrote_holds_up_none_of_the_others_that_are_closed_with_it() -> None:
-    bench = ConflictBench(120)
-    bench.run(4.0)
-    before = {state.key.name: state.opened for state in bench.desk.tables.state.load_all("prod")}
+def test_key_that_somebody_else_wrote_holds_up_none_of_the_others_that_are_closed_with_it(conflicts: Make) -> None:
+    deployment = conflicts(120)
+    deployment.pass_time(4.0)
+
+    def attempts() -> dict[str, int]:
+        return {key.name: mark.attempts for key, mark in StateTable(deployment.store).open_keys("prod")}
+
+    before = attempts()
+    assert sorted(before) == deployment.names
     # Another item than the one that was read: the transaction that holds it is refused.
-    bench.world.store.write(Update(state_key(bench.key("web-0060")), add={"version": 1}))
-    bench.run(12.0)
-    after = {state.key.name: state.opened for state in bench.desk.tables.state.load_all("prod")}
-    for name in bench.names:
-        (was, now) = (before[name], after[name])
-        assert was is not None
-        assert now is not None
-        assert now.attempts > was.attempts, name
+    deployment.rewrite("web-0060")
+    deployment.pass_time(12.0)
+    after = attempts()
+    assert [name for name in deployment.names if after[name] <= before[name]] == []
 
 
 @pytest.mark.parametrize("transaction", range(1, 5))
-def test_i1_session_that_dies_between_two_transactions_of_a_look_loses_nothing(transaction: int) -> None:
-    bench = ConflictBench(120)
-    bench.run(4.0)
-    bench.free("web-0001", "web-0119")
-
-    class Busy(NoFaults):
-        left = transaction
-
-        def before(self, call: Call) -> None:
-            if call.operation == "transact_write_items":
-                self.left -= 1
-                if self.left <= 0:
-                    raise StoreBusyError("dies")
-
-    bench.world.store.faults = Busy()
-    bench.desk.fenced_writer.until_monotonic = 0.0
-    bench.run(3.0)
-    bench.world.store.faults = NoFaults()
-    bench.hand_over(clean=False)
-    bench.run(60.0)
-    assert bench.conflicts() == {*bench.names} - {"web-0001", "web-0119"}
-    assert len(bench.zone.sets()) == 120
+def test_i1_session_that_dies_between_two_transactions_of_a_look_loses_nothing(
+    conflicts: Make, transaction: int
+) -> None:
+    deployment = conflicts(120)
+    deployment.pass_time(4.0)
+    deployment.free("web-0001", "web-0119")
+    deployment.at(RECORD, deployment.kill, skip=transaction - 1)
+    deployment.pass_time(20.0)
+    assert deployment.running is not None
+    assert not deployment.running.alive
+    assert len(deployment.sets()) == 118
+    deployment.start()
+    deployment.pass_time(60.0)
+    assert deployment.conflicts() == {*deployment.names} - {"web-0001", "web-0119"}
+    assert len(deployment.sets()) == 120
 
 
-def test_cluster_that_is_configured_anew_while_its_names_are_read_is_looked_at_afterwards() -> None:
-    """Its reconciler is of the old configuration, and refuses. No fault of the zone, where others go on."""
-    bench = ConflictBench(2)
-    bench.run(4.0)
-    bench.free(*bench.names)
-    old = bench.desk.reconcilers["prod"]
-    bench.desk.configure(a_config(srv=False))
-    bench.desk.reconcilers["prod"], new = old, bench.desk.reconcilers["prod"]
-    state = bench.desk.state("web-0000")
-    assert bench.reclaimer.reclaim("Z1", [state]) == {}
-    bench.desk.reconcilers["prod"] = new
-    bench.run(10.0)
-    assert bench.conflicts() == set()
+def test_cluster_that_is_configured_anew_while_its_names_are_read_is_looked_at_afterwards(conflicts: Make) -> None:
+    """What was read is of the old configuration. No fault of the zone, where others go on."""
+    deployment = conflicts(2)
+    deployment.pass_time(4.0)
+    deployment.free(*deployment.names)
+
+    def configure() -> None:
+        deployment.on_list = lambda: None
+        with deployment.world.unseen():
+            deployment.world.configure("prod", ttl=61)
+        deployment.hold(8.0)
+
+    deployment.on_list = configure
+    deployment.pass_time(20.0)
+    assert deployment.conflicts() == set()
+    assert deployment.problems() == []
+    assert sorted(deployment.sets()) == ["web-0000 A", "web-0001 A"]
 
 
-def test_cluster_that_is_gone_before_what_was_read_is_closed_gets_no_state() -> None:
-    bench = ConflictBench(2)
-    bench.run(4.0)
-    states = [bench.desk.state(name) for name in bench.names]
-    outcomes = [conflict_of(state) for state in states]
-    forget(bench)
-    bench.desk.ledger.forget()
-    bench.desk.outcomes.close(outcomes, "still foreign")
-    assert [key for key in bench.world.items(STATE) if key.partition.startswith("prod#")] == []
+def test_cluster_that_is_gone_before_what_was_read_is_closed_gets_no_state(conflicts: Make) -> None:
+    deployment = conflicts(2)
+    deployment.pass_time(4.0)
+
+    def remove() -> None:
+        deployment.on_list = lambda: None
+        with deployment.world.unseen():
+            deployment.world.configure("prod", deleting=True, on_delete=OnDelete.RETAIN)
+        deployment.hold(20.0)
+
+    deployment.on_list = remove
+    deployment.pass_time(60.0)
+    assert deployment.world.configured() == []
+    assert [key for key in deployment.store.dump() if key.table == STATE and key.partition.startswith("prod#")] == []
 
 
-def test_name_that_is_not_wanted_any_more_is_in_no_conflict() -> None:
-    """It was planned anew while the batch was under way, or the name was being read."""
-    bench = ConflictBench(1)
-    late = conflict_of(bench.desk.state("web-0000"))
-    bench.desk.record(saw(None, 500, "web-0000", deleted=True))
-    bench.desk.outcomes.close([late], "refused")
-    state = bench.desk.state("web-0000")
+def test_name_that_is_not_wanted_any_more_is_in_no_conflict(conflicts: Make) -> None:
+    """Its Service goes while the batch is under way."""
+    deployment = conflicts(0)
+
+    def delete() -> None:
+        deployment.delete("web")
+        deployment.hold(2.0)
+
+    deployment.by_hand("CREATE", "web", "A", "192.0.2.1")
+    deployment.at(SENT, delete)
+    deployment.want("web", "10.0.0.1")
+    deployment.pass_time(10.0)
+    state = deployment.state("web")
     assert (state.conflicts, state.problems, state.opened) == ({}, (), None)
+    assert deployment.sets() == {"web A": ("192.0.2.1",)}
 
 
-def test_name_in_conflict_that_another_shard_waits_for_is_let_go_to_it() -> None:
+def test_name_in_conflict_that_another_shard_waits_for_is_let_go_to_it(conflicts: Make) -> None:
     """Its master finds it by its own means: no note of ours may be written for a cluster that is not ours."""
-    bench = ConflictBench(1)
-    state = bench.desk.state("web-0000")
-    claims = bench.desk.tables.claims
-    name = Name("Z1", name_of("web-0000"))
+    deployment = conflicts(1)
+    claims, name = ClaimTable(deployment.store), Name(ZONE_ID, full("web-0000"))
     (claim,) = claims.read([name]).values()
-    heir = replace(bench.key("web"), cluster="elsewhere")
-    bench.desk.fenced_writer.run(["prod"], claims.wait(claim, heir, ""), bench.desk.fenced_writer.token())
-    bench.run(4.0)
-    assert {c.owner for c in claims.read([name]).values()} == {heir}
-    assert bench.world.heirs() == []
+    assert claim.owner == ServiceKey("prod", "shop", "web-0000")
+    waiter = ServiceKey("elsewhere", "shop", "web")
+    deployment.store.transact(claims.wait(claim, waiter, ""), "another shard")
+    deployment.pass_time(5.0)
+    assert {found.owner for found in claims.read([name]).values()} == {waiter}
+    assert [key for key in deployment.store.dump() if "#heir#" in str(key.sort)] == []
     # It has the name, so the key waits for it like for any other.
-    bench.run(10.0)
-    state = bench.desk.state("web-0000")
+    deployment.pass_time(10.0)
+    state = deployment.state("web-0000")
     assert state.conflicts == {}
     assert state.waits == {name}
-
-
-def conflict_of(state: KeyState) -> Outcome:
-    (unit,) = units_of(state.key, changes_of(state, a_config().policy))
-    return Outcome(Unit(state.key, unit.changes), conflict=True, reason="stands there")
-
-
-def forget(bench: ConflictBench) -> None:
-    """What a removal leaves of a cluster's state: nothing."""
-    for key in list(bench.world.items(STATE)):
-        if key.partition.startswith("prod#"):
-            bench.world.store.write(Delete(key))
 
 
 # --- the whole system ---

@@ -1,219 +1,264 @@
-"""What stops a composer, and what it leaves to others: busy tables, broken items, strays, the end of a session."""
+"""What stops the composing of named upstreams, and what it leaves to others: busy tables, broken items, orphans, the end of a session."""
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
+from itertools import count, pairwise
+from typing import Any
 
 import pytest
 
-from harness.by_hand.composer_bench import API, WEB, ComposerBench
-from harness.fakes.memory_store import Call, NoFaults
-from harness.seen.named import member, named_item, notes, register, unregister
-from kubesync.aws.dynamodb.store import CONTROL, UPSTREAMS, Delete, Key, Put
-from kubesync.aws.tables.control.named_upstreams import is_mark
-from kubesync.aws.tables.schema_guard import SchemaGuard
+from harness.deployment import ZONE_ID
+from harness.seen.named import member, named_item, notes, unregister
+from harness.sessions.composed import API, COMPOSED_BY, REGISTERED, WEB, Composed, reads_marks
+from kubesync.aws.dynamodb.store import CONTROL, UPSTREAMS, Key, Put
+from kubesync.aws.tables.control.clusters import ZoneReference
+from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import Node
-from kubesync.domain.errors import StoreBusyError
+from kubesync.domain.errors import ErrorCode
 from kubesync.domain.state import UpstreamState
+from simulation.cluster import ScriptedCluster
+from simulation.gate import Outward
+from simulation.writes import COMPOSED, RECORD
 
 
 @pytest.fixture
-def bench() -> ComposerBench:
-    return ComposerBench()
+def deployment() -> Iterator[Composed]:
+    """A session runs, and has nothing to do yet."""
+    made = Composed()
+    made.start()
+    yield made
+    made.close()
 
 
-def test_busy_table_is_tried_again_later_and_later(bench: ComposerBench) -> None:
-    class _Busy(NoFaults):
-        def before(self, call: Call) -> None:
-            raise StoreBusyError("throttled")
+def test_busy_table_is_tried_again_later_and_later(deployment: Composed) -> None:
+    deployment.busy = reads_marks
+    deployment.reads.clear()
+    deployment.register("shop", member("192.0.2.1:80"))
+    deployment.pass_time(150.0)
+    tries = [call.at for call in deployment.reads if reads_marks(call)]
+    # 0.2 s more each time: several notes are taken together. Once a minute, whatever was registered is looked at anyway.
+    waits = [round(after - before, 3) for before, after in pairwise(tries)]
+    assert waits[:6] == [0.7, 1.2, 2.2, 4.2, 8.2, 16.2]
+    assert max(waits) == 30.2
+    report = deployment.end()
+    assert (report.named_upstreams["registered"], deployment.problem(report)) == (0, "throttled")
+    deployment.busy = lambda _call: False
+    deployment.start()
+    assert deployment.ips("shop") == ["192.0.2.1"]
+    report = deployment.end()
+    assert (report.named_upstreams["registered"], deployment.problem(report)) == (1, "")
+    deployment.start()
+    unregister(deployment.store, "shop")
+    deployment.pass_time(REGISTERED)
+    assert deployment.end().named_upstreams["registered"] == 0
 
-    register(bench.store, "shop", member("192.0.2.1:80"))
-    bench.store.faults = _Busy()
-    assert [bench.composer.turn() for _ in range(8)] == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
-    assert bench.composer.report.problem == "throttled"
-    bench.store.faults = NoFaults()
-    assert bench.composer.turn() is None
-    assert (bench.ips("shop"), bench.composer.report.problem) == (["192.0.2.1"], "")
-    assert bench.composer.report.registered == 1
-    unregister(bench.store, "shop")
-    bench.composer.turn()
-    assert bench.composer.report.registered == 0
+
+def put(deployment: Composed, place: Key, **changes: Any) -> dict[str, Any]:
+    """Change an item by hand; returns it as it was."""
+    with deployment.world.unseen():
+        before = dict(deployment.store.get(place) or {})
+        deployment.store.write(Put(place, {**before, **changes}))
+    return before
 
 
-def test_i4_upstream_that_somebody_has_broken_stops_only_what_is_made_of_it(bench: ComposerBench) -> None:
-    bench.write(WEB, "10.1.0.1")
-    bench.write(API, "10.2.0.1")
-    for name, upstream in (("of-web", WEB), ("of-api", API), ("of-both", WEB)):
-        register(bench.store, name, member(upstream), *([member(API)] if name == "of-both" else []))
-    bench.composer.turn()
-    for upstream in (WEB, API):
-        bench.write(upstream, "10.3.0.1")
-    item = dict(bench.store.get(Key(UPSTREAMS, WEB, 0)) or {})
-    bench.store.write(Put(Key(UPSTREAMS, WEB, 0), {**item, "slices": 2}))
-    assert bench.composer.turn() == 0.5
-    assert [bench.ips(name) for name in ("of-web", "of-api", "of-both")] == [
+def test_i4_upstream_that_somebody_has_broken_stops_only_what_is_made_of_it(deployment: Composed) -> None:
+    deployment.pods("web", "10.1.0.1")
+    deployment.pods("api", "10.2.0.1")
+    deployment.pass_time()
+    for name, members in (("of-web", [WEB]), ("of-api", [API]), ("of-both", [WEB, API])):
+        deployment.register(name, *map(member, members))
+    deployment.pass_time(REGISTERED)
+    for name in ("web", "api"):
+        deployment.pods(name, "10.3.0.1")
+    deployment.at(RECORD, lambda: put(deployment, Key(UPSTREAMS, WEB, 0), slices=2), after=True)
+    deployment.pass_time(COMPOSED_BY)
+    assert [deployment.ips(name) for name in ("of-web", "of-api", "of-both")] == [
         ["10.1.0.1"],
         ["10.3.0.1"],
         ["10.1.0.1", "10.2.0.1"],
     ]
-    assert list(notes(bench.store)) == [API, WEB]
-    assert bench.composer.report.problem.startswith(f"cannot be read whole: {WEB};")
-    bench.store.write(Put(Key(UPSTREAMS, WEB, 0), item))
-    assert bench.composer.turn() is None
-    assert (bench.ips("of-both"), notes(bench.store)) == (["10.3.0.1"], {})
+    assert list(notes(deployment.store)) == [API, WEB]
+    assert deployment.problem(deployment.end()).startswith(f"cannot be read whole: {WEB};")
+    put(deployment, Key(UPSTREAMS, WEB, 0), slices=1)
+    deployment.start()
+    assert (deployment.ips("of-both"), notes(deployment.store)) == (["10.3.0.1"], {})
+    assert deployment.problem(deployment.end()) == ""
 
 
-def test_i4_named_upstream_of_a_newer_release_is_left_to_it(bench: ComposerBench) -> None:
-    register(bench.store, "shop", member("192.0.2.1:80"))
-    register(bench.store, "newer", member("192.0.2.2:80"))
-    place = Key(CONTROL, "named-upstreams", "newer")
-    bench.store.write(Put(place, {**dict(bench.store.get(place) or {}), "v": 2}))
-    bench.composer.turn()
-    assert (bench.ips("shop"), named_item(bench.store, "newer")) == (["192.0.2.1"], None)
-    assert notes(bench.store) == {"named/newer": 2}
+def test_i4_named_upstream_of_a_newer_release_is_left_to_it(deployment: Composed) -> None:
+    deployment.register("shop", member("192.0.2.1:80"))
+    deployment.register("newer", member("192.0.2.2:80"))
+    put(deployment, Key(CONTROL, "named-upstreams", "newer"), v=2)
+    deployment.pass_time(REGISTERED)
+    assert (deployment.ips("shop"), named_item(deployment.store, "newer")) == (["192.0.2.1"], None)
+    assert notes(deployment.store) == {"named/newer": 2}
 
 
 @pytest.mark.parametrize("upstream", [WEB, "named/of-web"])
-def test_i4_item_of_a_newer_release_stops_only_what_is_made_of_it(bench: ComposerBench, upstream: str) -> None:
-    bench.write(WEB, "10.1.0.1")
-    register(bench.store, "of-web", member(WEB))
-    bench.composer.turn()
-    place = Key(UPSTREAMS, upstream, 0)
-    bench.store.write(Put(place, {**dict(bench.store.get(place) or {}), "v": 2}))
-    composer, _ = bench.new_composer(7, SchemaGuard(bench.store))
-    register(bench.store, "of-web", member(WEB, 2))
-    register(bench.store, "other", member("192.0.2.1:80"))
-    assert composer.turn() == 0.5
-    assert (bench.version("of-web"), bench.ips("other"), list(notes(bench.store))) == (
+def test_i4_item_of_a_newer_release_stops_only_what_is_made_of_it(deployment: Composed, upstream: str) -> None:
+    deployment.pods("web", "10.1.0.1")
+    deployment.pass_time()
+    deployment.register("of-web", member(WEB))
+    deployment.pass_time(REGISTERED)
+    put(deployment, Key(UPSTREAMS, upstream, 0), v=2)
+    deployment.register("of-web", member(WEB, 2))
+    deployment.register("other", member("192.0.2.1:80"))
+    deployment.pass_time(REGISTERED)
+    assert (deployment.version("of-web"), deployment.ips("other"), list(notes(deployment.store))) == (
         1,
         ["192.0.2.1"],
         ["named/of-web"],
     )
 
 
-def test_named_upstream_of_another_shard_is_left_to_its_master(bench: ComposerBench) -> None:
-    register(bench.store, "shop", member("192.0.2.1:80"))
-    bench.composer.turn()
-    unregister(bench.store, "shop")
-    register(bench.store, "shop", member("192.0.2.9:80"), shard="b")
-    bench.composer.turn()
-    assert (bench.ips("shop"), notes(bench.store), notes(bench.store, "b")) == (["192.0.2.1"], {}, {"named/shop": 3})
+def test_named_upstream_of_another_shard_is_left_to_its_master(deployment: Composed) -> None:
+    deployment.register("shop", member("192.0.2.1:80"))
+    deployment.pass_time(REGISTERED)
+    unregister(deployment.store, "shop")
+    deployment.register("shop", member("192.0.2.9:80"), shard="b")
+    deployment.pass_time(REGISTERED)
+    assert (deployment.ips("shop"), notes(deployment.store), notes(deployment.store, "b")) == (
+        ["192.0.2.1"],
+        {},
+        {"named/shop": 3},
+    )
 
 
 # --- full resync ---
 
 
-def test_comparison_reports_what_differs_and_mends_it(bench: ComposerBench) -> None:
+def write(deployment: Composed, name: str, stands: UpstreamState | None, *nodes: Node) -> None:
+    """Write a named upstream by hand."""
+    actions = UpstreamTable.put(f"named/{name}", stands, nodes, 0)[1]
+    deployment.store.transact(actions, secrets.token_hex(16))
+
+
+def compare(deployment: Composed, cluster: str = "", *, dry_run: bool = False, force: bool = False) -> object:
+    """What a full resync says of named upstreams."""
+    return deployment.resync(cluster, dry_run=dry_run, force=force)["named_upstreams"]
+
+
+def test_comparison_reports_what_differs_and_mends_it(deployment: Composed) -> None:
     for name in ("right", "changed", "missing"):
-        register(bench.store, name, member("192.0.2.1:80"))
-    bench.composer.turn()
-    other = [Node("192.0.2.66", 80, ready=True)]
-    for name, stands in (("changed", UpstreamState(1, "", 1)), ("stray", None)):
-        bench.store.transact(bench.upstreams.put(f"named/{name}", stands, other, 0)[1], secrets.token_hex(16))
-    bench.store.transact(bench.upstreams.remove("named/missing", UpstreamState(1, "", 1), 0), secrets.token_hex(16))
+        deployment.register(name, member("192.0.2.1:80"))
+    deployment.pass_time(REGISTERED)
+    other = Node("192.0.2.66", 80, ready=True)
+    write(deployment, "changed", UpstreamState(1, "", 1), other)
+    write(deployment, "stray", None, other)
+    removal = UpstreamTable.remove("named/missing", UpstreamState(1, "", 1), 0)
+    deployment.store.transact(removal, secrets.token_hex(16))
     wanted = [
         {"upstream": "named/changed", "drift": "changed"},
         {"upstream": "named/missing", "drift": "missing"},
         {"upstream": "named/stray", "drift": "stray"},
     ]
-    before = bench.store.dump()
-    assert bench.compare(dry_run=True) == wanted
-    assert bench.store.dump() == before
-    assert bench.compare() == wanted
-    assert [bench.ips(name) for name in ("right", "changed", "missing", "stray")] == [
-        *[["192.0.2.1"]] * 3,
-        ["192.0.2.66"],
-    ]
-    assert [bench.version(name) for name in ("right", "changed", "missing", "stray")] == [1, 3, 3, 1]
+    before = deployment.stored()
+    assert compare(deployment, dry_run=True) == wanted
+    assert deployment.stored() == before
+    assert compare(deployment) == wanted
+    names = ("right", "changed", "missing", "stray")
+    assert [deployment.ips(name) for name in names] == [*[["192.0.2.1"]] * 3, ["192.0.2.66"]]
+    assert [deployment.version(name) for name in names] == [1, 3, 3, 1]
 
 
-def test_i5_stray_one_is_removed_by_force_only(bench: ComposerBench) -> None:
+def test_i5_stray_one_is_removed_by_force_only(deployment: Composed) -> None:
     """A registry that was lost does not prove that nobody wants it."""
-    bench.store.transact(bench.upstreams.put("named/stray", None, [], 0)[1], secrets.token_hex(16))
+    write(deployment, "stray", None)
     stray = [{"upstream": "named/stray", "drift": "stray"}]
-    assert [bench.compare(), bench.ips("stray")] == [stray, []]
-    assert [bench.compare(dry_run=True, force=True), bench.ips("stray")] == [stray, []]
-    assert [bench.compare(force=True), bench.ips("stray")] == [stray, None]
-    assert bench.compare(force=True) == []
+    assert [compare(deployment), deployment.ips("stray")] == [stray, []]
+    assert [compare(deployment, dry_run=True, force=True), deployment.ips("stray")] == [stray, []]
+    assert [compare(deployment, force=True), deployment.ips("stray")] == [stray, None]
+    assert compare(deployment, force=True) == []
 
 
-def test_comparison_of_a_cluster_looks_at_what_is_made_of_its_services_only(bench: ComposerBench) -> None:
-    register(bench.store, "shop", member(WEB), member("192.0.2.1:80"))
-    register(bench.store, "other", member("192.0.2.1:80"))
-    bench.composer.turn()
+def test_comparison_of_a_cluster_looks_at_what_is_made_of_its_services_only(deployment: Composed) -> None:
+    deployment.world.clusters["edge"] = ScriptedCluster("edge")
+    zone = ZoneReference(id=ZONE_ID, name="example.com")
+    deployment.world.configure("edge", server="https://edge.test:6443", domain="edge.example.com", zones=(zone,))
+    deployment.register("shop", member(WEB), member("192.0.2.1:80"))
+    deployment.register("other", member("192.0.2.1:80"))
+    deployment.pass_time(REGISTERED)
     for name in ("shop", "other"):
-        bench.store.write(Put(Key(UPSTREAMS, f"named/{name}", 0), {"v": 1, "version": 5, "slices": 1, "nodes": [],
-                              "digest": "", "updated_at": ""}))  # fmt: skip
-    assert bench.compare("prod") == [{"upstream": "named/shop", "drift": "changed"}]
-    assert bench.compare("edge") == []
+        put(deployment, Key(UPSTREAMS, f"named/{name}", 0), version=5, nodes=[], digest="", updated_at="")
+    assert compare(deployment, "prod") == [{"upstream": "named/shop", "drift": "changed"}]
+    assert compare(deployment, "edge") == []
 
 
-def test_what_is_noted_is_no_drift(bench: ComposerBench) -> None:
-    register(bench.store, "shop", member("192.0.2.1:80"))
-    assert bench.compare(dry_run=True) == []
-    assert bench.compare() == []
-    assert bench.ips("shop") == ["192.0.2.1"]
+def test_what_is_noted_is_no_drift(deployment: Composed) -> None:
+    def just_now(call: Outward) -> bool:
+        """Registered while the resync is about to compare."""
+        if reads_marks(call) and not call.thread.endswith("composer") and named_item(deployment.store, "shop") is None:
+            deployment.register("shop", member("192.0.2.1:80"))
+        return False
+
+    deployment.busy = just_now
+    assert compare(deployment, dry_run=True) == []
+    assert notes(deployment.store) == {}
+    assert deployment.ips("shop") == ["192.0.2.1"]
 
 
-# --- in its own thread ---
+# --- the end of a session ---
 
 
-def test_what_is_noted_when_it_has_to_end_is_still_composed(bench: ComposerBench) -> None:
-    register(bench.store, "shop", member(WEB))
-    bench.composer.load()
-    bench.composer.start()
-    bench.write(WEB, "10.1.0.1")
-    bench.composer.stop(bench.clock.monotonic() + 10.0)
-    assert bench.composer.join()
-    assert (bench.ips("shop"), notes(bench.store)) == (["10.1.0.1"], {})
+def test_what_is_noted_when_it_has_to_end_is_still_composed(deployment: Composed) -> None:
+    deployment.register("shop", member(WEB))
+    deployment.pass_time(REGISTERED)
+    running = deployment.running
+    assert running is not None
+    deployment.at(RECORD, lambda: running.session.stop(ErrorCode.MAX_RUNTIME), after=True)
+    deployment.pods("web", "10.1.0.1")
+    deployment.pass_time(10.0)
+    assert deployment.over().clean
+    assert (deployment.ips("shop"), notes(deployment.store)) == (["10.1.0.1"], {})
 
 
-def test_nothing_is_written_once_the_lease_is_lost(bench: ComposerBench) -> None:
-    register(bench.store, "shop", member("192.0.2.1:80"))
-    bench.composer.stop(bench.clock.monotonic() + 10.0, abandon=True)
-    bench.composer.start()
-    assert bench.composer.join()
-    assert (named_item(bench.store, "shop"), notes(bench.store)) == (None, {"named/shop": 1})
+def test_nothing_is_composed_once_the_lease_is_lost(deployment: Composed) -> None:
+    deployment.busy = reads_marks
+    deployment.register("shop", member("192.0.2.1:80"))
+    deployment.pass_time(20.0)
+    deployment.busy = lambda _call: False  # its next try is in ten seconds
+    deployment.lose_lease()
+    deployment.pass_time(20.0)
+    assert deployment.over().ended == "ERR_NOT_MASTER"
+    assert (named_item(deployment.store, "shop"), notes(deployment.store)) == (None, {"named/shop": 1})
 
 
-def test_session_that_ends_while_the_table_is_busy_leaves_the_note_to_the_next(bench: ComposerBench) -> None:
-    class _Busy(NoFaults):
-        def before(self, call: Call) -> None:
-            raise StoreBusyError("throttled")
-
-    register(bench.store, "shop", member("192.0.2.1:80"))
-    bench.store.faults = _Busy()
-    bench.composer.stop(bench.clock.monotonic() + 3.0)
-    bench.composer.start()
-    assert bench.composer.join()
-    bench.store.faults = NoFaults()
-    assert notes(bench.store) == {"named/shop": 1}
+def test_session_that_ends_while_the_table_is_busy_leaves_the_note_to_the_next(deployment: Composed) -> None:
+    deployment.busy = reads_marks
+    deployment.register("shop", member("192.0.2.1:80"))
+    deployment.pass_time(REGISTERED)
+    deployment.end()
+    assert notes(deployment.store) == {"named/shop": 1}
+    deployment.busy = lambda _call: False
+    deployment.start()
+    assert (deployment.ips("shop"), notes(deployment.store)) == (["192.0.2.1"], {})
 
 
 def test_i4_services_of_which_one_is_always_changing_do_not_keep_a_named_upstream_from_being_written(
-    bench: ComposerBench,
+    deployment: Composed,
 ) -> None:
-    services = [f"prod/shop/s{n}/80/TCP" for n in range(20)]
+    services = [f"s{number}" for number in range(20)]
     for service in services:
-        bench.write(service, "10.1.0.1")
-    register(bench.store, "shop", *map(member, services))
-    bench.composer.turn()
-    changes = iter(range(1000))
+        deployment.pods(service, "10.1.0.1")
+    deployment.pass_time()
+    deployment.register("shop", *(member(f"prod/shop/{service}/80/TCP") for service in services))
+    deployment.pass_time(REGISTERED)
+    changes = count()
 
-    class AlwaysChanging(NoFaults):
-        def before(self, call: Call) -> None:
-            if any(isinstance(action, Delete) and is_mark(action) for action in call.actions):
-                number = next(changes)
-                bench.write(services[number % 20], f"10.2.{number // 250}.{number % 250}")
+    def change() -> None:
+        deployment.pods(services[0], f"10.2.0.{next(changes)}")
+        deployment.hold(1.5)  # a window: the note that was read is another one by now
 
-    bench.write(services[0], "10.3.0.1")
-    bench.store.faults = AlwaysChanging()
+    deployment.at(COMPOSED, change, times=None)
+    deployment.pods(services[0], "10.3.0.1")
+    deployment.pass_time(1.3)
     for version in (2, 3, 4):
-        assert bench.composer.turn() is None
-        assert bench.version("shop") == version
-        assert notes(bench.store)  # I1: what came meanwhile is not forgotten
-        assert bench.composer.marked
-    bench.store.faults = NoFaults()
-    bench.composer.turn()
-    now = [stored.nodes[0]["ip"] for stored in map(bench.upstreams.read, services) if stored is not None]
-    assert (sorted(bench.ips("shop") or []), notes(bench.store)) == (sorted(set(now)), {})
+        deployment.pass_time(6.5)  # three tries for all of it, and one without the notes
+        assert deployment.version("shop") >= version
+        assert notes(deployment.store)  # I1: what came meanwhile is not forgotten
+    deployment.spare()
+    deployment.pass_time(6.0)
+    now = {node["ip"] for stored in map(deployment.upstream, services) for node in stored.nodes}
+    assert (sorted(deployment.ips("shop") or []), notes(deployment.store)) == (sorted(now), {})

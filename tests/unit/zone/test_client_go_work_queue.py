@@ -2,211 +2,238 @@
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 
-from harness.by_hand.zone_bench import JOURNAL, ZoneBench
+from harness.deployment import JOURNAL, Deployment
+from harness.seen.builders import a_service, an_endpoints
 from kubesync.cluster.keys.outcomes import RETRIES
 from kubesync.domain.errors import ZoneThrottledError
+from simulation.writes import SENT
 
-NO_ADDRESS = "not an address"
+_SUFFIX = ".shop.svc.prod.example.com"
 
 
-def written(bench: ZoneBench, *, beyond: int = 0) -> list[list[str]]:
-    """Names per batch, each as often as it was deleted or created, in the batches after the first so many."""
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    """A session runs, and has nothing to do yet."""
+    made = Deployment()
+    made.start()
+    yield made
+    made.close()
+
+
+def written(deployment: Deployment) -> list[list[str]]:
+    """Names per batch, each as often as it was deleted or created."""
     return [
-        [change.key.name.removesuffix(".example.com") for change in batch if change.key != JOURNAL]
-        for batch in bench.zone.sent[beyond:]
+        [change.key.name.removesuffix(_SUFFIX) for change in batch if change.key != JOURNAL]
+        for batch in deployment.sent
     ]
 
 
-def while_processing(bench: ZoneBench, act: object) -> None:
-    """Run something once, while the next batch is on its way."""
+def tries(deployment: Deployment, name: str) -> list[float]:
+    """When a name was sent."""
+    sent = zip(deployment.calls(SENT), written(deployment), strict=True)
+    return [call.at for call, names in sent if name in names]
 
-    def once() -> None:
-        bench.zone.before = lambda: None
-        assert callable(act)
-        act()
 
-    bench.zone.before = once
+def retry_at(deployment: Deployment, name: str) -> float:
+    """When an open key is to be tried again, by the clock of ``tries``."""
+    opened = deployment.state(name).opened
+    assert opened is not None
+    clock = deployment.world.clock
+    return opened.retry_at - clock.epoch() + clock.monotonic()
+
+
+def under_way(deployment: Deployment, seconds: float) -> None:
+    """The next batch takes so long."""
+    deployment.at(SENT, lambda: deployment.hold(seconds))
 
 
 # --- util/workqueue/queue_test.go ---
 
 
-def test_basic_keys_added_by_many_threads_at_once_are_all_written_once() -> None:
-    bench = ZoneBench()
-    for number in range(40):
-        bench.want(f"s{number}", {f"s{number} A": [f"10.0.0.{number + 1}"]})
-    keys = [bench.key(f"s{number}") for number in range(40)]
-    ready = threading.Barrier(5)
-
-    def produce() -> None:
-        ready.wait()
-        for key in keys:
-            bench.writer.add([key])
-
-    producers = [threading.Thread(target=produce) for _ in range(5)]
-    for producer in producers:
-        producer.start()
-    for producer in producers:
-        producer.join()
-    bench.run()
-    assert sorted(name for batch in written(bench) for name in batch) == sorted(key.name for key in keys)
-    assert len(bench.zone.sent) == 1
+def test_basic_keys_added_by_many_threads_at_once_are_all_written_once(deployment: Deployment) -> None:
+    clusters = [deployment.add_cluster(f"c{number}") for number in range(5)]
+    deployment.pass_time(5.0)
+    under_way(deployment, 4.0)
+    deployment.want("first", "10.0.0.1")
+    deployment.pass_time()
+    for cluster in clusters:
+        for number in range(3):
+            cluster.apply(f"s{number}", a_service())
+    deployment.pass_time(6.0)
+    first, second = written(deployment)
+    assert first == ["first"]
+    assert sorted(second) == sorted(f"s{n}.shop.svc.c{c}.example.com" for c in range(5) for n in range(3))
 
 
-def test_collapse_key_added_twice_is_written_once() -> None:
-    bench = ZoneBench()
-    bench.want("bar", {"bar A": ["10.0.0.1"]})
-    bench.writer.add([bench.key("bar"), bench.key("bar")])
-    bench.writer.add([bench.key("bar")])
-    bench.run()
-    assert written(bench) == [["bar"]]
-    assert bench.writer.step() is None
+def test_collapse_key_added_twice_is_written_once(deployment: Deployment) -> None:
+    under_way(deployment, 4.0)
+    deployment.want("foo", "10.0.0.1")
+    deployment.pass_time()
+    for address in ("10.0.0.1", "10.0.0.2"):
+        deployment.want("bar", address)
+        deployment.pass_time(1.3)
+    deployment.pass_time(60.0)
+    assert written(deployment) == [["foo"], ["bar"]]
+    assert deployment.sets() == {"foo A": ("10.0.0.1",), "bar A": ("10.0.0.2",)}
 
 
-def test_collapse_while_processing_key_added_twice_is_written_once_more_when_the_batch_is_done() -> None:
-    bench = ZoneBench()
-    bench.want("foo", {"foo A": ["10.0.0.1"]})
-
-    def change_twice() -> None:
-        bench.want("foo", {"foo A": ["10.0.0.2"]})
-        bench.want("foo", {"foo A": ["10.0.0.3"]})
-        assert len(bench.zone.sent) == 1, "nobody else writes the key while its batch is on its way"
-
-    while_processing(bench, change_twice)
-    bench.run()
-    assert written(bench) == [["foo"], ["foo", "foo"]]
-    assert bench.zone.sets() == {"foo A": ("10.0.0.3",)}
-    assert bench.writer.step() is None
-
-
-def test_add_while_processing_without_a_change_writes_nothing_more() -> None:
-    bench = ZoneBench()
-    bench.want("foo", {"foo A": ["10.0.0.1"]})
-    while_processing(bench, lambda: bench.writer.add([bench.key("foo")]))
-    bench.run()
-    assert written(bench) == [["foo"]]
-    assert bench.writer.step() is None
+def test_collapse_while_processing_key_added_twice_is_written_once_more_when_the_batch_is_done(
+    deployment: Deployment,
+) -> None:
+    under_way(deployment, 4.0)
+    deployment.want("foo", "10.0.0.1")
+    deployment.pass_time()
+    for address in ("10.0.0.2", "10.0.0.3"):
+        deployment.want("foo", address)
+        deployment.pass_time(1.3)
+    assert len(deployment.sent) == 1, "nobody else writes the key while its batch is on its way"
+    deployment.pass_time(60.0)
+    assert written(deployment) == [["foo"], ["foo", "foo"]]
+    assert deployment.sets() == {"foo A": ("10.0.0.3",)}
 
 
-def test_reinsert_key_that_was_done_is_written_again_when_it_changes() -> None:
-    bench = ZoneBench()
+def test_add_while_processing_without_a_change_writes_nothing_more(deployment: Deployment) -> None:
+    under_way(deployment, 4.0)
+    deployment.want("foo", "10.0.0.1")
+    deployment.pass_time()
+    for address in ("10.0.0.2", "10.0.0.1"):
+        deployment.want("foo", address)
+        deployment.pass_time(1.3)
+    deployment.pass_time(60.0)
+    assert written(deployment) == [["foo"]]
+    assert (deployment.sets(), deployment.open()) == ({"foo A": ("10.0.0.1",)}, {})
+
+
+def test_reinsert_key_that_was_done_is_written_again_when_it_changes(deployment: Deployment) -> None:
     for address in ("10.0.0.1", "10.0.0.2", "10.0.0.1"):
-        bench.want("foo", {"foo A": [address]})
-        bench.run()
-    assert written(bench) == [["foo"], ["foo", "foo"], ["foo", "foo"]]
-    assert (bench.zone.sets(), bench.open()) == ({"foo A": ("10.0.0.1",)}, {})
+        deployment.want("foo", address)
+        deployment.pass_time()
+    assert written(deployment) == [["foo"], ["foo", "foo"], ["foo", "foo"]]
+    assert (deployment.sets(), deployment.open()) == ({"foo A": ("10.0.0.1",)}, {})
 
 
-def test_garbage_collection_nothing_is_remembered_of_a_key_that_is_done() -> None:
-    bench = ZoneBench()
-    bench.want("foo", {"foo A": ["10.0.0.1"]})
-    bench.want("bad", {"bad A": [NO_ADDRESS]})
-    bench.writer.add([bench.key("foo"), bench.key("bad")], since=bench.clock.monotonic())
-    bench.run()
-    bench.want("bad", {"bad A": ["10.0.0.2"]})
-    bench.writer.add([bench.key("foo")], since=bench.clock.monotonic())
-    bench.run()
-    assert bench.open() == {}
-    queue = bench.writer._queue
-    assert (dict(queue._queue), queue._since) == ({}, {})
+def test_garbage_collection_nothing_is_remembered_of_a_key_that_is_done(deployment: Deployment) -> None:
+    """The session is as quiet as it was before."""
+
+    def idle() -> tuple[int, int]:
+        """How often threads wake up in ten minutes, and how many calls they make."""
+        machine, running = deployment.world.machine, deployment.running
+        assert running is not None
+        before = machine.switches, len(running.gate.calls)
+        deployment.pass_time(600.0)
+        return machine.switches - before[0], len(running.gate.calls) - before[1]
+
+    switches, calls = idle()
+    deployment.refuse("bad")
+    deployment.want("foo", "10.0.0.1")
+    deployment.want("bad", "10.0.0.2")
+    deployment.pass_time(7.0)
+    deployment.refuse()
+    deployment.pass_time(120.0)
+    assert (sorted(deployment.sets()), deployment.open()) == (["bad A", "foo A"], {})
+    switches_then, calls_then = idle()
+    assert switches_then < switches + 60, "less than once in ten seconds"
+    assert calls_then < calls + 10
 
 
-def test_lag_of_a_change_does_not_count_from_an_event_that_led_to_nothing() -> None:
-    bench = ZoneBench()
-    bench.want("foo", {"foo A": ["10.0.0.1"]})
-    bench.run()
-    bench.writer.add([bench.key("foo")], since=bench.clock.monotonic())  # changed and changed back
-    bench.run()
-    bench.clock.advance(300)
-    bench.want("foo", {"foo A": ["10.0.0.2"]})
-    bench.writer.add([bench.key("foo")], since=bench.clock.monotonic())
-    bench.clock.advance(1)
-    bench.run()
-    assert list(bench.writer.report.lags) == [1.0]
+def test_lag_of_a_change_does_not_count_from_an_event_that_led_to_nothing(deployment: Deployment) -> None:
+    under_way(deployment, 4.0)
+    deployment.want("foo", "10.0.0.1")
+    deployment.pass_time()
+    for address in ("10.0.0.2", "10.0.0.1"):  # changed and changed back
+        deployment.want("foo", address)
+        deployment.pass_time(1.3)
+    deployment.pass_time(300.0)
+    for address in ("10.0.0.2", "10.0.0.3"):
+        deployment.want("foo", address)
+        deployment.pass_time()
+    lag = deployment.end().lag
+    assert (lag["count"], lag["p50"], lag["max"]) == (3, 1.0, 5.0), "a window, and once a batch of four seconds"
 
 
 # --- util/workqueue/delaying_queue_test.go ---
 
 
-def test_deduping_key_that_waits_is_tried_once_at_its_time_however_often_it_is_added() -> None:
-    bench = ZoneBench()
-    bench.want("foo", {"foo A": [NO_ADDRESS]})
-    bench.run()
-    tried = len(bench.zone.sent)
-    opened = bench.state("foo").opened
-    assert opened is not None
-    for _ in range(5):
-        bench.writer.add([bench.key("foo"), bench.key("foo")])
-        bench.run(seconds=0.5)
-    assert len(bench.zone.sent) == tried, "not before its time"
-    bench.clock.advance(opened.retry_at - bench.clock.epoch() + 0.01)
-    bench.run()
-    assert written(bench, beyond=tried) == [["foo"]]
+def test_deduping_key_that_waits_is_tried_once_at_its_time_however_often_it_is_added(deployment: Deployment) -> None:
+    deployment.refuse("foo")
+    deployment.want("foo", "10.0.0.1")
+    deployment.pass_time(8.0)
+    before = tries(deployment, "foo")
+    assert len(before) == 2
+    due = retry_at(deployment, "foo")
+    for number in range(4):  # its upstream changes
+        deployment.apply("foo", an_endpoints(f"10.1.0.{number}", service="foo"), slice_name="foo-1")
+        deployment.pass_time(1.3)
+    assert deployment.world.clock.monotonic() < due
+    assert tries(deployment, "foo") == before, "not before its time"
+    deployment.pass_time(10.0)
+    assert tries(deployment, "foo")[2:] == [pytest.approx(due, abs=0.01)]
 
 
-def test_add_two_fire_early_a_key_that_waits_for_less_is_tried_first() -> None:
-    bench = ZoneBench()
-    bench.want("slow", {"slow A": [NO_ADDRESS]})
-    bench.run(seconds=7)  # refused at once and after about 5 s; next in 10 s
-    tried = len(bench.zone.sent)
-    assert tried == 2
-    bench.want("quick", {"quick A": [NO_ADDRESS]})
-    bench.run()
-    slow, quick = bench.state("slow").opened, bench.state("quick").opened
-    assert slow is not None
-    assert quick is not None
-    wait = bench.writer.step()
-    assert wait is not None
-    assert bench.clock.epoch() + wait == pytest.approx(min(slow.retry_at, quick.retry_at), abs=0.01)
-    bench.run(seconds=60)
-    new, *later = written(bench, beyond=tried)
-    assert new == ["quick"], "at once, as it is new"
-    first, second = ("slow", "quick") if slow.retry_at < quick.retry_at else ("quick", "slow")
-    assert first in later[0]
-    assert any(second in batch for batch in later)
+def test_add_two_fire_early_a_key_that_waits_for_less_is_tried_first(deployment: Deployment) -> None:
+    deployment.refuse("slow", "quick")
+    deployment.want("slow", "10.0.0.1")
+    deployment.pass_time(8.0)
+    assert len(tries(deployment, "slow")) == 2, "next in ten seconds"
+    deployment.want("quick", "10.0.0.2")
+    deployment.pass_time()
+    assert len(tries(deployment, "quick")) == 1, "at once, as it is new"
+    due = {name: retry_at(deployment, name) for name in ("quick", "slow")}
+    assert due["quick"] < due["slow"]
+    deployment.pass_time(14.0)
+    assert [name for names in written(deployment)[-2:] for name in names] == ["quick", "slow"]
+    for name, attempts in (("quick", 1), ("slow", 2)):
+        assert tries(deployment, name)[attempts] == pytest.approx(due[name], abs=0.01)
 
 
-def test_copy_shifting_keys_of_different_times_are_all_tried_once_these_have_passed() -> None:
-    bench = ZoneBench()
+def test_copy_shifting_keys_of_different_times_are_all_tried_once_these_have_passed(deployment: Deployment) -> None:
+    deployment.refuse("foo", "bar", "baz")
     for name in ("foo", "bar", "baz"):
-        bench.want(name, {f"{name} A": [NO_ADDRESS]})
-        bench.run(seconds=1)
-    tried = len(bench.zone.sent)
-    bench.clock.advance(7)  # the first wait is 5 s and a quarter of jitter at most
-    bench.run()
-    assert sorted(name for batch in written(bench, beyond=tried) for name in set(batch)) == ["bar", "baz", "foo"]
+        deployment.want(name, "10.0.0.1")
+        deployment.pass_time(1.1)
+    under_way(deployment, 9.0)  # the first wait is 5 s and a quarter of jitter at most
+    deployment.want("other", "10.0.0.2")
+    deployment.pass_time(11.0)
+    assert [sorted(set(names)) for names in written(deployment)] == [
+        ["foo"],
+        ["bar"],
+        ["baz"],
+        ["other"],
+        ["bar", "baz", "foo"],
+    ]
 
 
 # --- util/workqueue/default_rate_limiters_test.go, rate_limiting_queue_test.go ---
 
 
-def test_item_exponential_failure_rate_limiter_waits_double_and_are_forgotten_after_a_success() -> None:
-    bench = ZoneBench()
-    bench.want("one", {"one A": [NO_ADDRESS]})
-    bench.want("two", {"two A": ["10.0.0.2"]})
-    waits: list[float] = []
-    for attempts in (1, 2, 3, 4):
-        bench.run()
-        opened = bench.state("one").opened
-        assert opened is not None
-        assert opened.attempts == attempts
-        waits.append(opened.retry_at - bench.clock.epoch())
-        bench.clock.advance(waits[-1] + 0.01)
-    assert all(0.75 * base <= wait <= 1.25 * base for base, wait in zip((5, 10, 20, 40), waits, strict=True)), waits
-    assert bench.state("two").opened is None, "the other never waits"
-    bench.want("one", {"one A": ["10.0.0.1"]})
-    bench.run()
-    assert bench.state("one").opened is None
-    bench.want("one", {"one A": [NO_ADDRESS]})
-    bench.run()
-    opened = bench.state("one").opened
+def test_item_exponential_failure_rate_limiter_waits_double_and_are_forgotten_after_a_success(
+    deployment: Deployment,
+) -> None:
+    deployment.refuse("one")
+    deployment.want("one", "10.0.0.1")
+    deployment.want("two", "10.0.0.2")
+    deployment.pass_time(110.0)
+    opened = deployment.state("one").opened
+    assert opened is not None
+    waits = [round(after - before, 3) for before, after in pairwise(tries(deployment, "one"))]
+    assert len(waits) == opened.attempts - 1
+    assert all(0.75 * base <= wait <= 1.25 * base for base, wait in zip((5, 10, 20, 40), waits[:4], strict=True)), waits
+    assert deployment.state("two").opened is None, "the other never waits"
+    deployment.refuse()
+    deployment.pass_time(100.0)
+    assert deployment.open() == {}
+    deployment.refuse("one")
+    deployment.want("one", "10.0.0.3")
+    deployment.pass_time()
+    opened = deployment.state("one").opened
     assert opened is not None
     assert opened.attempts == 1
-    assert opened.retry_at - bench.clock.epoch() <= 1.25 * 5
+    assert retry_at(deployment, "one") - tries(deployment, "one")[-1] <= 1.25 * 5
 
 
 @pytest.mark.parametrize("attempts", [9, 17, 65, 1_000, 2_000, 10**9])
@@ -214,22 +241,17 @@ def test_item_exponential_failure_rate_limiter_overflow_of_a_key_ends_at_a_quart
     assert 0.75 * 900 <= RETRIES.delay(attempts, 0.0) <= RETRIES.delay(attempts, 1.0) <= 1.25 * 900
 
 
-def test_item_exponential_failure_rate_limiter_overflow_of_a_zone_ends_at_half_a_minute() -> None:
-    bench = ZoneBench()
-
+def test_item_exponential_failure_rate_limiter_overflow_of_a_zone_ends_at_half_a_minute(deployment: Deployment) -> None:
     def throttle() -> None:
         raise ZoneThrottledError("Rate exceeded")
 
-    bench.zone.before = throttle
-    bench.want("foo", {"foo A": ["10.0.0.1"]})
-    waits: list[float] = []
-    for _ in range(1_500):
-        wait = bench.writer.step()
-        assert wait is not None
-        waits.append(wait)
-        bench.clock.advance(wait)
+    deployment.at(SENT, throttle, times=None)
+    deployment.want("foo", "10.0.0.1")
+    deployment.pass_time(1_200.0)
+    waits = [after - before for before, after in pairwise(tries(deployment, "foo"))]
+    assert len(waits) > 30
     assert max(waits) <= 45
-    assert waits[-1] >= 15
-    bench.zone.before = lambda: None
-    bench.run(seconds=60)
-    assert bench.zone.sets() == {"foo A": ("10.0.0.1",)}
+    assert min(waits[-20:]) >= 15
+    deployment.spare()
+    deployment.pass_time(60.0)
+    assert deployment.sets() == {"foo A": ("10.0.0.1",)}

@@ -7,10 +7,9 @@ from typing import cast
 
 import pytest
 
-from harness.by_hand.zone_bench import ZONE, StrictZone, ZoneBench
+from harness.deployment import ZONE_ID, Deployment
 from harness.fakes.manual_clock import ManualClock
 from kubesync.aws.route53.zones import ZoneClient
-from kubesync.domain.batches import BatchLimits
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.zone.reader import Stands, ZoneReader, what_stands
 
@@ -19,7 +18,7 @@ class Counting:
     """A zone of 400 names; counts what is asked of it."""
 
     def __init__(self) -> None:
-        self.sets = {RecordKey(ZONE.id, f"s{n:03d}.example.com", "A"): RecordSet(60, ("10.0.0.1",)) for n in range(400)}
+        self.sets = {RecordKey(ZONE_ID, f"s{n:03d}.example.com", "A"): RecordSet(60, ("10.0.0.1",)) for n in range(400)}
         self.reads = self.walks = 0
 
     def read(self, _zone_id: str, name: str) -> dict[RecordKey, RecordSet]:
@@ -38,9 +37,9 @@ def read_all(reading: ZoneReader, names: Sequence[str]) -> list[dict[RecordKey, 
 def test_many_names_are_read_with_the_whole_zone_and_come_to_the_same() -> None:
     zone, clock = Counting(), ManualClock()
     names = [*(f"s{n:03d}.example.com" for n in range(400)), "nothing.example.com"]
-    one_by_one = [zone.read(ZONE.id, name) for name in names]
+    one_by_one = [zone.read(ZONE_ID, name) for name in names]
     zone.reads = 0
-    reading = ZoneReader(cast(ZoneClient, zone), ZONE.id, clock)
+    reading = ZoneReader(cast(ZoneClient, zone), ZONE_ID, clock)
     assert read_all(reading, names) == one_by_one
     assert (zone.reads, zone.walks) == (30, 1)
     clock.advance(59)
@@ -50,7 +49,7 @@ def test_many_names_are_read_with_the_whole_zone_and_come_to_the_same() -> None:
 
 def test_what_a_walk_has_found_is_not_believed_for_longer_than_a_minute() -> None:
     zone, clock = Counting(), ManualClock()
-    reading = ZoneReader(cast(ZoneClient, zone), ZONE.id, clock)
+    reading = ZoneReader(cast(ZoneClient, zone), ZONE_ID, clock)
     names = [f"s{n:03d}.example.com" for n in range(400)]
     read_all(reading, names)
     zone.sets.clear()
@@ -61,7 +60,7 @@ def test_what_a_walk_has_found_is_not_believed_for_longer_than_a_minute() -> Non
 
 def test_names_that_are_asked_for_now_and_then_are_always_read_anew() -> None:
     zone, clock = Counting(), ManualClock()
-    reading = ZoneReader(cast(ZoneClient, zone), ZONE.id, clock)
+    reading = ZoneReader(cast(ZoneClient, zone), ZONE_ID, clock)
     for n in range(200):
         reading.read(f"s{n:03d}.example.com")
         clock.advance(3)
@@ -69,32 +68,20 @@ def test_names_that_are_asked_for_now_and_then_are_always_read_anew() -> None:
 
 
 def test_i4_hundreds_of_foreign_names_are_found_with_few_requests() -> None:
-    bench = ZoneBench(batch=BatchLimits(500))
-    reads: list[str] = []
-    walks: list[str] = []
-
-    class Watched(StrictZone):
-        def __init__(self, zone: StrictZone) -> None:
-            self.__dict__ = zone.__dict__
-
-        def read(self, zone_id: str, name: str) -> dict[RecordKey, RecordSet]:
-            reads.append(name)
-            return {key: record_set for key, record_set in super().walk(zone_id) if key.name == name}
-
-        def walk(self, zone_id: str) -> Iterator[tuple[RecordKey, RecordSet]]:
-            walks.append(zone_id)
-            return super().walk(zone_id)
-
-    bench.zone.__class__ = Watched
-    for n in range(300):
-        bench.zone.by_hand("CREATE", f"s{n:03d}.example.com", "A", "10.9.9.9")
-        bench.want(f"s{n:03d}", {f"s{n:03d} A": ["10.0.0.1"]})
-    bench.want("web", {"web A": ["10.0.0.2"]})
-    bench.run()
-    assert bench.zone.sets()["web A"] == ("10.0.0.2",)
-    assert len(bench.open()) == 300
-    assert len([name for name in reads if name.startswith("s")]) == 30
-    assert len(walks) <= 2  # the other one is the test's
+    deployment = Deployment(settings={"batch_elements": 1000})
+    names = [f"s{n:03d}" for n in range(200)]
+    for name in names:
+        deployment.by_hand("CREATE", name, "A", "10.9.9.9")
+    deployment.start()
+    deployment.want_many({**dict.fromkeys(names, "10.0.0.1"), "web": "10.0.0.2"})
+    assert deployment.sets()["web A"] == ("10.0.0.2",)
+    assert sorted(deployment.open()) == names
+    assert deployment.running is not None
+    reads = [call.what for call in deployment.running.gate.calls if call.what.startswith("ListResourceRecordSets")]
+    of_names = [what for what in reads if what.startswith("ListResourceRecordSets Z1 s")]
+    assert len(of_names) == 30
+    assert reads.count("ListResourceRecordSets Z1") == 1
+    deployment.close()
 
 
 A_SET = RecordSet(60, ("10.0.0.1",))
