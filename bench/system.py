@@ -18,7 +18,7 @@ from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
 from kubesync.aws.route53.rate import TokenBucket
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
-from kubesync.bootstrap import Application
+from kubesync.bootstrap.application import Application
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
 from kubesync.session.session import Session

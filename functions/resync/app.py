@@ -11,11 +11,11 @@ from typing import Any, Final
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from kubesync.bootstrap import Application, aws_session
+from kubesync.bootstrap.application import Application, aws_session
+from kubesync.bootstrap.shutdown import ended_by_sigterm, register_for_sigterm
 from kubesync.operations.resync_invocation import ResyncEvent
 from kubesync.session.session import Session
 from kubesync.settings import Settings
-from kubesync.shutdown import ended_by_sigterm, register_for_sigterm
 from kubesync.telemetry.metrics import MetricsPublisher
 
 logger = Logger(service="kubesync")

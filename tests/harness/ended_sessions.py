@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from harness.waiting import wait_until
-from kubesync.bootstrap import Application, quiet
+from kubesync.bootstrap.application import Application, quiet
 from kubesync.cluster.ports import Progress
 from kubesync.domain.errors import ErrorCode, StoreError
 from kubesync.session.session import Session

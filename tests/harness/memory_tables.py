@@ -16,7 +16,7 @@ from harness.fakes.memory_store import MemoryStore
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.tables.schema_guard import SchemaGuard
-from kubesync.bootstrap import Application
+from kubesync.bootstrap.application import Application
 from kubesync.clock import SystemClock
 
 URL: Final = "http://tables-in-memory.invalid"

@@ -126,7 +126,7 @@ def _say(what: str, details: Mapping[str, object]) -> None:
 
 
 def main() -> None:
-    from kubesync.bootstrap import Application
+    from kubesync.bootstrap.application import Application
     from kubesync.domain.errors import ErrorCode
     from kubesync.settings import Settings
 

@@ -38,7 +38,7 @@ from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.aws.tables.schema_guard import SchemaGuard
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
-from kubesync.bootstrap import Application
+from kubesync.bootstrap.application import Application
 from kubesync.clock import Clock, SystemClock
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource

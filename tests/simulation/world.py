@@ -20,7 +20,7 @@ from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.schema_guard import SchemaGuard
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
-from kubesync.bootstrap import Application
+from kubesync.bootstrap.application import Application
 from kubesync.cluster.ports import Connector
 from kubesync.domain.errors import ErrorCode, KubesyncError
 from kubesync.domain.report import SessionReport

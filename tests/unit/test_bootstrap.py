@@ -10,7 +10,7 @@ import pytest
 
 from harness.fakes.manual_clock import ManualClock
 from harness.seen.builders import a_config
-from kubesync.bootstrap import Application, ConfiguredAccess
+from kubesync.bootstrap.application import Application, ConfiguredAccess
 from kubesync.domain.errors import DeniedError
 from kubesync.kubernetes.credentials import EksToken
 from kubesync.kubernetes.ports import ReflectorPolicy

@@ -14,7 +14,7 @@ import boto3
 
 from kubesync.aws.dynamodb.client import build_dynamodb_client
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
-from kubesync.bootstrap import Application
+from kubesync.bootstrap.application import Application
 from kubesync.domain.errors import KubesyncError, UsageError
 from kubesync.settings import Settings
 from kubesync_local.standins.apiserver import ApiServer

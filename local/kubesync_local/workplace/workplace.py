@@ -15,7 +15,7 @@ from botocore.exceptions import BotoCoreError
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.bootstrap import Application, ConfiguredAccess, aws_session
+from kubesync.bootstrap.application import Application, ConfiguredAccess, aws_session
 from kubesync.clock import Clock
 from kubesync.domain.errors import DeniedError, UsageError
 from kubesync.kubernetes.ports import ReflectorPolicy

@@ -62,14 +62,14 @@ class SessionForks:
 
 
 def _one_session() -> None:
-    from kubesync.bootstrap import Application
+    from kubesync.bootstrap.application import Application
     from kubesync.settings import Settings
 
     Application(Settings.from_environment(), local=True).new_session().run()
 
 
 def main() -> None:
-    from kubesync.bootstrap import Application
+    from kubesync.bootstrap.application import Application
     from kubesync.settings import Settings
 
     warm = Application(Settings.from_environment(), local=True)

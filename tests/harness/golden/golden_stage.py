@@ -35,7 +35,7 @@ from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
-from kubesync.bootstrap import AccessFor, ConfiguredAccess
+from kubesync.bootstrap.application import AccessFor, ConfiguredAccess
 from kubesync.clock import Clock
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport

@@ -23,7 +23,7 @@ from harness.memory_tables import WHERE
 from harness.waiting import PATIENCE_SECONDS
 from harness.wire.lambda_functions import FakeContext, load_handler
 from harness.wire.silent_proxy import SilentProxy
-from kubesync.bootstrap import Application
+from kubesync.bootstrap.application import Application
 from kubesync.domain.errors import ErrorCode, StoreUnavailableError, UsageError
 from kubesync.domain.report import SessionReport
 from kubesync.settings import Settings

@@ -7,7 +7,7 @@ import socket
 
 from harness.waiting import PATIENCE_SECONDS
 from harness.wire.runtime_api import RuntimeApi
-from kubesync.shutdown import register_for_sigterm
+from kubesync.bootstrap.shutdown import register_for_sigterm
 
 
 def test_function_registers_for_no_event_and_the_init_phase_ends() -> None:

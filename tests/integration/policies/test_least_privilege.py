@@ -32,7 +32,7 @@ from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.control.lease import LeaseTable, lease_key
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.aws.tables.state import StateTable
-from kubesync.bootstrap import Application
+from kubesync.bootstrap.application import Application
 from kubesync.clock import SystemClock
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import ErrorCode, StoreOutcomeUnknownError

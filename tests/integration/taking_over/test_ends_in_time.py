@@ -10,7 +10,7 @@ from harness.fakes.store_faults import StoreFaults
 from harness.stack import a_stack
 from harness.waiting import PATIENCE_SECONDS, wait_until
 from kubesync.aws.tables.control.fences import fence_key
-from kubesync.bootstrap import Application
+from kubesync.bootstrap.application import Application
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import ErrorCode, StoreBusyError
 from kubesync.domain.objects import Resource

@@ -244,7 +244,7 @@ def play_identity_that_is_not_answered() -> None:
         other.faults.add(ErrorEvent(410), resource="endpoints", verb="watch")
         other.faults.add(Silent(), times=None, where=_asks_who_it_is)
         # Nothing but the test ends the question: neither that of a reader, nor that of who asks.
-        patch.setattr("kubesync.bootstrap._IDENTITY_SECONDS", 7200.0)
+        patch.setattr("kubesync.bootstrap.application._IDENTITY_SECONDS", 7200.0)
         running = stack.start(read_timeout_seconds=7200)
         other.requests.wait_for(lambda seen: any(map(_asks_who_it_is, seen)))
         put_raw(stack.api, raw_service("web"))

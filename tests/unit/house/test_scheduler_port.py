@@ -26,7 +26,6 @@ ALLOWED: Final[dict[str, frozenset[str]]] = {
     "kubernetes/credentials.py": frozenset({"threading"}),
     "kubernetes/eks_role.py": frozenset({"threading"}),
     "kubernetes/transport/connections.py": frozenset({"threading"}),
-    "session/trace.py": frozenset({"threading"}),
     # Tokens that make one transaction idempotent; nothing is decided by them, and nothing stored holds them.
     "aws/tables/control/fences.py": frozenset({"secrets"}),
     "aws/tables/control/named_upstreams.py": frozenset({"secrets"}),
@@ -35,7 +34,7 @@ ALLOWED: Final[dict[str, frozenset[str]]] = {
     "aws/route53/client.py": frozenset({"random"}),
     "aws/dynamodb/client.py": frozenset({"random"}),
     # The signals of the process itself.
-    "shutdown.py": frozenset({"threading"}),
+    "bootstrap/shutdown.py": frozenset({"threading"}),
 }
 
 

@@ -14,11 +14,14 @@ import signal
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 from typing import Final
 
 from aws_lambda_powertools import Logger
 
+from kubesync.actors.scheduler import Thread
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.domain.errors import ErrorCode
 from kubesync.session.session import Session
 
@@ -30,7 +33,7 @@ _NAME: Final = "kubesync"
 _REGISTER_SECONDS: Final = 2.0
 
 
-def register_for_sigterm(environment: Mapping[str, str] | None = None) -> threading.Thread | None:
+def register_for_sigterm(environment: Mapping[str, str] | None = None) -> Thread | None:
     """Register while the function's module is loaded: Lambda accepts no extension later.
 
     Returns:
@@ -44,7 +47,7 @@ def register_for_sigterm(environment: Mapping[str, str] | None = None) -> thread
     except (OSError, http.client.HTTPException) as error:
         logger.warning("the extension could not be registered: there will be no SIGTERM", error=str(error))
         return None
-    thread = threading.Thread(target=_wait, args=(address, identifier), name="extension", daemon=True)
+    thread = ThreadScheduler().thread("extension", partial(_wait, address, identifier))
     thread.start()
     return thread
 

@@ -1,0 +1,1 @@
+"""How a process of kubesync begins and ends: it builds all parts, and hears signals."""
