@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from harness.seen.builders import a_service
+from harness.seen.stored import StoredItems
 from kubesync.aws.dynamodb.store import CONTROL, Item, Key, Put
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.audit import AuditTable, Span
@@ -78,7 +79,7 @@ class HandledRoute53(MemoryRoute53):
         self.strike(kind, True)
 
 
-class Deployment:
+class Deployment(StoredItems):
     """Cluster ``prod`` (domain ``prod.example.com``, without SRV records) in zone ``Z1`` = ``example.com``.
 
     Services are of namespace ``shop``; ``web`` stands for ``web.shop.svc.prod.example.com``.

@@ -34,6 +34,6 @@ def waiting_keys_are_read_seldom(*, waiting: int, reads: int) -> None:
     assert running is not None
     before = len(running.gate.calls)
     deployment.pass_time(2.0)  # the first of them are tried again
-    found = [call.what for call in running.gate.calls[before:] if call.what.startswith("batch_get_item state")]
-    assert 0 < len(found) < reads, "at most a hundred keys each"
+    asked = [call.what for call in running.gate.calls[before:] if call.what.startswith("batch_get_item state")]
+    assert 0 < len(asked) < reads, "at most a hundred keys each"
     deployment.close()

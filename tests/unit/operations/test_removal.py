@@ -2,238 +2,208 @@
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import Future
-from types import SimpleNamespace
-from typing import Any, cast
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from harness.by_hand.desk import Desk, World
-from harness.fakes.memory_store import NoFaults
-from harness.fakes.store_faults import StoreFaults
-from harness.seen.builders import SLICES, a_config, a_key, a_list, a_service, an_endpoints, identity, saw
+from harness.deployment import Deployment
+from harness.seen.builders import a_service, an_endpoints
 from kubesync.aws.dynamodb.store import AUDIT
-from kubesync.aws.fencing.writer import StaleStateError
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, OnDelete
-from kubesync.cluster.keys.outcomes import Outcome
-from kubesync.domain.batches import Unit
-from kubesync.domain.dns.records import RecordChange
+from kubesync.aws.tables.control.clusters import ClusterTable, OnDelete
+from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import StoreBusyError
-from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import Policy
-from kubesync.operations.removal import Removal
-from kubesync.session.master import Master
+from simulation.gate import Outward
+from simulation.writes import RECORD, SENT
 
 WAITED_FOR = "x.example.com"
 SERVICE = a_service(annotations={"hostname": WAITED_FOR})
+WEB, LATE = "prod/shop/web/80/TCP", "prod/shop/late/80/TCP"
+# The lease tells of it after 2 s at most; a step every second.
+REMOVED = 15.0
 
 
-class RemovedCluster:
-    """Cluster ``prod`` with one published service and two slices, marked as being deleted."""
+class RemovedCluster(Deployment):
+    """A session runs. Cluster ``prod`` has one Service that is published with two slices, and one without pods."""
 
-    def __init__(self, **changes: Any) -> None:
-        self.world = World(a_config(revision=0), a_config(name="other"))
-        self.registry = ClusterTable(self.world.store)
-        registered = self.registry.put(self.world.configs[0])
-        desk = self.world.session()
-        desk.configure(registered)
-        desk.begin(saw(SERVICE, 5), slices=[saw(an_endpoints(f"10.1.0.{n}"), 6, f"web-{n}") for n in (1, 2)])
-        desk.land()
-        desk.record(saw(SERVICE, 8, "late"), cluster="prod")
-        self.config = self.registry.put(registered.model_copy(update={"deleting": True, **changes}))
-        self.desk = self.world.session()
-        self.desk.configure(self.config)
-        self.told: list[ServiceKey] = []
-        self.under_way: list[Future[None]] = []
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads: list[Outward] = []
+        self.start()
+        self.apply("web", SERVICE)
+        for number in (1, 2):
+            self.apply("web", an_endpoints(f"10.1.0.{number}"), slice_name=f"web-{number}")
+        self.want("late", "10.0.0.2")
+        self.pass_time()
 
-    def removal(self, config: ClusterConfig | None = None) -> Removal:
-        desk: Desk = self.desk
-        master = SimpleNamespace(
-            reconcilers=desk.reconcilers,
-            ledgers=desk.ledgers,
-            tables=desk.tables,
-            fenced_writer=desk.fenced_writer,
-            clusters=self.registry,
-            follow_up=lambda cluster, recorded: self.told.extend(recorded.opened),
-            reconciler=desk.reconciler_of,
-            parts=SimpleNamespace(clock=self.world.clock),
-            batches_ended=lambda cluster: self.under_way,
-        )
-        return Removal(cast(Master, master), config or self.config)
+    def remove(self, seconds: float = REMOVED, **changes: Any) -> None:
+        """Mark it as being deleted, and let the session remove it."""
+        self.world.configure("prod", deleting=True, **changes)
+        self.pass_time(seconds)
 
-    def step(self, removal: Removal) -> bool:
-        """One step, however long it takes; a little later than the last one."""
-        self.world.clock.advance(6)
-        return removal.step(self.world.clock.monotonic() + 1)
-
-    def untouched(self) -> int:
-        """Keys whose objects are still remembered."""
-        return sum(bool(state.parts) for state in self.desk.tables.state.load_all("prod"))
+    @property
+    def registered(self) -> bool:
+        return ClusterTable(self.store).get("prod") is not None
 
     def left(self) -> list[str]:
-        """What is still stored for the cluster, audit, fences and removed upstreams aside."""
+        """What is still stored for the cluster, audit, fence, outputs that are kept, and removed upstreams aside."""
         return sorted(
             f"{key.table}/{key.partition}/{key.sort}"
-            for key, item in self.world.store.dump().items()
-            if key.table != AUDIT and key.sort != "fence" and not item.get("deleted")
+            for key, item in self.store.dump().items()
+            if "prod" in f"{key.partition}/{key.sort}/{item.get('owner')!s}"
+            and (key.table, key.sort) != ("control", "fence")
+            and key.table not in (AUDIT, "upstreams")
         )
 
+    def keys_with_parts(self) -> int:
+        """Keys whose objects are still remembered."""
+        return sum(bool(state.parts) for state in StateTable(self.store).load_all("prod"))
 
-def test_outputs_go_first_and_then_everything_that_is_known_of_the_cluster() -> None:
-    case = RemovedCluster()
-    removal = case.removal()
-    assert case.step(removal) is False, "its record sets still stand in the zone"
-    assert case.told == [a_key()]
-    assert case.world.upstreams() == {}
-    assert case.step(removal) is False
-    case.desk.land()
-    assert case.step(removal) is True
+    def _before(self, call: Outward) -> None:
+        self.reads.append(call)
+        super()._before(call)
+
+
+@pytest.fixture
+def case() -> Iterator[RemovedCluster]:
+    made = RemovedCluster()
+    assert sorted(made.sets()) == ["late A", "web A", "x.example.com A"]
+    assert made.upstreams() == {LATE: [], WEB: ["10.1.0.1:8080", "10.1.0.2:8080"]}
+    yield made
+    made.close()
+
+
+def test_outputs_go_first_and_then_everything_that_is_known_of_the_cluster(case: RemovedCluster) -> None:
+    case.route53.let_through(0)
+    case.remove()
+    assert case.upstreams() == {}
+    assert (len(case.sets()), case.registered) == (3, True), "its record sets still stand in the zone"
+    case.route53.let_through(None)
+    case.pass_time(10.0)
+    assert (case.sets(), case.left()) == ({}, [])
+    assert case.end().clean
+
+
+def test_outputs_stay_where_that_was_asked_for_and_nothing_else_does(case: RemovedCluster) -> None:
+    case.remove(on_delete=OnDelete.RETAIN)
     assert case.left() == []
-
-
-def test_outputs_stay_where_that_was_asked_for_and_nothing_else_does() -> None:
-    case = RemovedCluster(on_delete=OnDelete.RETAIN)
-    removal = case.removal()
-    assert case.step(removal) is True
-    assert case.told == []
-    assert case.world.upstreams() == {
-        "prod/shop/late/80/TCP": [],
-        "prod/shop/web/80/TCP": ["10.1.0.1:8080", "10.1.0.2:8080"],
-    }
-    assert [place for place in case.left() if not place.startswith("upstreams/")] == []
+    assert case.upstreams() == {LATE: [], WEB: ["10.1.0.1:8080", "10.1.0.2:8080"]}
+    assert sorted(case.sets()) == ["late A", "web A", "x.example.com A"]
 
 
 @pytest.mark.parametrize("policy", [Policy.UPSERT_ONLY, Policy.CREATE_ONLY])
-def test_policy_that_forbids_deletions_forbids_them_here_too(policy: Policy) -> None:
-    case = RemovedCluster(policy=policy)
-    assert case.step(case.removal()) is True
-    assert case.told == []
-    assert case.world.upstreams()["prod/shop/web/80/TCP"] == ["10.1.0.1:8080", "10.1.0.2:8080"]
+def test_policy_that_forbids_deletions_forbids_them_here_too(case: RemovedCluster, policy: Policy) -> None:
+    case.remove(policy=policy)
+    assert case.left() == []
+    assert case.upstreams()[WEB] == ["10.1.0.1:8080", "10.1.0.2:8080"]
+    assert sorted(case.sets()) == ["late A", "web A", "x.example.com A"]
 
 
-def test_next_session_goes_on_with_a_removal_that_was_not_finished() -> None:
-    case = RemovedCluster()
-    case.step(case.removal())
-    case.desk = case.world.session()
-    case.desk.configure(case.config)
-    removal = case.removal()
-    assert case.step(removal) is False
-    case.desk.land()
-    assert case.step(removal) is True
+@pytest.mark.parametrize("kind", [RECORD, SENT, "keys swept", "cluster forgotten"])
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_i1_next_session_goes_on_with_a_removal_that_was_not_finished(
+    case: RemovedCluster, kind: str, *, after: bool
+) -> None:
+    case.at(kind, case.kill, after=after)
+    case.remove(20.0)
+    assert case.running is not None
+    assert not case.running.alive
+    case.start()
+    case.pass_time(30.0)
+    assert (case.sets(), case.upstreams(), case.left()) == ({}, {}, [])
+
+
+def test_configuration_that_was_registered_anew_meanwhile_is_not_forgotten(case: RemovedCluster) -> None:
+    def anew() -> None:
+        with case.world.unseen():
+            case.world.configure("prod", deleting=False)
+
+    case.at("cluster forgotten", anew)
+    case.remove(on_delete=OnDelete.RETAIN)
+    assert [config.deleting for config in case.world.configured()] == [False]
+
+
+def test_name_that_a_key_of_another_cluster_waits_for_is_given_to_it(case: RemovedCluster) -> None:
+    other = case.add_cluster("other")
+    case.pass_time(4.0)
+    other.apply("web", a_service(cluster_ips=["10.9.0.1"], annotations={"hostname": WAITED_FOR}))
+    case.pass_time()
+    assert (case.claims()[WAITED_FOR], case.sets()["x.example.com A"]) == ("prod/shop/web", ("10.0.0.1",))
+    case.remove()
+    assert (case.claims()[WAITED_FOR], case.sets()["x.example.com A"]) == ("other/shop/web", ("10.9.0.1",))
     assert case.left() == []
 
 
-def test_configuration_that_was_registered_anew_meanwhile_is_not_forgotten() -> None:
-    case = RemovedCluster(on_delete=OnDelete.RETAIN)
-    anew = case.registry.put(case.config.model_copy(update={"deleting": False}))
-    with pytest.raises(StaleStateError):
-        case.step(case.removal())
-    assert case.registry.get("prod") == anew
-
-
-def test_name_that_a_key_of_another_cluster_waits_for_is_given_to_it() -> None:
-    case = RemovedCluster()
-    desk = case.desk
-    desk.record(lists=(a_list(10, identity(), saw(SERVICE, 5)), a_list(10, resource=SLICES)), cluster="other")
-    removal = case.removal()
-    case.step(removal)
-    desk.land()
-    case.step(removal)
-    assert case.world.claims()[WAITED_FOR] == "other/shop/web"
-
-
-def test_steps_are_short_however_many_keys_there_are() -> None:
-    case = RemovedCluster()
-    desk = case.world.session()
-    desk.configure(case.config.model_copy(update={"deleting": False}))
-    for number in range(150):
-        desk.record(saw(SERVICE, 20 + number, f"s{number}"), cluster="prod")
-    case.desk = case.world.session()
-    case.desk.configure(case.config)
-    removal = case.removal()
-    full = case.untouched()
-    assert full > 150
-    assert removal.step(case.world.clock.monotonic()) is False, "no time at all: some of the keys"
-    assert full - 50 <= case.untouched() < full
-    for _ in range(4):
-        removal.step(case.world.clock.monotonic())
-    assert case.untouched() == 0
-
-
-def test_what_is_left_is_asked_for_with_one_small_query() -> None:
-    case = RemovedCluster()
-    removal = case.removal()
-    case.step(removal)
-    case.step(removal)
-    before = len(case.world.store.calls)
-    assert removal.step(case.world.clock.monotonic() + 1) is False
-    # The buckets one after the other until one holds something; each query reads one item.
-    calls = case.world.store.calls[before:]
-    assert {call.operation for call in calls} == {"query"}
-    assert len(calls) <= 16
-
-
-def test_a_key_that_a_batch_brought_back_goes_before_the_cluster_is_forgotten() -> None:
-    case = RemovedCluster()
-    desk = case.desk
-    key = a_key()
-    state = desk.state()
-    assert state.applied
-    removal = case.removal()
-    case.step(removal)
-    desk.land()
-    # A batch that was made before has landed only now: its set is ours, and has to go.
-    under_way: Future[None] = Future()
-    case.under_way.append(under_way)
-    assert case.step(removal) is False
-    assert case.step(removal) is False, "nothing is forgotten while a batch of the cluster is under way"
-    assert case.registry.get("prod") is not None
-    late = [Outcome(Unit(key, (RecordChange(k, None, s),)), landed=True) for k, s in state.applied.items()]
-    desk.outcomes.close(late, "late")
-    under_way.set_result(None)
-    for _ in range(3):
-        assert case.step(removal) is False
-    desk.land()
-    assert case.step(removal) is True
+def test_steps_are_short_however_many_keys_there_are(case: RemovedCluster) -> None:
+    """What else people ask for is done in between."""
+    for number in range(200):
+        case.want(f"s{number}", f"10.0.1.{number}")
+    case.pass_time(4.0)
+    assert case.keys_with_parts() == 202
+    case.at(RECORD, lambda: case.hold(2.0), times=None)
+    case.remove(3.0)
+    added = case.add_cluster("other")
+    for _ in range(20):
+        if not added.watchers:
+            case.pass_time(0.5)
+    assert added.watchers != [], "it is listened to"
+    assert case.keys_with_parts() == 202 - 50
+    case.spare()
+    case.pass_time(REMOVED)
     assert case.left() == []
 
 
-def test_step_does_not_wait_for_whoever_holds_the_cluster() -> None:
-    case = RemovedCluster()
-    removal = case.removal()
-    lock = case.desk.ledgers["prod"].lock
-    held, let_go = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with lock:
-            held.set()
-            let_go.wait(120)
-
-    holder = threading.Thread(target=hold)
-    holder.start()
-    held.wait(120)
-    try:
-        assert removal.step(case.world.clock.monotonic()) is False
-        assert case.told == []
-    finally:
-        let_go.set()
-        holder.join(120)
-    assert case.step(removal) is False
-    assert case.told == [a_key()]
+def test_what_is_left_is_asked_for_with_one_small_query(case: RemovedCluster) -> None:
+    case.route53.let_through(0)
+    case.remove()
+    case.reads.clear()
+    case.pass_time(10.0)
+    asked = [call for call in case.reads if call.what.split(" ")[1] == "state"]
+    assert {call.what.split(" ")[0] for call in asked} == {"query"}
+    # Two of the buckets of keys every second, and four of those of open keys every five seconds.
+    assert len(asked) <= 10 * 2 + 2 * 4 + 2
 
 
-def test_step_gives_up_while_the_table_is_busy_and_goes_on_with_the_next() -> None:
-    case = RemovedCluster()
-    removal = case.removal()
-    case.world.store.faults = StoreFaults()
-    case.world.store.faults.fail(
-        lambda call: call.operation == "transact_write_items", StoreBusyError("busy"), times=None
-    )
-    with pytest.raises(StoreBusyError):
-        case.step(removal)
-    case.world.store.faults = NoFaults()
-    assert case.step(removal) is False
-    assert case.told == [a_key()]
-    case.desk.land()
-    assert case.step(removal) is True
+def test_a_key_that_a_batch_brought_back_goes_before_the_cluster_is_forgotten(case: RemovedCluster) -> None:
+    """A Service came and went while its batch was under way: nothing is left of its key, until the batch lands."""
+    for name in ("web", "late"):
+        case.delete(name)
+    case.pass_time()
+    case.at(SENT, lambda: case.hold(30.0))
+    case.want("new", "10.0.0.3")
+    case.pass_time()
+    case.remove(20.0)
+    assert list(StateTable(case.store).load_all("prod")) == []
+    assert case.registered, "nothing is forgotten while a batch of the cluster is under way"
+    case.pass_time(20.0)
+    assert case.sent[-1][-1].action == "DELETE"
+    assert (case.sets(), case.left()) == ({}, [])
+
+
+def test_step_does_not_wait_for_whoever_holds_the_cluster(case: RemovedCluster) -> None:
+    """Its deletions are closed, which takes long; what else people ask for is done meanwhile."""
+    case.at("batch closed", lambda: case.hold(30.0))
+    case.remove(5.0)
+    assert case.sets() == {}
+    added = case.add_cluster("other")
+    case.pass_time(9.0)
+    assert added.watchers != [], "it is listened to"
+    assert case.registered
+    case.pass_time(40.0)
+    assert case.left() == []
+
+
+def test_step_gives_up_while_the_table_is_busy_and_goes_on_with_the_next(case: RemovedCluster) -> None:
+    def busy() -> None:
+        raise StoreBusyError("busy")
+
+    case.at(RECORD, busy, times=None)
+    case.remove(3.0)
+    added = case.add_cluster("other")
+    case.pass_time(9.0)
+    assert added.watchers != [], "it is listened to"
+    assert len(case.sets()) == 3
+    case.spare()
+    case.pass_time(REMOVED)
+    assert (case.sets(), case.left()) == ({}, [])
