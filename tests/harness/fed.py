@@ -6,31 +6,28 @@ nothing until ``land``, so that a test sees what is recorded before it is publis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, ClassVar, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from harness.deployment import ZONE_ID, HandledRoute53
+from harness.fakes.fed_listeners import FedConnector, FedListener
 from harness.fakes.memory_store import Call
-from harness.seen.recording import CrashError, DiesAt, a_config, a_list, identity, unpacked_state
-from harness.seen.stored import StoredItems
+from harness.fakes.store_faults import CrashError, DiesAt
+from harness.seen.builders import a_config, a_list, identity
+from harness.seen.stored import StoredItems, unpacked_state
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, Key
 from kubesync.aws.tables.audit import AuditTable, Span
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.listeners import ListenerTable
-from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import Observation, RawEvent, Resource, ServiceKey, Snapshot
 from kubesync.domain.report import SessionReport
 from kubesync.domain.state import KeyState
-from kubesync.kubernetes.ports import Lister, WatchSink
-from kubesync.kubernetes.service_events import EventPoster
-from simulation.cluster import ScriptedCluster, ScriptedConnector
-from simulation.gate import Gate, Outward
-from simulation.process import Waiters
+from simulation.cluster import ScriptedCluster
 from simulation.world import SETTINGS, Running, World
 
 # The lease of a session that died is over.
@@ -38,72 +35,9 @@ _LEASE_OVER: Final = 20.0
 # A window of one second, and what follows from it.
 _WINDOW: Final = 1.3
 
-type Fed = tuple[str, object]
-
-
-class _Listener:
-    """Implements ``Reflector``: hands on what it is fed. ``resumed_from``: the version that the session wants to go on from."""
-
-    def __init__(self, gate: Gate, name: str) -> None:
-        self._process = gate.process
-        self._news = Waiters(gate.process.machine)
-        self._fed: list[Callable[[WatchSink], None]] = []
-        self._stopped = False
-        self._name = name
-        self.resumed_from: int | None = None
-
-    def feed(self, what: Callable[[WatchSink], None]) -> None:
-        self._fed.append(what)
-        self._news.wake_all()
-
-    def run(self, sink: WatchSink, resume_from: int | None, deadline_monotonic: float) -> None:
-        self.resumed_from = resume_from
-        if resume_from is not None:
-            sink.on_resumed()
-        while not self._stopped and self._process.monotonic() < deadline_monotonic:
-            if self._fed:
-                self._fed.pop(0)(sink)
-            else:
-                self._news.wait(f"something to be fed to {self._name}", deadline_monotonic - self._process.monotonic())
-
-    def stop(self) -> None:
-        self._stopped = True
-        self._news.wake_all()
-
-
-class _Connector(ScriptedConnector):
-    """Implements ``Connector``: listeners that are fed. ``probed``: who the cluster says that it is."""
-
-    observations: ClassVar[list[Observation]] = []
-
-    def __init__(self, clusters: Mapping[str, ScriptedCluster], gate: Gate) -> None:
-        super().__init__(clusters, gate)
-        self.listeners: dict[tuple[str, Resource], _Listener] = {}
-        self.probed: str | ListenerError | None = None
-        self._the_gate = gate
-
-    def reflector(self, config: ClusterConfig, resource: Resource) -> Any:
-        made = _Listener(self._the_gate, f"{config.name} {resource}")
-        self.listeners[config.name, resource] = made
-        return made
-
-    def lister(self, config: ClusterConfig, resource: Resource) -> Lister:  # type: ignore[override]
-        raise AssertionError("no resync in these stories")
-
-    def event_poster(self, config: ClusterConfig) -> EventPoster:
-        raise AssertionError("no cluster of these stories writes events")
-
-    def identity(self, config: ClusterConfig) -> str | None:
-        if isinstance(self.probed, ListenerError):
-            raise self.probed
-        return self.probed
-
-    def observe(self, event: RawEvent) -> Observation:
-        return self.observations[int(event.line)]
-
 
 class _FedWorld(World):
-    connector_type = _Connector
+    connector_type = FedConnector
 
 
 class _Hooks:
@@ -174,6 +108,10 @@ class FedDeployment(StoredItems):
             self.clock.advance(_LEASE_OVER)
         return FedSession(self)
 
+    def hold(self, seconds: float) -> None:
+        """In a hook of ``faults``: the call takes so long; other threads go on."""
+        self.world.machine.current.process.sleep(seconds)
+
     def spare(self) -> None:
         """No more faults."""
         self.faults = _NoFaults()
@@ -208,7 +146,7 @@ class FedSession:
         gate = deployment.world.new_gate()
         self.running = deployment.running = deployment.world.new_session(gate)
         connector = deployment.world.connectors[gate.name]
-        assert isinstance(connector, _Connector)
+        assert isinstance(connector, FedConnector)
         self._connector = connector
         self.running.start()
         for _ in range(40):
@@ -229,7 +167,7 @@ class FedSession:
         """One window: lists first, then events, then bookmarks. Returns once it is recorded."""
         name = cluster or self.deployment.configs[0].name
         for snapshot in lists:
-            self._listener(name, snapshot.resource).feed(lambda sink, found=snapshot: sink.on_snapshot(found))  # type: ignore[misc]
+            self.feed(snapshot, name)
         for observation in seen:
             raw = self._raw(observation)
             self._listener(name, raw.resource).feed(lambda sink, event=raw: sink.on_events([event]))  # type: ignore[misc]
@@ -237,14 +175,32 @@ class FedSession:
             self._listener(name, resource).feed(lambda sink, to=version: sink.on_bookmark(to))  # type: ignore[misc]
         self.wait(_WINDOW)
 
+    def feed(self, listed: Snapshot, cluster: str = "") -> None:
+        """A complete list arrives. Returns at once."""
+        self._listener(cluster or self._name, listed.resource).feed(lambda sink: sink.on_snapshot(listed))
+
     def begin(self, *items: Observation, slices: Sequence[Observation] = (), version: int = 10) -> None:
         """The first lists of both listeners, default/kubernetes among the services."""
         source = next(r for (name, r) in self._connector.listeners if name == self._name and r is not Resource.SERVICES)
         self.record(lists=(a_list(version, identity(), *items), a_list(version, *slices, resource=source)))
 
+    def listener(self, resource: Resource, cluster: str = "") -> FedListener:
+        """The newest listener of a resource."""
+        return self._listener(cluster or self._name, resource)
+
+    def hang(self, resource: Resource) -> FedListener:
+        """A listener that does not end when it is cut."""
+        found = self._listener(self._name, resource)
+        found.hangs = True
+        return found
+
     def stale(self, resource: Resource, cluster: str = "") -> None:
         """The listener's version is too old: it will list."""
         self._listener(cluster or self._name, resource).feed(lambda sink: sink.on_stale())
+
+    def resumed(self, resource: Resource) -> None:
+        """The listener's watch is accepted."""
+        self._listener(self._name, resource).feed(lambda sink: sink.on_resumed())
 
     def resumes_from(self, resource: Resource, cluster: str = "") -> int | None:
         """The version that a listener goes on from; None: it has to list."""
@@ -261,20 +217,39 @@ class FedSession:
 
     def resync(self, *lists: Snapshot, force: bool = False) -> dict[str, Any]:
         """A full resync that a person asks this session for; both listeners list anew, and get these lists. Its answer."""
-        store = self.deployment.store
-        mailbox = RequestTable(store, "0")
-        request = new_request("asked", "", self.deployment.clock.epoch(), dry_run=False, force=force)
-        mailbox.leave(request)
-        LeaseTable(store, "0").signal()
+        request = self.ask_for_resync(force=force)
+        self.record(lists=lists)
+        return self.wait_for_answer(request)
+
+    def ask_for_resync(self, *, force: bool = False) -> ResyncRequest:
+        """The same, until both listeners are to list anew."""
         before = dict(self._connector.listeners)
-        for _ in range(20):
+        request = self._ask(dry_run=False, force=force)
+        for _ in range(200):
             self.wait(0.5)
             if all(self._connector.listeners[place] is not before[place] for place in before):
-                break
-        self.record(lists=lists)
-        for _ in range(60):
+                return request
+        raise AssertionError("the listeners are not made anew")
+
+    def dry_run(self, *lists: Snapshot, force: bool = False) -> dict[str, Any]:
+        """A dry run of a resync that a person asks this session for, which finds these lists. Its answer."""
+        self._connector.listed = {found.resource: found for found in lists}
+        return self.wait_for_answer(self._ask(dry_run=True, force=force))
+
+    def _ask(self, *, dry_run: bool, force: bool) -> ResyncRequest:
+        request = new_request("asked", "", self.deployment.clock.epoch(), dry_run=dry_run, force=force)
+        RequestTable(self.deployment.store, "0").leave(request)
+        LeaseTable(self.deployment.store, "0").signal()
+        return request
+
+    def answer(self, request: ResyncRequest) -> dict[str, Any] | None:
+        """The answer to a resync. None: not yet."""
+        return RequestTable(self.deployment.store, "0").collect(request)
+
+    def wait_for_answer(self, request: ResyncRequest, seconds: int = 60) -> dict[str, Any]:
+        for _ in range(seconds):
             self.wait(1.0)
-            if (answer := mailbox.collect(request)) is not None:
+            if (answer := self.answer(request)) is not None:
                 return answer
         raise AssertionError("the resync is not answered")
 
@@ -303,7 +278,7 @@ class FedSession:
     def _name(self) -> str:
         return self.deployment.configs[0].name
 
-    def _listener(self, cluster: str, resource: Resource) -> _Listener:
+    def _listener(self, cluster: str, resource: Resource) -> FedListener:
         return self._connector.listeners[cluster, resource]
 
     def _raw(self, seen: Observation) -> RawEvent:
@@ -359,4 +334,4 @@ def _of_the_lease(call: Call) -> bool:
     )
 
 
-__all__ = ["CrashError", "FedDeployment", "FedSession", "Iterable", "Outward", "replace", "runs_that_die"]
+__all__ = ["CrashError", "FedDeployment", "FedSession", "runs_that_die"]

@@ -184,7 +184,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         file="cluster/keys/key_states.py",
         old="        missing = [key for key in wanted if key not in self._states]\n",
         new="        missing = [*wanted]\n",
-        caught_by=("unit/cluster/test_ledger.py::test_key_is_read_once_i7",),
+        caught_by=("unit/cluster/test_key_states.py::test_key_is_read_once_i7",),
     ),
     # --- I8: secrets stay put ---
     Mutant(

@@ -9,7 +9,7 @@ import boto3
 import pytest
 
 from harness.fakes.manual_clock import ManualClock
-from harness.seen.recording import a_config
+from harness.seen.builders import a_config
 from kubesync.bootstrap.application import Application, ConfiguredAccess
 from kubesync.domain.errors import DeniedError
 from kubesync.kubernetes.credentials import EksToken

@@ -68,3 +68,25 @@ class StoreFaults:
             if rule.times is not None:
                 rule.times -= 1
         rule.strike(call)
+
+
+class CrashError(Exception):
+    """The process dies here."""
+
+
+class DiesAt:
+    """Faults for ``MemoryStore``: the process dies at its n-th transaction (from 1), before or after its effect."""
+
+    def __init__(self, transaction: int, *, after: bool) -> None:
+        self._left = transaction
+        self._after = after
+
+    def before(self, call: Call) -> None:
+        if call.operation == "transact_write_items":
+            self._left -= 1
+            if self._left == 0 and not self._after:
+                raise CrashError
+
+    def after(self, call: Call) -> None:
+        if call.operation == "transact_write_items" and self._left == 0 and self._after:
+            raise CrashError

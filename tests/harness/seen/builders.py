@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.domain.dns.desired import DnsRules
 from kubesync.domain.dns.records import RecordKey, RecordSet, Zone
 from kubesync.domain.objects import (
@@ -12,14 +13,19 @@ from kubesync.domain.objects import (
     EndpointGroup,
     EndpointPort,
     EndpointsObject,
+    Observation,
+    Resource,
     Service,
     ServiceKey,
     ServicePort,
+    Snapshot,
 )
 
 KEY = ServiceKey("prod", "shop", "web")
 ZONE = Zone("Z1", "example.com")
 HTTP = ServicePort("http", "TCP", 80)
+SERVICES, SLICES, ENDPOINTS = Resource.SERVICES, Resource.ENDPOINTSLICES, Resource.ENDPOINTS
+IDENTITY = "uid-of-default-kubernetes"
 EXTERNAL_DNS = "external-dns.alpha.kubernetes.io/"
 
 
@@ -95,3 +101,43 @@ def plain(records: Mapping[RecordKey, RecordSet] | None, *, zones: bool = False)
         )
         for key, found in records.items()
     }
+
+
+def a_config(**changes: Any) -> ClusterConfig:
+    """Cluster ``prod``, domain ``prod.example.com``, zone ``Z1`` = ``example.com``, TTL 60."""
+    fields: dict[str, Any] = {
+        "name": "prod",
+        "server": "https://prod.test:6443",
+        "domain": f"{changes.get('name', 'prod')}.example.com",
+        "zones": (ZoneReference(id="Z1", name="example.com"),),
+        "ttl": 60,
+        "revision": 1,
+    }
+    return ClusterConfig(**{**fields, **changes})
+
+
+def saw(
+    value: Service | EndpointsObject | None,
+    version: int,
+    name: str = "web",
+    *,
+    uid: str = "",
+    deleted: bool = False,
+    problem: str | None = None,
+    namespace: str = "shop",
+    resource: Resource | None = None,
+) -> Observation:
+    """An object of namespace ``shop`` as seen at a version; its uid is ``u-<name>`` unless told otherwise."""
+    if resource is None:
+        resource = SLICES if isinstance(value, EndpointsObject) else SERVICES
+    return Observation(resource, namespace, name, uid or f"u-{name}", version, deleted, value, problem)
+
+
+def identity(version: int = 1, uid: str = IDENTITY) -> Observation:
+    """Service default/kubernetes, excluded from publication."""
+    service = Service("ClusterIP", ("10.96.0.1",), annotations=(("kubesync.io/exclude", "true"),))
+    return saw(service, version, "kubernetes", uid=uid, namespace="default")
+
+
+def a_list(version: int, *items: Observation, resource: Resource = SERVICES, went_back: bool = False) -> Snapshot:
+    return Snapshot(resource, version, items, went_back)

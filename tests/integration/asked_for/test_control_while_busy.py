@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from types import SimpleNamespace
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 
-from harness.fakes.memory_store import Call, MemoryStore, NoFaults
+from harness.deployment import ZONE_ID, Deployment
+from harness.fakes.memory_store import Call, MemoryStore
 from harness.fakes.store_faults import StoreFaults
+from harness.fed import CrashError, FedDeployment, FedSession
+from harness.seen.builders import SERVICES, SLICES, a_config, a_list, a_service, identity, saw
 from harness.stack import a_stack
 from kubesync.actors.threads import ThreadScheduler
-from kubesync.aws.dynamodb.store import CONTROL, STATE, Key
-from kubesync.aws.route53.zones import ZoneClient
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, ZoneReference
+from kubesync.aws.dynamodb.store import STATE
+from kubesync.aws.tables.control.clusters import ClusterTable, ZoneReference
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.state import StateTable
-from kubesync.cluster.keys.key_states import Ledger
-from kubesync.cluster.ports import Connector
-from kubesync.domain.errors import ErrorCode, StoreBusyError, StoreError
-from kubesync.domain.objects import ServiceKey
-from kubesync.domain.report import SessionReport
-from kubesync.domain.state import KeyState, OpenMark
-from kubesync.operations.ports import MasterParts
-from kubesync.session.control import Control
-from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
-from kubesync.session.master import Master
-from kubesync.settings import Settings
+from kubesync.domain.errors import ErrorCode, StoreBusyError
+from kubesync.domain.objects import Observation
+from simulation.cluster import ScriptedCluster
+from simulation.gate import Outward
 
 
 def test_session_ends_while_the_state_table_throttles_and_configurations_change() -> None:
@@ -71,222 +62,191 @@ def test_session_ends_while_the_state_table_throttles_and_configurations_change(
         assert last.end().clean
 
 
-class Runner:
-    """Stands for a runner: told to start, to stop, to plan."""
+class FailsAt:
+    """The call to DynamoDB of this number that the session's own thread makes fails, from 0; ``calls`` counts them."""
 
-    def __init__(self, ledger: Ledger, *_: object) -> None:
-        self.ledger = ledger
-        self.listeners: list[object] = []
-        self.failed = False
-        self.started = False
-        self.replanned: set[ServiceKey] = set()
-
-    def start(self, deadline: float, relist: object) -> None:
-        self.started = True
-
-    def replan(self, keys: list[ServiceKey]) -> None:
-        self.replanned |= set(keys)
-
-    def stop(self, code: ErrorCode) -> None: ...
-
-    def wind_up(self, *_: float, abandon: bool) -> None: ...
-
-    def join(self, deadline: float, *, abandon: bool = False) -> bool:
-        return True
-
-
-class Composer:
-    """There are no named upstreams."""
-
-    def __init__(self, _means: object) -> None: ...
-
-    def load(self) -> None: ...
-
-    def start(self) -> None: ...
-
-    def wake(self) -> None: ...
-
-
-class SteppedMaster(Master):
-    runner_type = cast(Any, Runner)
-    composer_type = cast(Any, Composer)
-
-
-def a_config(**changes: Any) -> ClusterConfig:
-    zones = (ZoneReference(id="Z1", name="example.com"),)
-    return ClusterConfig(name="prod", server="https://prod.test", domain="prod.example.com", zones=zones, **changes)
-
-
-class Desk:
-    """A master of cluster ``prod``, with an open key that waits; its control is stepped."""
-
-    def __init__(self, store: MemoryStore, master: Master) -> None:
-        self.store = store
-        self.master = master
-        self.registry = ClusterTable(store)
-        self.control = Control(master, master.parts)
-
-    def change(self, **changes: Any) -> ClusterConfig:
-        known = self.registry.get("prod")
-        return self.registry.put((known or a_config()).model_copy(update=changes))
-
-    def outcome(self) -> tuple[object, ...]:
-        """Everything that an adoption leads to."""
-        ledger = self.master.ledgers["prod"]
-        runner = self.master.runners.get("prod")
-        removal = self.control._removals.get("prod")
-        return (
-            ledger.config.revision,
-            self.master.reconcilers["prod"]._configured == ledger.configured,
-            "prod" in self.master.queues_taken,
-            "prod" in self.master.fenced,
-            None if runner is None else (runner.started, runner.ledger is ledger),  # type: ignore[attr-defined]
-            None
-            if removal is None
-            else (removal._config.revision, removal._reconciler._configured == ledger.configured),
-            "prod" in self.master.former.ledgers,
-        )
-
-
-@contextmanager
-def a_desk(*registered: ClusterConfig) -> Iterator[Desk]:
-    clock = ThreadScheduler()
-    store = MemoryStore(clock=clock)
-    for config in registered:
-        ClusterTable(store).put(config)
-    key = ServiceKey("prod", "default", "web")
-    _, actions = StateTable(store).put(KeyState(key), KeyState(key, opened=OpenMark(1, 4e9, "later")), "t")
-    store.transact(actions, "key")
-    keeper = LeaseKeeper(LeaseTable(store, "0"), "session", LeaseTimes(), clock)
-    _, lease = keeper.acquire(lambda: True)
-    connector = cast(Connector, SimpleNamespace(observe=None))
-    parts = MasterParts(store, cast(ZoneClient, None), connector, Settings(deployment="test"), clock)
-    master = SteppedMaster(parts, keeper, lease.epoch, SessionReport("session"), lambda *_: None, lambda *_: None)
-    master.deadline = clock.monotonic() + 60
-    master.take_over(clean=True)
-    master.start()
-    try:
-        yield Desk(store, master)
-    finally:
-        store.faults = NoFaults()
-        if master.pool is not None:
-            master.pool.drain(clock.monotonic())
-
-
-class FailsAt(NoFaults):
-    """The call of this number fails, from 0; ``calls`` counts them."""
-
-    def __init__(self, number: int | None) -> None:
+    def __init__(self, number: int | None, otherwise: Callable[[Outward], None]) -> None:
         self.calls = 0
         self._number = number
-        self._thread = threading.get_ident()
+        self._otherwise = otherwise
 
-    def before(self, call: Call) -> None:
-        if threading.get_ident() != self._thread:
-            return  # of a zone's writer
-        self.calls += 1
-        if self.calls - 1 == self._number:
-            raise StoreBusyError("throttled")
+    def __call__(self, call: Outward) -> None:
+        self._otherwise(call)
+        if call.service == "dynamodb" and call.thread.endswith("/session"):
+            self.calls += 1
+            if self.calls - 1 == self._number:
+                raise StoreBusyError("throttled")
 
 
-STORIES: dict[str, tuple[tuple[ClusterConfig, ...], Callable[[Desk], object]]] = {
-    "registered": ((), lambda desk: desk.change()),
-    "changed": ((a_config(),), lambda desk: desk.change(ttl=77)),
-    "to be removed": ((a_config(),), lambda desk: desk.change(deleting=True)),
-    "removal changed": ((a_config(deleting=True),), lambda desk: desk.change(ttl=77)),
-    "kept after all": ((a_config(deleting=True),), lambda desk: desk.change(deleting=False)),
-    "disabled": ((a_config(),), lambda desk: desk.change(disabled=True)),
-    "enabled": ((a_config(disabled=True),), lambda desk: desk.change(disabled=False)),
+NEW = {
+    "server": "https://new.test:6443",
+    "domain": "new.example.com",
+    "zones": (ZoneReference(id=ZONE_ID, name="example.com"),),
+    "endpoints_source": "endpointslices",
+}
+# What was configured, the cluster, and what is changed.
+STORIES: dict[str, tuple[Mapping[str, Any], str, Mapping[str, Any]]] = {
+    "registered": ({}, "new", NEW),
+    "changed": ({}, "prod", {"ttl": 77}),
+    "to be removed": ({}, "prod", {"deleting": True}),
+    "removal changed": ({"deleting": True}, "prod", {"ttl": 77}),
+    "kept after all": ({"deleting": True}, "prod", {"deleting": False}),
+    "disabled": ({}, "prod", {"disabled": True}),
+    "enabled": ({"disabled": True}, "prod", {"disabled": False}),
 }
 
 
-def played(story: str, fails_at: int | None) -> tuple[tuple[object, ...], int, bool]:
-    """What comes of a story where this call of the control turn fails, how many calls that was, and whether it was due again."""
-    registered, change = STORIES[story]
-    with a_desk(*registered) as desk:
-        change(desk)
-        desk.store.faults = faults = FailsAt(fails_at)
-        with suppress(StoreError):
-            desk.control.run()
-        due = desk.control.again_at < desk.master.deadline
-        desk.store.faults = NoFaults()
-        if due:
-            desk.control.run()
-            assert desk.control.again_at > desk.master.deadline
-        return desk.outcome(), faults.calls, due
+def played(story: str, fails_at: int | None) -> tuple[Mapping[str, object], int]:
+    """What comes of a story where this call of the session's own thread fails, and how many calls that was."""
+    configured, name, changes = STORIES[story]
+    deployment = Deployment()
+    deployment.world.clusters["new"] = ScriptedCluster("new")
+    deployment.world.clusters["new"].apply("web", a_service(ports=()))
+    deployment.want("web", "10.0.0.1")
+    running = deployment.start()
+    deployment.route53.let_through(0)  # a removal takes long
+    if configured:
+        deployment.world.configure("prod", **configured)
+        deployment.pass_time(4)
+    running.gate.on_before = fails = FailsAt(fails_at, running.gate.on_before)
+    deployment.world.configure(name, **changes)
+    deployment.pass_time(6)
+    calls = fails.calls
+    deployment.route53.let_through(None)
+    deployment.want("late", "10.0.0.2")
+    deployment.pass_time(15)
+    found = deployment.world.normal()
+    assert deployment.end().clean
+    deployment.close()
+    return found, calls
 
 
 @pytest.mark.parametrize("story", STORIES)
 def test_next_turn_completes_an_adoption_whichever_call_of_it_failed(story: str) -> None:
-    whole, calls, due = played(story, None)
-    assert not due
+    whole, calls = played(story, None)
     assert calls >= 3
-    for number in range(calls):
-        outcome, _, due = played(story, number)
-        assert due, number
-        assert outcome == whole, number
+    for number in range(min(calls, 16)):  # beyond them are steps of a removal
+        found, _ = played(story, number)
+        assert found == whole, number
+
+
+def begun() -> tuple[FedDeployment, FedSession]:
+    """Clusters a, b and c, each with a Service that is published."""
+    deployment = FedDeployment(*(a_config(name=name) for name in "abc"))
+    session = deployment.session()
+    for name in "abc":
+        session.feed(a_list(10, identity(), web(1)), name)
+        session.feed(a_list(10, resource=SLICES), name)
+    session.wait(1.5)
+    session.land()
+    return deployment, session
+
+
+def web(number: int) -> Observation:
+    return saw(a_service(cluster_ips=(f"10.0.0.{number}",), ports=()), 5 * number)
+
+
+def is_of(cluster: str) -> Callable[[Call], bool]:
+    """Whether a call writes a key of that cluster."""
+    return lambda call: any(
+        a.key.partition.startswith(f"{cluster}#") and a.key.sort == "key#shop/web" for a in call.actions
+    )
 
 
 def test_i5_removal_does_not_outlive_a_configuration_that_no_longer_asks_for_it() -> None:
-    with a_desk(a_config(deleting=True)) as desk:
-        desk.change(deleting=False)
-        desk.store.faults = faults = StoreFaults()
-        faults.fail(lambda call: "#open#" in call.partition, StoreBusyError("throttled"), times=None)
-        desk.control.again_at = 0.0
-        desk.master.queues_taken.clear()
-        desk.control.run()
-        assert desk.control.again_at < desk.master.deadline
-        faults.clear()
-        desk.control.finish_removals()
-        assert StateTable(desk.store).any_key("prod")
-        assert desk.control._removals == {}
+    deployment, session = begun()
+
+    def throttled(*wanted: Callable[[Call], bool]) -> StoreFaults:
+        faults = StoreFaults()
+        for each in wanted:
+            faults.fail(each, StoreBusyError("throttled"), times=None)
+        return faults
+
+    def of_a_step(call: Call) -> bool:
+        return call.partition.startswith("a#open#")
+
+    def of_an_adoption(call: Call) -> bool:
+        return any(key.partition == "cluster#a" and str(key.sort).startswith("checkpoint#") for key in call.keys)
+
+    deployment.faults = throttled(of_a_step)
+    deployment.world.configure("a", deleting=True)
+    session.wait(5)
+    assert session.listener(SERVICES).stopped
+    deployment.faults = throttled(of_a_step, of_an_adoption)
+    deployment.world.configure("a", deleting=False)
+    session.wait(5)
+    deployment.faults = throttled(of_an_adoption)
+    session.wait(10)
+    assert session.listener(SERVICES).stopped, "the new configuration is not taken up yet"
+    deployment.spare()
+    session.wait(5)
+    assert not session.listener(SERVICES).stopped
+    assert session.intended() == {"web.shop.svc.a.example.com A": ["10.0.0.1"]}
+    assert session.open() == set()
 
 
 def test_turn_does_not_wait_for_who_writes_a_cluster_and_comes_back_to_it() -> None:
-    with a_desk(a_config()) as desk:
-        ledger = desk.master.ledgers["prod"]
-        held, let_go = threading.Event(), threading.Event()
-
-        def hold() -> None:
-            with ledger.lock:
-                held.set()
-                let_go.wait(120)
-
-        holder = threading.Thread(target=hold)
-        holder.start()
-        assert held.wait(120)
-        try:
-            changed = desk.change(ttl=77)
-            desk.control.run()
-            assert (ledger.config.revision, desk.control.again_at < desk.master.deadline) == (1, True)
-            desk.store.write(desk.registry.forget(changed))
-            desk.control.run()
-            assert desk.master.ledgers == {"prod": ledger}
-        finally:
-            let_go.set()
-            holder.join(120)
-        desk.control.run()
-        assert desk.master.ledgers == {}
-        assert desk.control.again_at > desk.master.deadline
+    deployment, session = begun()
+    listening = {name: session.listener(SERVICES, name) for name in "ab"}
+    faults = deployment.faults = StoreFaults()
+    faults.do(is_of("a"), lambda _call: deployment.hold(60))
+    session.feed(a_list(20, identity(), web(4)), "a")
+    session.wait(2)
+    for name in "ab":
+        deployment.world.configure(name, ttl=90)
+    session.wait(20)
+    assert session.listener(SERVICES, "a") is listening["a"], "it is being written"
+    assert session.listener(SERVICES, "b") is not listening["b"]
+    deployment.store.write(ClusterTable(deployment.store).forget(deployment.world.configured()[0]))
+    deployment.world.configure("c", ttl=90)
+    session.wait(60)
+    assert session.intended() == {"web.shop.svc.a.example.com A": ["10.0.0.4"]}
+    # Each time that a cluster was begun: a never again.
+    assert sorted(report.cluster for report in session.end().clusters) == ["a", "b", "b", "c", "c"]
 
 
 def test_what_a_take_over_finds_being_written_is_taken_up_by_a_later_turn() -> None:
-    with a_desk(a_config()) as desk:
-        desk.master.queues_taken.clear()  # as where its lock was not to be had
-        control = Control(desk.master, desk.master.parts)
-        assert control.again_at <= desk.master.parts.clock.monotonic()
-        runner = desk.master.runners["prod"]
-        control.run()
-        assert "prod" in desk.master.queues_taken
-        assert desk.master.runners["prod"] is runner, "it goes on"
+    deployment, session = begun()
+
+    def die(_call: Call) -> None:
+        raise CrashError
+
+    # The batch lands, and is not closed any more; another key is open besides.
+    session.record(web(4))
+    session.record(saw(a_service(ports=()), 6, "other"))
+    faults = deployment.faults = StoreFaults()
+    faults.do(is_of("a"), die)
+    with pytest.raises(CrashError):
+        session.land()
+    deployment.route53.let_through(None)
+    deployment.faults = faults = StoreFaults()
+    faults.do(is_of("a"), lambda _call: deployment.hold(5))
+    following = deployment.session()
+    listening = following.listener(SERVICES)
+    assert following.open() == {"web", "other"}
+    following.wait(15)
+    assert following.open() == set()
+    # At the take-over, and by a turn every two seconds.
+    asked = [call.what for call in following.running.gate.calls if call.thread.endswith("/session")]
+    assert asked.count("query state a#open#0") == 4
+    assert following.listener(SERVICES) is listening, "it goes on"
+    assert not listening.stopped
 
 
-def test_turn_breaks_off_at_the_deadline_and_reads_nothing_of_other_clusters() -> None:
-    with a_desk(a_config()) as desk:
-        desk.change(ttl=77)
-        desk.master.deadline = desk.master.parts.clock.monotonic()
-        desk.store.calls.clear()
-        desk.control.run()
-        assert desk.master.ledgers["prod"].config.revision == 1
-        assert [call.operation for call in desk.store.calls if Key(CONTROL, "cluster#prod", "fence") in call.keys] == []
-        assert {call.operation for call in desk.store.calls} == {"query"}
+def test_turn_breaks_off_at_the_end_and_does_nothing_about_other_clusters() -> None:
+    deployment, session = begun()
+    faults = deployment.faults = StoreFaults()
+    for name in "abc":
+        faults.do(is_of(name), lambda _call: deployment.hold(30))
+        session.feed(a_list(20, identity(), web(4)), name)
+    session.wait(2)
+    for name in "abc":
+        deployment.world.configure(name, ttl=90)
+    session.wait(5)
+    report = session.end()
+    assert report.ended == "ERR_MAX_RUNTIME"
+    assert [(found.cluster, found.ended) for found in report.listeners if found.resource == "services"] == [
+        ("a", "ERR_CONFIG_UPDATE"),
+        ("b", "ERR_MAX_RUNTIME"),
+        ("c", "ERR_MAX_RUNTIME"),
+    ]

@@ -9,8 +9,7 @@ import pytest
 
 from harness.fakes.memory_store import Call
 from harness.fed import FedDeployment, FedSession, runs_that_die
-from harness.seen.builders import a_service, an_endpoints
-from harness.seen.recording import SLICES, a_list, identity, saw
+from harness.seen.builders import SLICES, a_list, a_service, an_endpoints, identity, saw
 from kubesync.domain.errors import StoreOutcomeUnknownError
 from kubesync.domain.objects import Observation, ServicePort
 

@@ -9,8 +9,7 @@ import pytest
 from harness.fakes.memory_store import Call
 from harness.fakes.store_faults import StoreFaults
 from harness.fed import FedDeployment, FedSession, runs_that_die
-from harness.seen.builders import a_service, an_endpoints
-from harness.seen.recording import SERVICES, SLICES, saw
+from harness.seen.builders import SERVICES, SLICES, a_service, an_endpoints, saw
 from kubesync.domain.errors import StoreUnavailableError
 from kubesync.domain.objects import Observation, ServicePort
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 
 from harness.fed import FedDeployment, FedSession
-from harness.seen.builders import a_key, a_service, an_endpoint, an_endpoints
-from harness.seen.recording import SLICES, saw
+from harness.seen.builders import SLICES, a_key, a_service, an_endpoint, an_endpoints, saw
 from kubesync.aws.dynamodb.store import STATE
 from kubesync.aws.tables.upstreams import UpstreamTable
 

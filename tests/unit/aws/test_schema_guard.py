@@ -9,7 +9,7 @@ import pytest
 
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import Call, MemoryStore
-from harness.seen.recording import a_config
+from harness.seen.builders import a_config
 from kubesync.aws.dynamodb.store import CONTROL, Absent, Check, Delete, Equals, Key, Put, Update
 from kubesync.aws.tables.control.clusters import ClusterTable
 from kubesync.aws.tables.control.lease import LeaseTable

@@ -6,12 +6,10 @@ from typing import Any
 
 from harness.deployment import Deployment
 from harness.fed import FedDeployment
-from harness.seen.builders import a_service, an_endpoints
-from harness.seen.recording import SLICES, World, a_list, identity, saw
+from harness.seen.builders import SLICES, a_list, a_service, an_endpoints, identity, saw
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.tables.audit import AuditTable, Span
 from kubesync.clock import Clock
-from kubesync.cluster.keys.reconciler import Mode
 
 WEB = a_service(ports=())
 HEADLESS = a_service(headless=True, ports=())
@@ -82,17 +80,18 @@ def test_deletion_names_the_version_at_which_the_object_went() -> None:
 
 
 def test_full_resync_is_told_from_an_ordinary_list() -> None:
-    world = World()
-    desk = world.session()
-    desk.begin(saw(WEB, 5))
-    lists = (
-        a_list(30, identity(), saw(a_service(cluster_ips=("10.0.0.9",), ports=()), 25)),
-        a_list(30, resource=SLICES),
-    )
-    world.clock.advance(1)
-    desk.record(lists=lists, mode=Mode(distrust_upstreams=True))
+    deployment = FedDeployment()
+    session = deployment.session()
+    session.begin(saw(WEB, 5))
+    session.land()
+    changed = saw(a_service(cluster_ips=("10.0.0.9",), ports=()), 25)
+    session.resync(a_list(30, identity(), changed), a_list(30, resource=SLICES))
 
-    assert entries(world.store, world.clock, "kind", "why", "resource_version") == [
+    assert [
+        entry
+        for entry in entries(deployment.store, deployment.clock, "kind", "why", "resource_version")
+        if entry[0] == "intended"
+    ] == [
         ("intended", "list", 5),
         ("intended", "resync", 25),
     ]

@@ -7,9 +7,10 @@ import pytest
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_items import holds
 from harness.fakes.memory_store import Call, MemoryStore, NoFaults
-from harness.seen.builders import a_key, a_service, an_endpoints
-from harness.seen.recording import Desk, World, saw
+from harness.fed import FedDeployment
+from harness.seen.builders import a_key, a_service, an_endpoints, saw
 from kubesync.aws.tables.control.lease import Lease, LeaseTable, lease_key
+from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import NotMasterError
 from kubesync.domain.objects import Service
 from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
@@ -71,26 +72,25 @@ def test_release_that_landed_and_is_repeated_is_no_lost_lease() -> None:
     assert table.read().released
 
 
-def gone_in_an_unclean_session(world: World) -> Desk:
-    """A session sees keys go that never led to anything, and dies before it sweeps; the next one begins."""
-    desk = world.session()
-    desk.begin(saw(HIDDEN, 5, "hidden"), slices=[saw(an_endpoints("10.1.0.1", service="alone"), 6, "alone-1")])
-    desk.record(saw(None, 20, "hidden", deleted=True), saw(an_endpoints(service="alone"), 21, "alone-1", deleted=True))
-    return world.session()
+def gone_in_an_unclean_session() -> FedDeployment:
+    """A session sees keys go that never led to anything, and dies before it sweeps."""
+    deployment = FedDeployment()
+    session = deployment.session()
+    session.begin(saw(HIDDEN, 5, "hidden"), slices=[saw(an_endpoints("10.1.0.1", service="alone"), 6, "alone-1")])
+    session.record(
+        saw(None, 20, "hidden", deleted=True), saw(an_endpoints(service="alone"), 21, "alone-1", deleted=True)
+    )
+    return deployment
 
 
-def test_tombstones_that_nobody_swept_are_found_by_the_next_session_without_a_list() -> None:
-    world = World()
-    following = gone_in_an_unclean_session(world)
-    queued = following.tables.state.queued("prod")
+def test_tombstones_that_nobody_swept_are_noted_for_the_next_session() -> None:
+    queued = StateTable(gone_in_an_unclean_session().store).queued("prod")
     assert (queued.marks, queued.promoted) == ({}, set())
     assert queued.unswept == {a_key("hidden"), a_key("alone")}
 
 
-def test_sweep_of_what_another_session_left_takes_state_and_notes_away() -> None:
-    world = World()
-    following = gone_in_an_unclean_session(world)
-    following.ledger.states(following.tables.state.queued("prod").unswept)
-    following.reconciler.sweep()
-    assert {state.key.name for state in following.tables.state.load_all("prod")} == {"kubernetes"}
-    assert following.tables.state.queued("prod").unswept == set()
+def test_tombstones_that_nobody_swept_are_swept_by_the_next_session_without_a_list() -> None:
+    following = gone_in_an_unclean_session().session()
+    following.wait(60)
+    assert {state.key.name for state in following.state_table.load_all("prod")} == {"kubernetes"}
+    assert following.state_table.queued("prod").unswept == set()

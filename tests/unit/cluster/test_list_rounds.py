@@ -2,157 +2,156 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
+from harness.fakes.memory_store import Call
+from harness.fakes.store_faults import StoreFaults
+from harness.fed import FedDeployment, FedSession
+from harness.seen.builders import SERVICES, SLICES, a_list, a_service, an_endpoints, identity, saw
+from kubesync.domain.errors import StoreUnavailableError
+from kubesync.domain.objects import Resource, Snapshot
 
-from harness.seen.recording import SLICES, World
-from kubesync.cluster.keys.reconciler import Mode, Reconciler, Recorded
-from kubesync.cluster.ports import Connector, RunnerEvents
-from kubesync.cluster.runner import ClusterRunner
-from kubesync.domain.errors import StoreBusyError
-from kubesync.domain.objects import RawEvent, Resource, Snapshot
-from kubesync.domain.window import WindowContent
-from kubesync.kubernetes.ports import Reflector, WatchSink
-
-SERVICES = Resource.SERVICES
-FORCED = Mode(forced=True, distrust_upstreams=True)
+# A resync waits so long for its lists.
+GIVEN_UP = 300
 
 
-class Silent:
-    """A reflector that has ended before it said anything; its sink speaks when the test says so."""
-
-    def __init__(self, sinks: dict[Resource, list[WatchSink]], resource: Resource) -> None:
-        self._sinks = sinks[resource]
-
-    def run(self, sink: WatchSink, resume_from: int | None, deadline_monotonic: float) -> None:
-        self._sinks.append(sink)
-
-    def stop(self) -> None: ...
+def begun() -> tuple[FedDeployment, FedSession]:
+    """12 services with a slice each, published."""
+    deployment = FedDeployment()
+    session = deployment.session()
+    session.record(lists=(services(10, 12), slices(10, 12)))
+    session.land()
+    return deployment, session
 
 
-class FailingRecorder:
-    """Notes how lists are taken. ``meanwhile`` happens at the first try of the next window, which then fails."""
-
-    def __init__(self) -> None:
-        self.taken: list[tuple[tuple[str, ...], Mode]] = []
-        self.meanwhile: Callable[[], None] | None = None
-
-    def record(self, content: WindowContent, mode: Mode, *, flush: bool) -> Recorded:
-        self.taken.append((tuple(sorted(resource.value for resource in content.snapshots)), mode))
-        if self.meanwhile is not None:
-            act, self.meanwhile = self.meanwhile, None
-            act()
-            raise StoreBusyError("throttled")
-        return Recorded()
-
-    def sweep(self) -> None: ...
+def services(version: int, count: int) -> Snapshot:
+    """With 2 of 12, nothing is deleted unless it is forced."""
+    found = (saw(a_service(cluster_ips=(f"10.0.1.{n}",)), 5, f"s{n:02d}") for n in range(count))
+    return a_list(version, identity(), *found)
 
 
-class Stepped:
-    """A runner without a worker; its listeners have listed once, and are at rest."""
+def slices(version: int, count: int) -> Snapshot:
+    found = (saw(an_endpoints(f"10.1.0.{n}", service=f"s{n:02d}"), 6, f"x{n:02d}") for n in range(count))
+    return a_list(version, *found, resource=SLICES)
 
-    def __init__(self) -> None:
-        self.world = World()
-        self.sinks: dict[Resource, list[WatchSink]] = {SERVICES: [], SLICES: []}
-        self.reconciler = FailingRecorder()
-        made = cast(Any, type("Made", (), {"reflector": lambda _self, _config, resource: self._reflector(resource)})())
-        told = RunnerEvents(
-            opened=lambda *_: None,
-            promoted=lambda *_: None,
-            error=lambda *_: None,
-            not_master=lambda *_: None,
-            progress=lambda *_: None,
-        )
-        desk = self.world.session()
-        self.runner = ClusterRunner(
-            desk.ledger, cast(Reconciler, self.reconciler), cast(Connector, made), told, self.world.clock, 1.0
-        )
-        self.begin(None)
 
-    def _reflector(self, resource: Resource) -> Reflector:
-        return Silent(self.sinks, resource)
+def services_left(session: FedSession) -> int:
+    return len([state for state in session.state_table.load_all("prod") if state.intended])
 
-    def begin(self, mode: Mode | None) -> None:
-        self.runner._begin(mode)
-        for listener in self.runner.listeners:
-            assert listener.join(120)
 
-    def lists(self, resource: Resource, *, of: int = -1) -> None:
-        """A complete list of a listener, the newest unless said otherwise."""
-        self.sinks[resource][of].on_snapshot(Snapshot(resource, 10, ()))
+def slices_left(deployment: FedDeployment) -> int:
+    return len([nodes for nodes in deployment.upstreams().values() if nodes])
 
-    def turn(self) -> list[tuple[tuple[str, ...], Mode]]:
-        """Record what is pending. Returns how its lists were taken, try by try."""
-        self.reconciler.taken.clear()
-        self.world.clock.advance(1)
-        assert self.runner._turn()
-        return list(self.reconciler.taken)
+
+def failing_at(resource: Resource) -> StoreFaults:
+    """Every try to record lists of a resource fails."""
+
+    def wanted(call: Call) -> bool:
+        return any(str(action.key.sort) == f"checkpoint#{resource.value}" for action in call.actions)
+
+    faults = StoreFaults()
+    faults.fail(wanted, StoreUnavailableError("not reached"), times=None)
+    return faults
 
 
 def test_i5_list_of_the_cluster_s_own_is_not_taken_as_one_that_is_forced_meanwhile() -> None:
-    stepped = Stepped()
-    stepped.lists(SERVICES)
-    stepped.reconciler.meanwhile = lambda: stepped.begin(FORCED)
-    assert stepped.turn() == [(("services",), Mode()), (("services",), Mode())]
-    assert not stepped.runner.wait_relisted(0), "the lists that were asked for are still to come"
-    stepped.lists(SERVICES)
-    stepped.lists(SLICES)
-    assert stepped.turn() == [(("endpointslices", "services"), FORCED)]
-    assert stepped.runner.wait_relisted(0)
+    deployment, session = begun()
+    deployment.faults = failing_at(SERVICES)
+    session.record(lists=(services(20, 2),))
+    request = session.ask_for_resync(force=True)
+    assert services_left(session) == 12
+    deployment.spare()
+    session.wait(15)
+    assert session.listeners.checkpoints("prod")[SERVICES].resource_version == 20, "it is recorded by now"
+    assert services_left(session) == 12
+    assert session.answer(request) is None, "the lists that were asked for are still to come"
+    session.record(lists=(services(30, 2), slices(30, 2)))
+    assert (services_left(session), slices_left(deployment)) == (2, 2)
+    session.land()
+    assert session.wait_for_answer(request)["clusters"][0]["held"] == {}
 
 
 def test_i5_list_that_was_pending_when_another_was_asked_for_is_taken_like_any_other() -> None:
-    stepped = Stepped()
-    stepped.lists(SERVICES)
-    stepped.begin(FORCED)
-    assert stepped.turn() == [(("services",), Mode())]
-    stepped.lists(SERVICES)
-    assert stepped.turn() == [(("services",), FORCED)]
-    assert not stepped.runner.wait_relisted(0)
-    stepped.lists(SLICES)
-    assert stepped.turn() == [(("endpointslices",), FORCED)]
-    assert stepped.runner.wait_relisted(0)
+    deployment, session = begun()
+    faults = deployment.faults = StoreFaults()
+
+    def list_now(_call: Call) -> None:
+        session.feed(services(20, 2))
+        deployment.hold(0.1)
+
+    # The resync is at work: it reads all keys before it has the listeners made anew.
+    faults.do(lambda call: call.operation == "query" and call.partition == "prod#0", list_now)
+    request = session.ask_for_resync(force=True)
+    assert session.listeners.checkpoints("prod")[SERVICES].resource_version == 20
+    assert services_left(session) == 12
+    session.record(lists=(services(30, 2),))
+    assert (services_left(session), slices_left(deployment)) == (2, 2)
+    assert session.answer(request) is None
+    session.record(lists=(slices(30, 1),))
+    assert slices_left(deployment) == 1
+    session.land()
+    assert session.wait_for_answer(request)["clusters"][0]["held"] == {}
 
 
 def test_forced_list_that_is_being_recorded_stays_one_when_nobody_waits_any_more() -> None:
-    stepped = Stepped()
-    stepped.begin(FORCED)
-    stepped.lists(SERVICES)
-    stepped.reconciler.meanwhile = stepped.runner.withdraw_relist
-    assert stepped.turn() == [(("services",), FORCED), (("services",), FORCED)]
-    stepped.lists(SLICES)
-    assert stepped.turn() == [(("endpointslices",), Mode())]
+    deployment, session = begun()
+    request = session.ask_for_resync(force=True)
+    deployment.faults = failing_at(SLICES)
+    session.record(lists=(slices(20, 2),))
+    assert "could not be listed in time" in session.wait_for_answer(request, GIVEN_UP + 10)["clusters"][0]["error"]
+    assert slices_left(deployment) == 12
+    deployment.spare()
+    session.wait(15)
+    assert slices_left(deployment) == 2
+    session.record(lists=(services(30, 2),))
+    assert services_left(session) == 12
 
 
 def test_i5_list_that_comes_after_the_request_was_withdrawn_is_not_forced() -> None:
-    stepped = Stepped()
-    stepped.begin(FORCED)
-    stepped.lists(SERVICES)
-    stepped.runner.withdraw_relist()
-    assert stepped.turn() == [(("services",), Mode())]
+    _deployment, session = begun()
+    request = session.ask_for_resync(force=True)
+    session.wait(GIVEN_UP - 1)
+    assert session.answer(request) is None
+    session.feed(services(20, 2))  # its window is still open then
+    session.wait(1)
+    assert session.answer(request) is not None
+    session.wait(2)
+    assert session.listeners.checkpoints("prod")[SERVICES].resource_version == 20
+    assert services_left(session) == 12
 
 
 def test_i5_later_lists_of_the_same_listeners_are_not_forced() -> None:
-    stepped = Stepped()
-    stepped.begin(FORCED)
-    stepped.lists(SERVICES)
-    stepped.lists(SLICES)
-    assert stepped.turn() == [(("endpointslices", "services"), FORCED)]
-    stepped.lists(SERVICES)
-    assert stepped.turn() == [(("services",), Mode())]
+    deployment, session = begun()
+    session.resync(services(20, 11), slices(20, 11), force=True)
+    assert (services_left(session), slices_left(deployment)) == (11, 11)
+    session.stale(SERVICES)
+    session.record(lists=(services(30, 2),))
+    assert session.listeners.checkpoints("prod")[SERVICES].resource_version == 30
+    assert services_left(session) == 11
 
 
 def test_i5_forced_list_that_meets_one_of_a_listener_that_hung_is_not_forced() -> None:
-    stepped = Stepped()
-    stepped.begin(FORCED)
-    stepped.lists(SERVICES, of=0)
-    stepped.lists(SLICES)
-    assert stepped.turn() == [(("endpointslices", "services"), Mode())]
-    assert not stepped.runner.wait_relisted(0)
+    deployment, session = begun()
+    hung = session.hang(SERVICES)
+    request = session.ask_for_resync(force=True)
+    hung.feed(lambda sink: sink.on_snapshot(services(20, 2)))
+    session.record(lists=(slices(20, 2),))
+    assert {r: c.resource_version for r, c in session.listeners.checkpoints("prod").items()} == {
+        SERVICES: 20,
+        SLICES: 20,
+    }
+    assert (services_left(session), slices_left(deployment)) == (12, 12)
+    assert session.answer(request) is None
+    session.record(lists=(services(30, 2), slices(30, 2)))
+    assert (services_left(session), slices_left(deployment)) == (2, 2)
+    session.land()
+    assert session.wait_for_answer(request)["clusters"][0]["held"] == {}
 
 
 def test_events_besides_are_recorded_with_them() -> None:
-    stepped = Stepped()
-    stepped.begin(FORCED)
-    stepped.sinks[SERVICES][-1].on_events([RawEvent("ADDED", SERVICES, "shop", "web", "u", 12, b"{}")])
-    assert stepped.turn() == [((), Mode())]
+    _deployment, session = begun()
+    request = session.ask_for_resync(force=True)
+    session.record(saw(a_service(cluster_ips=("10.0.9.9",), ports=()), 20, "s00"))
+    assert session.intended("s00") == {"s00.shop.svc.prod.example.com A": ["10.0.9.9"]}
+    assert session.answer(request) is None
+    session.record(lists=(services(30, 12), slices(30, 12)))
+    session.land()
+    assert session.wait_for_answer(request)["clusters"][0]["held"] == {}

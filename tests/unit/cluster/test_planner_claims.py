@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from harness.deployment import ZONE_ID
 from harness.fakes.memory_store import Call
+from harness.fakes.store_faults import CrashError
 from harness.fed import FedDeployment, runs_that_die
-from harness.seen.builders import a_key, a_service, an_endpoints
-from harness.seen.recording import SLICES, CrashError, World, a_config, a_list, identity, saw
+from harness.seen.builders import SLICES, a_config, a_list, a_service, an_endpoints, identity, saw
 from kubesync.aws.dynamodb.store import Put
+from kubesync.aws.tables.control.fences import fence_key
+from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Observation, Service, Snapshot
-from kubesync.domain.state import Name
 
 NAME = "x.example.com"
 
@@ -262,19 +264,37 @@ def test_heirs_of_many_clusters_never_check_more_fences_than_there_is_room_for()
     assert 3 <= max(sum(a.key.sort == "fence" for a in call.actions) for call in recorded) <= 5
 
 
+@pytest.mark.parametrize(("names", "sizes"), [(75, [99]), (76, [100]), (77, [100, 2])])
+def test_transaction_is_filled_to_the_last_of_its_100_actions(names: int, sizes: list[int]) -> None:
+    """Names let go, four of them to other clusters: five fences, and an audit item; what is too much is the checkpoint."""
+    first, *others = [a_config(name=f"c{n}") for n in range(5)]
+    deployment = FedDeployment(first, *others)
+    session = deployment.session()
+    shared = [f"a{n}.example.com" for n in range(1, 5)]
+    owner = wants(*shared, *(f"n{n:02d}.example.com" for n in range(names)))
+    session.record(lists=_lists(saw(owner, 5)))
+    for n in range(1, 5):
+        session.record(lists=_lists(saw(wants(shared[n - 1]), 5)), cluster=f"c{n}")
+    deployment.calls.clear()
+    session.record(saw(wants(), 20), saw(wants(created=at(2)), 21, "young"))
+    of_c0 = [call for call in deployment.writes() if any(a.key == fence_key("c0") for a in call.actions)]
+    assert [len(call.actions) for call in of_c0] == sizes
+
+
 def test_claim_of_a_name_in_conflict_is_let_go_with_the_conflict() -> None:
-    world = World()
-    desk = world.session()
-    desk.begin(saw(wants(NAME), 5, "web"))
-    desk.land()
-    # A resync found that somebody replaced the record set by one of a form that is never ours.
-    state = desk.ledger.states([a_key()])[a_key()]
-    applied = {key: found for key, found in state.applied.items() if key.name != NAME}
-    conflicted = replace(state, applied=applied, conflicts={Name("Z1", NAME): "was replaced"})
-    desk.reconciler.transform(lambda: [(state, conflicted)], "resync")
-    assert NAME not in world.claims()
-    desk.record(saw(wants(NAME), 30, "other"))
-    assert world.claims()[NAME] == "prod/shop/other"
+    deployment = FedDeployment()
+    session = deployment.session()
+    listed = a_list(10, identity(), saw(wants(NAME), 5, "web")), a_list(10, resource=SLICES)
+    session.record(lists=listed)
+    session.land()
+    # Somebody replaces the record set by one of a form that is never ours, and a resync finds it.
+    key = RecordKey(ZONE_ID, NAME, "A")
+    deployment.route53.by_hand("DELETE", key, deployment.route53.records(ZONE_ID)[key])
+    deployment.route53.by_hand("CREATE", replace(key, identifier="theirs"), RecordSet(60, ("192.0.2.1",), weight=1))
+    session.resync(*listed)
+    assert NAME not in deployment.claims()
+    session.record(saw(wants(NAME), 30, "other"))
+    assert deployment.claims()[NAME] == "prod/shop/other"
 
 
 def test_crash_between_waiters_loses_none_i1() -> None:

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from harness.fakes.memory_store import Call
 from harness.fed import FedDeployment, FedSession
-from harness.seen.builders import a_service, an_endpoints
-from harness.seen.recording import ENDPOINTS, SERVICES, SLICES, a_list, identity, saw
+from harness.seen.builders import ENDPOINTS, SERVICES, SLICES, a_list, a_service, an_endpoints, identity, saw
 from kubesync.aws.dynamodb.store import CONTROL, STATE, UPSTREAMS, Delete, Put
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.cluster.keys.key_states import RULES_VERSION
@@ -230,6 +229,18 @@ def test_tombstones_are_swept_once_the_checkpoint_is_past_them() -> None:
     session.end()
     assert session.state().version == 0
     assert not [k for k in deployment.items(STATE) if "web" in str(k.sort)]
+
+
+def test_tombstone_above_the_checkpoint_stays() -> None:
+    _deployment, session = begun()
+    session.stale(SLICES)  # 410: no checkpoint moves until it has listed
+    session.record(saw(PODS, 20, "web-1", deleted=True))
+    session.wait(90)
+    assert session.listeners.checkpoints("prod")[SLICES].resource_version == 10
+    assert len(session.state().parts) == 2
+    session.record(lists=(a_list(30, resource=SLICES),))
+    session.wait(90)
+    assert [part_id.name for part_id in session.state().parts] == ["web"]
 
 
 def test_endpoints_source_switched_replaces_parts_once_the_new_one_has_listed() -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.fed import FedDeployment, FedSession
-from harness.seen.builders import a_service, an_endpoints
-from harness.seen.recording import SERVICES, SLICES, World, a_list, identity, saw
-from kubesync.cluster.keys.reconciler import Mode
+from harness.seen.builders import SERVICES, SLICES, a_list, a_service, an_endpoints, identity, saw
 from kubesync.domain.merge import judge_absences
 from kubesync.domain.objects import Observation, Resource
 
@@ -169,6 +167,19 @@ def test_restored_store_begins_a_new_generation_in_which_old_versions_mean_nothi
     assert session.intended("s00") == {"s00.shop.svc.prod.example.com A": ["10.0.5.6"]}
 
 
+def test_generation_goes_on_in_the_next_session() -> None:
+    deployment, session = begun(1)
+    session.record(saw(a_service(cluster_ips=("10.0.5.5",), ports=()), 900, "s00"))
+    session.record(lists=(a_list(50, identity(), *services(1), went_back=True),))
+    session.land()
+    following = deployment.session()
+    assert following.resumes_from(SERVICES) == 50
+    following.record(saw(a_service(cluster_ips=("10.0.5.6",), ports=()), 60, "s00"))
+    assert following.intended("s00") == {"s00.shop.svc.prod.example.com A": ["10.0.5.6"]}
+    checkpoint = following.listeners.checkpoints("prod")[SERVICES]
+    assert (checkpoint.resource_version, checkpoint.generation) == (60, 2)
+
+
 def test_list_below_the_checkpoint_begins_a_new_generation_although_nobody_saw_it_go_back() -> None:
     # The store was restored while the configuration was changed: the reflector lists without an older version to compare.
     deployment, session = begun(2)
@@ -258,17 +269,13 @@ def test_upstream_left_behind_in_slices_by_a_removed_cluster_is_taken_over_whole
     assert [(key.sort, item["version"]) for key, item in deployment.upstream_items().items()] == [(0, 2)]
 
 
-def test_preview_says_what_a_list_would_change_and_writes_nothing() -> None:
-    world = World()
-    desk = world.session()
-    desk.begin(*services(20))
-    desk.land()
-    world.store.calls.clear()
-    following = world.session()
-    before = world.store.dump()
-    preview = following.reconciler.preview(
-        following.window(lists=(a_list(20, identity(), *services(2)),)), Mode(forced=True)
-    )
-    assert len([entry for entry in preview.entries if entry.after is None]) == 18
-    assert preview.held == {}
-    assert world.store.dump() == before
+def test_dry_run_says_what_a_list_would_change_and_writes_nothing() -> None:
+    deployment, session = begun(20)
+    deployment.calls.clear()
+    listed = a_list(20, identity(), *services(2)), a_list(20, resource=SLICES)
+    (found,) = session.dry_run(*listed)["clusters"]
+    assert found["held"]["services"].startswith("the list lacks 18 of 21 objects, more than 30%")
+    (found,) = session.dry_run(*listed, force=True)["clusters"]
+    assert found["held"] == {}
+    assert len([change for change in found["changes"] if change["to"] is None]) == 18
+    assert deployment.writes() == []

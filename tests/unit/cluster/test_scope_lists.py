@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from harness.fakes.memory_store import Call
+from harness.fakes.store_faults import CrashError
 from harness.fed import FedDeployment, FedSession
-from harness.seen.builders import a_service
-from harness.seen.recording import SERVICES, CrashError, a_config, a_list, identity, saw
+from harness.seen.builders import SERVICES, a_config, a_list, a_service, identity, saw
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.cluster.keys.key_states import RULES_VERSION
 from kubesync.domain.errors import ConnectError

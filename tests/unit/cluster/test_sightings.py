@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from harness.seen.builders import a_key, a_service, an_endpoints
-from harness.seen.recording import ENDPOINTS, SERVICES, SLICES, a_list, saw
+from harness.seen.builders import ENDPOINTS, SERVICES, SLICES, a_key, a_list, a_service, an_endpoints, saw
 from kubesync.aws.dynamodb.store import Delete, Put
 from kubesync.aws.tables.state import slice_key
 from kubesync.cluster.keys.observations import LivePart, absent_from, moved_in, sort_observations

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.seen.builders import a_key, a_service
-from harness.seen.recording import SERVICES, a_list, saw
+from harness.seen.builders import SERVICES, a_key, a_list, a_service, saw
 from kubesync.domain.merge import observe, with_observations, without_parts, without_tombstones
 from kubesync.domain.objects import Observation, Resource, Service
 from kubesync.domain.state import KeyState, Part, PartId

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.seen.recording import SERVICES, SLICES, a_list
+from harness.seen.builders import SERVICES, SLICES, a_list
 from kubesync.domain.objects import RawEvent, Resource, Snapshot
 from kubesync.domain.window import Window
 

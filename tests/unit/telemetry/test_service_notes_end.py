@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from harness.fakes.shifted_clock import ShiftedClock
-from harness.seen.recording import SERVICES
+from harness.seen.builders import SERVICES
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import KeyState, Part, PartId
