@@ -166,7 +166,7 @@ INTERNAL: Final = Rule(
             ["w.example.com A 30 10.0.0.1, 192.0.2.1", "web.shop.svc.k8s.example.com A 30 192.0.2.1"],
         ),
         Case(
-            "the same name in hostname, of a host name: addresses win",
+            "the load balancer has a host name; one name in both annotations: the cluster IP wins",
             svc("10.0.0.1", hosts=["lb.example.net"], hostname="w.example.com", internal_hostname="w.example.com"),
             ["w.example.com A 30 10.0.0.1", "web.shop.svc.k8s.example.com CNAME 30 lb.example.net."],
         ),

@@ -11,9 +11,10 @@ HEADLESS: Final = Rule(
     "Headless",
     "The name gets the addresses of ready endpoints, also without ports. With `publishNotReadyAddresses` it "
     "gets those of all endpoints. Each of these endpoints that has a host name also gets A and AAAA at "
-    "`<hostname>.<name>`. Each named port of the Service gets SRV records over the same host names. There is "
-    "one value `0 <max(1, 100 div n)> <endpoint port> <hostname>.<name>.` for each of the n distinct pairs of "
-    "host name and port.",
+    "`<hostname>.<name>`. Each named port of the Service gets SRV records over the same host names:\n\n"
+    "- There is one value for each different pair of host name and endpoint port.\n"
+    "- The value is `0 <weight> <endpoint port> <hostname>.<name>.`\n"
+    "- If there are n such pairs, the weight is 100 ÷ n, rounded down, but at least 1.",
     [
         Case("endpoints are not known yet", svc("None"), [UNKNOWN], pods=None),
         Case("no endpoints", svc("None", ports=["http 80/TCP"]), []),

@@ -15,9 +15,9 @@ ALIASES: Final = Rule(
     "Aliases to load balancers: `alias`",
     'You ask for aliases with `--load-balancer-alias` or with the annotation `alias: "true"`. If the host name '
     "is a load balancer of AWS whose hosted zone kubesync knows (`kubesync/domain/dns/elb_zones.py`), A and AAAA "
-    "aliases replace the CNAME, also at the apex of a zone. The annotation wins over the option. It counts for "
-    "every kind of host name; the option counts for the status of load balancers and for `target`. An alias "
-    "has no TTL of its own.",
+    "aliases replace the CNAME, also at the apex of a zone. The annotation wins over the option. The annotation "
+    "applies to every host name. The option applies only to the status of load balancers and to `target`. An "
+    "alias has no TTL of its own.",
     [
         Case(
             "an Application Load Balancer",
@@ -282,9 +282,10 @@ WEIGHTED: Final = Rule(
 
 CONFLICTS: Final = Rule(
     "Names that several Services want",
-    "A claim is for a zone, a name and a set identifier. The first durable claim keeps the name. Within one "
-    "window or list the oldest Service gets it (by `creationTimestamp`, then by key). kubesync reports the "
-    "others (`NameTaken`). They get the name in the same order when its owner lets it go. kubesync never "
+    "A Service *claims* a name, in one zone and with its set identifier if it has one. Who claims it first keeps "
+    "it. If several claim it at the same time (in one window or list), the oldest Service gets it (by "
+    "`creationTimestamp`, then by key). kubesync reports the others (`NameTaken`). When the owner lets the name "
+    "go, the next one in the same order gets it. kubesync never "
     "touches a record set in the zone that it did not make (`Conflict`). A simple set of one Service and a "
     "weighted set of another at one name are also a conflict. kubesync tries such a name again until there is "
     "room.",
