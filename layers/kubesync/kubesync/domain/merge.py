@@ -69,14 +69,16 @@ def with_observations(state: KeyState, seen: Iterable[Observation], generation: 
 
 @dataclass(frozen=True, slots=True)
 class AbsenceVerdict:
-    """Whether the deletions that a list implies are believed. If not, ``reason`` says why in one line."""
+    """Whether the deletions that a list implies are believed. If not, they are held, and ``reason`` says why in one line."""
 
     believed: bool
     reason: str = ""
 
 
 def judge_absences(live: int, absent: int, *, same_cluster: bool, forced: bool) -> AbsenceVerdict:
-    """Decide about all deletions that one list implies, together (I5).
+    """Decide about all deletions that one list implies, together: believed, or held (I5).
+
+    Held, unless forced, are those of another cluster, and more than 30 % of 10 or more objects (an empty list, an emptied cluster).
 
     Args:
         live: number of the listener's objects that were live before the list.

@@ -1,7 +1,8 @@
 """Reasons: why kubesync does not do what a Service asks for. One list for problems, refusals, reports, the audit and people.
 
-A code is a stable CamelCase word, so programs may compare it. ``docs/reasons.md`` shows this list. Tests compare the two, and
-fail when the source uses a code that this list lacks.
+A code is a stable CamelCase word, so programs may compare it. To add one: a row in ``REASONS``, the same row in the table of
+``docs/reasons.md``, and code that gives it (in a ``Problem``, ``Outcome``, ``OpenMark`` or ``Finding``). For a ``Finding``, also
+name it in ``docs/explain.md``. Tests fail if one of these is missing: also for a listed code that nothing gives.
 """
 
 from __future__ import annotations
@@ -228,7 +229,6 @@ REASONS: Final = (
         "Do nothing if this is intended. Otherwise change it by hand, or change the cluster's --policy.",
     ),
 )
-"""Every reason there is. To add one: a row here, and the same row in ``docs/reasons.md``."""
 
 REASON_OF_CODE: Final[Mapping[str, Reason]] = {reason.code: reason for reason in REASONS}
 

@@ -1,4 +1,4 @@
-"""Recovery after tables were lost or restored from a backup: a person's decision, a dry run first (section "Commit").
+"""Recovery after tables were lost or restored from a backup: a person's decision, a dry run first (ADR 0007).
 
     journals of ours show epochs above the counter's     the counter is raised above them, so that a new master may write at all
     a wanted set stands in the zone in exactly that form  it is claimed as ours: nothing in the zone changes

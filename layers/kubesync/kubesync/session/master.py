@@ -140,7 +140,7 @@ class Master:
     # --- taking over ---
 
     def take_over(self, *, clean: bool, unsettled: Collection[str] = (), hold_zones: bool = False) -> None:
-        """Raise all fences, then read state: settle what an unclean end left behind, and queue open keys.
+        """Read the configurations, raise all fences, then read checkpoints and named upstreams; ``release_zones`` reads the rest.
 
         Args:
             clean: the last master ended cleanly, except in the zones that it left ``unsettled``.
@@ -163,7 +163,7 @@ class Master:
             self.release_zones()
 
     def release_zones(self) -> None:
-        """Start to write to zones: settle what an unclean end left behind, then queue open keys."""
+        """Start to write to zones. Read the inflight items of zones to settle (``ZoneJournal.settle``), then open and promoted keys."""
         assert self.pool is not None
         self._held = False
         left = self.pool.unsettled if self._clean else self._retry(lambda: list(self.inflight.zones()))

@@ -189,7 +189,7 @@ class ZoneJournal:
         self._inflight_read = False
 
     def announce(self, batch: str, units: tuple[Unit, ...]) -> None:
-        """Say durably what is about to be sent, before it is (section "Commit", step 2)."""
+        """Say durably what is about to be sent, before it is (ADR 0002, step 2)."""
         self._write(Inflight(batch, self._means.fenced_writer.epoch, units))
 
     def clearing(self, token: str) -> Closing:

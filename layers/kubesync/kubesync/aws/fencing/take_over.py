@@ -1,4 +1,4 @@
-"""Raises the fences of a master before it reads any state that they guard (I2)."""
+"""Only raises fences, before the master reads what they guard (I2). ``Master.take_over`` and ``release_zones`` read it."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
                                  <name>#set#<identifier>           the same, of the sets with this set identifier
                                  <either>#wait#<created>#<key>     key of a waiter
 
-The claim's version changes whenever a waiter comes or goes, so that an owner that releases the name cannot miss one.
+The claim's version changes whenever a waiter comes or goes, so that an owner that lets the name go cannot miss one.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class ClaimTable:
 
     @staticmethod
     def let_go(claim: Claim, promoted: tuple[ServiceKey, Key] | None) -> list[Action]:
-        """Release a name. If a key waits for it, the same write gives it to the first one: nobody can come in between."""
+        """Let a name go. If a key waits for it, the same write hands it on to the first one: nobody can come in between."""
         guard = (Equals("version", claim.version),)
         if promoted is None:
             return [Delete(claim_key(claim.name), guard)]

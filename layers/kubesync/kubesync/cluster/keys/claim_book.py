@@ -66,7 +66,7 @@ class ClaimBook:
         """Queue no more; where the key was given the name meanwhile, let it go. Returns clusters besides the key's own."""
         claim = self._claims.get(name)
         if claim is not None and claim.owner == key:
-            return self._release(claim)
+            return self._let_go(claim)
         places = [place for place, waiter in self._waiters(name).items() if waiter == key]
         actions = self._table.give_up(claim, places)
         self._drop(name, places)
@@ -87,11 +87,11 @@ class ClaimBook:
         return self._table.requeue(claim, key, created_at, left)
 
     def let_go(self, name: Name, key: ServiceKey) -> tuple[list[Action], frozenset[str]]:
-        """Release a name, to the first that waits for it. Returns clusters besides the key's own."""
+        """Let a name go: hand it on to the next in line, if one waits. Returns clusters besides the key's own."""
         claim = self._claims.get(name)
-        return ([], frozenset()) if claim is None or claim.owner != key else self._release(claim)
+        return ([], frozenset()) if claim is None or claim.owner != key else self._let_go(claim)
 
-    def _release(self, claim: Claim) -> tuple[list[Action], frozenset[str]]:
+    def _let_go(self, claim: Claim) -> tuple[list[Action], frozenset[str]]:
         name = claim.name
         waiting = self._waiters(name) if claim.waiting else {}
         place = min(waiting, key=lambda p: str(p.sort), default=None)

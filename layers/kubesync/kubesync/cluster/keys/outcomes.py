@@ -1,6 +1,6 @@
-"""What became of units of a zone's batch: each cluster closes its own keys (section "Commit", step 3).
+"""What became of units of a zone's batch: each cluster closes its own keys (ADR 0002, step 3).
 
-landed      applied moves; no change left → the key closes; names that nothing needs are let go, their first waiter opens
+landed      applied moves; no change left → the key closes; names that nothing needs are let go: the first waiter gets them
 postponed   attempts + 1, retry_at, reason
 conflict    a foreign set stands there: the claim is let go, the name is read before it joins a batch again (I3)
 
