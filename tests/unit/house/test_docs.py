@@ -45,9 +45,17 @@ def test_make_targets_exist(page: str) -> None:
 
 
 def test_decisions_are_numbered_without_gaps() -> None:
-    names = [path.name for path in sorted((ROOT / "docs/adr").glob("*.md"))]
+    *names, index = [path.name for path in sorted((ROOT / "docs/adr").glob("*.md"))]
 
+    assert index == "README.md"
     assert [name[:5] for name in names] == [f"{number:04}-" for number in range(1, len(names) + 1)]
+
+
+def test_index_of_decisions_lists_every_one() -> None:
+    folder = ROOT / "docs/adr"
+    listed = {match["path"] for match in _LINK.finditer((folder / "README.md").read_text())}
+
+    assert [path.name for path in sorted(folder.glob("0*.md")) if path.name not in listed] == []
 
 
 class _TableBetweenVersions:
