@@ -64,6 +64,7 @@ def test_keys_of_85_clusters_that_are_open_at_once_all_land(deployment: Deployme
     assert deployment.zone_report(deployment.end())["batches"] == 3
 
 
+@pytest.mark.thorough
 def test_batch_of_85_clusters_that_was_in_flight_is_closed_after_an_unclean_end(deployment: Deployment) -> None:
     """As an older release may have left it, or one with other limits."""
     publish_all(deployment)
