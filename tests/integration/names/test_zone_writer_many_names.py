@@ -34,7 +34,7 @@ def played(bad: Iterable[int], named: int | None = None) -> tuple[Deployment, in
 
 @pytest.mark.parametrize(
     "bad",
-    [{7, 250}, *(pytest.param(bad, marks=pytest.mark.thorough) for bad in ({498}, {3, 4, 100, 333, 498}))],
+    [{0, 250}, *(pytest.param(bad, marks=pytest.mark.thorough) for bad in ({498}, {3, 4, 100, 333, 498}))],
     ids=lambda bad: f"{len(bad)} bad",
 )
 def test_i4_culprits_that_no_message_explains_are_found_in_k_log_n_batches(bad: set[int]) -> None:
@@ -44,13 +44,13 @@ def test_i4_culprits_that_no_message_explains_are_found_in_k_log_n_batches(bad: 
 
 
 def test_i4_culprits_that_messages_name_take_two_batches() -> None:
-    deployment, batches = played({3, 4, 100, 333, 498})
+    deployment, batches = played({0, 4, 100, 333, 498})
     assert batches == 2
     assert all("Route 53 rejects it: " in reason for reason in deployment.open().values())
 
 
 def test_i4_some_culprits_are_named_and_the_rest_is_found() -> None:
-    _, batches = played({3, 4, 100}, named=1)
+    _, batches = played({0, 4, 100}, named=1)
     assert batches == 4
 
 
@@ -61,6 +61,6 @@ def test_n_changes_take_the_fewest_batches() -> None:
     assert [len(batch) for batch in deployment.sent] == [2, 1000, 204]
     before = len(deployment.sent)
     deployment.want_many(dict.fromkeys(names(1200), "10.9.9.9"))
-    assert len(deployment.sent) - before == math.ceil(2 * 1200 / 998)
+    assert len(deployment.sent) - before == 3, "2400 changes, 998 at a time"
     assert all(len(batch) <= 1000 for batch in deployment.sent)
     assert set(deployment.sets().values()) == {("10.9.9.9",), ("192.0.2.250",)}
