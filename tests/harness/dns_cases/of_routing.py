@@ -287,8 +287,8 @@ CONFLICTS: Final = Rule(
     "`creationTimestamp`, then by key). kubesync reports the others (`NameTaken`). When the owner lets the name "
     "go, the next one in the same order gets it. kubesync never "
     "touches a record set in the zone that it did not make (`Conflict`). A simple set of one Service and a "
-    "weighted set of another at one name are also a conflict. kubesync tries such a name again until there is "
-    "room.",
+    "weighted set of another at one name are also a conflict, and so are a CNAME and another set. kubesync "
+    "publishes such a name as soon as the other Service's set goes.",
     [
         Case(
             "two ClusterIP Services: the older one gets it",

@@ -11,7 +11,7 @@ from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Resource
 from sequences.outside import INNER, PUBLIC, an_outside, register
 from sequences.player import Player
-from sequences.steps import Configure, Delete, End, Kill, Moment, Put, Resync, Round, Script, Unregister
+from sequences.steps import Configure, Delete, End, Kill, Moment, Put, Resync, Round, Script, Unregister, Wait
 from sequences.trial import check
 from sequences.verdict import record_sets
 
@@ -44,6 +44,43 @@ def test_name_that_is_free_again_goes_to_one_key_and_not_before_the_list() -> No
     player.play((), quiet=(8.0, 60.0))
     # One of the two; the other waits for it.
     assert record_sets(world)[TAKEN].values in [("10.0.0.1",), ("10.0.0.2",)]
+
+
+def test_name_that_is_free_again_is_published_by_a_session_that_ends_soon() -> None:
+    world = an_outside()
+    register(world, "edge")
+    world.route53.by_hand("CREATE", TAKEN, RecordSet(300, ("192.0.2.7",)))
+    player = Player(world)
+    service = a_service(annotations={"hostname": TAKEN.name})
+    player.play((Put("edge", "shop", "web", service), Round(), End()), quiet=())
+    world.route53.by_hand("DELETE", TAKEN, RecordSet(300, ("192.0.2.7",)))
+    # The look is long due when the session begins, and nothing is listed or watched then.
+    player.play((), quiet=(1200.0,))
+    assert record_sets(world)[TAKEN] == RecordSet(60, ("10.0.0.1",))
+
+
+SHARED: Final = RecordKey(PUBLIC.id, "www.example.com", "CNAME")
+
+
+def test_who_is_kept_out_by_a_set_of_ours_gets_the_name_as_soon_as_that_goes() -> None:
+    """A CNAME is kept out by a weighted set of another Service. After 1000 s its name is looked at rarely. Then that Service drops it."""
+    world = an_outside()
+    register(world, "prod")
+    weighted = a_service(annotations={"hostname": "www.example.com", "set-identifier": "blue"})
+    cname = a_service("ExternalName", external_name="other.example.org.", annotations={"hostname": "www.example.com"})
+    Player(world).play(
+        (
+            Put("prod", "shop", "blue", weighted),
+            Put("prod", "shop", "other", cname),
+            Round(),
+            Wait(1000.0),
+            Put("prod", "shop", "blue", a_service(annotations={"set-identifier": "blue"})),
+            Round(),
+            End(),
+        ),
+        quiet=(),
+    )
+    assert record_sets(world)[SHARED] == RecordSet(60, ("other.example.org.",))
 
 
 MIXED: Script = (
@@ -154,6 +191,26 @@ TO_AND_FRO: Script = (
 )
 
 
+# A CNAME was kept out by weighted sets of another Service; these went, and each look at the name came before the list.
+KEPT_OUT_BY_OURS: Script = (
+    Put(
+        "prod",
+        "shop",
+        "shop",
+        a_service(annotations={"hostname": "shop.example.com", "set-identifier": "blue"}),
+    ),
+    Put(
+        "prod",
+        "shop",
+        "db",
+        a_service("ExternalName", external_name="other.example.org.", annotations={"hostname": "shop.example.com"}),
+    ),
+    End(),
+    Configure("prod", (("server", "https://two.invalid"), ("domain", "p.inner.example.com"))),
+    Put("prod", "shop", "shop", a_service(annotations={"set-identifier": "blue"})),
+)
+
+
 @pytest.mark.parametrize(
     "script",
     [
@@ -166,6 +223,7 @@ TO_AND_FRO: Script = (
         KEPT_OUT_TOGETHER,
         HEIR_NOT_TOLD,
         TO_AND_FRO,
+        KEPT_OUT_BY_OURS,
     ],
     ids=[
         "one of two names in two zones is never tried",
@@ -177,6 +235,7 @@ TO_AND_FRO: Script = (
         "two are let go for one name before the list",
         "an heir is not told",
         "two pass claims to and fro",
+        "nobody hears that a set of ours has gone",
     ],
 )
 def test_script_that_once_ended_otherwise(script: Script) -> None:

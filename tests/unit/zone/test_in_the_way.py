@@ -65,7 +65,17 @@ def test_foreign_set_is_in_the_way_of_what_cannot_stand_beside_it(
             a_key("A"),
             "www.example.com A stands there and is not ours (192.0.2.1): take it over (`kubesync recover`), remove it",
         ),
-        (a_key("CNAME", "x"), a_key("A", "y"), "www.example.com CNAME [x] stands there and is not ours"),
+        (a_key("CNAME"), a_key("A"), "www.example.com CNAME stands there and is not ours"),
+        (
+            a_key("CNAME", "x"),
+            a_key("A", "y"),
+            "www.example.com CNAME [x] stands there (192.0.2.1), and a CNAME excludes every other set: where another Service",
+        ),
+        (
+            a_key("A", "x"),
+            a_key("CNAME"),
+            "www.example.com A [x] stands there (192.0.2.1), and a CNAME excludes every other set: where another Service",
+        ),
         (a_key("A"), a_key("A", "x"), "A stands there (192.0.2.1), and simple and weighted sets exclude each other"),
         (
             a_key("A", "x"),

@@ -168,8 +168,8 @@ REASONS: Final = (
     Reason(
         "Conflict",
         "Another record set is in the way at this name. kubesync did not make it, or it belongs to another Service and "
-        "cannot share the name (one is simple, one is weighted). kubesync never touches it. It checks again, often at "
-        "first and every hour later.",
+        "cannot share the name (one is simple and one is weighted, or one is a CNAME). kubesync never touches it. It checks "
+        "again, often at first and every hour later, and at once when the other Service's set goes.",
         "To let kubesync take over the record set (it comes from another controller, or from before tables were lost), "
         "run `kubesync recover`: it shows what it would take over unchanged (docs/migration.md). Otherwise remove the "
         "foreign record set, choose another name, or give every Service that shares the name a set-identifier. `kubesync "

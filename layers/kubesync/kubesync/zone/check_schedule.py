@@ -5,6 +5,10 @@
     opened anew, or a resync asks          at once
     refused up to 10 times                 when its mark says so: 5 s after the first refusal, doubling
     refused 11 times (it has "settled")    every hour; marks are not written any more
+    where a set of ours has gone           at once: perhaps it was in the way of another Service
+
+A look waits until its key can be planned: the cluster must be listed or watched. Otherwise sessions that end soon would look too
+early each time, and a name that is free would never be published.
 
 What a look has found costs a write only where it moves the count of attempts, or finds something else than the last one. So of keys
 that have settled a successor is told by one item of the zone: since when all of them have been looked at. Thousands that nobody
@@ -16,12 +20,13 @@ A look is worth no delay of what is to be sent: where Route 53 does not let the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from aws_lambda_powertools import Logger
 
 from kubesync.domain.errors import ZoneThrottledError
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.state import CONFLICT_CHECK_SECONDS, KeyState
 from kubesync.zone.journal import ZoneMeans
 from kubesync.zone.waits import Reason, Waits
@@ -33,6 +38,7 @@ _KEYS_WITH_A_STEP: Final = 200
 # What is noted may be so much behind: keys that settled one by one would write it one by one.
 _NOTE_SECONDS: Final = 300.0
 _THROTTLED_SECONDS: Final = 30.0
+_UNLISTED_SECONDS: Final = 1.0
 
 
 class CheckSchedule:
@@ -43,6 +49,7 @@ class CheckSchedule:
         self._means = means
         self._waits = waits
         self._settled: set[ServiceKey] = set()
+        self._names: dict[ServiceKey, frozenset[str]] = {}
         self._noted: float | None = None
         self._looked = False
         self._asked_monotonic = 0.0
@@ -59,15 +66,21 @@ class CheckSchedule:
         first: list[ServiceKey] = []
         looks: list[ServiceKey] = []
         for key in awake:
-            (looks if self._waits.slept(key) and key in self._due_at else first).append(key)
+            if not (self._waits.slept(key) and key in self._due_at):
+                first.append(key)
+            elif not self._unlisted(key.cluster):
+                looks.append(key)
         return first + looks[:_KEYS_WITH_A_STEP]
 
     def see(self, state: KeyState) -> None:
         """A key as it stands now: note whether and when it is to be looked at."""
         key, mark = state.key, state.opened
-        if not any(name.zone_id == self._zone_id for name in state.conflicts):
+        names = frozenset(name.name for name in state.conflicts if name.zone_id == self._zone_id)
+        if not names:
             self.drop(key)
-        elif mark is None or not mark.attempts:
+            return
+        self._names[key] = names
+        if mark is None or not mark.attempts:
             self._settled.discard(key)
             self._check_at(key, 0.0)
         elif not state.settled:
@@ -102,15 +115,33 @@ class CheckSchedule:
         """More are due perhaps than this step has looked at."""
         return self._backlog
 
+    def refused(self, key: ServiceKey, name: str, retry_at: float) -> None:
+        """A set that is in the way was found at a name."""
+        self._names[key] = self._names.get(key, frozenset()) | {name}
+        self._check_at(key, retry_at)
+
+    def gone(self, names: AbstractSet[str]) -> None:
+        """Sets of ours went at these names: whoever is in conflict there is looked at now."""
+        for key in [key for key, at in self._names.items() if not at.isdisjoint(names)]:
+            self._waits.end(key, Reason.INHERITED)
+            self._waits.wake(key)
+            self.ask(key, self._means.clock.monotonic())
+
     def drop(self, key: ServiceKey) -> None:
         """It has no name in conflict here any more."""
+        self._names.pop(key, None)
         self._waits.end(key, Reason.CONFLICT)
         self._settled.discard(key)
 
     def look(self, states: Sequence[KeyState], now: float) -> Mapping[ServiceKey, KeyState]:
         """Look at those of these keys that are due, as far as this step may. Returns their new states."""
         times = ((state, self._waits.not_before(state.key, Reason.CONFLICT)) for state in states)
-        due = [state for state, at in times if at is not None and at <= now]
+        due: list[KeyState] = []
+        for state in (state for state, at in times if at is not None and at <= now):
+            if self._can_plan(state):
+                due.append(state)
+            else:
+                self._check_at(state.key, now + _UNLISTED_SECONDS)
         due, self._left = due[: self._left], self._left - min(len(due), self._left)
         if not due:
             return {}
@@ -130,6 +161,17 @@ class CheckSchedule:
             elif state.key in self._due_at and state.opened is not None:
                 self._check_at(state.key, state.opened.retry_at)
         return after
+
+    def _unlisted(self, cluster: str) -> bool:
+        """No key of the cluster can be planned now."""
+        ledger = self._means.ledgers.get(cluster)
+        if ledger is None or ledger.config.deleting or ledger.config.paused:
+            return False
+        return not ledger.listeners[Resource.SERVICES].whole
+
+    def _can_plan(self, state: KeyState) -> bool:
+        ledger = self._means.ledgers.get(state.key.cluster)
+        return ledger is None or ledger.can_plan(state)
 
     def to_be_noted(self) -> float | None:
         """Since when every key that has settled was looked at, where that has moved on; None: it has not."""

@@ -68,7 +68,7 @@ class ZoneQueue:
         self._waits.wake(unit.key)
         if retry_at is not None and conflict:
             # Its state keeps it back until a check finds the name free, or the key is given it: then it goes at once.
-            self._waits.put(unit.key, Reason.CONFLICT, retry_at)
+            self._checks.refused(unit.key, unit.name, retry_at)
         elif retry_at is not None:
             self._waits.put_unit(unit, retry_at)
 
@@ -91,6 +91,7 @@ class ZoneQueue:
         """A batch has landed. Returns since when (monotonic) its keys had been waiting, as far as that is known."""
         if self._full is not None:
             self._full.landed(units, self._means.clock.epoch())
+        self._checks.gone({change.key.name for unit in units for change in unit.changes if change.after is None})
         keys = dict.fromkeys(unit.key for unit in units)
         return [since for since in (self._since.pop(key, None) for key in keys) if since is not None]
 

@@ -87,7 +87,8 @@ def why_foreign(key: RecordKey, record_set: RecordSet, wanted: RecordKey | None 
     """What is said of a set that is in the way and not ours.
 
     Args:
-        wanted: what it keeps out, where that is another set: between simple and weighted ones another Service may have it.
+        wanted: what it keeps out, where that is another set. If their set identifiers differ, so do the claims, and another Service
+            may have it.
     """
     shown = (
         record_set.foreign_form
@@ -98,6 +99,11 @@ def why_foreign(key: RecordKey, record_set: RecordSet, wanted: RecordKey | None 
         return (
             f"{key.label} stands there ({shown}), and simple and weighted sets exclude each other: give every Service that "
             "wants the name a set-identifier, or none; remove what is nobody's"
+        )
+    if wanted is not None and wanted.identifier != key.identifier and wanted.type != key.type:
+        return (
+            f"{key.label} stands there ({shown}), and a CNAME excludes every other set: where another Service has it, choose "
+            "another name for one of the two; remove what is nobody's"
         )
     return (
         f"{key.label} stands there and is not ours ({shown}): "

@@ -124,6 +124,13 @@ class Ledger:
         """What checkpoints are made under now."""
         return Basis(self.config.revision, self.config.server, RULES_VERSION)
 
+    def can_plan(self, state: KeyState) -> bool:
+        """Whether the record sets of this key can be planned now: not before everything that they depend on is listed (I5)."""
+        headless = state.service is not None and state.service.headless
+        needed = self.sources if headless else (Resource.SERVICES,)
+        views = (self.listeners.get(resource) for resource in needed)
+        return self.config.deleting or all(view is not None and view.whole for view in views)
+
     def states(self, keys: Iterable[ServiceKey]) -> dict[ServiceKey, KeyState]:
         """The states of these keys, read where they are not known yet."""
         wanted = list(keys)
