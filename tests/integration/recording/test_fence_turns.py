@@ -65,9 +65,11 @@ class Transactions:
             self._running.discard(name)
 
     def let_through(self, *names: str) -> None:
+        """Returns once these are through."""
         with self._changed:
             self._let_through.update(names)
             self._changed.notify_all()
+        self._wait_for(lambda: self._running.isdisjoint(names))
 
     def running(self, *names: str) -> bool:
         """Whether exactly these come to the table, or have come by then."""
