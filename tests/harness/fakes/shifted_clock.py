@@ -10,12 +10,17 @@ class ShiftedClock(ThreadScheduler):
 
     def __init__(self) -> None:
         self.ahead_seconds = 0.0
+        self._held: float | None = None
 
     def monotonic(self) -> float:
         return super().monotonic() + self.ahead_seconds
 
     def epoch(self) -> float:
-        return super().epoch() + self.ahead_seconds
+        return super().epoch() + self.ahead_seconds if self._held is None else self._held
+
+    def hold_epoch(self) -> None:
+        """From now on it is always now: no refused key becomes due again, however long a test takes. ``monotonic`` goes on."""
+        self._held = self.epoch()
 
     def advance(self, seconds: float) -> None:
         """Put it forward. Waits that have begun are not cut short by it."""
