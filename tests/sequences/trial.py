@@ -24,7 +24,7 @@ _QUIETLY: Final = settings(
     suppress_health_check=list(HealthCheck),
     phases=(Phase.generate, Phase.shrink),
 )
-_EXAMPLES, _CASES = 25, 80
+_EXAMPLES, _CASES = 25, 40
 
 
 def check(script: Script, judge: Callable[[Script], list[str]] = violations) -> None:

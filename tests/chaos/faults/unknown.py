@@ -60,8 +60,9 @@ class Unanswered:
 
 
 def cases(effort: Effort) -> Sequence[Unanswered]:
+    """Every second case, so that the run stays within a quarter of an hour: another seed plays others."""
     made = [case for name in STORIES for case in _of_story(effort.seed, name)]
-    return _sampled(made, effort.seed) if effort.short else made
+    return _sampled(made, effort.seed) if effort.short else made[effort.seed % 2 :: 2]
 
 
 def _of_story(seed: int, name: str) -> list[Unanswered]:
