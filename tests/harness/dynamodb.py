@@ -68,6 +68,7 @@ def _answer_without_sockets(url: str, application: WSGIApplication) -> None:
         ((status, headers),) = started
         return AWSResponse(request.url, status, HTTPHeaders.from_dict(headers), _Body(body))
 
+    # In the class: commands and handlers make clients of their own, which no hook of ours would reach.
     URLLib3Session.send = answered  # type: ignore[method-assign]
 
 

@@ -12,7 +12,6 @@ from harness.fakes.shifted_clock import ShiftedClock
 from harness.stack import Stack, a_stack
 from kubesync.actors.scheduler import Condition, Event, Wakeup
 from kubesync.actors.threads import QueueWakeup
-from kubesync.settings import Settings
 
 TIMES: Final = 10.0
 # A busy machine is ten times as slow by this clock: no limit on how long something may last is to come near.
@@ -31,12 +30,7 @@ _UNLIMITED: Final[dict[str, Any]] = {
 def a_hurried_stack(**options: Any) -> Iterator[Stack]:
     """A stack by such a clock. ``options``: see ``a_stack``. Hold what sessions do against ``stack.clock``."""
     with a_stack(**options) as stack:
-        really = stack.settings
-
-        def settings(**changes: Any) -> Settings:
-            return really(**{**_UNLIMITED, **changes})
-
-        stack.settings = settings  # type: ignore[method-assign]
+        stack.usual = _UNLIMITED
         stack.clock = HurriedClock()
         yield stack
 
@@ -46,12 +40,12 @@ class HurriedClock(ShiftedClock):
 
     def __init__(self) -> None:
         super().__init__()
-        self._began, self._began_epoch = super().monotonic(), super().epoch()
+        self._began, self._began_epoch = super().monotonic(), super().running_epoch()
 
     def monotonic(self) -> float:
         return self._began + TIMES * (super().monotonic() - self._began)
 
-    def epoch(self) -> float:
+    def running_epoch(self) -> float:
         return self._began_epoch + self.monotonic() - self._began
 
     def advance(self, seconds: float) -> None:

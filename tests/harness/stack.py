@@ -153,6 +153,7 @@ class Stack:
         self.clock = ShiftedClock()
         self.zones: ZoneClient = Route53ZoneClient(build_route53_client(self.boto, r53.url), SystemClock())
         self.zone_id = self.add_zone("example.com")
+        self.usual: dict[str, Any] = {}  # settings of all its sessions
         self._running: list[RunningSession] = []
         #: By zone: what it held, and what a walk then found.
         self._walked: dict[str, tuple[object, dict[str, dict[str, Any]]]] = {}
@@ -169,7 +170,7 @@ class Stack:
         """
         lease = {"lease_seconds": 3600, "lease_write_seconds": 3600}
         quick = {"max_runtime_seconds": 600, "deployment": "test", "window_seconds": 0.1, **lease}
-        return Settings(**{**quick, **changes})
+        return Settings(**{**quick, **self.usual, **changes})
 
     def application(self, **changes: Any) -> Application:
         return StackApplication(self.settings(**changes), self)

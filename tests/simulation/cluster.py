@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.domain.objects import EndpointsObject, Observation, RawEvent, Resource, Service, Snapshot
 from kubesync.domain.scope import Scope
-from kubesync.kubernetes.ports import WatchSink
+from kubesync.kubernetes.ports import Lister, WatchSink
 from kubesync.kubernetes.service_events import EventPoster
 from simulation.gate import Gate
 from simulation.process import Waiters
@@ -268,7 +268,7 @@ class ScriptedConnector:
         self.reflectors.append(made)
         return made
 
-    def lister(self, config: ClusterConfig, resource: Resource) -> ScriptedLister:
+    def lister(self, config: ClusterConfig, resource: Resource) -> Lister:
         return ScriptedLister(self._clusters[config.name], resource, config.scope, self._gate)
 
     def event_poster(self, config: ClusterConfig) -> EventPoster:

@@ -81,7 +81,7 @@ class FedConnector(ScriptedConnector):
         self.listeners[config.name, resource] = made
         return made
 
-    def lister(self, config: ClusterConfig, resource: Resource) -> Lister:  # type: ignore[override]
+    def lister(self, config: ClusterConfig, resource: Resource) -> Lister:
         return _Lister(self.listed[resource])
 
     def event_poster(self, config: ClusterConfig) -> EventPoster:

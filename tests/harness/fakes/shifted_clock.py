@@ -16,7 +16,11 @@ class ShiftedClock(ThreadScheduler):
         return super().monotonic() + self.ahead_seconds
 
     def epoch(self) -> float:
-        return super().epoch() + self.ahead_seconds if self._held is None else self._held
+        return self.running_epoch() if self._held is None else self._held
+
+    def running_epoch(self) -> float:
+        """What ``epoch`` is unless it is held."""
+        return super().epoch() + self.ahead_seconds
 
     def hold_epoch(self) -> None:
         """From now on it is always now: no refused key becomes due again, however long a test takes. ``monotonic`` goes on."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from harness.fakes.fencing import raise_shard_fence
@@ -11,15 +9,6 @@ from harness.seen.named import member, named_item, named_nodes, notes, unregiste
 from harness.sessions.composed import API, COMPOSED_BY, REGISTERED, WEB, Composed
 from kubesync.domain.errors import StoreOutcomeUnknownError
 from simulation.writes import COMPOSED, RECORD
-
-
-@pytest.fixture
-def deployment() -> Iterator[Composed]:
-    """A session runs, and has nothing to do yet."""
-    made = Composed()
-    made.start()
-    yield made
-    made.close()
 
 
 def published(deployment: Composed) -> None:

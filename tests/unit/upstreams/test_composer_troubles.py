@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
 from itertools import count, pairwise
 from typing import Any
 
@@ -21,15 +20,6 @@ from kubesync.domain.state import UpstreamState
 from simulation.cluster import ScriptedCluster
 from simulation.gate import Outward
 from simulation.writes import COMPOSED, RECORD
-
-
-@pytest.fixture
-def deployment() -> Iterator[Composed]:
-    """A session runs, and has nothing to do yet."""
-    made = Composed()
-    made.start()
-    yield made
-    made.close()
 
 
 def test_busy_table_is_tried_again_later_and_later(deployment: Composed) -> None:

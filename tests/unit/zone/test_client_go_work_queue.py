@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -14,15 +13,6 @@ from kubesync.domain.errors import ZoneThrottledError
 from simulation.writes import SENT
 
 _SUFFIX = ".shop.svc.prod.example.com"
-
-
-@pytest.fixture
-def deployment() -> Iterator[Deployment]:
-    """A session runs, and has nothing to do yet."""
-    made = Deployment()
-    made.start()
-    yield made
-    made.close()
 
 
 def written(deployment: Deployment) -> list[list[str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -21,15 +20,6 @@ from kubesync.domain.errors import (
 
 NO_ANSWER = ZoneOutcomeUnknownError("no answer")
 WEB = {"web A": ("10.0.0.1",)}
-
-
-@pytest.fixture
-def deployment() -> Iterator[Deployment]:
-    """A session runs, and has nothing to do yet."""
-    made = Deployment()
-    made.start()
-    yield made
-    made.close()
 
 
 def fail(error: Exception) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,15 +11,6 @@ from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.plan import Policy
 from kubesync.domain.state import OpenMark
 from kubesync_local.standins.route53.zone.model import Limits
-
-
-@pytest.fixture
-def deployment() -> Iterator[Deployment]:
-    """A session runs, and has nothing to do yet."""
-    made = Deployment()
-    made.start()
-    yield made
-    made.close()
 
 
 def started(**how: Any) -> Deployment:
