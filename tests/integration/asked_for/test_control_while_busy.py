@@ -8,58 +8,17 @@ from typing import Any
 import pytest
 
 from harness.deployment import ZONE_ID, Deployment
-from harness.fakes.memory_store import Call, MemoryStore
+from harness.fakes.memory_store import Call
 from harness.fakes.store_faults import StoreFaults
 from harness.fed import CrashError, FedDeployment, FedSession
 from harness.seen.builders import SERVICES, SLICES, a_config, a_list, a_service, identity, saw
-from harness.stack import a_stack
-from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import STATE
 from kubesync.aws.tables.control.clusters import ClusterTable, ZoneReference
-from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.domain.errors import ErrorCode, StoreBusyError
+from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.errors import StoreBusyError
 from kubesync.domain.objects import Observation
 from simulation.cluster import ScriptedCluster
 from simulation.gate import Outward
-
-
-def test_session_ends_while_the_state_table_throttles_and_configurations_change() -> None:
-    faults = StoreFaults()
-    with a_stack(store=MemoryStore(clock=ThreadScheduler(), faults=faults)) as stack:
-        configs = {name: stack.add_cluster(name) for name in ("prod", "gone")}
-        first = stack.start()
-        first.wait_for(lambda: all(stack.at_rest(name) for name in configs))
-        assert first.end().clean
-        stack.api.requests.clear()
-        running = stack.start(drain_margin_seconds=2, lease_renew_seconds=0.05)
-        stack.api.requests.wait_for_count(4, verb="watch")
-        throttled: list[Call] = []
-
-        def throttle(call: Call) -> None:
-            throttled.append(call)
-            raise StoreBusyError("throttled")
-
-        faults.do(lambda call: bool(call.actions) and STATE in call.tables, throttle, times=None)
-        stack.api.cluster.expose("shop", "late", {"ports": [{"port": 80}]})
-        # Each worker holds its cluster's ledger while it tries again.
-        running.wait_for(
-            lambda: {"prod", "gone"} <= {a.key.partition.split("#")[0] for c in throttled for a in c.actions}
-        )
-        registry = stack.application().clusters()
-        registry.put(configs["prod"].model_copy(update={"ttl": 77}))
-        registry.put(configs["gone"].model_copy(update={"deleting": True}))
-        LeaseTable(stack.store, "0").signal()
-        running.wait_for(lambda: running.saw("configuration"))
-        # The table throttles for good: only its margin ends it.
-        report = running.end(ErrorCode.MAX_RUNTIME)
-        assert (report.code, report.clean) == (ErrorCode.MAX_RUNTIME, False)
-        faults.clear()
-        last = stack.start()
-        name = "late.shop.svc.prod.example.com A"
-        last.wait_for(lambda: stack.records().get(name, {}).get("ttl") == 77)
-        last.wait_for(lambda: not any("gone" in record for record in stack.records()))
-        last.wait_for(lambda: registry.get("gone") is None)
-        assert last.end().clean
 
 
 class FailsAt:
@@ -151,6 +110,39 @@ def is_of(cluster: str) -> Callable[[Call], bool]:
     return lambda call: any(
         a.key.partition.startswith(f"{cluster}#") and a.key.sort == "key#shop/web" for a in call.actions
     )
+
+
+def test_session_ends_while_the_state_table_throttles_and_configurations_change() -> None:
+    deployment, session = begun()
+    throttled: list[Call] = []
+
+    def throttle(call: Call) -> None:
+        throttled.append(call)
+        raise StoreBusyError("throttled")
+
+    faults = deployment.faults = StoreFaults()
+    faults.do(lambda call: bool(call.actions) and STATE in call.tables, throttle, times=None)
+    for name in "ab":
+        session.feed(a_list(20, identity(), web(4)), name)
+    session.wait(2)
+    # Each worker holds its cluster's ledger while it tries again.
+    assert {"a", "b"} <= {action.key.partition.split("#")[0] for call in throttled for action in call.actions}
+    deployment.world.configure("a", ttl=77)
+    deployment.world.configure("b", deleting=True)
+    session.wait(5)
+    # The table throttles for good: only its margin ends it.
+    report = session.end()
+    assert (report.ended, report.clean) == ("ERR_MAX_RUNTIME", False)
+    deployment.spare()
+    following = deployment.session()
+    following.feed(a_list(20, identity(), web(4)), "a")
+    deployment.route53.let_through(None)
+    following.wait(20)
+    standing = deployment.route53.records(ZONE_ID)
+    assert standing[RecordKey(ZONE_ID, "web.shop.svc.a.example.com", "A")] == RecordSet(77, ("10.0.0.4",))
+    assert not [key for key in standing if ".b." in key.name]
+    assert [config.name for config in deployment.world.configured()] == ["a", "c"]
+    assert following.end().clean
 
 
 def test_i5_removal_does_not_outlive_a_configuration_that_no_longer_asks_for_it() -> None:

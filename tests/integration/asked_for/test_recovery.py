@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.fakes.memory_store import MemoryStore
+from harness.hurried import a_hurried_stack
 from harness.stack import Stack, a_stack
 from kubesync.aws.dynamodb.store import CONTROL, Key
 from kubesync.aws.tables.state import StateTable
@@ -164,7 +165,7 @@ def test_conflict_over_what_was_claimed_is_over_with_it() -> None:
 
 def test_one_of_two_services_gets_what_both_want() -> None:
     """I3: one owner of a name, also where the same record set is wanted by two."""
-    with a_stack() as stack:
+    with a_hurried_stack() as stack:
         a_stranger_at(stack, "www.example.com", "203.0.113.10")
         for service in ("web", "web-2"):
             with_hostname(stack, service, "www.example.com")

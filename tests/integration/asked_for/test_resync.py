@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from harness.fakes.memory_store import MemoryStore
+from harness.hurried import a_hurried_stack
 from harness.stack import RunningSession, Stack, a_stack
 from harness.waiting import PATIENCE_SECONDS
 from kubesync.aws.dynamodb.store import STATE, UPSTREAMS, Delete, Key, Update
@@ -259,11 +260,11 @@ def test_dry_run_foresees_the_conflict_that_the_resync_meets() -> None:
 
 
 def test_resync_of_a_cluster_that_refuses_the_token_says_so_soon() -> None:
-    with a_stack() as stack:
+    with a_hurried_stack() as stack:
         prepare(stack).end()
         stack.api.authority.set_tokens({"another-token": "admin"})
         # The list itself would be waited for for 300 s: then this test is cut off.
-        (cluster,) = stack.resync(a_request(), read_timeout_seconds=7200)["clusters"]
+        (cluster,) = stack.resync(a_request(), read_timeout_seconds=72_000)["clusters"]
         assert "could not be listed: " in cluster["error"]
         assert "ERR_REQUEST_DENIED" in cluster["error"]
 

@@ -10,6 +10,7 @@ from itertools import count
 import pytest
 
 from harness.fakes.memory_store import MAX_TRANSACTION_BYTES, Call, MemoryStore, NoFaults
+from harness.hurried import a_hurried_stack
 from harness.seen.resync_requests import a_request, leave, wait_for_answer
 from harness.stack import Stack, a_stack
 from harness.waiting import PATIENCE_SECONDS
@@ -49,7 +50,7 @@ def test_zone_is_walked_once_for_all_its_clusters() -> None:
 
 
 def test_one_cluster_that_fails_does_not_cost_the_others_their_resync() -> None:
-    with a_stack() as stack:
+    with a_hurried_stack() as stack:
         stack.add_cluster("prod")
         stack.add_cluster("away", token="env:KUBESYNC_NO_SUCH_TOKEN")
         stack.run(lambda _: stack.at_rest("prod"))

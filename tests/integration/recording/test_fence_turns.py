@@ -11,6 +11,7 @@ from harness.fakes.fencing import raise_fence
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from harness.fakes.store_faults import StoreFaults, writes_to
+from kubesync.actors.scheduler import Event
 from kubesync.aws.dynamodb.store import CONTROL, Key, Update
 from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.domain.errors import StoreBusyError
@@ -24,11 +25,21 @@ def place(name: str) -> Key:
     return Key(CONTROL, "test", name)
 
 
+class QueueClock(ManualClock):
+    """``waits``: how many transactions have begun to wait."""
+
+    waits = 0
+
+    def event(self) -> Event:
+        self.waits += 1
+        return super().event()
+
+
 class Transactions:
     """Transactions in threads of their own, each of which stops on its way to the table until it is let through."""
 
     def __init__(self) -> None:
-        self.clock = ManualClock()
+        self.clock = QueueClock()
         self.faults = StoreFaults()
         self.store = MemoryStore(clock=self.clock, faults=self.faults)
         self.writer = FencedWriter(self.store, EPOCH, lambda: None, self.clock)
@@ -42,13 +53,13 @@ class Transactions:
         self._threads: list[threading.Thread] = []
 
     def ask(self, name: str, *clusters: str) -> None:
-        """Start a transaction; returns once it is known to the writer."""
+        """Start a transaction; returns once it has come to the table or waits for its turn."""
         self.faults.do(writes_to(place(name)), lambda _call: self._stop(name), times=None)
-        before = self.writer.turns.asked
+        before = self.clock.waits
         thread = threading.Thread(target=self._run, args=(name, clusters))
         thread.start()
         self._threads.append(thread)
-        self._wait_for(lambda: self.writer.turns.asked > before)
+        self._wait_for(lambda: name in self._running or self.clock.waits > before)
 
     def _run(self, name: str, clusters: tuple[str, ...]) -> None:
         try:

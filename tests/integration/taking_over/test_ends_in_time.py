@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from harness.fakes.memory_store import Call, MemoryStore
 from harness.fakes.store_faults import StoreFaults
+from harness.hurried import a_hurried_stack
 from harness.stack import a_stack
 from harness.waiting import PATIENCE_SECONDS, wait_until
 from kubesync.aws.tables.control.fences import fence_key
@@ -26,13 +27,13 @@ def checks_fence(cluster: str) -> Callable[[Call], bool]:
 def test_session_ends_while_the_tables_are_throttled_for_one_cluster() -> None:
     faults = StoreFaults()
     store = MemoryStore(clock=SystemClock(), faults=faults)
-    with a_stack(store=store) as stack:
+    with a_hurried_stack(store=store) as stack:
         stack.add_cluster("prod")
         first = stack.start()
         first.wait_for(stack.at_rest)
         assert first.end().clean
         stack.api.requests.clear()
-        running = stack.start(drain_margin_seconds=2)
+        running = stack.start(drain_margin_seconds=20)
         stack.api.requests.wait_for_count(2, verb="watch")
         throttled: list[Call] = []
 

@@ -40,8 +40,6 @@ class Turns:
         self._scheduler = scheduler
         self._lock = scheduler.lock()
         self._queues: dict[object, deque[_Turn]] = {}
-        #: How many have asked so far.
-        self.asked = 0
 
     @contextmanager
     def at(self, places: Iterable[object], give_up: Callable[[], None]) -> Iterator[None]:
@@ -68,7 +66,6 @@ class Turns:
                 queue.append(turn)
             if turn.behind:
                 turn.ready = self._scheduler.event()
-            self.asked += 1
         return turn
 
     def _leave(self, turn: _Turn, places: tuple[object, ...]) -> None:
