@@ -55,7 +55,7 @@ class FencedWriter:
         self._may_write = may_write
         self._scheduler = scheduler
         self._shard = shard
-        self.turns = Turns(scheduler)
+        self._turns = Turns(scheduler)
         self.until_monotonic = math.inf
         self.sent = 0
         self.repeated = 0
@@ -144,7 +144,7 @@ class FencedWriter:
             if self._scheduler.monotonic() > min(self.until_monotonic, until_monotonic):
                 raise StoreBusyError("DynamoDB is busy, and the session has to end")
 
-        return self.turns.at((check.key for check in checks), give_up)
+        return self._turns.at((check.key for check in checks), give_up)
 
     def _landed(self, witness: Key | None, token: str) -> bool | None:
         """Whether the transaction landed. None: it cannot be read now, and a repeat does no harm."""
