@@ -140,8 +140,8 @@ class Machine:
         return current.woken
 
     def make_ready(self, thread: SimThread) -> None:
-        """It may run. From any thread; nothing happens where it could run already."""
-        if thread.state in (READY, DONE):
+        """It may run. From any thread; nothing happens where it could run already, or its process is dead: ``kill`` unwinds it."""
+        if thread.state in (READY, DONE) or thread.process.dead:
             return
         thread.woken, thread.state, thread.waits_for = True, READY, ""
         (thread.process.frozen if thread.process.paused else self._ready).append(thread)

@@ -194,6 +194,17 @@ def test_killed_process_unwinds_and_has_no_effect(room: Room) -> None:
     assert room.process.threads == []
 
 
+def test_killed_thread_that_waits_for_another_to_end_never_runs_again(room: Room) -> None:
+    # The thread that is waited for unwinds first. To wake the other must not let it run: it has unwound by then.
+    longer = room.process.thread("longer", lambda: room.process.sleep(100.0))
+    longer.start()
+    room.process.thread("waiting", longer.join).start()
+    room.outside.sleep(1.0)
+    room.machine.kill(room.process)
+    room.outside.sleep(1000.0)
+    assert room.process.threads == []
+
+
 def test_thread_that_kills_its_own_process_goes_no_further() -> None:
     room = Room()
 
