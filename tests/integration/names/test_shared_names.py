@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from harness.stack import TOKEN, Stack, a_stack
@@ -12,13 +11,6 @@ from kubesync_local.standins.apiserver import ApiServer
 
 PREFIX: Final = "external-dns.kubernetes.io/"
 WWW: Final = "www.example.com A"
-# The clock can be put forward by hours: only retries become due.
-PATIENT: Mapping[str, Any] = {
-    "max_runtime_seconds": 80_000.0,
-    "lease_seconds": 90_000.0,
-    "lease_write_seconds": 90_000.0,
-    "bookmark_interval_seconds": 90_000.0,
-}
 
 
 def asking(**wanted: str | None) -> dict[str, Any]:
@@ -108,7 +100,7 @@ def test_simple_and_weighted_claimants_of_one_name_are_a_reported_conflict() -> 
         expose(stack.api, "simple", "10.68.0.10", hostname="www.example.com")
         expose(stack.api, "weighted", "10.68.0.11", hostname="www.example.com", set_identifier="blue")
         expose(stack.api, "other", "10.68.0.12")
-        running = stack.start(**PATIENT)
+        running = stack.start()
         running.wait_for(lambda: list(stack.problems().values()) == [{"Conflict"}])
         running.wait_for(lambda: "other.default.svc.prod.example.com A" in stack.records())
         [loser] = [key.removeprefix("default/") for key in stack.problems()]
@@ -116,9 +108,7 @@ def test_simple_and_weighted_claimants_of_one_name_are_a_reported_conflict() -> 
         ways = {"simple": (WWW, "10.68.0.10"), "weighted": ("www.example.com A [blue]", "10.68.0.11")}
         assert {key: found["values"] for key, found in www(stack).items()} == {ways[winner][0]: [ways[winner][1]]}
         stack.api.cluster.delete_service("default", winner)
-        running.wait_for(lambda: www(stack) == {})
-        stack.clock.advance(1800)
-        expose(stack.api, "poke", "10.68.0.13")
+        # At once: its conflict is checked as soon as a set of ours has gone.
         running.wait_for(lambda: list(www(stack)) == [ways[loser][0]])
         running.wait_for(lambda: stack.problems() == {})
         assert running.end().clean
