@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from chaos.faults import crash, days, killed, schedules, situations, tables, two_masters, unknown, weather
+from chaos.faults import crash, days, killed, schedules, situations, tables, two_masters, unexpected, unknown, weather
 from chaos.sections import Section
 from sequences import trial
 
@@ -20,5 +20,6 @@ SECTIONS: Final[tuple[Section, ...]] = (
     schedules.SECTION,
     days.SECTION,
     situations.SECTION,
+    unexpected.SECTION,
 )
 BY_NUMBER: Final = {section.number: section for section in SECTIONS}
