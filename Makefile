@@ -30,6 +30,7 @@ help:
 	@echo "make bench    the figures of the design, measured on this machine"
 	@echo "make prove    the commit protocol, checked in full as a model (needs spin)"
 	@echo "make dns      write docs/dns.md anew, from the table of cases"
+	@echo "make pictures draw the pictures of docs/ anew, and the way of an event"
 	@echo "make lock     compile the requirements anew"
 	@echo "make clean    remove all that was made here"
 
@@ -119,6 +120,10 @@ chaos: $(ready)
 .PHONY: dns
 dns: $(ready)
 	@PYTHONPATH=layers/kubesync:local:tests $(python) -m harness.dns_cases.page > docs/dns.md.new && mv docs/dns.md.new docs/dns.md
+
+.PHONY: pictures
+pictures: $(ready)
+	@PYTHONPATH=layers/kubesync:local:tests $(python) tools/event_way.py && $(python) tools/draw_pictures.py
 
 .PHONY: lock
 lock: $(ready)

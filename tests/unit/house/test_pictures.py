@@ -1,0 +1,77 @@
+"""Pictures are as their text says, and pages show them; the table of an event's way is as the code goes."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+import draw_pictures
+import event_way
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def words(svg: str) -> str:
+    """The text of a picture; outlines of letters say it twice."""
+    texts = [found for found in ET.fromstring(svg).iter(f"{SVG}text") if "halo" not in found.get("class", "")]
+    return " ".join(found.text or "" for found in texts)
+
+
+def test_pictures_are_as_their_texts_say() -> None:
+    drawn = dict(draw_pictures.pictures())
+    assert sorted(drawn) == sorted((DOCS / "pictures").glob("*.svg")) != []
+    for path, svg in drawn.items():
+        assert path.read_text() == svg, "make pictures"
+
+
+def test_every_picture_is_shown_by_the_page_with_words_for_who_does_not_see_it() -> None:
+    page = (DOCS / "architecture.md").read_text()
+    for path, _ in draw_pictures.pictures():
+        before, _, _ = page.partition(f"](pictures/{path.name})")
+        assert len(before.rpartition("![")[2]) > 30, path.name
+
+
+def test_lanes_are_drawn_from_top_to_bottom() -> None:
+    svg = draw_pictures.drawn(
+        "title: T\nlanes: a | b <c>\na -> b <c>: asks & waits\nb <c>: thinks\n== later\nb <c> --> a: answers\n"
+    )
+    assert words(svg) == "a b <c> asks & waits thinks later answers"
+    lines = [found for found in ET.fromstring(svg).iter(f"{SVG}line") if "tip" in found.get("marker-end", "")]
+    assert [found.get("class") for found in lines] == ["line", "line dashed"]
+    asked, answered = ([float(found.get(name, "")) for name in ("x1", "x2", "y1", "y2")] for found in lines)
+    assert asked[0] < asked[1]
+    assert answered[:2] == [asked[1], asked[0]]
+    assert asked[2] == asked[3] < answered[2]
+
+
+def test_long_text_goes_into_several_lines_within_its_lane() -> None:
+    svg = draw_pictures.drawn("title: T\nlanes: a | b\na: one two three four five six seven\n")
+    assert len(list(ET.fromstring(svg).iter(f"{SVG}text"))) == 2 + 2
+
+
+def test_boxes_stand_on_a_grid_and_arrows_leave_at_the_side_that_faces_the_other() -> None:
+    svg = draw_pictures.drawn(
+        "title: T\nbox a 1 1: A | small\noutside b 2 1: B\nbox c 1 2: C\na -> b: over\na -> c: down\n"
+    )
+    assert words(svg) == "A small B C over down"
+    over, down = (found for found in ET.fromstring(svg).iter(f"{SVG}line"))
+    assert over.get("y1") == over.get("y2")
+    assert down.get("x1") == down.get("x2")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["lanes: a\n", "title: T\nlanes: a | b\nc: nobody\n", "title: T\nlanes: a\na: \n"],
+    ids=["no title", "no such lane", "nothing said"],
+)
+def test_line_that_says_nothing_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"expected|no lane"):
+        draw_pictures.drawn(text)
+
+
+def test_way_of_an_event_is_as_the_page_says() -> None:
+    page = (DOCS / "architecture.md").read_text()
+    assert event_way.page_with(page, event_way.table()) == page, "make pictures"
