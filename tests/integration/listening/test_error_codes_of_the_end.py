@@ -25,6 +25,11 @@ def watching(stack: Stack, running: RunningSession, sessions: int = 1) -> Runnin
     return running
 
 
+def both_ended(stack: Stack, key: str) -> bool:
+    """Whether the table says so already: listeners end one after the other."""
+    return sum(told["key"] == key for told in history_of(stack.store, "prod")) == 2
+
+
 def ended(stack: Stack, key: str, cluster: str = "prod") -> None:
     """Both listeners ended so: in the table with a count, and in the history."""
     for resource in (Resource.SERVICES, Resource.ENDPOINTSLICES):
@@ -74,7 +79,7 @@ def test_code_2_when_the_configuration_is_gone() -> None:
         running = watching(stack, stack.start(lease_renew_seconds=0.1), sessions=2)
         stack.store.write(Delete(Key(CONTROL, "clusters", "prod")))
         LeaseTable(stack.store, "0").signal()
-        running.wait_for(lambda: ended_of(stack.store).get("code") == 2)
+        running.wait_for(lambda: both_ended(stack, "ERR_CONFIG_DELETE"))
         ended(stack, "ERR_CONFIG_DELETE")
         # The other cluster goes on.
         assert ended_of(stack.store, "other") == {}
@@ -103,7 +108,7 @@ def test_code_3_when_the_configuration_is_changed_and_both_listeners_restart() -
         running = watching(stack, stack.start(lease_renew_seconds=0.1))
         stack.application().clusters().put(config.model_copy(update={"ttl": 61}))
         LeaseTable(stack.store, "0").signal()
-        running.wait_for(lambda: ended_of(stack.store).get("code") == 3)
+        running.wait_for(lambda: both_ended(stack, "ERR_CONFIG_UPDATE"))
         watching(stack, running, sessions=2)
         ended(stack, "ERR_CONFIG_UPDATE")
         assert running.saw("configuration", cluster="prod", key="ERR_CONFIG_UPDATE")
