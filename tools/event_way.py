@@ -15,7 +15,7 @@ from typing import Final
 
 from harness.deployment import Deployment
 
-_TRIVIAL: Final = ("clock", "__init__", "closes_at", "throttled", "problem", "check")
+_TRIVIAL: Final = ("clock", "on_bookmark", "__init__", "closes_at", "throttled", "problem", "check")
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = ROOT / "docs" / "architecture.md"
 BEGIN: Final = "<!-- way of an event -->"

@@ -1,20 +1,20 @@
-"""When the names of one zone that are in conflict are looked at: often at first, then once an hour, and many together.
+"""When the names of one zone that are in conflict are checked: often at first, then once an hour, and many together.
 
-    a key in conflict was                  its names are looked at
+    a key in conflict was                  its names are checked
     ---------------------                  -----------------------
     opened anew, or a resync asks          at once
     refused up to 10 times                 when its mark says so: 5 s after the first refusal, doubling
     refused 11 times (it has "settled")    every hour; marks are not written any more
-    where a set of ours has gone           at once: perhaps it was in the way of another Service
+    where a set of ours has gone           at once: simple and weighted sets exclude each other, also of two of our Services
 
-A look waits until its key can be planned: the cluster must be listed or watched. Otherwise sessions that end soon would look too
+A check waits until its key can be planned: the cluster must be listed or watched. Otherwise sessions that end soon would check too
 early each time, and a name that is free would never be published.
 
-What a look has found costs a write only where it moves the count of attempts, or finds something else than the last one. So of keys
-that have settled a successor is told by one item of the zone: since when all of them have been looked at. Thousands that nobody
-mends cost some requests an hour and one write, however often sessions hand over (I6); each is looked at once in two hours at worst.
+A check writes only if it moves the count of attempts, or finds something else than the last one. For keys that have settled, one item
+of the zone tells the next session since when all of them have been checked. Thousands that nobody mends cost some requests an hour
+and one write, however often sessions hand over (I6). Each is checked once in two hours at worst.
 
-A look is worth no delay of what is to be sent: where Route 53 does not let the zone be read, looks are made up for later.
+Conflict checks never delay a batch. If Route 53 does not let the zone be read, they are made up for later.
 """
 
 from __future__ import annotations
