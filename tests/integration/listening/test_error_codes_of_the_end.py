@@ -27,7 +27,7 @@ def watching(stack: Stack, running: RunningSession, sessions: int = 1) -> Runnin
 
 def both_ended(stack: Stack, key: str) -> bool:
     """Whether the table says so already: listeners end one after the other."""
-    return sum(told["key"] == key for told in history_of(stack.store, "prod")) == 2
+    return [told["key"] for told in history_of(stack.store, "prod")].count(key) == 2
 
 
 def ended(stack: Stack, key: str, cluster: str = "prod") -> None:
