@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 from harness.golden.golden_stage import HOUR, PUBLIC, TABLES, Stage, a_stage, write_document
 from harness.golden.record_golden_tables import SHARED, expose
 from harness.paused_process import Gate, items_but_the_lease
+from harness.seen.queued_keys import queued_keys
 from harness.stack import RunningSession
 from kubesync.aws.dynamodb.store import STATE, Action
 from kubesync.aws.tables.control.clusters import ClusterTable, OnDelete
@@ -141,10 +142,11 @@ def both_at_once(stage: Stage, running: RunningSession) -> None:
     stage.stack.r53.faults.stall(1)
     expose(stage, "prod", "first", "10.61.0.9")
     running.wait_for(lambda: stage.stack.r53.held == 1)
-    for place, name in enumerate(SHARED, 1):
-        for which in range(MANY):
-            expose(stage, name, f"s{which:02}", f"10.6{place}.1.{which + 1}")
-    running.wait_for(lambda: open_keys(stage) == {"prod": MANY + 1, "stage": MANY})
+    with queued_keys() as queued:
+        for place, name in enumerate(SHARED, 1):
+            for which in range(MANY):
+                expose(stage, name, f"s{which:02}", f"10.6{place}.1.{which + 1}")
+        running.wait_for(lambda: len(queued) == 2 * MANY)
     stage.stack.r53.release()
 
 

@@ -26,6 +26,7 @@ import pytest
 from harness.golden.golden_stage import PRIVATE, PUBLIC, START, TABLES, Stage, a_stage, read_document, write_document
 from harness.paused_process import Gate
 from harness.seen.named import member, named_nodes, register, unregister
+from harness.seen.queued_keys import queued_keys
 from harness.stack import RunningSession
 from kubesync.aws.dynamodb.store import STATE, Action, Put
 from kubesync.aws.tables.audit import NAMED
@@ -158,11 +159,12 @@ def two_clusters_wait_for_one_batch(stage: Stage, gate: Gate) -> None:
     stage.stack.r53.faults.stall(1)
     expose(stage, "prod", "first", "10.61.0.9")
     running.wait_for(lambda: stage.stack.r53.held == 1)
-    for number, name in enumerate(SHARED, 1):
-        for which in ("a", "b"):
-            expose(stage, name, which, f"10.6{number}.0.{ord(which) - 80}")
-    table = StateTable(stage.store)
-    running.wait_for(lambda: [len(list(table.open_keys(name))) for name in SHARED] == [3, 2])
+    with queued_keys() as queued:
+        for number, name in enumerate(SHARED, 1):
+            for which in ("a", "b"):
+                expose(stage, name, which, f"10.6{number}.0.{ord(which) - 80}")
+        wanted = {ServiceKey(name, "shop", which) for name in SHARED for which in ("a", "b")}
+        running.wait_for(lambda: queued >= wanted)
     gate.arm()
     stage.stack.r53.release()
     gate.wait_until_paused()
