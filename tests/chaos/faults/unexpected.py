@@ -110,9 +110,16 @@ def play(case: object) -> list[str]:
 
 
 def _went_on(struck: Outward, gate: Gate) -> bool:
-    """Whether an actor did something after it was struck, in the same session, if that lasted so long."""
+    """Whether an actor did something after one of its writes was struck, in the same session, if that lasted so long.
+
+    After a read it may have nothing more to do: a zone that has closed everything reads what an earlier session said of it.
+    """
     left = gate.calls[-1].at - struck.at
-    return left < _TRIES_AGAIN_SECONDS or any(c.thread == struck.thread for c in gate.calls[struck.number :])
+    return (
+        not struck.writes
+        or left < _TRIES_AGAIN_SECONDS
+        or any(c.thread == struck.thread for c in gate.calls[struck.number :])
+    )
 
 
 SECTION = Section(16, "a step raises what nobody expected", "I1 I3 I4", cases, play, fault=fault)
