@@ -250,6 +250,16 @@ class Deployment(StoredItems):
             self.want(name, address)
         self.pass_time(seconds + 2.0)
 
+    def meet_in_one_batch(self, clusters: Sequence[ScriptedCluster]) -> None:
+        """Begin a session in which one open key of each cluster waits for one batch. Route 53 has not answered an earlier one yet."""
+        self.route53.let_through(0)
+        self.start()
+        self.want("first", "192.0.2.250")
+        self.pass_time()
+        for cluster in clusters:
+            cluster.apply("web", a_service())
+        self.pass_time()
+
     def delete(self, name: str) -> None:
         """Delete a Service."""
         self.cluster.delete(Resource.SERVICES, name)

@@ -9,7 +9,6 @@ import pytest
 from harness.deployment import Deployment
 from harness.fakes.fencing import raise_fence
 from harness.fakes.memory_store import Call
-from harness.seen.builders import a_service
 from harness.sessions.transactions import Transactions, fences, is_state
 from kubesync.aws.dynamodb.store import CONTROL, Delete, Key, Update
 from kubesync.aws.tables.control.fences import fence_key
@@ -27,14 +26,7 @@ class Batch(Deployment):
 
     def __init__(self) -> None:
         super().__init__()
-        clusters = [self.add_cluster(name) for name in CLUSTERS]
-        self.route53.let_through(0)
-        self.start()
-        self.want("first", "192.0.2.250")
-        self.pass_time()
-        for cluster in clusters:
-            cluster.apply("web", a_service())
-        self.pass_time()
+        self.meet_in_one_batch([self.add_cluster(name) for name in CLUSTERS])
         self.transactions = Transactions(self)
 
     def let_land(self, seconds: float = 5.0, *, closing: Callable[[], object] | None = None, nth: int = 1) -> None:
