@@ -9,12 +9,13 @@ A text of **lanes** is read from top to bottom, as time goes:
     next session: a note in its lane
     == a line across, with a caption
 
-A text of **boxes** places them on a grid, by column and row from 1; ``wide`` boxes reach over several columns:
+A text of **boxes** places them on a grid, by column and row from 1. A third number makes a box so many columns wide. What is ``outside``
+is not a part of kubesync:
 
     title: Parts
     box zone 3 2: zone | one thread for each hosted zone
-    wide session 2 1 3: session
-    zone -> route53: batches
+    outside tables 2 3 3: DynamoDB
+    zone -> tables: batches
 
 Readers who prefer dark pages get light lines: the picture has no background of its own.
 """
@@ -34,7 +35,7 @@ PICTURES: Final = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 
 _STYLE: Final = """
 text { font: 13px system-ui, "Segoe UI", Helvetica, Arial, sans-serif; fill: #1f2328 }
-.title { font-size: 16px; font-weight: 600 } .small { font-size: 11.5px; fill: #59636e } .head { font-weight: 600 }
+.small { font-size: 11.5px; fill: #59636e } .head { font-weight: 600 }
 .box { fill: #ddf4ff; stroke: #0969da } .note { fill: #fff8c5; stroke: #9a6700 }
 .line { stroke: #59636e; fill: none } .thin { stroke: #afb8c1; stroke-dasharray: 2 4 } .dashed { stroke-dasharray: 6 4 }
 .tip { fill: #59636e } .halo { stroke: #ffffff; stroke-width: 4px; paint-order: stroke; stroke-linejoin: round }
@@ -136,7 +137,6 @@ def _happening(drawing: Drawing, middle: Mapping[str, float], line: str, y: floa
         start, end = middle[arrow["start"]], middle[arrow["end"]]
         said = _wrapped(arrow["text"], abs(end - start) - 24)
         drawing.lines((start + end) / 2, y + 12, said, "halo")
-        drawing.lines((start + end) / 2, y + 12, said)
         y += 12 + _LINE * (len(said) - 1) + 8
         drawing.line(start, y, end, y, "line dashed" if arrow["arrow"] == "-->" else "line", tip=True)
         return y + 14
@@ -210,7 +210,6 @@ def _arrow(drawing: Drawing, boxes: Mapping[str, _Box], arrow: re.Match[str], *,
     x, y = (x1 + x2) / 2, (y1 + y2) / 2
     y = y - 6 - (len(said) - 1) * _LINE if across and shift <= 0 else y + 14 if across else y + 4 - (len(said) - 1) * 8
     drawing.lines(x, y, said, "small halo")
-    drawing.lines(x, y, said, "small")
 
 
 def pictures() -> Iterator[tuple[Path, str]]:

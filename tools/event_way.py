@@ -43,8 +43,10 @@ def way() -> list[tuple[str, str]]:
 
     deployment.want("web", "10.0.0.2")
     threading.setprofile_all_threads(entered)
-    deployment.pass_time(2.0)
-    threading.setprofile_all_threads(None)
+    try:
+        deployment.pass_time(2.0)
+    finally:
+        threading.setprofile_all_threads(None)
     assert deployment.sets() == {"web A": ("10.0.0.2",)}
     deployment.end()
     deployment.close()
