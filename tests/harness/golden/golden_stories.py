@@ -147,6 +147,7 @@ def both_at_once(stage: Stage, running: RunningSession) -> None:
             for which in range(MANY):
                 expose(stage, name, f"s{which:02}", f"10.6{place}.1.{which + 1}")
         running.wait_for(lambda: len(queued) == 2 * MANY)
+    assert open_keys(stage) == {"prod": MANY + 1, "stage": MANY}
     stage.stack.r53.release()
 
 

@@ -165,6 +165,7 @@ def two_clusters_wait_for_one_batch(stage: Stage, gate: Gate) -> None:
                 expose(stage, name, which, f"10.6{number}.0.{ord(which) - 80}")
         wanted = {ServiceKey(name, "shop", which) for name in SHARED for which in ("a", "b")}
         running.wait_for(lambda: queued >= wanted)
+    assert [len(list(StateTable(stage.store).open_keys(name))) for name in SHARED] == [3, 2]
     gate.arm()
     stage.stack.r53.release()
     gate.wait_until_paused()
