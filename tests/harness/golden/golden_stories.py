@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, cast
 
+from harness.golden.golden_scenes import SHARED, expose
 from harness.golden.golden_stage import HOUR, PUBLIC, TABLES, Stage, a_stage, write_document
-from harness.golden.record_golden_tables import SHARED, expose
 from harness.paused_process import Gate, items_but_the_lease
 from harness.seen.queued_keys import queued_keys
 from harness.stack import RunningSession

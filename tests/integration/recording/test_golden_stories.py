@@ -9,9 +9,9 @@ from itertools import count
 
 import pytest
 
+from harness.golden.golden_scenes import SHARED
 from harness.golden.golden_stage import a_stage
 from harness.golden.golden_stories import KINDS, RETAINED, between_closings, expected_of, paused, retained
-from harness.golden.record_golden_tables import SHARED
 
 
 @pytest.mark.parametrize("when", RETAINED)

@@ -12,8 +12,9 @@ from typing import Any, Final, cast
 
 import pytest
 
+from harness.golden.golden_scenes import SHARED
 from harness.golden.golden_stage import PUBLIC, START, Stage, a_stage, names_of_documents
-from harness.golden.record_golden_tables import OUTCOMES, SHARED, go_on, outcome, path_of, record
+from harness.golden.record_golden_tables import OUTCOMES, go_on, outcome, path_of, record
 from harness.stack import RunningSession
 from kubesync.aws.dynamodb.store import AUDIT, KEY_ATTRIBUTES
 from kubesync.aws.tables.control.inflight import InflightTable
