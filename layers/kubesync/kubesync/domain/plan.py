@@ -68,6 +68,46 @@ def assign_names(
     return Assignment(intended, frozenset(gained), frozenset(waits), tuple(problems))
 
 
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a key wants in one zone.
+
+    Args:
+        changes: from what is applied to what is intended there, as far as the policy allows.
+        conflicts: names in the zone where a foreign set stands: the key waits for a conflict check there.
+        attempts: how often the key was refused, in whatever zone. ``retry_at`` (epoch seconds): when it may be tried again.
+        settled: it was refused so often that its mark no longer records each check.
+        headless: it cannot be planned before the endpoints are listed.
+    """
+
+    key: ServiceKey
+    changes: tuple[RecordChange, ...] = ()
+    conflicts: frozenset[str] = frozenset()
+    attempts: int = 0
+    retry_at: float = 0.0
+    settled: bool = False
+    headless: bool = False
+
+
+def wish_of(state: KeyState, zone_id: str, policy: Policy) -> Wish:
+    """What a key wants in a zone now. Without changes it wants nothing."""
+    mark, service = state.opened, state.service
+    return Wish(
+        state.key,
+        tuple(change for change in changes_of(state, policy) if change.key.zone_id == zone_id),
+        frozenset(name.name for name in state.conflicts if name.zone_id == zone_id),
+        0 if mark is None else mark.attempts,
+        0.0 if mark is None else mark.retry_at,
+        state.settled,
+        service is not None and service.headless,
+    )
+
+
+def zones_of(state: KeyState, policy: Policy) -> frozenset[str]:
+    """Zones in which a key wants changes."""
+    return frozenset(change.key.zone_id for change in changes_of(state, policy))
+
+
 def changes_of(state: KeyState, policy: Policy) -> tuple[RecordChange, ...]:
     """The changes that turn ``applied`` into ``intended``, as far as the policy allows, in a stable order."""
     changes: list[RecordChange] = []

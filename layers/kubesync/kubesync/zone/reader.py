@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Collection
-from enum import StrEnum
 from typing import Final
 
 from kubesync.aws.route53.zones import ZoneClient
@@ -19,33 +18,6 @@ from kubesync.domain.dns.records import RecordKey, RecordSet
 
 _NAMES_BY_THEMSELVES: Final = 30
 _SECONDS: Final = 60.0
-
-
-class Stands(StrEnum):
-    """What stands in a zone, to the key that knows of one set there. The values are those of reports."""
-
-    OURS = "as known"
-    CHANGED = "changed"
-    FOREIGN = "foreign"
-    GONE = "missing"
-
-
-def what_stands(known: RecordSet | None, stands: RecordSet | None) -> Stands:
-    """What the set is that stands where ``known`` was applied (None: nothing was), or what has become of that (I3).
-
-    known    stands                                 is
-    -----    ------                                 --
-    any      nothing                                gone
-    nothing  a set, equal to the wanted or not      foreign
-    a set    the same                               ours
-    a set    another of a form that we might make   ours, changed by hand
-    a set    one of a form that we never make       foreign: somebody replaced ours
-    """
-    if stands is None:
-        return Stands.GONE
-    if known is None or (stands != known and stands.foreign_form):
-        return Stands.FOREIGN
-    return Stands.OURS if stands == known else Stands.CHANGED
 
 
 class ZoneReader:

@@ -83,29 +83,3 @@ def judge(reading: ZoneReader, unit: Unit, message: str, is_ours: Callable[[Reco
     return Outcome(unit, code="Rejected", reason=f"Route 53 rejects it: {message}")
 
 
-def why_foreign(key: RecordKey, record_set: RecordSet, wanted: RecordKey | None = None) -> str:
-    """What is said of a set that is in the way and not ours.
-
-    Args:
-        wanted: what it keeps out, where that is another set. If their set identifiers differ, so do the claims, and another Service
-            may have it.
-    """
-    shown = (
-        record_set.foreign_form
-        or ", ".join(record_set.values[:3])
-        or (record_set.alias.name if record_set.alias else "")
-    )
-    if wanted is not None and wanted.type == key.type and bool(wanted.identifier) != bool(key.identifier):
-        return (
-            f"{key.label} stands there ({shown}), and simple and weighted sets exclude each other: give every Service that "
-            "wants the name a set-identifier, or none; remove what is nobody's"
-        )
-    if wanted is not None and wanted.identifier != key.identifier and wanted.type != key.type:
-        return (
-            f"{key.label} stands there ({shown}), and a CNAME excludes every other set: where another Service has it, choose "
-            "another name for one of the two; remove what is nobody's"
-        )
-    return (
-        f"{key.label} stands there and is not ours ({shown}): "
-        "take it over (`kubesync recover`), remove it, or choose another name"
-    )

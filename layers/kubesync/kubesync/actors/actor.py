@@ -1,0 +1,129 @@
+"""Actors: private state that one thread owns, and a mailbox. Others only send immutable messages.
+
+    send ── mailbox ── receive, message by message ── step ── step ... until the actor has nothing to do ── sleep
+
+A message wakes the actor. It is received between two steps, so a step never meets a change that it did not make itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import Final, Protocol
+
+from kubesync.actors.scheduler import Scheduler
+
+AT_ONCE: Final = 0.0
+"""The actor has more to do."""
+WHEN_TOLD: Final = math.inf
+"""The actor has nothing to do until a message comes."""
+_LONGEST_SLEEP_SECONDS: Final = 3600.0
+
+
+class Actor(Protocol):
+    """What a host runs. All methods are called in the host's thread."""
+
+    def receive(self, message: object) -> None:
+        """Take a message in. What it leads to is done in later steps."""
+
+    def step(self) -> float | None:
+        """Do one small thing. Returns the seconds until the next step (AT_ONCE, WHEN_TOLD). None: the actor has ended."""
+
+    def failed(self, error: Exception) -> float | None:
+        """A step, or a message, raised this error. Returns as ``step`` does."""
+
+
+class Activity:
+    """How many actors of a session have something to do right now."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.lock = scheduler.lock()
+        self.busy = 0
+
+    @property
+    def none(self) -> bool:
+        """Every actor waits, and no message is under way."""
+        with self.lock:
+            return self.busy == 0
+
+
+class Host:
+    """Runs one actor in a thread of its own. Any thread may call ``send`` and ``wake``."""
+
+    def __init__(self, name: str, actor: Actor, scheduler: Scheduler, activity: Activity) -> None:
+        self._actor = actor
+        self._activity = activity
+        self._mailbox: deque[object] = deque()
+        self._wakeup = scheduler.wakeup()
+        self._woken = False
+        self._asleep = True
+        self._ended = False
+        self._thread = scheduler.thread(name, self._run)
+        self._started = False
+
+    def start(self) -> None:
+        """Start the thread. Only the first call has an effect."""
+        with self._activity.lock:
+            started, self._started = self._started, True
+        if not started:
+            self._thread.start()
+
+    def send(self, message: object) -> None:
+        """Put a message into the mailbox. Returns at once."""
+        self._rouse(message)
+
+    def wake(self) -> None:
+        """Let the actor step soon."""
+        self._rouse()
+
+    def join(self, seconds: float) -> bool:
+        """Wait for the actor's end. False: it still runs."""
+        if self._started:
+            self._thread.join(max(0.0, seconds))
+        return not self.alive
+
+    @property
+    def alive(self) -> bool:
+        return self._started and self._thread.is_alive()
+
+    def _rouse(self, *messages: object) -> None:
+        with self._activity.lock:
+            if self._ended:
+                return
+            self._mailbox.extend(messages)
+            self._woken = True
+            if not self._asleep:
+                return
+            self._asleep = False
+            self._activity.busy += 1
+        self._wakeup.set()
+
+    def _run(self) -> None:
+        seconds: float | None = AT_ONCE
+        self._rouse()
+        while seconds is not None:
+            self._sleep(seconds)
+            try:
+                while self._mailbox:
+                    self._actor.receive(self._mailbox.popleft())
+                seconds = self._actor.step()
+            except Exception as error:  # noqa: BLE001 - the actor says what becomes of it
+                seconds = self._actor.failed(error)
+        with self._activity.lock:
+            self._ended = True
+            self._activity.busy -= 1
+
+    def _sleep(self, seconds: float) -> None:
+        """Sleep until a message comes, at most this long."""
+        with self._activity.lock:
+            if seconds <= 0 or self._woken:
+                self._woken = False
+                return
+            self._asleep = True
+            self._activity.busy -= 1
+        self._wakeup.wait(min(seconds, _LONGEST_SLEEP_SECONDS))
+        with self._activity.lock:
+            self._woken = False
+            if self._asleep:  # the time is over
+                self._asleep = False
+                self._activity.busy += 1

@@ -1,0 +1,144 @@
+"""What stands in a zone, to the key that knows of a set there, and what becomes of the key where it is not as known (I3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.state import KeyState, Name
+
+
+class Stands(StrEnum):
+    """What stands in a zone, to the key that knows of one set there. The values are those of reports."""
+
+    OURS = "as known"
+    CHANGED = "changed"
+    FOREIGN = "foreign"
+    GONE = "missing"
+
+
+def what_stands(known: RecordSet | None, stands: RecordSet | None) -> Stands:
+    """What the set is that stands where ``known`` was applied (None: nothing was), or what has become of that (I3).
+
+    known    stands                                 is
+    -----    ------                                 --
+    any      nothing                                gone
+    nothing  a set, equal to the wanted or not      foreign
+    a set    the same                               ours
+    a set    another of a form that we might make   ours, changed by hand
+    a set    one of a form that we never make       foreign: somebody replaced ours
+    """
+    if stands is None:
+        return Stands.GONE
+    if known is None or (stands != known and stands.foreign_form):
+        return Stands.FOREIGN
+    return Stands.OURS if stands == known else Stands.CHANGED
+
+
+def why_foreign(key: RecordKey, record_set: RecordSet, wanted: RecordKey | None = None) -> str:
+    """What is said of a set that is in the way and not ours.
+
+    Args:
+        wanted: what it keeps out, where that is another set. If their set identifiers differ, so do the claims, and another Service
+            may have it.
+    """
+    shown = (
+        record_set.foreign_form
+        or ", ".join(record_set.values[:3])
+        or (record_set.alias.name if record_set.alias else "")
+    )
+    if wanted is not None and wanted.type == key.type and bool(wanted.identifier) != bool(key.identifier):
+        return (
+            f"{key.label} stands there ({shown}), and simple and weighted sets exclude each other: give every Service that "
+            "wants the name a set-identifier, or none; remove what is nobody's"
+        )
+    if wanted is not None and wanted.identifier != key.identifier and wanted.type != key.type:
+        return (
+            f"{key.label} stands there ({shown}), and a CNAME excludes every other set: where another Service has it, choose "
+            "another name for one of the two; remove what is nobody's"
+        )
+    return (
+        f"{key.label} stands there and is not ours ({shown}): "
+        "take it over (`kubesync recover`), remove it, or choose another name"
+    )
+
+
+def replacements(standing: Mapping[RecordKey, RecordSet]) -> dict[RecordKey, RecordSet]:
+    """What stands in a zone, and under the key of a simple set what was put in its place: a set with a set identifier."""
+    found = {
+        replace(key, identifier=""): replace(stands, foreign_form=f"SetIdentifier={key.identifier}")
+        for key, stands in standing.items()
+        if key.identifier
+    }
+    return found | dict(standing)
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A record set of ours that is not in the zone as we know it."""
+
+    service: ServiceKey
+    key: RecordKey
+    known: RecordSet
+    stands: RecordSet | None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was known of one Service in one zone before the zone was walked.
+
+    ``version`` is that of the state that said so, ``seen`` what it came from (of each part uid, generation and
+    resourceVersion): a Service that goes and comes back begins anew with the first version, and may stand as before.
+    """
+
+    service: ServiceKey
+    version: int
+    seen: frozenset[tuple[str, int, int]]
+    applied: tuple[tuple[RecordKey, RecordSet], ...]
+
+    @classmethod
+    def of(cls, state: KeyState, zone_id: str) -> Known:
+        """What a state says of a zone."""
+        here = ((key, known) for key, known in state.applied.items() if key.zone_id == zone_id)
+        return cls(state.key, state.version, _seen(state), tuple(sorted(here, key=lambda item: item[0])))
+
+    def still(self, state: KeyState) -> bool:
+        """Whether the key was not written since."""
+        return (state.version, _seen(state)) == (self.version, self.seen)
+
+    def drifts(self, standing: Mapping[RecordKey, RecordSet]) -> list[Drift]:
+        """Its sets that do not stand in the zone as they were applied."""
+        return [
+            Drift(self.service, key, known, standing.get(key))
+            for key, known in self.applied
+            if what_stands(known, standing.get(key)) is not Stands.OURS
+        ]
+
+
+def _seen(state: KeyState) -> frozenset[tuple[str, int, int]]:
+    return frozenset((part.uid, part.generation, part.resource_version) for part in state.parts.values())
+
+
+def drifts_of(state: KeyState, zone_id: str, standing: Mapping[RecordKey, RecordSet]) -> list[Drift]:
+    """Sets of one Service that do not stand in the zone as they were applied."""
+    return Known.of(state, zone_id).drifts(standing)
+
+
+def as_it_stands(state: KeyState, drifts: Iterable[Drift]) -> KeyState:
+    """The state with what was found in the zone taken as known; what has been written or let go since stays."""
+    applied = dict(state.applied)
+    conflicts = dict(state.conflicts)
+    for drift in drifts:
+        if applied.get(drift.key) != drift.known:
+            continue
+        what = what_stands(drift.known, drift.stands)
+        if drift.stands is not None and what is Stands.CHANGED:
+            applied[drift.key] = drift.stands
+            continue
+        applied.pop(drift.key)
+        if drift.stands is not None:  # somebody replaced it by a set of a form that we never make: theirs now
+            conflicts[Name.of(drift.key)] = f"{drift.key.label} was replaced ({drift.stands.foreign_form})"
+    return replace(state, applied=applied, conflicts=conflicts)

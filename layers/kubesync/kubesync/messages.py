@@ -1,0 +1,409 @@
+"""The protocol: everything that actors say to each other.
+
+    cluster   one registered cluster: listeners, merge window, keys; the only one that writes under the cluster's fence
+    zone      one hosted zone: queue, journal, batch under way; the only one that writes its record sets
+    named     the named upstreams
+    session   its own thread: which actors run, and until when; operations (resync, recovery) ask on behalf of a person
+
+The way of a change:
+
+    cluster ── Publish(wishes) ──> zone       keys whose record sets must change
+    cluster <─ Want(keys) ──────── zone       the zone knows a key by name only: its turn has come
+    cluster ── Wishes ───────────> zone
+    cluster <─ Landed(units) ───── zone       the batch stands in the zone: close the keys
+    cluster ── Closed(wishes) ───> zone       it is durable; the zone may send the next batch
+    cluster <─ Refused(refusals) ─ zone       units that a refused batch was about, with what stands at their names
+    cluster <─ Standing(names) ─── zone       a conflict check: what stands at names in conflict
+    cluster ── Closed(decisions) ─> zone
+
+If a session dies between sending a batch and its answer: the zone's inflight item names the batch and its units, and was written before
+the batch was sent. The next session's zone swaps the journal first, so that nothing late can land. The journal's old value names the
+last batch that landed. Is it the batch of the item, then its units have landed: the zone sends ``Landed``, the clusters close what is
+not closed yet. Else the batch never happened: its keys are still open, and are sent anew.
+
+Rules:
+
+- ``Publish``, ``Wishes`` and ``Closed`` say all that a key wants in a zone now, and replace what was said before. No changes: nothing.
+- A refusal counts only for a unit that the key still wants.
+- A cluster answers each question of a zone with ``Closed`` and the question's id. A zone waits for ever for the answer to ``Landed``, and
+  5 seconds for any other. A late answer still says what its keys want.
+- A listener's message names its run. What an older run observed is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kubesync.domain.batches import Unit
+from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.errors import ErrorCode, KubesyncError, ListenerError
+from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.domain.plan import Wish
+from kubesync.domain.standing import Drift, Known
+from kubesync.domain.state import UpstreamState
+from kubesync.domain.window import WindowContent
+
+type Sets = Mapping[RecordKey, RecordSet]
+"""Record sets of a zone, as they stand there."""
+
+
+class Reply[T](Protocol):
+    """Where an operation waits for an answer. Either method is called once."""
+
+    def set_result(self, result: T) -> None: ...
+    def set_exception(self, error: BaseException) -> None: ...
+
+
+# --- cluster to zone ---
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """What keys of a cluster want in the zone.
+
+    Args:
+        wishes: in full. ``names``: keys whose wishes the zone gets when it asks (``Want``).
+        since: monotonic time of the first event that led to them, for the lag.
+        inherited: they were open when the session began: their marks say when they may be tried.
+        anew: forget what this cluster has published before.
+        listed: resources of the cluster whose views are complete. Keys that need others cannot be planned yet.
+    """
+
+    cluster: str
+    wishes: tuple[Wish, ...] = ()
+    names: tuple[ServiceKey, ...] = ()
+    since: float | None = None
+    inherited: bool = False
+    anew: bool = False
+    listed: frozenset[Resource] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """The answer to ``Want``: what these keys want now."""
+
+    cluster: str
+    wishes: tuple[Wish, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What became of a unit that did not land.
+
+    Args:
+        retry_at: epoch seconds. None: the key does not wait for it.
+        code: of ``domain.reasons``. Empty: it counts as landed, or nobody wants it any more.
+    """
+
+    unit: Unit
+    code: str = ""
+    retry_at: float | None = None
+    conflict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The answer to a zone's question: it is durable. ``wishes``: what the keys of the question want now."""
+
+    cluster: str
+    question: int
+    wishes: tuple[Wish, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    compared: Compared | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """The cluster is removed. The zone answers once nothing of it is under way here, and its inflight item names none of its keys."""
+
+    cluster: str
+
+
+# --- zone to cluster ---
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """The zone asks what these keys want. Answered with ``Wishes``."""
+
+    zone: str
+    keys: tuple[ServiceKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """These units of a batch stand in the zone. Closing them again does no harm."""
+
+    zone: str
+    question: int
+    batch: str
+    units: tuple[Unit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A unit that a refusal was about, and what stands at its name. ``code``, ``reason``: decided already (it is too large)."""
+
+    unit: Unit
+    message: str
+    standing: Sets = field(default_factory=dict)
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Units at fault in a refused batch, isolated from the rest. The cluster judges each."""
+
+    zone: str
+    question: int
+    refusals: tuple[Refusal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A conflict check: what stands at the names, in this zone, where keys are in conflict."""
+
+    zone: str
+    question: int
+    standing: Mapping[ServiceKey, Mapping[str, Sets]]
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """Sets of ours against the zone, for a resync or a removal. Nothing is under way in the zone, and its inflight item is clear.
+
+    Args:
+        known: what was known of each key before the zone was walked. Empty: compare ``keys`` as they are now.
+        keys: to be compared as they are now: ``standing`` was read after the last batch, at ``names`` and nowhere else.
+        standing: what stands in the zone.
+        ignored: sets that nobody decides about now.
+        mend: take what stands as known. False: only report it.
+        why: for the audit.
+    """
+
+    zone: str
+    question: int
+    known: tuple[Known, ...]
+    keys: tuple[ServiceKey, ...]
+    names: frozenset[str]
+    standing: Sets
+    ignored: frozenset[RecordKey]
+    mend: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The answer: sets that drifted, and keys that were written since they were known."""
+
+    drifts: tuple[Drift, ...] = ()
+    moved: frozenset[ServiceKey] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """The answer to ``Forget``."""
+
+    zone: str
+
+
+# --- session and operations to zone ---
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Answered when the zone is settled and has no batch under way. Raises ZoneError where nothing may be written to the zone."""
+
+    reply: Reply[None]
+
+
+@dataclass(frozen=True, slots=True)
+class CompareZone:
+    """Compare keys of one cluster with the zone, between two batches. See ``Compare`` for the fields."""
+
+    cluster: str
+    reply: Reply[Compared]
+    known: tuple[Known, ...] = ()
+    keys: tuple[ServiceKey, ...] = ()
+    names: frozenset[str] = frozenset()
+    standing: Sets = field(default_factory=dict)
+    ignored: frozenset[RecordKey] = frozenset()
+    mend: bool = True
+    why: str = "resync"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckConflicts:
+    """A person asks: check the names in conflict of these keys as soon as may be."""
+
+    keys: tuple[ServiceKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DrainZone:
+    """The session ends: do what can be done until then (monotonic), and end."""
+
+    until: float
+
+
+# --- session and operations to cluster ---
+
+
+@dataclass(frozen=True, slots=True)
+class Configure[C]:
+    """Go by this configuration (``cluster.ports.Configured``) from now on. None: the cluster is not served any more."""
+
+    configured: C | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Watch the cluster until ``deadline`` (monotonic)."""
+
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True)
+class StopListening:
+    """Cut the listeners at once. Events that they have read are still recorded, and then how they ended.
+
+    Args:
+        listen_until: how long to wait for listeners that hang (monotonic). ``drain_until``: how long to record.
+        abandon: write nothing more, because another session holds the lease.
+        reply: whether everything has been recorded.
+    """
+
+    code: ErrorCode
+    listen_until: float
+    drain_until: float
+    reply: Reply[bool]
+    abandon: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EndCluster:
+    """No zone needs the cluster any more: end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What a listener's thread saw. ``run``: the run that the listener belongs to."""
+
+    run: int
+    resource: Resource
+    what: str
+    error: ListenerError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Promoted:
+    """Keys of the cluster were given a name. A wake-up: the durable note is what counts."""
+
+    keys: tuple[ServiceKey, ...]
+
+
+# --- operations to cluster ---
+
+
+class ListingFailedError(KubesyncError):
+    """The cluster could not be listed for a resync.
+
+    Args:
+        errors: of the listeners whose lists do not come. ``seconds``: for how long that was tried.
+        problem: why it was given up, where it was not for these errors.
+    """
+
+    def __init__(self, errors: Mapping[str, ListenerError], seconds: float, problem: str = "") -> None:
+        super().__init__(problem or "; ".join(sorted(f"{name}: {error.message}" for name, error in errors.items())))
+        self.errors = errors
+        self.seconds = seconds
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class Relist:
+    """List the cluster again for a full resync, and record the lists: upstreams are compared with the table.
+
+    Args:
+        forced: let held deletions through (I5).
+        deadline: where the cluster is not watched yet: watch it until then (monotonic). None: refuse.
+        reply: raises ListingFailedError.
+    """
+
+    forced: bool
+    deadline: float | None
+    reply: Reply[Relisted]
+
+
+@dataclass(frozen=True, slots=True)
+class Relisted:
+    """How many keys changed from the request to the end of the lists, and what is held back, by listener."""
+
+    changed_keys: int
+    held: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawRelist:
+    """Nobody waits for the lists any more: they are recorded in the normal mode. Answered with the listeners' last errors."""
+
+    reply: Reply[Mapping[str, ListenerError]]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLists:
+    """Record complete lists that a recovery has read. Answered with what is held back, by listener."""
+
+    content: WindowContent
+    reply: Reply[Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A person lets these sets be taken over: they stand in the zone exactly as their keys want them."""
+
+    sets: Mapping[ServiceKey, Sets]
+    reply: Reply[None]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveOrphans:
+    """Remove these upstreams, unless a key knows them by now. Answered with how many were removed."""
+
+    upstreams: Mapping[str, UpstreamState]
+    reply: Reply[int]
+
+
+# --- named upstreams ---
+
+
+@dataclass(frozen=True, slots=True)
+class Refer:
+    """From now on there are new references to the cluster's upstreams. Answered with ``Noted``, before anything else is recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """The answer to ``Refer``: whatever the cluster planned without the new references is written."""
+
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompareNamed:
+    """Compare named upstreams for a full resync (empty ``cluster``: all). Answered with one row for each that differed unmarked."""
+
+    cluster: str
+    dry_run: bool
+    force: bool
+    reply: Reply[list[dict[str, str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class DrainNamed:
+    """The session ends: compose for the marks that exist, until then (monotonic). ``abandon``: write nothing more."""
+
+    until: float
+    abandon: bool
