@@ -259,8 +259,15 @@ class Configure[C]:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeUp[Q]:
+    """Publish what is open, and sweep what is left over (``StateTable.queued``; None: the cluster reads it itself)."""
+
+    queued: Q | None
+
+
+@dataclass(frozen=True, slots=True)
 class Listen:
-    """Watch the cluster until ``deadline`` (monotonic)."""
+    """Watch the cluster until ``deadline`` (monotonic), or remove it if it is being deleted."""
 
     deadline: float
 

@@ -10,13 +10,17 @@ from typing import Final
 
 from aws_lambda_powertools import Logger
 
-from kubesync.actors.scheduler import Event, Scheduler, Thread
+from kubesync.actors.answer import Answer
+from kubesync.actors.scheduler import Scheduler, Thread
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.cluster.keys.reconciler import Mode
+from kubesync.cluster.ports import Connector
 from kubesync.domain.errors import ErrorCode, ListenerError
 from kubesync.domain.objects import RawEvent, Resource, Snapshot
 from kubesync.domain.report import ListenerReport
 from kubesync.domain.window import Window, WindowContent
 from kubesync.kubernetes.ports import Reflector
+from kubesync.messages import Relisted, Reply
 
 logger = Logger(service="kubesync", child=True)
 
@@ -35,19 +39,20 @@ class ListRound:
     """Requested lists, one per listener, and the mode in which they are recorded.
 
     A list keeps its round, even if another round is requested before it is recorded. ``unlisted``: resources whose list is
-    not recorded yet; only the cluster's worker changes it. ``withdrawn``: the caller no longer waits.
+    not recorded yet. ``began`` (monotonic) and ``changed_before``: when the lists were requested, and how many keys had changed.
+    ``reply``: None once it is given, or the caller waits no longer.
     """
 
     mode: Mode
     unlisted: set[Resource]
-    done: Event
-    withdrawn: bool = False
+    began: float
+    changed_before: int
+    reply: Reply[Relisted] | None
 
-    def recorded(self, resources: Iterable[Resource]) -> None:
-        """Take note that these resources' lists were recorded in the round's mode."""
-        self.unlisted.difference_update(resources)
-        if not self.unlisted:
-            self.done.set()
+    @property
+    def applies(self) -> bool:
+        """Whether its mode still applies to lists that are made for it."""
+        return self.reply is not None and bool(self.unlisted)
 
 
 def round_of(rounds: Iterable[ListRound | None]) -> ListRound | None:
@@ -58,42 +63,47 @@ def round_of(rounds: Iterable[ListRound | None]) -> ListRound | None:
     """
     found = set(rounds)
     only = found.pop() if len(found) == 1 else None
-    return None if only is None or only.withdrawn or only.done.is_set() else only
+    return only if only is not None and only.applies else None
 
 
 class SharedWindow:
-    """A cluster's merge window. Its listeners' threads fill it, and its worker closes it."""
+    """A cluster's merge window. Its listeners' threads fill it, and its actor closes it.
 
-    def __init__(self, length_seconds: float, scheduler: Scheduler) -> None:
+    Args:
+        opened: wakes the actor.
+    """
+
+    def __init__(self, length_seconds: float, scheduler: Scheduler, opened: Callable[[], None]) -> None:
         self._window = Window(length_seconds)
         self._rounds: dict[Resource, ListRound | None] = {}
         self._clock = scheduler
-        self.changed = scheduler.condition()
+        self._lock = scheduler.lock()
+        self._opened = opened
 
     def events(self, events: Sequence[RawEvent]) -> None:
-        with self.changed:
+        with self._lock:
             opened = self._window.closes_at() is None
             self._window.add_events(events, self._clock.monotonic())
-            if opened:
-                self.changed.notify_all()
+        if opened:
+            self._opened()
 
     def bookmark(self, resource: Resource, resource_version: int) -> None:
-        with self.changed:
+        with self._lock:
             self._window.add_bookmark(resource, resource_version)
 
     def snapshot(self, snapshot: Snapshot, made_for: ListRound | None = None) -> None:
-        with self.changed:
+        with self._lock:
             self._window.add_snapshot(snapshot, self._clock.monotonic())
             self._rounds[snapshot.resource] = made_for
-            self.changed.notify_all()
+        self._opened()
 
     def closes_at(self) -> float | None:
-        with self.changed:
+        with self._lock:
             return self._window.closes_at()
 
     def close(self) -> tuple[WindowContent, Mapping[Resource, ListRound | None]]:
         """The collected content, and the round of each of its lists."""
-        with self.changed:
+        with self._lock:
             rounds, self._rounds = self._rounds, {}
             return self._window.close(), rounds
 
@@ -157,12 +167,10 @@ class Listener:
         """End at once. Another listener continues."""
         self._reflector.stop()
 
-    def join(self, seconds: float) -> bool:
-        """Wait for the thread. False: it still runs."""
-        if self._thread is None:
-            return True
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
+    @property
+    def alive(self) -> bool:
+        """Whether its thread still runs."""
+        return self._thread is not None and self._thread.is_alive()
 
     # --- WatchSink ---
 
@@ -210,3 +218,17 @@ def log_list(cluster: str, snapshot: Snapshot) -> None:
 def _will_last(error: ListenerError) -> bool:
     """Whether a configuration or a permission causes the error, so that a retry does not help."""
     return error.code in _LASTING or (error.code is ErrorCode.REQUEST_STATUS and error.status == HTTPStatus.NOT_FOUND)
+
+
+def probe_identity(connector: Connector, config: ClusterConfig, scheduler: Scheduler) -> Answer[str | None]:
+    """Ask the cluster for the uid of Service default/kubernetes, in a thread of its own."""
+    answer: Answer[str | None] = Answer(scheduler)
+
+    def run() -> None:
+        try:
+            answer.set_result(connector.identity(config))
+        except BaseException as error:  # noqa: BLE001 - the actor raises it again
+            answer.set_exception(error)
+
+    scheduler.thread(f"{config.name}/identity", run).start()
+    return answer

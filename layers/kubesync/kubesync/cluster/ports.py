@@ -1,15 +1,20 @@
-"""Ports of a cluster to Kubernetes, and the callbacks of its runner. Tests pass their own."""
+"""Ports of a cluster: to Kubernetes, to the tables, and to other actors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Protocol
 
-from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.actors.scheduler import Scheduler
+from kubesync.aws.fencing.writer import FencedWriter
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.listeners import Remembered
+from kubesync.cluster.keys.planner import Tables
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.errors import ListenerError, NotMasterError
-from kubesync.domain.objects import Observation, RawEvent, Resource, ServiceKey
+from kubesync.domain.objects import Observation, RawEvent, Resource
 from kubesync.domain.report import EventsReport
 from kubesync.domain.state import KeyState
 from kubesync.kubernetes.ports import Lister, Reflector
@@ -71,15 +76,39 @@ type Progress = Callable[[str, dict[str, object]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class RunnerEvents:
-    """Callbacks of a runner, on its threads.
+class Configured:
+    """A cluster's configuration, and its checkpoints and identity. None: the cluster reads them itself."""
 
-    ``opened``: keys whose record sets must change, with the monotonic time of the window's first event.
-    ``promoted``: keys of any cluster that now own a name. ``error``: an error to persist. ``not_master``: stop everything.
+    config: ClusterConfig
+    remembered: Remembered | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPorts:
+    """What a cluster's actor needs.
+
+    Args:
+        fenced_here: clusters whose fence this master has raised.
+        to_cluster, to_zone, to_named: send a message. ``zones``: the zones that have an actor.
+        event_writer: writes Kubernetes Events for a cluster. None: it is switched off.
+        not_master: another master writes: stop everything.
+        removed: the cluster is removed. ``unreadable``: a newer release wrote items of the cluster, so it is not served.
     """
 
-    opened: Callable[[list[KeyState], float | None], None]
-    promoted: Callable[[Iterable[ServiceKey]], None]
-    error: Callable[[str, Resource, ListenerError], None]
+    session: str
+    tables: Tables
+    clusters: ClusterTable
+    fenced_writer: FencedWriter
+    fenced_here: AbstractSet[str]
+    connector: Connector
+    scheduler: Scheduler
+    window_seconds: float
+    to_cluster: Callable[[str, object], bool]
+    to_zone: Callable[[str, object], None]
+    to_named: Callable[[object], None]
+    zones: Callable[[], Sequence[str]]
+    event_writer: Callable[[ClusterConfig], EventWriter | None]
     not_master: Callable[[NotMasterError], None]
+    removed: Callable[[str], None]
+    unreadable: Callable[[str], None]
     progress: Progress

@@ -1,14 +1,15 @@
-"""The master of one epoch: joins ledgers, reconcilers, zone writers and cluster runners."""
+"""The master of one epoch: makes the actors of clusters, zones and named upstreams, and ends them."""
 
 from __future__ import annotations
 
-from collections import ChainMap
+from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import ClassVar, Final
 
 from aws_lambda_powertools import Logger
 
+from kubesync.actors.actor import Activity
 from kubesync.actors.answer import Answer
 from kubesync.actors.parallel import ParallelMap
 from kubesync.actors.scheduler import Thread
@@ -18,7 +19,7 @@ from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
-from kubesync.aws.tables.control.inflight import InflightTable
+from kubesync.aws.tables.control.inflight import Inflight, InflightTable
 from kubesync.aws.tables.control.listeners import ListenerTable, Remembered
 from kubesync.aws.tables.control.named_referrals import NamedReferrals
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
@@ -26,47 +27,38 @@ from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import Queued, StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.committer import Committer
-from kubesync.cluster.keys.key_states import Ledger, LedgerBusyError, unpaused
-from kubesync.cluster.keys.outcomes import Outcomes
+from kubesync.cluster.keys.key_states import KeyStates, rules_of
 from kubesync.cluster.keys.planner import Tables
-from kubesync.cluster.keys.reconciler import Mode, Reconciler, Recorded
-from kubesync.cluster.ports import Progress, RunnerEvents
-from kubesync.cluster.promoted_keys import PromotedKeys
-from kubesync.cluster.runner import ClusterRunner
+from kubesync.cluster.keys.reconciler import Reconciler
+from kubesync.cluster.listener import probe_identity
+from kubesync.cluster.pool import Clusters
+from kubesync.cluster.ports import ClusterPorts, Configured, EventWriter, Progress
 from kubesync.domain.batches import BatchLimits
-from kubesync.domain.errors import ErrorCode, NotMasterError
+from kubesync.domain.errors import ErrorCode, NewerSchemaError, NotMasterError
 from kubesync.domain.report import SessionReport
-from kubesync.domain.state import KeyState
-from kubesync.operations.ports import MasterParts
-from kubesync.session.former_clusters import FormerClusters
+from kubesync.messages import Configure, Listen, StopListening, TakeUp
+from kubesync.operations.ports import MasterParts, unpaused
 from kubesync.session.lease_keeper import LeaseKeeper
-from kubesync.session.listener_errors import ListenerErrors
-from kubesync.session.newer_items import remembered, unless_newer
 from kubesync.session.snapshot import fill, snapshot
 from kubesync.telemetry.service_events import ServiceEvents
-from kubesync.upstreams.composer import Composer, ComposerPorts
-from kubesync.zone.conflict_checks import Reclaimer
-from kubesync.zone.journal import ZoneMeans
-from kubesync.zone.pool import ZonePool
-from kubesync.zone.writer import ZoneWriter
+from kubesync.upstreams.actor import NamedPorts, NamedUpstreams
+from kubesync.zone.pool import Zones
+from kubesync.zone.ports import ZonePorts
 
 logger = Logger(service="kubesync", child=True)
 
 _LISTENERS_END_SECONDS: Final = 2.0
+_LAST_WORDS_SECONDS: Final = 5.0
 _ENDINGS_SECONDS: Final = 2.0
-_SNAPSHOT_SECONDS: Final = 0.2  # for all clusters together
 
 
 class Master:
     """Everything that one master runs. The session's own thread calls the methods, unless they say otherwise.
 
-    ``pool_type``, ``runner_type``, ``composer_type`` and ``start_thread`` run the work in threads. A test may step them instead.
     ``reads_at_once``: the threads that a take-over or a resync reads with. Fewer than the connections of the store's client.
+    ``configs``: of the clusters that are served, also those that are being deleted.
     """
 
-    pool_type: ClassVar[type[ZonePool]] = ZonePool
-    runner_type: ClassVar[type[ClusterRunner]] = ClusterRunner
-    composer_type: ClassVar[type[Composer]] = Composer
     reads_at_once: ClassVar[int] = 16
 
     def __init__(
@@ -81,16 +73,16 @@ class Master:
         self.parts = parts
         self.report = report
         self.progress = progress
-        self.ledgers: dict[str, Ledger] = {}
-        self.reconcilers: dict[str, Reconciler] = {}
-        self.runners: dict[str, ClusterRunner] = {}
-        self._ended: list[ClusterRunner] = []
-        scheduler = parts.scheduler
-        self._promoted = PromotedKeys(self.runners, scheduler)
-        self._end = end
+        self.configs: Mapping[str, ClusterConfig] = {}
+        self.deadline = 0.0
         self.ending: Callable[[], bool] = lambda: False
-        settings, store, clock = parts.settings, parts.store, parts.clock
+        self.zones: Zones | None = None
+        self.unsettled: frozenset[str] = frozenset()
+        self._keeper = keeper
+        self._end = end
+        settings, store, scheduler = parts.settings, parts.store, parts.scheduler
         self._reads = ParallelMap(scheduler, self.reads_at_once)
+        self.activity = Activity(scheduler)
         self.clusters = ClusterTable(store)
         self.tables = Tables(
             StateTable(store),
@@ -104,38 +96,36 @@ class Master:
         self.inflight = InflightTable(store, settings.shard)
         self.fenced_writer = FencedWriter(store, epoch, keeper.may_write, scheduler, settings.shard)
         self._fencing = Fencing(store, settings.shard, epoch, self._retry)
-        self.fenced = self._fencing.raised
-        self.queues_taken: set[str] = set()  # clusters whose open keys have been queued
-        self.former = FormerClusters(self.tables.state, self._fencing.raise_one, scheduler)
-        # Three looks: a cluster that moves from the first to the second, or back, while a zone closes is never missed.
-        known = ChainMap(self.ledgers, self.former.ledgers, self.ledgers)
-        self.outcomes = Outcomes(
-            lambda name: self._committer(known[name]) if name in known else None,
-            scheduler.random,
-            self._promoted.add,
-            self._reads,
-        )
-        named, tables = NamedUpstreamTable(store), self.tables
-        of_tables = named, tables.upstreams, tables.named, self.fenced_writer, tables.audit
-        of_master = scheduler, self.ledgers, self.not_master, self._reads
-        self.composer = self.composer_type(ComposerPorts(settings.shard, *of_tables, *of_master))
-        of_reclaimer = (parts.zones, self.tables.claims, self.ledgers, self.reconcilers, self.outcomes, clock)
-        self._reclaimer = Reclaimer(*of_reclaimer, self.follow_up)
-        self._keeper = keeper
-        self.deadline = 0.0
+        self._actors = Clusters(self._cluster_ports, self.activity)
+        self.named = NamedUpstreams(self._named_ports(), self.activity)
         self._clean = False
         self._held = False
-        self.pool: ZonePool | None = None
-        self.unsettled: frozenset[str] = frozenset()
-        self._errors = ListenerErrors(
-            report.session, self.ledgers, self.tables, self.fenced_writer, clock, progress, self.not_master
-        )
+        self._removed: deque[str] = deque()
+        self._unreadable: deque[str] = deque()
 
     def start_thread(self, name: str, run: Callable[[], None]) -> Thread:
         """Run something in a separate thread. The caller need not join it."""
         thread = self.parts.scheduler.thread(name, run)
         thread.start()
         return thread
+
+    def send(self, cluster: str, message: object) -> bool:
+        """Send a message to a cluster's actor, from any thread. False: no such cluster here."""
+        return self._actors.send(cluster, message)
+
+    def ask_named(self, message: object) -> None:
+        """Send a message to the named upstreams' actor, from any thread."""
+        self.named.send(message)
+
+    def previewer(self, config: ClusterConfig) -> Reconciler:
+        """A reconciler on key states of its own, for previews."""
+        tables, remembered = self.tables, self.tables.listeners.remembered([config.name])[config.name]
+        states = KeyStates(config, tables.state)
+        states.configure(config, remembered.checkpoints)
+        states.identity = remembered.identity
+        committer = Committer(states, tables, self.fenced_writer, self.parts.clock, self._fencing.raised)
+        connector = self.parts.connector
+        return Reconciler(committer, connector.observe, partial(probe_identity, connector, config, self.parts.scheduler))
 
     # --- taking over ---
 
@@ -146,36 +136,54 @@ class Master:
             clean: the last master ended cleanly, except in the zones that it left ``unsettled``.
             hold_zones: write to no zone before ``release_zones``, which a dry run never calls.
         """
-        configs = self._retry(lambda: list(self.clusters.all(self.parts.settings.shard)))
-        self._fencing.take_over([config.name for config in configs])
-        found = remembered(self.tables.listeners, [config.name for config in configs], self._retry)
-        for config in configs:
-            if config.name in found:
-                self._register(config, found[config.name])
-        self._retry(self.composer.load)
-        scheduler = self.parts.scheduler
-        zones = {zone.id: zone for ledger in self.ledgers.values() for zone in ledger.rules.zones}
-        self.pool = self.pool_type(
-            self._zone_means(), scheduler, clean=clean, unsettled=unsettled, zones=zones, on_not_master=self.not_master
-        )
+        configs = {c.name: c for c in self._retry(lambda: list(self.clusters.all(self.parts.settings.shard)))}
+        self._fencing.take_over(configs)
+        found = self._remembered(list(configs))
+        self._retry(self.named.load)
+        zones = {zone.id: zone for config in configs.values() for zone in rules_of(config).zones}
+        self.zones = Zones(self._zone_ports(), self.activity, clean=clean, unsettled=unsettled, zones=zones)
+        for name, remembered in found.items():
+            self._configure(Configured(configs[name], remembered))
         self._clean, self._held = clean, True
         if not hold_zones:
             self.release_zones()
 
     def release_zones(self) -> None:
-        """Start to write to zones. Read the inflight items of zones to settle (``ZoneJournal.settle``), then open and promoted keys."""
-        assert self.pool is not None
+        """Start to write to zones. Read the inflight items of zones to settle, then open and promoted keys."""
+        assert self.zones is not None
         self._held = False
-        left = self.pool.unsettled if self._clean else self._retry(lambda: list(self.inflight.zones()))
+        left = self.zones.unsettled if self._clean else self._retry(lambda: list(self.inflight.zones()))
         # Batches in flight may hold keys of clusters that are no longer served.
-        for zone_id, inflight in zip(left, self._parallel(unless_newer(self.inflight.read), list(left)), strict=True):
-            self._retry(partial(self.former.prepare_all, inflight, zone_id, frozenset(self.ledgers)))
-        self.pool.settle(left)
-        names = unpaused(self.ledgers)
-        for name, queued in zip(names, self._parallel(unless_newer(self.tables.state.queued), names), strict=True):
-            take = unless_newer(partial(self._take_queue_now, name))
-            if queued is None or not self._retry(partial(take, queued)):
-                self._retry(partial(self.forget, name))
+        for zone_id, inflight in zip(left, self._parallel(self._inflight, list(left)), strict=True):
+            if inflight is not None:
+                fence = self._fencing.raise_one
+                self._retry(partial(self._actors.host_unserved, inflight.clusters, zone_id, fence))
+        self.zones.settle(left)
+        names = unpaused(self.configs)
+        for name, queued in zip(names, self._parallel(self._queued, names), strict=True):
+            self.send(name, TakeUp(queued))
+
+    def _inflight(self, zone_id: str) -> Inflight | None:
+        """An item of a newer release stops work on its zone only, never the session (I4)."""
+        try:
+            return self.inflight.read(zone_id)
+        except NewerSchemaError as newer:
+            logger.error("ignored: written by a newer release", reason=str(newer))
+            return None
+
+    def _queued(self, cluster: str) -> Queued | None:
+        """None: a newer release wrote some of it. The cluster finds out by itself."""
+        try:
+            return self.tables.state.queued(cluster)
+        except NewerSchemaError:
+            return None
+
+    def _remembered(self, names: Sequence[str]) -> Mapping[str, Remembered | None]:
+        """What is remembered of these clusters. None, if a newer release wrote some of it: each cluster reads its own."""
+        try:
+            return self._retry(lambda: self.tables.listeners.remembered(names))
+        except NewerSchemaError:
+            return dict.fromkeys(names)
 
     def _parallel[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R]:
         return self._reads(lambda thing: self._retry(lambda: call(thing)), things)
@@ -183,145 +191,118 @@ class Master:
     def _retry[T](self, call: Callable[[], T]) -> T:
         return retry_while_throttled(call, self.fenced_writer.check, self.parts.scheduler, self.deadline)
 
-    def _register(self, config: ClusterConfig, found: Remembered) -> None:
-        name = config.name
-        served = self.ledgers.get(name)
-        ledger = served or self.former.ledgers.get(name) or Ledger(config, self.tables.state, self.parts.scheduler)
-        with ledger.briefly():
-            if served is None:
-                ledger.identity = found.identity
-                self.ledgers[name] = ledger
-                self.former.ledgers.pop(name, None)
-            ledger.configure(config, found.checkpoints)
-            self.reconcilers[name] = self.reconciler(ledger)
+    def _configure(self, configured: Configured) -> None:
+        config = configured.config
+        self._actors.host(config)
+        self.configs = {**self.configs, config.name: config}
+        self.send(config.name, Configure(configured))
 
-    def reconciler(self, ledger: Ledger, fenced_writer: FencedWriter | None = None) -> Reconciler:
-        """A reconciler for a cluster's current configuration. ``fenced_writer`` replaces the session's."""
-        committer, connector, config = self._committer(ledger, fenced_writer), self.parts.connector, ledger.config
-        return Reconciler(committer, connector.observe, lambda: connector.identity(config))
+    # --- ports of the actors ---
 
-    def _committer(self, ledger: Ledger, fenced_writer: FencedWriter | None = None) -> Committer:
-        writer = fenced_writer or self.fenced_writer
-        return Committer(ledger, self.tables, writer, self.parts.clock, self.fenced)
+    def _cluster_ports(self) -> ClusterPorts:
+        parts = self.parts
 
-    def _take_queue_now(self, cluster: str, queued: Queued) -> bool:
-        try:
-            self._take_queue(cluster, queued)
-        except LedgerBusyError as busy:  # a batch is being settled: ``take_up`` tries again
-            logger.warning("open keys not queued yet, trying again", cluster=cluster, reason=str(busy))
-        return True
+        def event_writer(config: ClusterConfig) -> EventWriter | None:
+            if not config.write_events:
+                return None
+            return ServiceEvents(config.name, partial(parts.connector.event_poster, config), parts.scheduler)
 
-    def _take_queue(self, cluster: str, queued: Queued) -> None:
-        ledger = self.ledgers[cluster]
-        with ledger.briefly():
-            states = list(ledger.states(queued.marks).values())
-            ledger.states(queued.unswept)  # now cached, so that a quiet moment sweeps them
-        if states:
-            assert self.pool is not None
-            self.pool.add(states, inherited=True)
-        self._promoted.add(queued.promoted)
-        self.queues_taken.add(cluster)
+        assert self.zones is not None
+        return ClusterPorts(
+            session=self.report.session,
+            tables=self.tables,
+            clusters=self.clusters,
+            fenced_writer=self.fenced_writer,
+            fenced_here=self._fencing.raised,
+            connector=parts.connector,
+            scheduler=parts.scheduler,
+            window_seconds=parts.settings.window_seconds,
+            to_cluster=self.send,
+            to_zone=self.zones.send,
+            to_named=self.ask_named,
+            zones=lambda: () if self.zones is None else self.zones.hosted,
+            event_writer=event_writer,
+            not_master=self.not_master,
+            removed=self._removed.append,
+            unreadable=self._unreadable.append,
+            progress=self.progress,
+        )
 
-    def _zone_means(self) -> ZoneMeans:
+    def _zone_ports(self) -> ZonePorts:
         settings = self.parts.settings
-        return ZoneMeans(
+        return ZonePorts(
             client=self.parts.zones,
             inflight=self.inflight,
             fenced_writer=self.fenced_writer,
-            outcomes=self.outcomes,
-            reclaim=self._reclaimer.reclaim,
-            ledgers=self.ledgers,
+            to_cluster=self.send,
             scheduler=self.parts.scheduler,
             deployment=settings.deployment,
             shard=settings.shard,
             limits=BatchLimits(settings.batch_elements, settings.batch_characters),
             problems=ZoneProblemTable(self.parts.store, settings.shard, self.report.session),
             truly_master=self._keeper.truly_master,
+            not_master=self.not_master,
             progress=self.progress,
+        )
+
+    def _named_ports(self) -> NamedPorts:
+        return NamedPorts(
+            shard=self.parts.settings.shard,
+            table=NamedUpstreamTable(self.parts.store),
+            upstreams=self.tables.upstreams,
+            referrals=self.tables.named,
+            fenced_writer=self.fenced_writer,
+            audit=self.tables.audit,
+            scheduler=self.parts.scheduler,
+            to_cluster=self.send,
+            not_master=self.not_master,
+            reads=self._reads,
         )
 
     # --- clusters ---
 
     def start(self) -> None:
-        """Watch every cluster that is neither deleting nor disabled, and start the composer even if there is none."""
-        self.composer.start()
-        for name, ledger in list(self.ledgers.items()):
-            if not (ledger.config.deleting or ledger.config.paused):
-                self.start_cluster(name)
+        """Watch every cluster, and go on with removals. Named upstreams are composed even if there is no cluster."""
+        self.named.start()
+        for name in self.configs:
+            self.send(name, Listen(self.deadline))
 
-    def start_cluster(self, name: str, relist: Mode | None = None) -> ClusterRunner:
-        """Start the runner of a registered cluster. ``relist``: list in any case, and record the lists in this mode."""
-        ledger, parts, reconciler = self.ledgers[name], self.parts, self.reconcilers[name]
-        writer = None
-        if ledger.config.write_events:
-            writer = ServiceEvents(name, partial(parts.connector.event_poster, ledger.config), parts.scheduler)
-        events = RunnerEvents(self.opened, self._promoted.add, self._errors.failed, self.not_master, self.progress)
-        runner = self.runner_type(
-            ledger, reconciler, parts.connector, events, parts.scheduler, parts.settings.window_seconds, writer
-        )
-        promoted = self._promoted.start(name, runner)
-        self.composer.start()
-        runner.start(self.deadline, relist)
-        if promoted:
-            runner.replan(promoted)
-        return runner
-
-    def adopt(self, config: ClusterConfig) -> None:
-        """Register a new cluster, or apply a changed configuration.
+    def adopt(self, config: ClusterConfig, code: ErrorCode, until: float) -> None:
+        """Serve a new cluster, or apply a changed configuration: its listeners end by then (monotonic), and begin anew.
 
         Raises:
-            StoreError: it failed (LedgerBusyError: a writer holds the cluster). Call it again later; a repeat does no harm.
+            StoreError: it failed. Call it again later; a repeat does no harm.
         """
         name = config.name
         self._fencing.adopt(name)
-        self._register(config, self.tables.listeners.remembered([name])[name])
-        if config.paused:
-            self.queues_taken.discard(name)  # open keys are queued once the cluster is enabled again
-        else:
-            self.take_up(name)
+        self._stop(name, code, until)
+        self._configure(Configured(config, None))
+        self.send(name, TakeUp(None))
+        self.named.start()
+        self.send(name, Listen(self.deadline))
 
-    def take_up(self, name: str) -> None:
-        """Queue the open keys of a cluster, once. Raises as ``adopt`` does."""
-        if name not in self.queues_taken:
-            self._take_queue(name, self.tables.state.queued(name))
-
-    def stop_cluster(self, name: str, code: ErrorCode, deadline: float) -> None:
-        """End a cluster's listeners at once, record what they have read, and persist how they ended."""
-        runner = self.runners.pop(name, None)
-        if runner is None:
-            return
-        self._ended.append(runner)
-        runner.stop(code)
-        runner.join(deadline)
-        self._errors.ended(runner, code, self.parts.clock.monotonic() + _ENDINGS_SECONDS)
+    def drop(self, name: str, code: ErrorCode, until: float) -> None:
+        """Stop serving a cluster. Its batches under way are still closed."""
+        self._stop(name, code, until)
+        self.forget(name)
 
     def forget(self, name: str) -> None:
-        """Stop serving a cluster; its batches under way are still closed. Raises LedgerBusyError: try again."""
-        if (ledger := self.ledgers.get(name)) is not None:
-            self.former.keep(name, ledger)
-        self.ledgers.pop(name, None)
-        self.reconcilers.pop(name, None)
-        self.queues_taken.discard(name)
-        self.fenced.discard(name)
+        """The cluster's actor has stopped serving it, or does so now."""
+        self.send(name, Configure(None))
+        self.configs = {other: config for other, config in self.configs.items() if other != name}
+        self._fencing.raised.discard(name)
 
-    def batches_ended(self, cluster: str) -> list[Answer[None]]:
-        """One answer per zone: done once the zone has no batch of this cluster under way."""
-        return [] if self.pool is None else self.pool.without(cluster)
+    def _stop(self, name: str, code: ErrorCode, until: float) -> None:
+        self.send(name, StopListening(code, until, until, Answer(self.parts.scheduler)))
 
-    # --- callbacks, on the threads of runners and zone writers ---
-
-    def opened(self, states: list[KeyState], since: float | None) -> None:
-        """Queue keys whose record sets must change."""
-        assert self.pool is not None
-        self.pool.add(states, since)
-
-    def follow_up(self, cluster: str, recorded: Recorded) -> None:
-        """After keys of a cluster were committed: queue the open ones, and send promoted keys to their runners."""
-        if (ledger := self.ledgers.get(cluster)) is not None:  # None: the cluster has been forgotten
-            with ledger.lock:
-                states = list(ledger.states(recorded.opened).values())
-            self.opened(states, None)
-        self._promoted.add(recorded.promoted)
+    def forget_ended(self) -> list[str]:
+        """Forget clusters that have ended by themselves. Returns those that are removed."""
+        while self._unreadable:
+            self.forget(self._unreadable.popleft())
+        removed = [self._removed.popleft() for _ in range(len(self._removed))]
+        for name in removed:
+            self.forget(name)
+        return removed
 
     def not_master(self, error: NotMasterError) -> None:
         """End the session: another master writes. Any thread may call it."""
@@ -330,10 +311,9 @@ class Master:
     # --- the end ---
 
     def settle_down(self, deadline: float) -> None:
-        """Wait until all zones are idle, the deadline passes, or the session must end."""
-        assert self.pool is not None
+        """Wait until all actors are idle, the deadline passes, or the session must end."""
         clock = self.parts.clock
-        while not self.pool.quiet and clock.monotonic() < deadline and not self.ending():
+        while not self.activity.none and clock.monotonic() < deadline and not self.ending():
             self._keeper.may_write()
             clock.sleep(0.05)
 
@@ -346,45 +326,34 @@ class Master:
         Returns:
             Whether everything has ended and every outcome is known, except in the ``unsettled`` zones.
         """
-        running = list(self.runners.values())
         clock = self.parts.clock
         self.fenced_writer.until_monotonic = drain_until
-        for runner in running:
-            runner.stop(code)
         # All listeners share one short time limit: one that hangs (in a DNS query, say) must not delay the rest.
         listen_until = min(drain_until, clock.monotonic() + _LISTENERS_END_SECONDS)
-        for runner in running:
-            runner.wind_up(listen_until, drain_until, abandon=abandon)
-        joined = [runner.join(drain_until, abandon=abandon) for runner in running]
-        joined += [runner.gone(clock.monotonic() + 1.0 if abandon else drain_until) for runner in self._ended]
-        clean = all(joined) and not any(runner.failed for runner in [*running, *self._ended])
-        self.composer.stop(drain_until, abandon=abandon)
-        if self.pool is not None:
-            self.pool.drain(self.parts.clock.monotonic() + 1.0 if abandon else drain_until)
-            self.unsettled = self.pool.unsettled
-        clean = self.composer.join() and clean
-        if clock.monotonic() < drain_until or abandon:
-            self.fenced_writer.until_monotonic = max(drain_until, clock.monotonic() + _ENDINGS_SECONDS)
-            for runner in running:
-                self._errors.ended(runner, code, self.fenced_writer.until_monotonic)
+        answers: list[Answer[bool]] = []
+        for name in self._actors.names:
+            answers.append(answer := Answer(self.parts.scheduler))
+            self.send(name, StopListening(code, listen_until, drain_until, answer, abandon))
+        until = clock.monotonic() + _LAST_WORDS_SECONDS if abandon else drain_until + _ENDINGS_SECONDS
+        recorded = [answer.wait(max(0.0, until - clock.monotonic())) and answer.result() for answer in answers]
+        clean = all(recorded) and not any(run.failed for run, _ in self._actors.runs)
+        self.named.stop(drain_until, abandon=abandon)
+        zones_until = clock.monotonic() + 1.0 if abandon else drain_until
+        if self.zones is not None:
+            self.zones.drain(zones_until)
+            self.unsettled = self.zones.unsettled
+        clean = self.named.join() and clean
+        self._actors.end(0.1)
         # Zones that were never released after an unclean end must be settled by the next session.
         clean = clean and (self._clean or not self._held)
         if not clean or self.unsettled:
             self._keeper.give_up_writing()
-        fill(self.report, [*self._ended, *running], self._writers(), self.composer.report)
+        zones = {} if self.zones is None else self.zones.writers
+        fill(self.report, [run for run, _ in self._actors.runs], zones, self.named.report)
         self.report.transactions = {"sent": self.fenced_writer.sent, "repeated": self.fenced_writer.repeated}
         return clean
 
     def snapshot(self) -> SessionReport:
         """A report of the current counts, for metrics."""
-        clock, until = self.parts.clock, self.parts.clock.monotonic() + _SNAPSHOT_SECONDS
-
-        def conflicts(cluster: str) -> int:
-            ledger = self.ledgers.get(cluster)
-            return 0 if ledger is None else ledger.conflicts(until - clock.monotonic())
-
-        running, composing = dict(self.runners), self.composer.report
-        return snapshot(self.report, self._ended, running, self._writers(), composing, conflicts)
-
-    def _writers(self) -> Mapping[str, ZoneWriter]:
-        return {} if self.pool is None else self.pool.writers
+        zones = {} if self.zones is None else self.zones.writers
+        return snapshot(self.report, self._actors.runs, zones, self.named.report, self._actors.conflicts)

@@ -149,6 +149,8 @@ class Session:
                     master.release_zones()
                     master.settle_down(deadline)
             elif resync is not None:
+                if not resync.dry_run:
+                    master.named.start()
                 self.report.resyncs.append(Resync(master, resync, own_session=True).run())
                 if not resync.dry_run:
                     master.settle_down(deadline)
@@ -203,7 +205,7 @@ class Session:
                     control.run()
                 except StoreError as error:
                     logger.warning("configurations could not be read", error=str(error))
-            control.finish_removals()
+            control.forget_ended()
             if now >= next_beat:
                 next_beat += BEAT_SECONDS
                 self.on_beat(master.snapshot())

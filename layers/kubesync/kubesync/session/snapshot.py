@@ -1,63 +1,61 @@
-"""Collects the counts of runners and zone writers in a report: at the session's end, and for metrics."""
+"""Collects the counts of listening runs and zones in a report: at the session's end, and for metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from kubesync.cluster.runner import ClusterRunner
+from kubesync.cluster.run import ListeningRun
 from kubesync.domain.report import SessionReport, percentiles
-from kubesync.upstreams.composer import ComposerReport
-from kubesync.zone.writer import ZoneWriter
+from kubesync.upstreams.actor import NamedReport
+from kubesync.zone.actor import ZoneActor
 
 
 def fill(
-    report: SessionReport,
-    runners: Sequence[ClusterRunner],
-    writers: Mapping[str, ZoneWriter],
-    composing: ComposerReport,
+    report: SessionReport, runs: Iterable[ListeningRun], zones: Mapping[str, ZoneActor], named: NamedReport
 ) -> None:
     """Complete the report of a session that has ended."""
-    report.clusters += [runner.report for runner in runners]
-    report.listeners += [listener.report for runner in runners for listener in runner.listeners]
-    report.zones += [_zone(zone_id, writer) for zone_id, writer in writers.items()]
-    report.lag = percentiles([lag for writer in writers.values() for lag in writer.report.lags])
-    report.named_upstreams = asdict(composing)
+    for run in runs:
+        report.clusters.append(run.report)
+        report.listeners += [listener.report for listener in run.listeners]
+    report.zones += [_zone(zone_id, zone) for zone_id, zone in zones.items()]
+    report.lag = percentiles([lag for zone in zones.values() for lag in zone.report.lags])
+    report.named_upstreams = asdict(named)
 
 
 def snapshot(
     report: SessionReport,
-    ended: Sequence[ClusterRunner],
-    running: Mapping[str, ClusterRunner],
-    writers: Mapping[str, ZoneWriter],
-    composing: ComposerReport,
+    runs: Iterable[tuple[ListeningRun, bool]],
+    zones: Mapping[str, ZoneActor],
+    named: NamedReport,
     conflicts: Callable[[str], int],
 ) -> SessionReport:
     """Make a separate report of the current counts. They cover the whole session; lags cover the time since the last call.
 
     Args:
-        ended: runners that a changed configuration ended. Their counts remain; their current states do not.
+        runs: every run, and whether it goes on. The counts of an ended run remain; its current states do not.
         conflicts: the number of a cluster's names that somebody else holds.
     """
     found = SessionReport(report.session, epoch=report.epoch, hand_over_seconds=report.hand_over_seconds)
     found.dynamodb = dict(report.dynamodb)
-    found.clusters += [replace(runner.report, holding={}) for runner in ended]
-    found.clusters += [replace(runner.report, conflicts=conflicts(name)) for name, runner in running.items()]
-    found.listeners += [each.report for runner in [*ended, *running.values()] for each in runner.all_listeners]
-    found.zones += [_zone(zone_id, writer) for zone_id, writer in writers.items()]
+    for run, goes_on in runs:
+        current = {"conflicts": conflicts(run.report.cluster)} if goes_on else {"holding": {}}
+        found.clusters.append(replace(run.report, **current))
+        found.listeners += [listener.report for listener in run.all_listeners]
+    found.zones += [_zone(zone_id, zone) for zone_id, zone in zones.items()]
     lags: list[float] = []
-    for writer in writers.values():
-        fresh = writer.report.fresh_lags
-        # The writer's thread may add lags at the same time.
+    for zone in zones.values():
+        fresh = zone.report.fresh_lags
+        # The zone's thread may add lags at the same time.
         lags += [fresh.popleft() for _ in range(len(fresh))]
     found.lag = percentiles(lags)
-    found.named_upstreams = asdict(composing)
+    found.named_upstreams = asdict(named)
     return found
 
 
-def _zone(zone_id: str, writer: ZoneWriter) -> dict[str, Any]:
-    counted = writer.report
+def _zone(zone_id: str, zone: ZoneActor) -> dict[str, Any]:
+    counted = zone.report
     return {
         "zone": zone_id,
         "batches": counted.batches,
@@ -65,7 +63,7 @@ def _zone(zone_id: str, writer: ZoneWriter) -> dict[str, Any]:
         "refused": counted.refused,
         "throttled": counted.throttled,
         "unknown": counted.unknown,
-        "blocked": writer.blocked,
+        "blocked": zone.blocked,
         "problem": counted.problem,
         "remark": counted.remark,
         "reasons": dict(counted.reasons),

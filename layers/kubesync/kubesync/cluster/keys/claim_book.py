@@ -20,7 +20,7 @@ from kubesync.domain.state import Name
 
 
 class ClaimBook:
-    """For one commit; the caller holds the lock of the cluster that it is for.
+    """For one section of a commit.
 
     Args:
         fenced_here: clusters whose fence this master has raised: only their keys can be told that they were given a name.

@@ -1,18 +1,17 @@
-"""Writes changes to keys of one cluster, a few at a time, so that others who need the cluster get their turn in between.
+"""Writes changes to keys of one cluster, a few at a time. Between two sections the cluster's actor answers its zones.
 
-    lock ── states ── what each key becomes ── claims, upstreams ── writes ── transactions ── unlock
-    lock ── the next keys ...
-    lock ── the last keys ... ── what ends the change, in the last transaction (I1) ── unlock
+    section ── states ── what each key becomes ── claims, upstreams ── writes ── transactions
+    section ── the next keys ...
+    section ── the last keys ... ── what ends the change, in the last transaction (I1)
 
-A section takes the lock, and only then reads what it plans on. Before it lets go it has written everything that it planned;
-keys that did not fill a transaction are planned again with the next section. So windows, batches that land and operations
-may take turns, section by section. Others may change claims and upstreams at any time, for keys of their clusters: these are
-written conditional on their version. Where that fails, this one section is read and planned again.
+A section writes everything that it plans. Keys that do not fill a transaction are planned again with the next section. Other
+clusters may change claims and upstreams at any time: these are written conditional on their version. Where that fails, this
+one section is read and planned again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,15 +21,21 @@ from typing import Final
 from kubesync.aws.dynamodb.store import UPSTREAMS
 from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
 from kubesync.clock import Clock
-from kubesync.cluster.keys.key_states import Ledger
+from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import MAX_CLUSTERS, Chunk, Closing, KeyWrite, chunks_of, no_closing, write_full
 from kubesync.cluster.keys.planner import Planned, Tables
+from kubesync.domain.errors import StoreBusyError
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.state import KeyState
 
-# About four transactions: as long as a zone's writer waits, at most, for a cluster that records a long list.
+# About four transactions: a zone waits at most so long for a cluster that records a long list.
 KEYS_AT_A_TIME: Final = 50
 _ATTEMPTS: Final = 8
+_WRITE_SECONDS: Final = 2.0
+_BUSY_SECONDS: Final = 0.5
+
+type Steps[T] = Generator[float, None, T]
+"""Work in small steps. Each yields for how many seconds the work pauses; meanwhile its actor serves its mailbox."""
 
 type Pair = tuple[KeyState, KeyState]
 """A key as stored, and as it is seen now."""
@@ -42,7 +47,7 @@ class Ending:
 
     Args:
         closing: actions of the last transaction, given its token. They are written where a key changed, or if ``due``.
-        done: called once everything is written, still under the lock.
+        done: called once everything is written.
     """
 
     closing: Callable[[str], Closing]
@@ -60,29 +65,26 @@ class Change:
         complete lists               with the lists and events    outputs, anew                checkpoints, identity
         names given to keys          as stored                    outputs, anew                -
         resync, removal, recovery    with what the zone holds     outputs, anew                -
-        a zone, about its batch      with what landed or not      names let go                 the inflight item is cleared
+        a zone, about its batch      with what landed or not      names let go                 -
         old tombstones               without them                 -                            -
 
     Args:
         keys: in the order in which they are planned: where several want one name, the oldest first.
-        see: a stored key as it is to be seen now; None: leave it alone. Called under the lock.
+        see: a stored key as it is to be seen now; None: leave it alone.
         plan: what to write for keys as seen. It does not trust what keys know of the given upstreams.
-        configured: the configuration that this is for; SupersededError where another has come. None: for any, since what has
-            happened in a zone is true under all of them.
         listed: resources whose complete lists these keys are merged with.
     """
 
     keys: Sequence[ServiceKey]
     see: Callable[[KeyState], KeyState | None]
     plan: Callable[[Sequence[Pair], AbstractSet[str]], Planned]
-    configured: int | None
     ending: Ending | None = None
     listed: AbstractSet[Resource] = frozenset()
 
 
 @dataclass(slots=True)
 class Outbox:
-    """What others have to be told of a change: keys that are open by now, keys that were given a name, keys that changed."""
+    """What zones and other clusters must hear of a change: open keys, keys that were given a name, keys that changed."""
 
     opened: dict[ServiceKey, None] = field(default_factory=dict)
     promoted: dict[ServiceKey, None] = field(default_factory=dict)
@@ -95,53 +97,51 @@ class Outbox:
 
 
 class Committer:
-    """Writes the keys of one cluster. It remembers nothing itself: several may serve one cluster, from several threads.
+    """Writes the keys of one cluster.
 
     Args:
         fenced_here: clusters whose fence this master has raised.
     """
 
     def __init__(
-        self, ledger: Ledger, tables: Tables, fenced_writer: FencedWriter, clock: Clock, fenced_here: AbstractSet[str]
+        self, states: KeyStates, tables: Tables, fenced_writer: FencedWriter, clock: Clock, fenced_here: AbstractSet[str]
     ) -> None:
-        self.ledger = ledger
+        self.states = states
         self.tables = tables
         self.clock = clock
         self.fenced_here = fenced_here
         self._fenced_writer = fenced_writer
 
-    def commit(self, change: Change, outbox: Outbox) -> None:
+    def commit(self, change: Change, outbox: Outbox) -> Steps[None]:
         """Write a change; ``outbox`` says what has been written, also where this raises.
 
         Raises:
             NotMasterError: another master writes by now.
-            SupersededError: the cluster was configured anew.
-            StaleStateError: the table kept changing under us: try again later.
-            StoreBusyError: there is no time left to go on trying.
+            StaleStateError: the table kept changing: try again later.
         """
         *sections, last = [*batched(change.keys, KEYS_AT_A_TIME)] or [()]
         rest: Sequence[ServiceKey] = ()
         for keys in sections:
-            rest = self._until_fresh(change, partial(self._section, change, (*rest, *keys), outbox))
-        self._until_fresh(change, partial(self._last_section, change, (*rest, *last), outbox))
+            rest = yield from self._until_fresh(partial(self._section, change, (*rest, *keys), outbox))
+            yield 0.0
+        yield from self._until_fresh(partial(self._last_section, change, (*rest, *last), outbox))
 
-    def _until_fresh[R](self, change: Change, attempt: Callable[[AbstractSet[str]], R]) -> R:
+    def _until_fresh[R](self, attempt: Callable[[AbstractSet[str]], R]) -> Steps[R]:
         untrusted: set[str] = set()
-        for left in reversed(range(_ATTEMPTS)):
-            with self.ledger.lock:
-                if change.configured is not None:
-                    self.ledger.check(change.configured)
-                try:
-                    return attempt(untrusted)
-                except StaleStateError as stale:
-                    # The answer to an earlier transaction was lost, or somebody wrote by hand: read anew, plan anew.
-                    self.ledger.forget()
-                    untrusted |= {place.partition for place in stale.places if place.table == UPSTREAMS}
-                    if change.configured is not None:
-                        self._reload_checkpoints()
-                    if not left:
-                        raise
-        raise AssertionError
+        failures = 0
+        while True:
+            try:
+                return attempt(untrusted)
+            except StoreBusyError:
+                yield _BUSY_SECONDS
+            except StaleStateError as stale:
+                # The answer to an earlier transaction was lost, or somebody wrote by hand: read anew, plan anew.
+                self.states.forget()
+                untrusted |= {place.partition for place in stale.places if place.table == UPSTREAMS}
+                self._reload_checkpoints()
+                failures += 1
+                if failures == _ATTEMPTS:
+                    raise
 
     def _section(
         self, change: Change, keys: Sequence[ServiceKey], outbox: Outbox, untrusted: AbstractSet[str]
@@ -162,14 +162,14 @@ class Committer:
 
     def _overlooked(self, change: Change, keys: Sequence[ServiceKey]) -> list[ServiceKey]:
         """Keys that others planned before the lists were complete: until they are planned again, no checkpoint (I5)."""
-        views = self.ledger.listeners
+        views = self.states.listeners
         unsure = {key for resource in change.listed for key in views[resource].unsure}
         return sorted(unsure.difference(keys))
 
     def _plan(
         self, change: Change, keys: Sequence[ServiceKey], outbox: Outbox, untrusted: AbstractSet[str]
     ) -> Sequence[KeyWrite]:
-        states = self.ledger.states(keys)
+        states = self.states.states(keys)
         pairs = [(states[key], seen) for key in keys if (seen := change.see(states[key])) is not None]
         planned = change.plan(pairs, untrusted)
         # Open already, perhaps by a transaction whose answer was lost: the zones have to hear of it.
@@ -185,20 +185,21 @@ class Committer:
     def _write(self, outbox: Outbox, chunk: Chunk) -> None:
         actions = list(chunk.actions)
         if chunk.entries:
-            name, epoch, now = self.ledger.config.name, self._fenced_writer.epoch, self.clock.epoch()
+            name, epoch, now = self.states.config.name, self._fenced_writer.epoch, self.clock.epoch()
             actions.append(self.tables.audit.changes(name, chunk.entries, epoch, now, chunk.token))
         try:
-            self._fenced_writer.run(chunk.clusters, actions, chunk.token)
+            until = self.clock.monotonic() + _WRITE_SECONDS
+            self._fenced_writer.run(chunk.clusters, actions, chunk.token, until_monotonic=until)
         finally:  # also where nobody knows whether it has landed
             self.tables.named.written(actions)
         for state in chunk.states:
-            self.ledger.remember(state)
+            self.states.remember(state)
         for committed in chunk.committed:
             committed()
         outbox.changed |= {state.key for state in chunk.states}
         outbox.opened |= {state.key: None for state in chunk.states if state.opened is not None}
 
     def _reload_checkpoints(self) -> None:
-        stored = self.tables.listeners.checkpoints(self.ledger.config.name)
-        for resource, view in self.ledger.listeners.items():
+        stored = self.tables.listeners.checkpoints(self.states.config.name)
+        for resource, view in self.states.listeners.items():
             view.checkpoint = stored.get(resource)

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kubesync.actors.fair_lock import FairLock
-from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.tables.control.clusters import ClusterConfig, retains
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.desired import DnsRules
 from kubesync.domain.dns.records import Problem, Zone
-from kubesync.domain.errors import KubesyncError, StoreBusyError
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.plan import Policy
 from kubesync.domain.state import KeyState
@@ -24,26 +20,15 @@ from kubesync.domain.state import KeyState
 CACHED_KEYS: Final = 4_000
 # Raised whenever the same objects lead to other outputs than before: every key is then planned anew.
 RULES_VERSION: Final = 3
-# For the session's own thread, which has a deadline and other clusters: sections take less, unless DynamoDB is busy.
-BRIEF_SECONDS: Final = 1.0
-
-
-class SupersededError(KubesyncError):
-    """The cluster's configuration was changed since: what was read under the old one must not be recorded under the new one."""
-
-
-class LedgerBusyError(StoreBusyError):
-    """Whoever is writing what follows from a cluster's state holds it still, as while DynamoDB is busy: later."""
 
 
 @dataclass(slots=True)
 class ListenerView:
     """How far one listener is.
 
-    ``whole``: it has listed completely or resumed, so that what is not there, is not (I5). ``broken``: its version is too
-    old, and it has not listed since. ``unsure``: keys that were planned while it was not whole; until they are planned
-    again its checkpoint must not be believed. ``works_since``: epoch seconds from which its watches have been accepted without
-    an error in between; 0: they are not.
+    ``whole``: it has listed completely or resumed. What it does not hold does not exist (I5). ``broken``: its version is too
+    old, and it has not listed since. ``unsure``: keys that were planned while it was not whole. Until they are planned
+    again its checkpoint is not valid. ``works_since``: epoch seconds since which all its watches were accepted; 0: they are not.
     """
 
     checkpoint: Checkpoint | None = None
@@ -56,28 +41,24 @@ class ListenerView:
     works_since: float = 0.0
 
 
-class Ledger:
-    """State of one cluster in this process. Whoever reads key states to write what follows from them holds ``lock`` from the
-    one to the other, and for no more keys than a few transactions take: others wait for it.
-    """
+class KeyStates:
+    """State of one cluster in this process. Only the cluster's actor uses it, or a preview that has one of its own."""
 
-    def __init__(self, config: ClusterConfig, table: StateTable, scheduler: Scheduler) -> None:
-        self.lock = FairLock(scheduler)
+    def __init__(self, config: ClusterConfig, table: StateTable) -> None:
         self.identity: str | None = None
-        self.configured = 0
         self.configure(config, {})
         # In the order of their coming, so that the same run sweeps the same keys first.
         self.tombstoned: dict[ServiceKey, None] = {}
         # How often each code of ``domain.reasons`` came up anew, and who is told of it.
         self.reasons: dict[str, int] = {}
         self.on_problems: Callable[[KeyState, Iterable[Problem]], None] | None = None
+        # How many names of known keys somebody else holds. Open keys are known.
+        self.conflicts = 0
         self._table = table
         self._states: OrderedDict[ServiceKey, KeyState] = OrderedDict()
-        self._conflicts = 0
 
     def configure(self, config: ClusterConfig, checkpoints: Mapping[Resource, Checkpoint]) -> None:
-        """Go by this configuration from now on, from these checkpoints. ``configured`` counts how often."""
-        self.configured += 1
+        """Go by this configuration from now on, from these checkpoints."""
         if config.deleting and retains(config):
             # What is forgotten key by key must not look like something that has to go, not even for a moment.
             config = config.model_copy(update={"policy": Policy.CREATE_ONLY})
@@ -91,23 +72,6 @@ class Ledger:
             if checkpoint is not None:
                 view.generation, view.seen_version = checkpoint.generation, checkpoint.resource_version
             self.listeners[resource] = view
-
-    @contextmanager
-    def briefly(self) -> Iterator[None]:
-        """Hold the lock, for who cannot wait for it long. Raises LedgerBusyError where it is not to be had in BRIEF_SECONDS."""
-        if not self.lock.acquire(timeout=BRIEF_SECONDS):
-            raise LedgerBusyError(
-                f"cluster {self.config.name} is being written, which takes long now: DynamoDB may be busy"
-            )
-        try:
-            yield
-        finally:
-            self.lock.release()
-
-    def check(self, configured: int) -> None:
-        """Raise SupersededError where it was configured anew since. The caller holds the lock."""
-        if self.configured != configured:
-            raise SupersededError(f"the configuration of cluster {self.config.name} was changed meanwhile")
 
     @property
     def shows_identity(self) -> bool:
@@ -124,12 +88,10 @@ class Ledger:
         """What checkpoints are made under now."""
         return Basis(self.config.revision, self.config.server, RULES_VERSION)
 
-    def can_plan(self, state: KeyState) -> bool:
-        """Whether the record sets of this key can be planned now: not before everything that they depend on is listed (I5)."""
-        headless = state.service is not None and state.service.headless
-        needed = self.sources if headless else (Resource.SERVICES,)
-        views = (self.listeners.get(resource) for resource in needed)
-        return self.config.deleting or all(view is not None and view.whole for view in views)
+    @property
+    def listed(self) -> frozenset[Resource]:
+        """Resources whose views are complete; of a cluster that is being deleted all of them, since nothing is planned from them."""
+        return frozenset(r for r, view in self.listeners.items() if view.whole or self.config.deleting)
 
     def states(self, keys: Iterable[ServiceKey]) -> dict[ServiceKey, KeyState]:
         """The states of these keys, read where they are not known yet."""
@@ -149,6 +111,7 @@ class Ledger:
             self.reasons[problem.code] = self.reasons.get(problem.code, 0) + 1
         if fresh and self.on_problems is not None:
             self.on_problems(state, fresh)
+        self.conflicts += len(state.conflicts) - (0 if known is None else len(known.conflicts))
         self._states[state.key] = state
         if state.tombstoned:
             self.tombstoned[state.key] = None
@@ -156,28 +119,13 @@ class Ledger:
             self.tombstoned.pop(state.key, None)
         self._states.move_to_end(state.key)
         while len(self._states) > CACHED_KEYS:
-            self._states.popitem(last=False)
+            _, evicted = self._states.popitem(last=False)
+            self.conflicts -= len(evicted.conflicts)
 
-    def forget(self, keys: Iterable[ServiceKey] | None = None) -> None:
-        """Read these keys (or all) anew next time."""
-        if keys is None:
-            self._states.clear()
-            return
-        for key in keys:
-            self._states.pop(key, None)
-
-    def conflicts(self, seconds: float) -> int:
-        """How many names somebody else holds, as far as is known here (open keys are); the last known while a write goes on.
-
-        Args:
-            seconds: to wait for such a write to end.
-        """
-        if self.lock.acquire(timeout=max(0.0, seconds)):
-            try:
-                self._conflicts = sum(len(state.conflicts) for state in self._states.values())
-            finally:
-                self.lock.release()
-        return self._conflicts
+    def forget(self) -> None:
+        """Read all keys anew next time."""
+        self._states.clear()
+        self.conflicts = 0
 
     def generations(self) -> dict[Resource, int]:
         """The generation of each listener's store, from 1."""
@@ -190,11 +138,6 @@ class Ledger:
             for resource, view in self.listeners.items()
             if view.checkpoint is not None
         }
-
-
-def unpaused(ledgers: Mapping[str, Ledger]) -> list[str]:
-    """The clusters that are not disabled, those that are being deleted included."""
-    return sorted(name for name, ledger in ledgers.items() if not ledger.config.paused)
 
 
 def rules_of(config: ClusterConfig) -> DnsRules:

@@ -9,7 +9,8 @@ from typing import Final
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.state import BUCKETS, StateTable
-from kubesync.cluster.keys.key_states import Ledger
+from kubesync.cluster.keys.committer import Steps
+from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.observations import LivePart, Observations, absent_from, live_parts, moved_in
 from kubesync.domain.merge import (
     judge_absences,
@@ -37,10 +38,9 @@ class Absences:
 
 
 class ListMerge:
-    """Merges snapshots with the stored keys of a cluster: ``take`` once, then ``seen`` key by key, under the ledger's lock.
+    """Merges snapshots with the stored keys of a cluster: ``take`` once, then ``seen`` key by key.
 
-    What is read first (creation times, live parts) nobody but the cluster's worker changes, so that the lock is only needed bucket
-    by bucket, to keep the states that are remembered whole.
+    ``take`` reads creation times and live parts. Only windows change these, and only one window is recorded at a time.
 
     Args:
         probed: the uid of Service default/kubernetes as the cluster was asked for it, where no list tells (None: cannot be
@@ -48,8 +48,8 @@ class ListMerge:
         forced: a person lets held deletions through.
     """
 
-    def __init__(self, ledger: Ledger, table: StateTable, probed: str | None, *, forced: bool) -> None:
-        self._ledger = ledger
+    def __init__(self, states: KeyStates, table: StateTable, probed: str | None, *, forced: bool) -> None:
+        self._states = states
         self._table = table
         self._probed = probed
         self._forced = forced
@@ -59,19 +59,19 @@ class ListMerge:
         self.held: dict[Resource, str] = {}
         self.identity_actions: tuple[Action, ...] = ()
 
-    def take(self, observed: Observations, snapshots: Mapping[Resource, Snapshot]) -> list[ServiceKey]:
+    def take(self, observed: Observations, snapshots: Mapping[Resource, Snapshot]) -> Steps[list[ServiceKey]]:
         """Compare lists with everything that is stored, read once (I7). Returns every key, oldest Service first."""
         created: dict[ServiceKey, str] = {}
         parts: list[LivePart] = []
         slices_of_old: list[LivePart] = []
-        unused = {Resource.ENDPOINTSLICES} - self._ledger.listeners.keys()
+        unused = {Resource.ENDPOINTSLICES} - self._states.listeners.keys()
         for bucket in range(BUCKETS):
-            with self._ledger.lock:
-                for state in self._table.load_bucket(self._ledger.config.name, bucket):
-                    created[state.key] = state.service.created_at if state.service is not None else ""
-                    parts += live_parts(state, snapshots)
-                    slices_of_old += live_parts(state, unused)
-                    self._ledger.remember(state)
+            for state in self._table.load_bucket(self._states.config.name, bucket):
+                created[state.key] = state.service.created_at if state.service is not None else ""
+                parts += live_parts(state, snapshots)
+                slices_of_old += live_parts(state, unused)
+                self._states.remember(state)
+            yield 0.0
         for key in observed.by_key:
             created[key] = observed.created_at(key) or created.get(key, "")
         self._observed, self._snapshots = observed, snapshots
@@ -83,7 +83,7 @@ class ListMerge:
 
     def seen(self, before: KeyState) -> KeyState:
         """A key as stored, merged with the lists and with the events that followed them."""
-        generations = self._ledger.generations()
+        generations = self._states.generations()
         # Absences first: an object that came back after the list is in the events that follow it.
         after, key = before, before.key
         for resource, snapshot in self._snapshots.items():
@@ -95,29 +95,29 @@ class ListMerge:
             after = without_parts(after, live.intersection(held), snapshot, generation, hold=True)
             after = without_disproved(after, self._observed.by_key.get(key, ()), snapshot, generation)
         after = with_observations(after, self._observed.by_key.get(key, ()), generations)
-        return without_tombstones(self._of_one_source(after), self._ledger.floors())
+        return without_tombstones(self._of_one_source(after), self._states.floors())
 
     def _absences(self, snapshots: Mapping[Resource, Snapshot], parts: list[LivePart]) -> Absences:
         found = Absences()
         uid = self._identify(snapshots.get(Resource.SERVICES))
-        scope = self._ledger.config.scope
+        scope = self._states.config.scope
         for resource, snapshot in snapshots.items():
-            absent = absent_from(snapshot, parts, self._ledger.listeners[resource].generation)
+            absent = absent_from(snapshot, parts, self._states.listeners[resource].generation)
             in_scope = [part for part in absent if scope.holds(part.key.namespace)]
             same = not in_scope or self._same_cluster(uid)
             # Objects that a changed configuration put out of scope are not missing from the list: nobody listed them. Which
             # those are by their labels only the API server can say, and that of another cluster is not asked.
-            believed = same and self._ledger.reselected(resource)
+            believed = same and self._states.reselected(resource)
             missing = [] if believed else in_scope
             unlisted = absent if believed else [part for part in absent if not scope.holds(part.key.namespace)]
             live = sum(1 for part in parts if part.part_id.resource is resource and scope.holds(part.key.namespace))
             # Listed, at another Service: no absence that could be doubted.
-            moved = moved_in(snapshot, parts, self._ledger.listeners[resource].generation)
+            moved = moved_in(snapshot, parts, self._states.listeners[resource].generation)
             verdict = judge_absences(live, len(missing), same_cluster=same, forced=self._forced)
             found.gone[resource] = _by_key([*moved, *unlisted, *(missing if verdict.believed else ())])
             found.held[resource] = {} if verdict.believed else _by_key(missing)
             if not verdict.believed:
-                release = f"kubesync resync --cluster {self._ledger.config.name} --force"
+                release = f"kubesync resync --cluster {self._states.config.name} --force"
                 found.reasons[resource] = f"{verdict.reason}; `{release}` lets the deletions through"
         return found
 
@@ -131,7 +131,7 @@ class ListMerge:
 
     def _of_one_source(self, state: KeyState) -> KeyState:
         """Parts of an endpoints source that is not used any more are dropped once the new one has listed."""
-        views = self._ledger.listeners
+        views = self._states.listeners
         parts = {part_id: part for part_id, part in state.parts.items() if part_id.resource in views}
         return state if len(parts) == len(state.parts) else replace(state, parts=parts)
 
@@ -139,19 +139,19 @@ class ListMerge:
 
     def _identify(self, services: Snapshot | None) -> str | None:
         """The uid of Service default/kubernetes, empty where a list that should hold it does not; None: not known."""
-        if services is None or not self._ledger.shows_identity:
+        if services is None or not self._states.shows_identity:
             uid = self._probed
         else:
             uid = next((i.uid for i in services.items if (i.namespace, i.name) == ("default", "kubernetes")), "")
         known = uid if services is not None and uid != NOT_ANSWERED else None
-        if known and (self._ledger.identity is None or self._forced or known == self._ledger.identity):
-            self._ledger.identity = known
-            self.identity_actions = (ListenerTable.put_identity(self._ledger.config.name, known),)
+        if known and (self._states.identity is None or self._forced or known == self._states.identity):
+            self._states.identity = known
+            self.identity_actions = (ListenerTable.put_identity(self._states.config.name, known),)
         return uid
 
     def _same_cluster(self, uid: str | None) -> bool:
         """Whether nothing says that this is another cluster than the one that is remembered."""
-        return self._ledger.identity is None or uid is None or uid == self._ledger.identity
+        return self._states.identity is None or uid is None or uid == self._states.identity
 
 
 def _by_key(parts: Iterable[LivePart]) -> PartsOfKeys:

@@ -1,4 +1,4 @@
-"""What became of units of a zone's batch: each cluster closes its own keys (ADR 0002, step 3).
+"""Closes keys after a zone's batch: what became of their units (ADR 0002, step 3).
 
 landed      applied moves; no change left → the key closes; names that nothing needs are let go: the first waiter gets them
 postponed   attempts + 1, retry_at, reason
@@ -10,17 +10,16 @@ until a key has been refused ``domain.state.SETTLED_ATTEMPTS`` times; from then 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final
 
 from kubesync.actors.backoff import Backoff
-from kubesync.actors.parallel import Map, one_by_one
 from kubesync.aws.tables.audit import Entry, describe
 from kubesync.cluster.keys.claim_book import ClaimBook
-from kubesync.cluster.keys.committer import Change, Committer, Ending, Outbox, Pair
-from kubesync.cluster.keys.key_writes import Closing, KeyWrite, Piece
+from kubesync.cluster.keys.committer import Change, Committer, Outbox, Pair, Steps
+from kubesync.cluster.keys.key_writes import KeyWrite, Piece
 from kubesync.cluster.keys.planner import Planned, conflict_problems, unclaiming
 from kubesync.domain.batches import Unit
 from kubesync.domain.merge import without_tombstones
@@ -55,91 +54,29 @@ class Outcome:
 
 
 class Outcomes:
-    """Has outcomes written, cluster by cluster: each closes its own keys, in transactions that check its own fence.
+    """Closes keys of one cluster: what became of their units. Again does no harm: a crash leaves the rest to the next session.
 
     Args:
-        committer: of a cluster; None: nobody here may close its keys.
+        why: for the audit, where the key does not say what opened it.
+        batch: the id of the batch, as in the journal; empty where none landed.
         random: a number in [0, 1), for jitter.
-        on_promoted: told about keys that were given a name.
-        at_once: calls for several clusters: a busy one does not hold up the others.
     """
 
     def __init__(
-        self,
-        committer: Callable[[str], Committer | None],
-        random: Callable[[], float],
-        on_promoted: Callable[[Sequence[ServiceKey]], None],
-        at_once: Map = one_by_one,
-    ) -> None:
-        self._committer = committer
-        self._random = random
-        self._on_promoted = on_promoted
-        self._at_once = at_once
-
-    def close(
-        self,
-        outcomes: Iterable[Outcome],
-        why: str,
-        *,
-        batch: str = "",
-        clearing: Callable[[str], Closing] | None = None,
-    ) -> dict[ServiceKey, OpenMark | None]:
-        """Close the keys of these units. Again does no harm: a crash between two clusters leaves it to the next session.
-
-        Args:
-            why: for the audit, where the key does not say what opened it.
-            batch: the id of the batch that brought them about, as in the journal.
-            clearing: of the inflight item. It goes into the last transaction of the last cluster, after all others have closed.
-                Where nobody may close any of the keys it is not written.
-
-        Returns:
-            The marks of keys that were written.
-        """
-        by_cluster: dict[str, dict[ServiceKey, list[Outcome]]] = {}
-        for outcome in sorted(outcomes, key=lambda o: o.unit.key):
-            key = outcome.unit.key
-            by_cluster.setdefault(key.cluster, {}).setdefault(key, []).append(outcome)
-        found = ((self._committer(name), of_cluster) for name, of_cluster in by_cluster.items())
-        closings = [
-            _ClusterOutcomes(c, of_cluster, why, batch, self._random) for c, of_cluster in found if c is not None
-        ]
-        if not closings:
-            return {}
-        *first, last = closings
-        marks = self._at_once(self._close, first)
-        marks.append(self._close(last, None if clearing is None else Ending(clearing)))
-        return {key: mark for of_cluster in marks for key, mark in of_cluster.items()}
-
-    def _close(self, closing: _ClusterOutcomes, ending: Ending | None = None) -> dict[ServiceKey, OpenMark | None]:
-        outbox = Outbox()
-        try:
-            closing.committer.commit(closing.change(ending), outbox)
-        finally:
-            if outbox.promoted:
-                self._on_promoted(list(outbox.promoted))
-        return closing.marks
-
-
-class _ClusterOutcomes:
-    """Outcomes of units of one cluster."""
-
-    def __init__(
-        self,
-        committer: Committer,
-        by_key: Mapping[ServiceKey, Sequence[Outcome]],
-        why: str,
-        batch: str,
-        random: Callable[[], float],
+        self, committer: Committer, outcomes: Iterable[Outcome], why: str, batch: str, random: Callable[[], float]
     ) -> None:
         self.committer = committer
         self.marks: dict[ServiceKey, OpenMark | None] = {}
-        self._by_key = by_key
+        self._by_key: dict[ServiceKey, list[Outcome]] = {}
+        for outcome in sorted(outcomes, key=lambda o: o.unit.key):
+            self._by_key.setdefault(outcome.unit.key, []).append(outcome)
         self._why = why
         self._batch = batch
         self._random = random
 
-    def change(self, ending: Ending | None) -> Change:
-        return Change(list(self._by_key), self._after, self._plan, configured=None, ending=ending)
+    def close(self, outbox: Outbox) -> Steps[None]:
+        """Write the outcomes. ``marks`` then holds the marks of keys that were written. ``outbox``: see ``Committer.commit``."""
+        yield from self.committer.commit(Change(list(self._by_key), self._after, self._plan), outbox)
 
     def _plan(self, pairs: Sequence[Pair], _untrusted: AbstractSet[str]) -> Planned:
         """What closing writes: claims that nothing needs are let go. Upstreams stay as they are."""
@@ -169,7 +106,7 @@ class _ClusterOutcomes:
                     applied.pop(change.key, None)
                 elif outcome.landed and change.after is not None:
                     applied[change.key] = change.after
-            # Not where it was planned anew meanwhile and is not wanted any more, or the cluster is gone: nothing would ever end it.
+            # Not where nobody wants it any more, or the cluster is gone: nothing would ever end it.
             if outcome.conflict and (wanted := Name.of(outcome.unit.wanted)) in names_of(state.intended):
                 conflicts[wanted] = outcome.reason
         kept = (names_of(state.intended) - conflicts.keys()) | names_of(applied)
@@ -181,15 +118,15 @@ class _ClusterOutcomes:
             claims=state.claims & kept,
             problems=tuple(sorted(reported)),
         )
-        ledger = self.committer.ledger
-        if not changes_of(after, ledger.config.policy):
+        states = self.committer.states
+        if not changes_of(after, states.config.policy):
             after = replace(after, opened=None)
         elif postponed and not _found_again(state, outcomes):
             after = replace(after, opened=self._postponed(state.opened or OpenMark(), postponed))
         elif after.opened is None:
-            # It was planned anew while the batch was under way, and did not need what that brought: a successor has to know.
+            # It was planned anew while the batch was under way, and does not need what landed: a successor must know.
             after = replace(after, opened=OpenMark())
-        return without_tombstones(after, ledger.floors())
+        return without_tombstones(after, states.floors())
 
     def _postponed(self, mark: OpenMark, outcomes: Sequence[Outcome]) -> OpenMark:
         attempts = mark.attempts + 1

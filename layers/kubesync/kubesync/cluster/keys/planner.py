@@ -19,7 +19,7 @@ from kubesync.aws.tables.control.named_referrals import NamedReferrals
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.claim_book import ClaimBook
-from kubesync.cluster.keys.key_states import Ledger
+from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import NO_NOTES, KeyWrite, Notes, Piece
 from kubesync.domain.dns.desired import Desired, desired
 from kubesync.domain.dns.records import Node, Problem
@@ -53,7 +53,7 @@ class Planned:
 
 
 class Planner:
-    """Plans keys of one cluster; the caller holds the ledger's lock.
+    """Plans keys of one cluster.
 
     Args:
         fenced_here: clusters whose fence this master has raised.
@@ -66,7 +66,7 @@ class Planner:
 
     def __init__(
         self,
-        ledger: Ledger,
+        states: KeyStates,
         tables: Tables,
         clock_epoch: Callable[[], float],
         fenced_here: AbstractSet[str],
@@ -76,7 +76,7 @@ class Planner:
         listed: AbstractSet[Resource] = frozenset(),
         untrusted: AbstractSet[str] = frozenset(),
     ) -> None:
-        self._ledger = ledger
+        self._states = states
         self._tables = tables
         self._now = clock_epoch
         self._removing = removing
@@ -114,7 +114,7 @@ class Planner:
         return Planned(tuple(writes), promoted)
 
     def _wanted(self, seen: KeyState) -> Desired:
-        views = self._ledger.listeners
+        views = self._states.listeners
         if self._removing:
             return Desired({}, {}, ())
         whole = {resource for resource, view in views.items() if view.whole or resource in self._listed}
@@ -125,10 +125,10 @@ class Planner:
                 view.unsure.add(seen.key)
         if Resource.SERVICES not in whole:
             return Desired(None, None, ())
-        source = self._ledger.config.endpoints_source
+        source = self._states.config.endpoints_source
         endpoints = seen.endpoints(source) if source in whole else None
         try:
-            return desired(seen.key, seen.service, endpoints, self._ledger.rules)
+            return desired(seen.key, seen.service, endpoints, self._states.rules)
         except Exception as error:  # a fault of ours that one object brings out must not stop the others (I4)
             logger.exception("key cannot be planned", service=str(seen.key))
             message = f"kubesync cannot plan it, its outputs stay as they are: {type(error).__name__}"
@@ -163,7 +163,7 @@ class Planner:
     def _stored(self, wanted: Mapping[str, tuple[Node, ...] | None]) -> dict[str, UpstreamState]:
         names = sorted(wanted)
         found: dict[str, UpstreamState] = {}
-        # One after the other, under the ledger's lock, thousands would hold up the cluster's events for a minute.
+        # One after the other, thousands would hold up the cluster's events for a minute.
         for name, stored in zip(names, self._tables.reads(self._tables.upstreams.read, names), strict=True):
             if stored is not None:
                 nodes = wanted[name]
@@ -271,7 +271,7 @@ class Planner:
         return self._distrust_upstreams or upstream in self._untrusted or upstream not in seen.upstreams
 
     def _opened(self, before: KeyState, after: KeyState, why: str) -> KeyState:
-        if not changes_of(after, self._ledger.config.policy):
+        if not changes_of(after, self._states.config.policy):
             return replace(after, opened=None)
         # What is applied changes here when a person has it compared with the zone: no reason to wait any longer.
         news = after.intended != before.intended or after.applied != before.applied or before.opened is None

@@ -14,11 +14,11 @@ from typing import Final
 
 from aws_lambda_powertools import Logger
 
+from kubesync.actors.answer import Answer
 from kubesync.aws.dynamodb.store import Action
-from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.control.listeners import Checkpoint
-from kubesync.cluster.keys.committer import KEYS_AT_A_TIME, Change, Committer, Ending, Outbox, Pair
+from kubesync.cluster.keys.committer import KEYS_AT_A_TIME, Change, Committer, Ending, Outbox, Pair, Steps
 from kubesync.cluster.keys.key_states import RULES_VERSION
 from kubesync.cluster.keys.key_writes import NO_NOTES, Closing, KeyWrite, Notes
 from kubesync.cluster.keys.list_diff import NOT_ANSWERED, ListMerge
@@ -27,17 +27,18 @@ from kubesync.cluster.keys.planner import Planned, Planner
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.merge import with_observations, without_tombstones
 from kubesync.domain.objects import Observation, RawEvent, Resource, ServiceKey
-from kubesync.domain.state import KeyState, Name
+from kubesync.domain.state import KeyState
 from kubesync.domain.window import WindowContent
 
 logger = Logger(service="kubesync", child=True)
 
 # Windows without effect move their checkpoint at most so often (I6).
 IDLE_CHECKPOINT_SECONDS: Final = 30.0
-_ROUNDS: Final = 8
+_PARSED_AT_A_TIME: Final = 500
 _SWEPT_AT_A_TIME: Final = 200
 _PROBES: Final = 3
 _PROBE_PAUSE_SECONDS: Final = 1.0
+_PROBE_POLL_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +54,17 @@ _USUAL: Final = Mode()
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a window came to: keys that are open now, keys that were given a name, how many changed, what was held back."""
+    """What was recorded: keys that are open now, keys that were given a name, keys that changed, and what was held back."""
 
     opened: tuple[ServiceKey, ...] = ()
     promoted: tuple[ServiceKey, ...] = ()
-    changed: int = 0
+    changed: frozenset[ServiceKey] = frozenset()
     held: Mapping[Resource, str] | None = None
 
 
 @dataclass(slots=True)
 class Preview:
-    """What recording would come to: states as they would be, changes, and deletions that would be held back."""
+    """What recording would lead to: states as they would be, changes, and deletions that would be held back."""
 
     states: dict[ServiceKey, KeyState] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
@@ -72,56 +73,37 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """Complete lists, taken against what is stored."""
+    """Complete lists, compared with what is stored."""
 
     keys: list[ServiceKey]
     merge: ListMerge
     notes: Notes
 
 
-@dataclass(frozen=True, slots=True)
-class _Transformation:
-    """Given pairs of states; ``stale``: keys that a zone's writer has closed since they were given."""
-
-    given: Mapping[ServiceKey, tuple[KeyState, KeyState]]
-    stale: set[ServiceKey] = field(default_factory=set)
-
-    def see(self, state: KeyState) -> KeyState | None:
-        before, seen = self.given[state.key]
-        if state.version != before.version:
-            self.stale.add(state.key)
-            return None
-        return seen
-
-
 class Reconciler:
-    """Records windows of one cluster, from the cluster's worker; the other methods may be called from any thread.
-
-    For the configuration that the cluster has now: once that is another, its methods raise SupersededError. A worker that is still
-    recording a list then must not take it for one of the new configuration.
+    """Records what happens to the keys of one cluster, under one configuration. Its methods are steps of the cluster's actor.
 
     Args:
         observe: parses an event.
-        probe_identity: asks the cluster for the uid of Service default/kubernetes (None: cannot be known; ListenerError: not now).
+        probe_identity: asks the cluster for the uid of Service default/kubernetes, in a thread of its own. None: cannot be known.
     """
 
     def __init__(
         self,
         committer: Committer,
         observe: Callable[[RawEvent], Observation],
-        probe_identity: Callable[[], str | None],
+        probe_identity: Callable[[], Answer[str | None]],
     ) -> None:
         self._committer = committer
-        self._ledger = committer.ledger
-        self._configured = committer.ledger.configured
+        self._states = committer.states
         self._tables = committer.tables
         self._clock = committer.clock
         self._observe = observe
         self._probe_identity = probe_identity
-        # Written by tries that failed in the end: the next one does not see it as a change any more, and takes it along.
+        # What a try that failed has written: the next try does not see it as a change any more.
         self._outbox = Outbox()
 
-    def record(self, content: WindowContent, mode: Mode = _USUAL, *, flush: bool = False) -> Recorded:
+    def record(self, content: WindowContent, mode: Mode = _USUAL, *, flush: bool = False) -> Steps[Recorded]:
         """Make a window durable.
 
         Args:
@@ -129,151 +111,143 @@ class Reconciler:
 
         Raises:
             NotMasterError: another master writes by now.
-            StaleStateError: the table kept changing under us: try again later.
+            StaleStateError: the table kept changing: try again later.
         """
         if content.snapshots:
-            return self._record_lists(content, mode)
-        with self._ledger.lock:
-            self._ledger.check(self._configured)
-            for resource, version in content.checkpoints.items():
-                self._ledger.listeners[resource].seen_version = version
-        observations = [self._observe(event) for event in content.events]
-        observed = self._sort(observations, whole=False)
-        generations = self._ledger.generations()
+            return (yield from self._record_lists(content, mode))
+        for resource, version in content.checkpoints.items():
+            self._states.listeners[resource].seen_version = version
+        observed = self._sort((yield from self._parsed(content)), whole=False)
+        generations = self._states.generations()
 
         def see(state: KeyState) -> KeyState:
             return with_observations(state, observed.by_key.get(state.key, ()), generations)
 
         keys, plan = self._by_age(observed.by_key, see), self._plan("watch", mode, lambda: observed.notes)
         due = Ending(self._closing, lambda: flush or self._idle_for_long())
-        return self._commit(Change(keys, see, plan, self._configured, due))
+        return (yield from self._commit(Change(keys, see, plan, due)))
 
-    def replan(self, keys: Iterable[ServiceKey], why: str) -> Recorded:
+    def replan(self, keys: Iterable[ServiceKey], why: str) -> Steps[Recorded]:
         """Plan keys anew without news about them: they were given a name."""
         # The oldest first: where a name has been let go meanwhile, it is theirs.
         wanted = self._by_age(keys, _as_stored)
-        # Read before their claims: what is given to them from now on is noted anew.
-        late = self._tables.state.unmark_promoted(self._ledger.config.name, wanted)
+        # Read before their claims: a name that is given to them from now on gets a new note.
+        late = self._tables.state.unmark_promoted(self._states.config.name, wanted)
 
         def notes() -> Notes:
-            # As long as nothing can be planned, the notes stay: they are what a successor would find.
-            return Notes(late=late) if self._ledger.listeners[Resource.SERVICES].whole else NO_NOTES
+            # As long as nothing can be planned, the notes stay for a successor.
+            return Notes(late=late) if self._states.listeners[Resource.SERVICES].whole else NO_NOTES
 
-        return self._commit(Change(wanted, _as_stored, self._plan(why, _USUAL, notes), self._configured))
+        return (yield from self._commit(Change(wanted, _as_stored, self._plan(why, _USUAL, notes))))
 
-    def transform(self, pairs: Callable[[], Iterable[tuple[KeyState, KeyState]]], why: str) -> Recorded:
-        """Plan given pairs of states (as stored, as they are to be seen); asked for again where they turn out stale.
-
-        Raises:
-            StaleStateError: they kept changing meanwhile.
-        """
-        for _ in range(_ROUNDS):
-            with self._ledger.lock:
-                given = {before.key: (before, seen) for before, seen in pairs()}
-            attempt = _Transformation(given)
-            recorded = self._commit(Change(list(given), attempt.see, self._plan(why), self._configured))
-            if not attempt.stale:
-                return recorded
-            self._keep(Outbox(dict.fromkeys(recorded.opened), dict.fromkeys(recorded.promoted)))
-        raise StaleStateError(())
-
-    def without_conflicts(self, free: Mapping[ServiceKey, AbstractSet[Name]]) -> Recorded:
-        """Plan keys anew after the foreign sets at some of their names have gone. The caller passes on what it has come to: the
-        cluster may have no worker any more."""
-
-        def see(state: KeyState) -> KeyState:
-            left = {name: reason for name, reason in state.conflicts.items() if name not in free[state.key]}
-            return replace(state, conflicts=left)
-
-        return self._commit(
-            Change(self._by_age(free, see), see, self._plan("the name is free again"), self._configured)
-        )
+    def transform(
+        self, keys: Iterable[ServiceKey], see: Callable[[KeyState], KeyState | None], why: str
+    ) -> Steps[Recorded]:
+        """Plan keys anew, each as ``see`` makes it of the stored state. None: leave it alone."""
+        wanted = self._by_age(keys, _as_stored)
+        return (yield from self._commit(Change(wanted, see, self._plan(why))))
 
     def preview(self, content: WindowContent, mode: Mode, go_on: Callable[[], None] = lambda: None) -> Preview:
-        """What recording these lists would come to. Writes nothing; spoils the ledger. ``go_on`` raises to break it off."""
+        """What recording these lists would lead to. Writes nothing, and spoils its key states. ``go_on`` raises to break it off."""
         preview = Preview()
-        listed = self._listed(content, mode)
+        listed = self._at_once(self._listed(content, mode), go_on)
         planner = self._planner(mode, content.snapshots.keys())
         for keys in batched(listed.keys, KEYS_AT_A_TIME):
             go_on()
-            with self._ledger.lock:
-                pairs = [(state, listed.merge.seen(state)) for state in self._ledger.states(keys).values()]
-                preview.states |= {before.key: before for before, _ in pairs}
-                for write in planner.plan(pairs, "resync", listed.notes).writes:
-                    preview.states[write.after.key] = write.after
-                    preview.entries += write.entries
+            pairs = [(state, listed.merge.seen(state)) for state in self._states.states(keys).values()]
+            preview.states |= {before.key: before for before, _ in pairs}
+            for write in planner.plan(pairs, "resync", listed.notes).writes:
+                preview.states[write.after.key] = write.after
+                preview.entries += write.entries
         preview.held = dict(listed.merge.held)
         return preview
 
-    def sweep(self) -> None:
-        """Drop tombstones that no event can contradict any more (everything before the checkpoints is durable)."""
-        with self._ledger.lock:
-            swept = tuple(self._ledger.tombstoned)[:_SWEPT_AT_A_TIME]
-        for keys in batched(swept, KEYS_AT_A_TIME):
-            self._committer.commit(Change(keys, self._without_tombstones, _as_seen, self._configured), Outbox())
+    def sweep(self) -> Steps[None]:
+        """Drop tombstones that no event can contradict any more: everything before the checkpoints is durable."""
+        swept = tuple(self._states.tombstoned)[:_SWEPT_AT_A_TIME]
+        yield from self._committer.commit(Change(swept, self._without_tombstones, _as_seen), Outbox())
+
+    def _at_once[T](self, steps: Steps[T], go_on: Callable[[], None]) -> T:
+        while True:
+            try:
+                pause = next(steps)
+            except StopIteration as done:
+                return done.value
+            go_on()
+            if pause:
+                self._clock.sleep(pause)
 
     # --- one window ---
 
-    def _record_lists(self, content: WindowContent, mode: Mode) -> Recorded:
-        """Take complete lists, and the events after them, against everything that is stored."""
-        listed = self._listed(content, mode)
+    def _record_lists(self, content: WindowContent, mode: Mode) -> Steps[Recorded]:
+        """Compare complete lists, and the events after them, with everything that is stored."""
+        listed = yield from self._listed(content, mode)
         resources, why = content.snapshots.keys(), "resync" if mode.distrust_upstreams else "list"
         plan = self._plan(why, mode, lambda: listed.notes, resources)
         closing = partial(self._closing, listed=resources, extra=listed.merge.identity_actions)
 
         def done() -> None:
-            # Not before every key is merged with the list: until then others must not take what is unknown for empty (I5).
+            # Not before every key is merged with the list: until then, unknown is not empty (I5).
             for resource in content.snapshots:
-                view = self._ledger.listeners[resource]
+                view = self._states.listeners[resource]
                 view.whole = not view.broken
 
         ending = Ending(closing, done=done)
-        change = Change(listed.keys, listed.merge.seen, plan, self._configured, ending, resources)
-        return self._commit(change, listed.merge.held)
+        change = Change(listed.keys, listed.merge.seen, plan, ending, resources)
+        return (yield from self._commit(change, listed.merge.held))
 
-    def _listed(self, content: WindowContent, mode: Mode) -> _Listed:
-        probed = self._probe(content)
-        with self._ledger.lock:
-            self._ledger.check(self._configured)
-            for resource, snapshot in content.snapshots.items():
-                view = self._ledger.listeners[resource]
-                stored = view.checkpoint
-                known = stored.generation if stored is not None else 0
-                elsewhere = stored is not None and stored.basis.server != self._ledger.config.server
-                # Nobody saw it go back where nothing was being watched. Not so when this very list was recorded already.
-                below = stored is not None and snapshot.resource_version < stored.resource_version
-                again = stored is not None and stored.resource_version == content.checkpoints.get(resource)
-                # What an earlier release did not keep of an object is only seen by reading it anew.
-                reread = stored is not None and stored.basis.rules != RULES_VERSION
-                anew = snapshot.store_went_back or elsewhere or reread or (below and not again)
-                view.generation = known + 1 if anew else max(known, 1)
-                view.broken = False
-            for resource, version in content.checkpoints.items():
-                self._ledger.listeners[resource].seen_version = version
-        observations = [self._observe(event) for event in content.events]
+    def _listed(self, content: WindowContent, mode: Mode) -> Steps[_Listed]:
+        probed = yield from self._probe(content)
+        for resource, snapshot in content.snapshots.items():
+            view = self._states.listeners[resource]
+            stored = view.checkpoint
+            known = stored.generation if stored is not None else 0
+            elsewhere = stored is not None and stored.basis.server != self._states.config.server
+            # Nobody saw it go back where nothing was being watched. Not so when this very list was recorded already.
+            below = stored is not None and snapshot.resource_version < stored.resource_version
+            again = stored is not None and stored.resource_version == content.checkpoints.get(resource)
+            # What an earlier release did not keep of an object is only seen by reading it anew.
+            reread = stored is not None and stored.basis.rules != RULES_VERSION
+            anew = snapshot.store_went_back or elsewhere or reread or (below and not again)
+            view.generation = known + 1 if anew else max(known, 1)
+            view.broken = False
+        for resource, version in content.checkpoints.items():
+            self._states.listeners[resource].seen_version = version
+        observations = yield from self._parsed(content)
         items = chain.from_iterable(snapshot.items for snapshot in content.snapshots.values())
         observed = self._sort([*items, *observations], whole=True)
-        merge = ListMerge(self._ledger, self._tables.state, probed, forced=mode.forced)
-        keys = merge.take(observed, content.snapshots)
+        merge = ListMerge(self._states, self._tables.state, probed, forced=mode.forced)
+        keys = yield from merge.take(observed, content.snapshots)
         return _Listed(keys, merge, observed.notes)
 
-    def _probe(self, content: WindowContent) -> str | None:
-        """Whose cluster it is, where no list tells; an API server that answers slowly holds up nobody else."""
+    def _probe(self, content: WindowContent) -> Steps[str | None]:
+        """Whose cluster it is, where no list says so."""
         listed = Resource.SERVICES in content.snapshots
-        # Without anything to compare with, only what is to be remembered with a list of services is asked for.
-        if not content.snapshots or (self._ledger.shows_identity if listed else self._ledger.identity is None):
+        # If there is nothing to compare with, the identity is only needed to remember it with a list of services.
+        if not content.snapshots or (self._states.shows_identity if listed else self._states.identity is None):
             return None
         for left in reversed(range(_PROBES)):
+            answer = self._probe_identity()
+            while not answer.done():
+                yield _PROBE_POLL_SECONDS
             try:
-                return self._probe_identity()
+                return answer.result()
             except ListenerError as error:
-                logger.info("the cluster's identity cannot be asked for", error=error.message)
+                logger.info("the cluster's identity cannot be read", error=error.message)
             if left:
-                self._clock.sleep(_PROBE_PAUSE_SECONDS)
+                yield _PROBE_PAUSE_SECONDS
         return NOT_ANSWERED
 
+    def _parsed(self, content: WindowContent) -> Steps[list[Observation]]:
+        observations: list[Observation] = []
+        for some in batched(content.events, _PARSED_AT_A_TIME):
+            if observations:
+                yield 0.0
+            observations += map(self._observe, some)
+        return observations
+
     def _sort(self, observations: Sequence[Observation], *, whole: bool) -> Observations:
-        cluster, table = self._ledger.config.name, self._tables.state
+        cluster, table = self._states.config.name, self._tables.state
         slices = [(o.namespace, o.name) for o in observations if o.resource is Resource.ENDPOINTSLICES]
         if not slices:
             earlier: Mapping[tuple[str, str], str] = {}
@@ -282,25 +256,19 @@ class Reconciler:
         return sort_observations(cluster, observations, earlier)
 
     def _by_age(self, keys: Iterable[ServiceKey], see: Callable[[KeyState], KeyState]) -> list[ServiceKey]:
-        with self._ledger.lock:
-            states = self._ledger.states(keys)
+        states = self._states.states(keys)
         return sorted(states, key=lambda key: _age(see(states[key])))
 
     # --- transactions ---
 
-    def _commit(self, change: Change, held: Mapping[Resource, str] | None = None) -> Recorded:
-        with self._ledger.lock:
-            outbox, self._outbox = self._outbox, Outbox()
+    def _commit(self, change: Change, held: Mapping[Resource, str] | None = None) -> Steps[Recorded]:
+        outbox, self._outbox = self._outbox, Outbox()
         try:
-            self._committer.commit(change, outbox)
+            yield from self._committer.commit(change, outbox)
         except BaseException:
-            self._keep(outbox)
-            raise
-        return Recorded(tuple(outbox.opened), tuple(outbox.promoted), len(outbox.changed), dict(held or {}))
-
-    def _keep(self, outbox: Outbox) -> None:
-        with self._ledger.lock:
             self._outbox.add(outbox)
+            raise
+        return Recorded(tuple(outbox.opened), tuple(outbox.promoted), frozenset(outbox.changed), dict(held or {}))
 
     def _plan(
         self,
@@ -309,16 +277,16 @@ class Reconciler:
         notes: Callable[[], Notes] = lambda: NO_NOTES,
         listed: AbstractSet[Resource] = frozenset(),
     ) -> Callable[[Sequence[Pair], AbstractSet[str]], Planned]:
-        """Plans outputs anew, each section with a planner of its own: what that has read is not true for longer."""
+        """Plans outputs anew. Each section has a planner of its own: what it has read is not true for longer."""
         return lambda pairs, untrusted: self._planner(mode, listed, untrusted).plan(pairs, why, notes())
 
     def _planner(self, mode: Mode, listed: AbstractSet[Resource], untrusted: AbstractSet[str] = frozenset()) -> Planner:
         return Planner(
-            self._ledger,
+            self._states,
             self._tables,
             self._clock.epoch,
             self._committer.fenced_here,
-            removing=self._ledger.config.deleting,
+            removing=self._states.config.deleting,
             distrust_upstreams=mode.distrust_upstreams,
             listed=listed,
             untrusted=untrusted,
@@ -327,7 +295,7 @@ class Reconciler:
     def _idle_for_long(self) -> bool:
         now = self._clock.monotonic()
         return any(
-            view.whole and now - view.written_at >= IDLE_CHECKPOINT_SECONDS for view in self._ledger.listeners.values()
+            view.whole and now - view.written_at >= IDLE_CHECKPOINT_SECONDS for view in self._states.listeners.values()
         )
 
     def _closing(
@@ -335,13 +303,13 @@ class Reconciler:
     ) -> Closing:
         """Checkpoints of all listeners, where they have moved; those that are not to be believed are taken back (I5)."""
         moved: dict[Resource, Checkpoint] = {}
-        for resource, view in self._ledger.listeners.items():
+        for resource, view in self._states.listeners.items():
             stored = view.checkpoint
             version = 1 if stored is None else stored.version + 1
             whole = view.whole or (resource in listed and not view.broken)
             if whole and view.seen_version and not view.unsure:
-                basis = self._ledger.basis
-                selector = self._ledger.config.scope.labels_of(resource)
+                basis = self._states.basis
+                selector = self._states.config.scope.labels_of(resource)
                 new = Checkpoint(view.seen_version, max(1, view.generation), basis, version, view.works_since, selector)
             elif stored is not None and (view.broken or view.unsure):
                 new = replace(stored, basis=replace(stored.basis, revision=0), version=version, works_since=0.0)
@@ -349,20 +317,20 @@ class Reconciler:
                 continue
             if stored is None or replace(new, version=stored.version) != stored:
                 moved[resource] = new
-        name, table = self._ledger.config.name, self._tables.listeners
+        name, table = self._states.config.name, self._tables.listeners
         actions = [table.put_checkpoint(name, resource, new, token) for resource, new in moved.items()]
 
         def committed() -> None:
             for resource, new in moved.items():
-                self._ledger.listeners[resource].checkpoint = new
+                self._states.listeners[resource].checkpoint = new
             # Of all listeners: one that stands still must not make every window of the other write (I6).
-            for view in self._ledger.listeners.values():
+            for view in self._states.listeners.values():
                 view.written_at = self._clock.monotonic()
 
         return Closing((*extra, *actions), committed, frozenset({name}))
 
     def _without_tombstones(self, state: KeyState) -> KeyState:
-        return without_tombstones(state, self._ledger.floors())
+        return without_tombstones(state, self._states.floors())
 
 
 def _as_stored(state: KeyState) -> KeyState:

@@ -1,0 +1,96 @@
+"""The actors of all clusters, by name. A cluster that is not served any more keeps its actor: its batches are still closed.
+
+    why the cluster is not served                   how its batch is closed
+    -----------------------------                   -----------------------
+    dropped while a batch was under way             by its actor, which stays
+    in flight since the last master, and either     its fence is raised, and it gets an actor. Its state is
+    unregistered or unreadable by this release      correct once it is registered or readable again
+    in flight, and another shard serves it          not closed: that shard's fence is above ours. Logged
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from aws_lambda_powertools import Logger
+
+from kubesync.actors.actor import Activity, Host
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
+from kubesync.cluster.actor import ClusterActor
+from kubesync.cluster.ports import ClusterPorts
+from kubesync.cluster.run import ListeningRun
+from kubesync.domain.errors import NotMasterError
+from kubesync.messages import EndCluster
+
+logger = Logger(service="kubesync", child=True)
+
+_NOWHERE: Final = "not-served.invalid"
+
+
+class Clusters:
+    """The session's thread makes actors. Any thread may ``send``."""
+
+    def __init__(self, ports: Callable[[], ClusterPorts], activity: Activity) -> None:
+        self._new_ports = ports
+        self._activity = activity
+        self._actors: dict[str, ClusterActor] = {}
+        self._hosts: dict[str, Host] = {}
+
+    def send(self, name: str, message: object) -> bool:
+        """Send a message to a cluster. False: no such cluster here."""
+        host = self._hosts.get(name)
+        if host is not None:
+            host.send(message)
+        return host is not None
+
+    def host(self, config: ClusterConfig) -> None:
+        """Make sure that the cluster has an actor. It serves nothing until it is configured."""
+        name = config.name
+        if name in self._hosts:
+            return
+        ports = self._new_ports()
+        actor = ClusterActor(config, ports)
+        host = Host(f"{name}/cluster", actor, ports.scheduler, self._activity)
+        actor.hosted_by(host)
+        self._actors[name], self._hosts[name] = actor, host
+        host.start()
+
+    def host_unserved(self, names: Iterable[str], zone_id: str, fence: Callable[[str], None]) -> None:
+        """Make actors that close a zone's batch for clusters that are not served.
+
+        Args:
+            fence: raises a cluster's fence. Raises NotMasterError if a newer fence exists.
+        """
+        for name in names:
+            if name in self._hosts:
+                continue
+            try:
+                fence(name)
+            except NotMasterError as error:
+                logger.warning("cannot close a batch of this cluster", cluster=name, reason=str(error))
+                continue
+            zone = ZoneReference(id=zone_id, name=_NOWHERE)
+            self.host(ClusterConfig(name=name, server=f"https://{_NOWHERE}", domain=_NOWHERE, zones=(zone,)))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._hosts)
+
+    def end(self, seconds: float) -> None:
+        """End all actors: no zone asks them any more."""
+        for host in self._hosts.values():
+            host.send(EndCluster())
+        for host in self._hosts.values():
+            host.join(seconds)
+
+    # --- for reports ---
+
+    @property
+    def runs(self) -> list[tuple[ListeningRun, bool]]:
+        """Every run of listeners, and whether it goes on."""
+        return [(run, run is actor.running) for actor in self._actors.values() for run in actor.runs]
+
+    def conflicts(self, name: str) -> int:
+        """How many names of a cluster somebody else holds, as far as is known."""
+        return self._actors[name].states.conflicts

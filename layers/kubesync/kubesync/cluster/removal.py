@@ -1,0 +1,136 @@
+"""Removes a cluster whose configuration is marked as deleting, over several sessions if needed.
+
+    emptying    normal commits remove every key's outputs. A person requested these deletions, so they are not held (I5). With
+                `retain`, record sets and upstreams stay, and kubesync forgets that it owned them
+    waiting     until no key is left. Refused sets are compared with the zone and deleted with their current values
+    parting     every zone says that nothing of the cluster is under way: its outcome could bring a key back. With `retain` also
+                before the emptying: a batch that is settled later would bring a forgotten key back
+    forgetting  remembered slices, notes, listener items, and last the configuration
+
+Each is a sequence of short steps of the cluster's actor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import batched, chain
+from typing import Final
+
+from aws_lambda_powertools import Logger
+
+from kubesync.actors.answer import Answer
+from kubesync.aws.dynamodb.store import Action
+from kubesync.aws.tables.control.clusters import ClusterConfig, retains
+from kubesync.cluster.keys.committer import KEYS_AT_A_TIME, Steps
+from kubesync.cluster.keys.key_states import KeyStates
+from kubesync.cluster.keys.reconciler import Reconciler, Recorded
+from kubesync.cluster.ports import ClusterPorts
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.state import EMPTY, KeyState
+from kubesync.messages import Compared, CompareZone, Forget
+
+logger = Logger(service="kubesync", child=True)
+
+_PLACES_AT_A_TIME: Final = 90
+_COMPARE_SECONDS: Final = 5.0
+_POLL_SECONDS: Final = 0.2
+_WRITE_SECONDS: Final = 2.0
+_WHY: Final = "the cluster is removed"
+
+
+class Removal:
+    """The removal of one cluster. ``steps`` may be begun again after an error.
+
+    Args:
+        follow_up: passes on what was recorded.
+    """
+
+    def __init__(
+        self,
+        config: ClusterConfig,
+        ports: ClusterPorts,
+        states: KeyStates,
+        reconciler: Reconciler,
+        follow_up: Callable[[Recorded], None],
+    ) -> None:
+        self._config = config
+        self._ports = ports
+        self._states = states
+        self._reconciler = reconciler
+        self._follow_up = follow_up
+        self._compared: dict[ServiceKey, int] = {}
+        self._asked: set[str] = set()
+
+    def forgotten(self, zone_id: str) -> None:
+        """Nothing of the cluster is under way in this zone."""
+        self._asked.discard(zone_id)
+
+    def steps(self) -> Steps[None]:
+        """Remove the cluster. Ends when it is removed."""
+        table, name = self._ports.tables.state, self._config.name
+        if retains(self._config):
+            yield from self._part()
+        while True:
+            yield from self._empty()
+            while table.any_key(name):
+                marks = dict(table.open_keys(name))
+                if not marks or retains(self._config):
+                    break  # a batch brought an emptied key back, or a key was not read yet
+                yield from self._compare({key: mark.attempts for key, mark in marks.items() if mark.attempts})
+                yield _COMPARE_SECONDS
+            else:
+                yield from self._part()
+                if not table.any_key(name):
+                    break
+        yield from self._forget()
+
+    def _empty(self) -> Steps[None]:
+        for states in batched(self._ports.tables.state.load_all(self._config.name), KEYS_AT_A_TIME):
+            keys = [state.key for state in states]
+            self._follow_up((yield from self._reconciler.transform(keys, self._bare, _WHY)))
+            yield 0.0
+
+    def _bare(self, state: KeyState) -> KeyState:
+        bare = replace(state, parts={})
+        if retains(self._config):
+            bare = replace(bare, intended=EMPTY, applied=EMPTY, upstreams={}, conflicts={})
+        return bare
+
+    def _compare(self, refused: dict[ServiceKey, int]) -> Steps[None]:
+        """Compare keys whose sets were refused with their zones. What was changed by hand is still ours, as the journal proves."""
+        news = [key for key, attempts in refused.items() if self._compared.get(key) != attempts]
+        self._compared = refused
+        states = self._states.states(news).values()
+        for zone_id in sorted({key.zone_id for state in states for key in state.applied}):
+            names = frozenset(key.name for state in states for key in state.applied if key.zone_id == zone_id)
+            answer: Answer[Compared] = Answer(self._ports.scheduler)
+            asked = CompareZone(self._config.name, answer, keys=tuple(news), names=names, why=_WHY)
+            self._ports.to_zone(zone_id, asked)
+            while not answer.done():
+                yield _POLL_SECONDS
+            try:
+                answer.result()
+            except Exception as error:  # noqa: BLE001 - the next comparison tries again
+                logger.warning("comparison with a zone failed, trying again", error=str(error))
+
+    def _part(self) -> Steps[None]:
+        zones: Iterable[str] = self._ports.zones()
+        self._asked = set(zones)
+        for zone_id in sorted(self._asked):
+            self._ports.to_zone(zone_id, Forget(self._config.name))
+        while self._asked:
+            yield _POLL_SECONDS
+
+    def _forget(self) -> Steps[None]:
+        name, state = self._config.name, self._ports.tables.state
+        slices = (state.remember_slice(name, *place, service=None) for place in state.slices(name))
+        for places in batched(chain(slices, state.leftover_marks(name)), _PLACES_AT_A_TIME):
+            self._write(list(places))
+            yield 0.0
+        self._write([*self._ports.tables.listeners.all_places(name), self._ports.clusters.forget(self._config)])
+
+    def _write(self, actions: list[Action]) -> None:
+        writer = self._ports.fenced_writer
+        until = self._ports.scheduler.monotonic() + _WRITE_SECONDS
+        writer.run([self._config.name], actions, writer.token(), until_monotonic=until)
