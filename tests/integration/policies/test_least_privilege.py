@@ -37,7 +37,7 @@ from kubesync.clock import SystemClock
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import ErrorCode, StoreOutcomeUnknownError
 from kubesync.domain.report import SessionReport
-from kubesync.operations.listing import ResyncError
+from kubesync.operations.asking import ResyncError
 from kubesync.operations.resync_invocation import ResyncEvent
 from kubesync.session.session import Session
 from kubesync.settings import Settings

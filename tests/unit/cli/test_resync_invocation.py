@@ -12,7 +12,7 @@ from kubesync.aws.tables.control.lease import Lease, LeaseTable
 from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
-from kubesync.operations.listing import ResyncError
+from kubesync.operations.asking import ResyncError
 from kubesync.operations.resync_invocation import InvocationParts, ResyncEvent, ResyncInvocation, has_errors
 
 REPORT = {"dry_run": True, "forced": False, "clusters": [{"cluster": "prod", "changes": []}]}

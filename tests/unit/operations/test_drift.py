@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import ServiceKey
+from kubesync.domain.standing import as_it_stands, drifts_of
 from kubesync.domain.state import KeyState, Name
-from kubesync.operations.drift import Coming, as_it_stands, drifts_of
+from kubesync.operations.drift import Coming, document_of
 
 SERVICE = ServiceKey("prod", "shop", "web")
 A = RecordKey("Z1", "web.example.com", "A")
@@ -25,9 +26,9 @@ def test_changed_missing_and_foreign_sets_of_one_zone_are_found() -> None:
     found = drifts_of(state, "Z1", {A: TWO})
 
     assert [(drift.key, drift.stands) for drift in found] == [(SRV, None), (A, TWO)]
-    assert [drift.document()["drift"] for drift in found] == ["missing", "changed"]
+    assert [document_of(drift)["drift"] for drift in found] == ["missing", "changed"]
     (foreign,) = drifts_of(a_state(applied={A: ONE}), "Z1", {A: WEIGHTED})
-    assert foreign.document()["drift"] == "foreign"
+    assert document_of(foreign)["drift"] == "foreign"
 
 
 def test_what_stands_becomes_what_is_known() -> None:

@@ -1,64 +1,78 @@
 """The full resync of one cluster: first its lists, then each of its zones, then the report.
 
-dry run   the lists are applied to a separate ledger; nothing is written
+dry run   the lists are applied to separate key states; nothing is written
 resync    the cluster's listeners list again, and drifted sets of a zone become the known state; normal commits correct them
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from functools import partial
 from itertools import batched
 from typing import Any, Final
 
+from kubesync.actors.answer import Answer
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.cluster.keys.committer import KEYS_AT_A_TIME
 from kubesync.cluster.keys.reconciler import Mode
-from kubesync.cluster.runner import ClusterRunner
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.state import KeyState, Name
-from kubesync.operations.drift import Coming, Drift, Known, as_it_stands, drifts_of, replacements
-from kubesync.operations.listing import CHECK_SECONDS, LIST_SECONDS, ResyncError, advice, check_time, preview_lists
+from kubesync.domain.standing import Drift, Known, replacements
+from kubesync.domain.state import EMPTY, KeyState, Name
+from kubesync.messages import (
+    CheckConflicts,
+    Compared,
+    CompareZone,
+    ListingFailedError,
+    Relist,
+    Relisted,
+    WithdrawRelist,
+)
+from kubesync.operations.asking import ResyncError, ask_cluster, ask_zone, check_time
+from kubesync.operations.drift import Coming, document_of
+from kubesync.operations.listing import advice, preview_lists
 from kubesync.operations.orphan_upstreams import remove_orphans
 from kubesync.operations.ports import Master
-from kubesync.zone.reader import ZoneReader
 
-# A cluster whose lists fail for this long is given up. The listeners retry all that time.
-GIVE_UP_SECONDS: Final = 15.0
+_LAST_ERRORS_SECONDS: Final = 1.0
+_FINAL_ROUNDS: Final = 8
 
 
 class ClusterResync:
     """The full resync of one cluster.
 
+    Args:
+        zones_held: nothing may be written in this session: no zone has an actor, and key states do not change.
+
     Raises:
         ResyncError: there is no such cluster, or it is disabled.
     """
 
-    def __init__(self, master: Master, name: str, request: ResyncRequest, *, own_session: bool) -> None:
-        ledger = master.ledgers.get(name)
-        if ledger is None or ledger.config.deleting:
-            known = ", ".join(sorted(master.ledgers)) or "none"
+    def __init__(
+        self, master: Master, name: str, request: ResyncRequest, *, own_session: bool, zones_held: bool
+    ) -> None:
+        configs = master.configs
+        config = configs.get(name)
+        if config is None or config.deleting:
+            known = ", ".join(sorted(configs)) or "none"
             raise ResyncError(f"no such cluster; registered: {known}")
-        if ledger.config.paused:
+        if config.paused:
             raise ResyncError(f"cluster {name} is disabled: `kubesync cluster enable {name}`, then run it again")
         self.name = name
-        self.zones = {zone.id for zone in ledger.rules.zones}
+        self.zones = {zone.id for zone in config.zones}
         self._master = master
-        self._ledger = ledger
-        self._revision = ledger.config.revision
+        self._config = config
+        self._forced = request.force
         self._dry_run = request.dry_run
         self._own_session = own_session
-        self._mode = Mode(forced=request.force, distrust_upstreams=True)
+        self._zones_held = zones_held
         self._document: dict[str, Any] = {"cluster": name}
-        self._drifts: list[dict[str, Any]] = []
+        self._drifts: list[Drift] = []
         self._held: list[dict[str, Any]] = []
         self._coming = Coming((), frozenset())
         self._known: list[Known] = []
         self._moved: set[ServiceKey] = set()
-        self._unsettled: AbstractSet[RecordKey] = frozenset()
         self._foreseen: dict[tuple[str, Name], str] = {}
 
     def document(self) -> dict[str, Any]:
@@ -70,7 +84,7 @@ class ClusterResync:
             known |= {(str(state.key), name): reason for name, reason in state.conflicts.items()}
         return {
             **self._document,
-            "drift": self._drifts,
+            "drift": [document_of(drift) for drift in self._drifts],
             "held_deletions": self._held if self._dry_run else held,
             "conflicts": [
                 {"service": service, "name": name.name, "zone": name.zone_id, "code": "Conflict", "reason": reason}
@@ -81,7 +95,8 @@ class ClusterResync:
     def check(self) -> None:
         """Raise ResyncError if the session must end or the configuration was changed."""
         check_time(self._master)
-        if self._master.ledgers.get(self.name) is not self._ledger or self._ledger.config.revision != self._revision:
+        config = self._master.configs.get(self.name)
+        if config is None or config.revision != self._config.revision:
             raise ResyncError(f"the configuration of cluster {self.name} was changed meanwhile: run it again")
 
     def _states(self) -> Iterator[KeyState]:
@@ -100,7 +115,8 @@ class ClusterResync:
             self._relist()
 
     def _preview(self) -> None:
-        preview = preview_lists(self._master, self.name, self._mode, self.check)
+        mode = Mode(forced=self._forced, distrust_upstreams=True)
+        preview = preview_lists(self._master, self._config, mode, self.check)
         states = preview.states.values()
         self._coming = Coming.of(states)
         self._held = [row for state in states for row in _held_in(state)]
@@ -111,54 +127,51 @@ class ClusterResync:
 
     def _relist(self) -> None:
         held_before = {state.key for state in self._states() if _held_in(state)}
-        runner = self._master.runners.get(self.name)
-        before = 0 if runner is None else runner.report.changed_keys
-        if runner is not None:
-            runner.relist(self._mode)
-        elif self._own_session:
-            runner = self._master.start_cluster(self.name, self._mode)
-        else:
-            raise ResyncError(f"the configuration of cluster {self.name} is being changed: run it again")
-        try:
-            self._wait_relisted(runner)
-        except BaseException:
-            # A person requested this mode for now. It must not apply to lists that come at any later time (I5).
-            runner.withdraw_relist()
-            raise
+        relisted = self._relisted()
         held_after: set[ServiceKey] = set()
         for state in self._states():
             self.zones |= {key.zone_id for key in state.applied}
             if _held_in(state):
                 held_after.add(state.key)
         # A key whose deletion is held back counts as written, but does not change.
-        changed = max(0, runner.report.changed_keys - before - len(held_after - held_before))
+        changed = max(0, relisted.changed_keys - len(held_after - held_before))
         orphans = remove_orphans(self._master, self.name, self.check)
-        self._document |= {"changed_keys": changed, "stray_upstreams": orphans, "held": dict(runner.report.held)}
+        self._document |= {"changed_keys": changed, "stray_upstreams": orphans, "held": dict(relisted.held)}
 
-    def _wait_relisted(self, runner: ClusterRunner) -> None:
-        clock = self._master.parts.clock
-        began = clock.monotonic()
-        while not runner.wait_relisted(CHECK_SECONDS):
-            try:
-                self.check()
-                if self._master.runners.get(self.name) is not runner:
-                    raise ResyncError(f"the configuration of cluster {self.name} was changed meanwhile: run it again")
-            except ResyncError as ended:
-                said = _in_words(runner.last_errors)
-                raise ResyncError(f"{ended} (the last error: {said})" if said else str(ended)) from None
-            lasted = clock.monotonic() - began
-            if failing := runner.refused or (runner.failing if lasted >= GIVE_UP_SECONDS else {}):
-                tried = f"tried for {lasted:.0f} s: " if lasted >= 1 else ""
-                said = f"{tried}{_in_words(failing)}; {advice(failing)}, then run it again"
-                raise ResyncError(f"cluster {self.name} could not be listed: {said}")
-            if lasted >= LIST_SECONDS or runner.failed:
-                why = runner.report.problem or _in_words(runner.last_errors) or "no answer"
-                raise ResyncError(f"cluster {self.name} could not be listed in time ({why})")
+    def _relisted(self) -> Relisted:
+        # A session that was started for the resync does not watch the cluster yet.
+        deadline = self._master.deadline if self._own_session else None
+        answer: Answer[Relisted] = Answer(self._master.parts.scheduler)
+        relist = Relist(self._forced, deadline, answer)
+        try:
+            return ask_cluster(self._master, self.name, relist, answer, self._check_lists)
+        except BaseException as error:
+            # A person requested the lists for now. Forced, they must not be recorded at any later time (I5).
+            self._withdraw()
+            if not isinstance(error, ListingFailedError):
+                raise
+            self._check_lists()  # a failure because the session ends is no error of the cluster
+            raise ResyncError(f"cluster {self.name} could not be listed{_why(error)}") from error
+
+    def _check_lists(self) -> None:
+        try:
+            self.check()
+        except ResyncError as ended:
+            errors = self._withdraw()
+            said = _in_words(errors.result()) if errors.wait(_LAST_ERRORS_SECONDS) else ""
+            raise ResyncError(f"{ended} (the last error: {said})" if said else str(ended)) from None
+
+    def _withdraw(self) -> Answer[Mapping[str, ListenerError]]:
+        """Withdraw the request for lists. The answer: the listeners' last errors."""
+        errors: Answer[Mapping[str, ListenerError]] = Answer(self._master.parts.scheduler)
+        if not self._master.send(self.name, WithdrawRelist(errors)):
+            errors.set_result({})
+        return errors
 
     # --- state against zone ---
 
     def remember_zone(self, zone_id: str) -> None:
-        """Read the known sets of a zone, before the zone is walked: see ``drift_checks``."""
+        """Read the known sets of a zone, before the zone is walked: see ``compare_zone``."""
         self._known = []
         in_conflict: list[ServiceKey] = []
         for state in self._states():
@@ -166,13 +179,13 @@ class ClusterResync:
                 self._known.append(known)
             if any(name.zone_id == zone_id for name in state.conflicts):
                 in_conflict.append(state.key)
-        if in_conflict and self._master.pool is not None and not self._dry_run:
-            self._master.pool.look_again(zone_id, in_conflict)
+        if in_conflict and self._master.zones is not None and not self._dry_run:
+            self._master.zones.send(zone_id, CheckConflicts(tuple(in_conflict)))
 
-    def drift_checks(
+    def compare_zone(
         self, zone_id: str, standing: Mapping[RecordKey, RecordSet], unsettled: AbstractSet[RecordKey] = frozenset()
-    ) -> Iterator[Callable[[], None]]:
-        """Jobs for the zone's thread, each for a few keys, between two batches. Other batches run before and after each job.
+    ) -> None:
+        """Compare the known sets with the zone: a few keys at a time, between two batches.
 
         Batches went on during the walk, so a set may differ because one of them changed it. After a batch has landed, the states
         of its keys are written, before the next batch. So the key's state decides:
@@ -186,7 +199,6 @@ class ClusterResync:
             standing: the sets of the zone, walked after ``remember_zone``.
             unsettled: see ``landed``; these sets neither drifted nor are they foreign.
         """
-        self._unsettled = unsettled
         if self._dry_run:
             others = {key: record_set for key, record_set in standing.items() if key not in unsettled}
             self._foreseen |= self._coming.conflicts(zone_id, others)
@@ -194,11 +206,15 @@ class ClusterResync:
         suspects = [known for known in self._known if known.drifts(found)]
         self._known = []
         for some in batched(suspects, KEYS_AT_A_TIME):
-            yield partial(self._check_drift, found, some)
+            if self._zones_held:
+                self.check()
+                self._drifts += [d for known in some for d in known.drifts(found) if d.key not in unsettled]
+                continue
+            self._moved |= self._ask(zone_id, known=some, standing=found).moved
 
     @property
     def moved(self) -> bool:
-        """Whether keys that may have drifted were written meanwhile. The next walk or ``final_checks`` decides them."""
+        """Whether keys that may have drifted were written meanwhile. The next walk or ``compare_moved`` decides them."""
         return bool(self._moved)
 
     def remember_moved(self, zone_id: str) -> None:
@@ -207,48 +223,41 @@ class ClusterResync:
         self._known = [Known.of(state, zone_id) for state in states]
         self._moved = set()
 
-    def final_checks(self, zone_id: str) -> Iterator[Callable[[], None]]:
-        """Jobs as in ``drift_checks``, one for each key that is written all the time. These read the zone themselves."""
-        for key in sorted(self._moved):
-            yield partial(self._check_key_now, zone_id, key)
-        self._moved = set()
+    def compare_moved(self, zone_id: str) -> None:
+        """Compare each key that is written all the time. The zone is read between two batches, at the key's names only."""
+        moved, self._moved = self._moved, set()
+        for key in sorted(moved):
+            for _ in range(_FINAL_ROUNDS):
+                state = self._master.tables.state.load([key])[key]
+                names = frozenset(each.name for each in state.applied if each.zone_id == zone_id)
+                if not names or not self._ask(zone_id, keys=(key,), names=names).moved:
+                    break
+            else:
+                raise ResyncError(f"{key} was written all the time: run it again")
 
-    def _check_drift(self, standing: Mapping[RecordKey, RecordSet], some: Sequence[Known]) -> None:
-        states = self._states_of([known.service for known in some])
-        still = [known for known in some if known.still(states[known.service])]
-        self._moved |= {known.service for known in some}.difference(known.service for known in still)
-        self._drifted([drift for known in still for drift in known.drifts(standing)])
-
-    def _check_key_now(self, zone_id: str, key: ServiceKey) -> None:
-        state = self._states_of([key])[key]
-        names = {each.name for each in state.applied if each.zone_id == zone_id}
-        reader = ZoneReader(self._master.parts.zones, zone_id, self._master.parts.clock)
-        standing = replacements(reader.read_sets(names))
-        self._drifted(drifts_of(state, zone_id, standing))
-
-    def _states_of(self, keys: Iterable[ServiceKey]) -> Mapping[ServiceKey, KeyState]:
+    def _ask(
+        self,
+        zone_id: str,
+        *,
+        known: tuple[Known, ...] = (),
+        standing: Mapping[RecordKey, RecordSet] = EMPTY,
+        keys: tuple[ServiceKey, ...] = (),
+        names: frozenset[str] = frozenset(),
+    ) -> Compared:
+        """Let the zone compare, and mend unless it is a dry run. Arguments as in ``CompareZone``."""
         self.check()
-        with self._ledger.lock:
-            return self._ledger.states(keys)
+        answer: Answer[Compared] = Answer(self._master.parts.scheduler)
+        question = CompareZone(self.name, answer, known, keys, names, standing, mend=not self._dry_run)
+        compared = ask_zone(self._master, zone_id, question, answer, self.check)
+        self._drifts += compared.drifts
+        return compared
 
-    def _drifted(self, found: Sequence[Drift]) -> None:
-        drifts = [drift for drift in found if drift.key not in self._unsettled]
-        self._drifts += [drift.document() for drift in drifts]
-        if drifts and not self._dry_run:
-            self._take_as_known(drifts)
 
-    def _take_as_known(self, drifts: Sequence[Drift]) -> None:
-        by_key: dict[ServiceKey, list[Drift]] = {}
-        for drift in drifts:
-            by_key.setdefault(drift.service, []).append(drift)
-
-        def pairs() -> Iterator[tuple[KeyState, KeyState]]:
-            self.check()
-            for key, state in self._ledger.states(by_key).items():
-                yield state, as_it_stands(state, by_key[key])
-
-        reconciler = self._master.reconcilers[self.name]
-        self._master.follow_up(self.name, reconciler.transform(pairs, "resync"))
+def _why(failed: ListingFailedError) -> str:
+    if failed.problem or not failed.errors:
+        return f" in time ({failed.problem or 'no answer'})"
+    tried = f"tried for {failed.seconds:.0f} s: " if failed.seconds >= 1 else ""
+    return f": {tried}{_in_words(failed.errors)}; {advice(failed.errors)}, then run it again"
 
 
 def _held_in(state: KeyState) -> list[dict[str, Any]]:

@@ -10,8 +10,8 @@ from typing import Any
 from kubesync.aws.tables.audit import describe
 from kubesync.aws.tables.control.inflight import Inflight
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
-from kubesync.domain.state import KeyState, Name
 from kubesync.domain.standing import Drift, what_stands, why_foreign
+from kubesync.domain.state import KeyState, Name
 
 
 def document_of(drift: Drift) -> dict[str, Any]:

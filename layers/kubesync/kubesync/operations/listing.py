@@ -13,21 +13,17 @@ from typing import Final
 from kubesync.actors.answer import Answer
 from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.cluster.keys.key_states import Ledger
 from kubesync.cluster.keys.reconciler import Mode, Preview
 from kubesync.cluster.listener import log_list
 from kubesync.cluster.ports import Connector
-from kubesync.domain.errors import ErrorCode, KubesyncError, ListenerError
+from kubesync.domain.errors import ErrorCode, ListenerError
 from kubesync.domain.objects import Resource, Snapshot
 from kubesync.domain.window import WindowContent
 from kubesync.kubernetes.ports import Lister
 from kubesync.kubernetes.transport.connections import StoppedError
+from kubesync.operations.asking import LIST_SECONDS, ResyncError, wait_for
 from kubesync.operations.ports import Master
 
-LIST_SECONDS: Final = 300.0
-"""A list that takes longer is given up. The session may end earlier."""
-CHECK_SECONDS: Final = 0.2
-"""How often a waiting thread checks whether the session must end."""
 _CUT_SECONDS: Final = 1.0  # for a list that was cut, to close its sockets
 
 _ADVICE: Final[Mapping[ErrorCode, str]] = {
@@ -41,45 +37,36 @@ _ADVICE: Final[Mapping[ErrorCode, str]] = {
 }
 
 
-class ResyncError(KubesyncError):
-    """A resync could not be done. The message says why in one line."""
-
-
-def check_time(master: Master, what: str = "the resync") -> None:
-    """Raise ResyncError once the session must end or its time is over."""
-    if master.ending() or master.parts.clock.monotonic() >= master.deadline:
-        raise ResyncError(f"the session ended before {what} was done: run it again")
-
-
 def advice(errors: Mapping[str, ListenerError]) -> str:
     """Advice to a person about errors of a cluster's listeners, in one line."""
     return "; ".join(dict.fromkeys(_ADVICE[error.code] for _, error in sorted(errors.items())))
 
 
-def list_now(master: Master, cluster: str, go_on: Callable[[], None] | None = None) -> WindowContent:
+def list_now(master: Master, config: ClusterConfig, check: Callable[[], None]) -> WindowContent:
     """Read complete lists of both listeners' resources.
 
     Args:
-        go_on: raises ResyncError if the wait must stop. None: a recovery, which ends with the session.
+        check: raises ResyncError if the wait must stop.
 
     Raises:
         ResyncError: the cluster could not be listed.
     """
-    ledger, clock = master.ledgers[cluster], master.parts.clock
-    check = go_on or (lambda: check_time(master, "the recovery"))
+    clock, resources = master.parts.clock, (Resource.SERVICES, config.endpoints_source)
     until = min(clock.monotonic() + LIST_SECONDS, master.deadline)
-    lists = _Lists(master.parts.connector, ledger.config, ledger.sources, until, master.parts.scheduler)
-    thread = master.start_thread(f"{cluster}/lists", lists.run)
+    lists = _Lists(master.parts.connector, config, resources, until, master.parts.scheduler)
+    thread = master.start_thread(f"{config.name}/lists", lists.run)
+
+    def in_time() -> None:
+        check()
+        if clock.monotonic() >= until:
+            raise ResyncError(f"cluster {config.name} could not be listed in time: no answer")
+
     try:
-        while not lists.done.wait(CHECK_SECONDS):
-            check()
-            if clock.monotonic() >= until:
-                raise ResyncError(f"cluster {cluster} could not be listed in time: no answer")
-        snapshots = lists.done.result()
+        snapshots = wait_for(lists.done, in_time)
     except ListenerError as error:
         check()  # a failure because the time is over is no error of the cluster
         said = f"{error.code.key}: {error.message}; {_ADVICE[error.code]}"
-        raise ResyncError(f"cluster {cluster} could not be listed: {said}") from error
+        raise ResyncError(f"cluster {config.name} could not be listed: {said}") from error
     finally:
         lists.stop()
         thread.join(_CUT_SECONDS)
@@ -87,15 +74,10 @@ def list_now(master: Master, cluster: str, go_on: Callable[[], None] | None = No
     return WindowContent((), snapshots, versions, clock.monotonic(), 0)
 
 
-def preview_lists(master: Master, cluster: str, mode: Mode, go_on: Callable[[], None] | None = None) -> Preview:
-    """Preview the effects of complete lists on a separate ledger. Writes nothing. Arguments and errors as in ``list_now``."""
-    known = master.ledgers[cluster]
-    ledger = Ledger(known.config, master.tables.state, master.parts.scheduler)
-    ledger.configure(known.config, master.tables.listeners.checkpoints(cluster))
-    ledger.identity = known.identity
-    content = list_now(master, cluster, go_on)
-    reconciler = master.reconciler(ledger)
-    return reconciler.preview(content, mode, go_on or (lambda: check_time(master, "the recovery")))
+def preview_lists(master: Master, config: ClusterConfig, mode: Mode, check: Callable[[], None]) -> Preview:
+    """Preview the effects of complete lists. Writes nothing. Arguments and errors as in ``list_now``."""
+    previewer = master.previewer(config)  # reads the checkpoints, before the lists
+    return previewer.preview(list_now(master, config, check), mode, check)
 
 
 class _Lists:

@@ -9,18 +9,17 @@ exists             does not, or is missing     removed, like the upstream of a r
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import batched
 from typing import Final
 
-from kubesync.aws.fencing.writer import StaleStateError
-from kubesync.aws.tables.audit import Entry
-from kubesync.aws.tables.upstreams import StoredUpstream
-from kubesync.domain.objects import ServiceKey
+from kubesync.actors.answer import Answer
 from kubesync.domain.state import UpstreamState
+from kubesync.messages import RemoveOrphans
+from kubesync.operations.asking import ask_cluster
 from kubesync.operations.ports import Master
 
-_PARTS_OF_KEY: Final = 3
-_CHECK_SECONDS: Final = 0.2
+_AT_A_TIME: Final = 50
 
 
 def remove_orphans(master: Master, cluster: str, check: Callable[[], None]) -> int:
@@ -29,39 +28,17 @@ def remove_orphans(master: Master, cluster: str, check: Callable[[], None]) -> i
     Args:
         check: raises if the resync must stop.
     """
-    known = {name for state in master.tables.state.load_all(cluster) for name in state.upstreams}
-    check()
     removed = 0
-    for stored in master.tables.upstreams.read_all([cluster]):
-        check()
-        if not stored.deleted and stored.upstream not in known:
-            removed += _remove(master, cluster, stored, check)
+    for some in batched(_orphans(master, cluster, check), _AT_A_TIME):
+        answer: Answer[int] = Answer(master.parts.scheduler)
+        removed += ask_cluster(master, cluster, RemoveOrphans(dict(some), answer), answer, check)
     return removed
 
 
-def _remove(master: Master, cluster: str, stored: StoredUpstream, check: Callable[[], None]) -> bool:
-    ledger, fenced_writer, now = master.ledgers[cluster], master.fenced_writer, master.parts.clock.epoch()
-    key = ServiceKey(*stored.upstream.split("/")[:_PARTS_OF_KEY])
-    # A session that was started for the resync runs this in its own thread, which has a deadline.
-    while not ledger.lock.acquire(timeout=_CHECK_SECONDS):
+def _orphans(master: Master, cluster: str, check: Callable[[], None]) -> Iterator[tuple[str, UpstreamState]]:
+    known = {name for state in master.tables.state.load_all(cluster) for name in state.upstreams}
+    check()
+    for stored in master.tables.upstreams.read_all([cluster]):
         check()
-    try:
-        if stored.upstream in ledger.states([key])[key].upstreams:
-            return False  # it came back after the keys were read
-        token = fenced_writer.token()
-        stands = UpstreamState(stored.version, stored.digest, max(stored.slices, stored.items))
-        what = Entry(f"upstream {stored.upstream}", f"version {stored.version}", None, "resync", str(key))
-        actions = [
-            *master.tables.upstreams.remove(stored.upstream, stands, now),
-            *master.tables.named.marks(stored.upstream, stored.version + 1),
-            master.tables.audit.changes(cluster, [what], fenced_writer.epoch, now, token),
-        ]
-        try:
-            fenced_writer.run([cluster], actions, token, until_monotonic=master.deadline)
-        except StaleStateError:
-            return False  # written meanwhile: not an orphan
-        finally:
-            master.tables.named.written(actions)
-    finally:
-        ledger.lock.release()
-    return True
+        if not stored.deleted and stored.upstream not in known:
+            yield stored.upstream, UpstreamState(stored.version, stored.digest, max(stored.slices, stored.items))

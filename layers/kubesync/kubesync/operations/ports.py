@@ -1,29 +1,25 @@
-"""The ports of a session, and the master as operations see it."""
+"""The outside world of a session, and the master as operations see it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kubesync.actors.answer import Answer
 from kubesync.actors.scheduler import Scheduler, Thread
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.route53.zones import ZoneClient
-from kubesync.aws.tables.control.clusters import ClusterTable
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.clock import Clock
-from kubesync.cluster.keys.key_states import Ledger
 from kubesync.cluster.keys.planner import Tables
-from kubesync.cluster.keys.reconciler import Mode, Reconciler, Recorded
+from kubesync.cluster.keys.reconciler import Reconciler
 from kubesync.cluster.ports import Connector, Progress
-from kubesync.cluster.runner import ClusterRunner
 from kubesync.domain.errors import NotMasterError
 from kubesync.settings import Settings
-from kubesync.upstreams.composer import Composer
-from kubesync.zone.pool import ZonePool
+from kubesync.zone.pool import Zones
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,26 +39,36 @@ class MasterParts:
 
 
 class Master(Protocol):
-    """The running master. ``session.master`` implements it."""
+    """The running master. ``session.master`` implements it.
+
+    ``configs``: of the clusters that are served now, also of those that are being deleted. The session's thread replaces it.
+    ``zones``: None before the take-over. ``deadline`` (monotonic): the session reads nothing after it.
+    """
 
     parts: MasterParts
     clusters: ClusterTable
     tables: Tables
     inflight: InflightTable
     fenced_writer: FencedWriter
-    composer: Composer
-    ledgers: dict[str, Ledger]
-    reconcilers: dict[str, Reconciler]
-    runners: dict[str, ClusterRunner]
-    pool: ZonePool | None
+    configs: Mapping[str, ClusterConfig]
+    zones: Zones | None
     progress: Progress
     ending: Callable[[], bool]
     deadline: float
-    """Monotonic seconds. The session reads nothing after it."""
 
-    def reconciler(self, ledger: Ledger, fenced_writer: FencedWriter | None = None) -> Reconciler: ...
-    def start_cluster(self, name: str, relist: Mode | None = None) -> ClusterRunner: ...
-    def follow_up(self, cluster: str, recorded: Recorded) -> None: ...
-    def batches_ended(self, cluster: str) -> list[Answer[None]]: ...
+    def send(self, cluster: str, message: object) -> bool:
+        """Send to a cluster's actor. False: the cluster is not served here."""
+
+    def ask_named(self, message: object) -> None:
+        """Send to the actor of named upstreams, which starts when it is first needed."""
+
     def not_master(self, error: NotMasterError) -> None: ...
     def start_thread(self, name: str, run: Callable[[], None]) -> Thread: ...
+
+    def previewer(self, config: ClusterConfig) -> Reconciler:
+        """A reconciler with key states of its own, read from the tables, for a preview."""
+
+
+def unpaused(configs: Mapping[str, ClusterConfig]) -> list[str]:
+    """The clusters that are not disabled, those that are being deleted included."""
+    return sorted(name for name, config in configs.items() if not config.paused)

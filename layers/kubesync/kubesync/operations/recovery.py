@@ -20,19 +20,22 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
+from kubesync.actors.answer import Answer
 from kubesync.aws.route53.journal import Journal, is_journal, journal_record_key, read_journal
 from kubesync.aws.tables.audit import describe
-from kubesync.aws.tables.control.clusters import ClusterTable
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.inflight import Inflight
-from kubesync.cluster.keys.key_states import rules_of, unpaused
+from kubesync.cluster.keys.key_states import rules_of
 from kubesync.cluster.keys.reconciler import Mode
 from kubesync.domain.dns.records import RecordKey, RecordSet, Zone, in_the_way
 from kubesync.domain.errors import KubesyncError, NotMasterError
 from kubesync.domain.objects import ServiceKey
+from kubesync.domain.standing import Stands, what_stands
 from kubesync.domain.state import KeyState, Name
+from kubesync.messages import Claim, RecordLists
+from kubesync.operations.asking import ask_cluster, check_time
 from kubesync.operations.listing import list_now, preview_lists
-from kubesync.operations.ports import Master, MasterParts
-from kubesync.zone.reader import Stands, what_stands
+from kubesync.operations.ports import Master, MasterParts, unpaused
 
 KINDS: Final = ("claimed", "unproven", "differing", "unwanted")
 """What a record set of a zone can be to a cluster that is recovered; the lists of its report."""
@@ -80,14 +83,15 @@ def find_journals(parts: MasterParts) -> list[JournalFound]:
 
 def recover(master: Master, journals: list[JournalFound], request: RecoveryRequest) -> dict[str, Any]:
     """Recover one cluster or all; what is wrong with one does not stop the others."""
-    names = [request.cluster] if request.cluster else unpaused(master.ledgers)
+    configs = master.configs
+    names = [request.cluster] if request.cluster else unpaused(configs)
     clusters: list[dict[str, Any]] = []
     for name in names:
-        if name not in master.ledgers:
+        if name not in configs:
             clusters.append({"cluster": name, "error": "no such cluster"})
             continue
         try:
-            clusters.append(Recovery(master, name, journals, request).run())
+            clusters.append(Recovery(master, configs[name], journals, request).run())
         except NotMasterError:
             raise
         except KubesyncError as error:
@@ -109,11 +113,13 @@ def newest_epoch(journals: list[JournalFound], deployment: str) -> int:
 class Recovery:
     """Recovers one cluster, run by a master of the new epoch from the session's own thread."""
 
-    def __init__(self, master: Master, cluster: str, journals: list[JournalFound], request: RecoveryRequest) -> None:
+    def __init__(
+        self, master: Master, config: ClusterConfig, journals: list[JournalFound], request: RecoveryRequest
+    ) -> None:
         self._master = master
-        self._cluster = cluster
+        self._config = config
+        self._rules = rules_of(config)
         self._request = request
-        self._ledger = master.ledgers[cluster]
         deployment = master.parts.settings.deployment
         ours = [(f.zone.id, f.journal) for f in journals if f.journal is not None and f.journal.owner == deployment]
         self._ours = {zone_id: journal.epoch for zone_id, journal in ours}
@@ -124,18 +130,20 @@ class Recovery:
         Raises:
             ResyncError: the cluster could not be listed.
         """
-        mode = Mode(distrust_upstreams=True)
+        master, config = self._master, self._config
         if self._request.dry_run:
-            preview = preview_lists(self._master, self._cluster, mode)
-            states, held = list(preview.states.values()), preview.held
+            preview = preview_lists(master, config, Mode(distrust_upstreams=True), self._check)
+            states = list(preview.states.values())
+            held: Mapping[str, str] = {resource.value: reason for resource, reason in preview.held.items()}
         else:
-            content = list_now(self._master, self._cluster)
-            held = dict(self._master.reconcilers[self._cluster].record(content, mode, flush=True).held or {})
-            states = list(self._master.tables.state.load_all(self._cluster))
-        report: dict[str, Any] = {"cluster": self._cluster} | {kind: [] for kind in KINDS}
-        # Tables from before many deletions know what is gone: to the guard of absences that looks like an emptied cluster (I5).
-        report["held"] = {resource.value: reason for resource, reason in held.items()}
-        for zone in self._ledger.rules.zones:
+            content = list_now(master, config, self._check)
+            answer: Answer[Mapping[str, str]] = Answer(master.parts.scheduler)
+            held = ask_cluster(master, config.name, RecordLists(content, answer), answer, self._check)
+            states = list(master.tables.state.load_all(config.name))
+        report: dict[str, Any] = {"cluster": config.name} | {kind: [] for kind in KINDS}
+        # If the tables are older than many deletions, the guard of absences takes the cluster for an emptied one (I5).
+        report["held"] = dict(held)
+        for zone in self._rules.zones:
             self._zone(zone, states, report)
         return report
 
@@ -145,14 +153,15 @@ class Recovery:
         for key in standing:
             at_name[key.name].append(key)
         claims = self._master.tables.claims.read({Name.of(key) for state in states for key in state.intended})
-        claimed: dict[RecordKey, _Claimed] = {}
+        claimed: dict[ServiceKey, dict[RecordKey, RecordSet]] = defaultdict(dict)
+        taken: set[RecordKey] = set()
         wanted: set[RecordKey] = set()
         for state, key, record_set in _wants(states, zone):
             wanted.add(key)
             claim = claims.get(Name.of(key))
             if not self._request.about(key):
                 continue
-            if key in state.applied or key in claimed or (claim is not None and claim.owner != state.key):
+            if key in state.applied or key in taken or (claim is not None and claim.owner != state.key):
                 continue
             service = str(state.key)
             if what_stands(record_set, standing.get(key)) is not Stands.OURS:
@@ -162,18 +171,20 @@ class Recovery:
                     if other not in state.applied and in_the_way(other, standing[other], key)
                 ]
             elif zone.id in self._ours:
-                claimed[key] = _Claimed(state.key, record_set)
+                claimed[state.key][key] = record_set
+                taken.add(key)
                 report["claimed"].append(_row(key, record_set, service))
             else:
                 report["unproven"].append(_row(key, record_set, service))
         for key, record_set in standing.items():
-            below = key.name == self._ledger.rules.domain or key.name.endswith("." + self._ledger.rules.domain)
+            below = key.name == self._rules.domain or key.name.endswith("." + self._rules.domain)
             left_out = key.type in ("SOA", "NS") or is_journal(key, record_set)
             if below and key not in wanted and not left_out and self._request.about(key):
                 report["unwanted"].append(_row(key, record_set, ""))
         if not self._request.dry_run:
             if claimed:
-                self._claim(claimed)
+                answer: Answer[None] = Answer(self._master.parts.scheduler)
+                ask_cluster(self._master, self._config.name, Claim(claimed, answer), answer, self._check)
             self._know(zone)
 
     def _know(self, zone: Zone) -> None:
@@ -187,29 +198,10 @@ class Recovery:
         token = master.fenced_writer.token()
         after = Inflight("", epoch, ()) if before is None else replace(before, epoch=epoch)
         _, actions = master.inflight.put(zone.id, before, after, token)
-        with self._ledger.lock:
-            master.fenced_writer.run([self._cluster], actions, token)
+        master.fenced_writer.run([self._config.name], actions, token)
 
-    def _claim(self, claimed: Mapping[RecordKey, _Claimed]) -> None:
-        def pairs() -> Iterator[tuple[KeyState, KeyState]]:
-            for state in list(self._master.tables.state.load_all(self._cluster)):
-                mine = {
-                    key: taken.record_set
-                    for key, taken in claimed.items()
-                    if taken.by == state.key and state.intended.get(key) == taken.record_set
-                }
-                if mine:
-                    yield state, _with_taken(state, mine)
-
-        self._master.reconcilers[self._cluster].transform(pairs, "recover")
-
-
-@dataclass(frozen=True, slots=True)
-class _Claimed:
-    """A record set that stands as wanted, and whose it becomes."""
-
-    by: ServiceKey
-    record_set: RecordSet
+    def _check(self) -> None:
+        check_time(self._master, "the recovery")
 
 
 def _wants(states: Iterable[KeyState], zone: Zone) -> Iterator[tuple[KeyState, RecordKey, RecordSet]]:
@@ -222,16 +214,6 @@ def _wants(states: Iterable[KeyState], zone: Zone) -> Iterator[tuple[KeyState, R
         for key, record_set in state.intended.items():
             if key.zone_id == zone.id:
                 yield state, key, record_set
-
-
-def _with_taken(state: KeyState, mine: Mapping[RecordKey, RecordSet]) -> KeyState:
-    """The state with these record sets as its own. A name where nothing else is missing is in conflict no more."""
-    applied = {**state.applied, **mine}
-    missing = {Name.of(key) for key in state.intended if key not in applied}
-    over = {Name.of(key) for key in mine} - missing
-    return replace(
-        state, applied=applied, conflicts={name: why for name, why in state.conflicts.items() if name not in over}
-    )
 
 
 def _row(key: RecordKey, record_set: RecordSet, service: str) -> dict[str, Any]:

@@ -1,22 +1,23 @@
 """Runs the resyncs that people request from a running master: one at a time, in a separate thread.
 
-    main loop                         this runner
-    ---------                         -----------
-    reads the requests ────take─────> runs each one and writes the answer to the request table
+    the session's thread              this runner
+    --------------------              -----------
+    reads the requests ──Requests───> runs each one and writes the answer to the request table
     continues with its work           stops once the session must end, and says so in the answer
 
-The main loop never waits for it, so configurations, removals, other clusters and the deadline are not delayed.
+A resync never delays configurations, removals, other clusters or the deadline.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from aws_lambda_powertools import Logger
 
-from kubesync.actors.scheduler import Thread
+from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Activity, Host
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
 from kubesync.domain.errors import NotMasterError, StoreError
@@ -26,59 +27,70 @@ from kubesync.operations.resync import Resync
 logger = Logger(service="kubesync", child=True)
 
 
-class ResyncRunner:
-    """Takes requests and answers them. The session's own thread calls ``take``, and at the end ``close`` and ``join``."""
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """All requests that wait for an answer now."""
 
-    def __init__(self, master: Master, requests: RequestTable) -> None:
+    found: tuple[ResyncRequest, ...]
+
+
+class ResyncRunner:
+    """An actor. The session's own thread calls ``take``, and at the end ``close`` and ``join``."""
+
+    def __init__(self, master: Master, requests: RequestTable, activity: Activity) -> None:
         self._master = master
         self._requests = requests
-        self._lock = master.parts.scheduler.lock()
         self._queue: deque[ResyncRequest] = deque()
         self._known: set[str] = set()
-        self._thread: Thread | None = None
-        self._busy = False
         self._closed = False
+        self._host = Host("resync", self, master.parts.scheduler, activity)
 
-    def take(self, asked: Iterable[ResyncRequest]) -> None:
+    # --- for the session's thread ---
+
+    def take(self, requests: Iterable[ResyncRequest]) -> None:
         """Queue the requests that are new. Returns at once."""
-        found = list(asked)
-        with self._lock:
-            fresh = [request for request in found if request.id not in self._known]
-            self._queue.extend(fresh)
-            self._known |= {request.id for request in fresh}
-            start = bool(self._queue) and not self._busy and not self._closed
-            self._busy = self._busy or start
-        if start:
-            self._thread = self._master.start_thread("resync", self._work)
+        found = tuple(requests)
+        if found and not self._closed:
+            self._host.start()
+            self._host.send(Requests(found))
 
     def close(self) -> None:
         """Start no more. The next master answers the remaining requests."""
-        with self._lock:
-            self._closed = True
+        self._closed = True
+        if self._host.alive:
+            self._host.wake()
 
     def join(self, seconds: float) -> bool:
         """Wait for the resync under way. False: it still runs."""
-        if self._thread is not None:
-            self._thread.join(max(0.0, seconds))
-        return not self._busy
+        return self._host.join(seconds)
 
-    def _work(self) -> None:
-        while (request := self._next()) is not None:
-            try:
-                self._do(request)
-            except NotMasterError as error:
-                self._master.not_master(error)
-            except (StoreError, StaleStateError) as error:
-                logger.warning("a resync could not be answered", request=request.id, error=str(error))
-                with self._lock:
-                    self._known.discard(request.id)  # read again if its caller still waits
+    # --- the actor ---
 
-    def _next(self) -> ResyncRequest | None:
-        with self._lock:
-            if self._closed or not self._queue:
-                self._busy = False
-                return None
-            return self._queue.popleft()
+    def receive(self, message: object) -> None:
+        assert isinstance(message, Requests)
+        fresh = [request for request in message.found if request.id not in self._known]
+        self._queue.extend(fresh)
+        self._known |= {request.id for request in fresh}
+
+    def step(self) -> float | None:
+        """Do the next request. During a resync this takes long."""
+        if self._closed:
+            return None
+        if not self._queue:
+            return WHEN_TOLD
+        request = self._queue.popleft()
+        try:
+            self._do(request)
+        except NotMasterError as error:
+            self._master.not_master(error)
+        except (StoreError, StaleStateError) as error:
+            logger.warning("a resync could not be answered", request=request.id, error=str(error))
+            self._known.discard(request.id)  # read again if its caller still waits
+        return AT_ONCE
+
+    def failed(self, error: Exception) -> float | None:
+        logger.error("a resync could not be answered", exc_info=error)
+        return AT_ONCE
 
     def _do(self, request: ResyncRequest) -> None:
         if not self._requests.waiting(request):

@@ -13,19 +13,19 @@ It may run in its own thread (``requests``). A cluster whose configuration chang
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 from kubesync.actors.answer import Answer
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
-from kubesync.cluster.keys.key_states import unpaused
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.errors import KubesyncError, NotMasterError
+from kubesync.domain.errors import KubesyncError, NotMasterError, ZoneError
+from kubesync.messages import CompareNamed, Reach
+from kubesync.operations.asking import ResyncError, ask_zone, blocked, check_time, wait_for
 from kubesync.operations.cluster_resync import ClusterResync
 from kubesync.operations.drift import landed
-from kubesync.operations.listing import CHECK_SECONDS, LIST_SECONDS, ResyncError, check_time
-from kubesync.operations.ports import Master
+from kubesync.operations.ports import Master, unpaused
 from kubesync.operations.resync_report import with_counts, within_limits
 
 _WALKS: Final = 2
@@ -42,10 +42,9 @@ class Resync:
         self._master = master
         self._request = request
         self._own_session = own_session
-        # Nothing may be written: no zone has a writer, so no batch is under way and no zone is settled.
+        # Nothing may be written: no zone has an actor, so no batch is under way and no zone is settled.
         self._zones_held = own_session and request.dry_run
         self._errors: dict[str, str] = {}
-        self._over = False
 
     def run(self) -> dict[str, Any]:
         """Do the resync, or a dry run. An error of one cluster goes into the report.
@@ -53,19 +52,19 @@ class Resync:
         Raises:
             NotMasterError: stop everything.
         """
-        names = [self._request.cluster] if self._request.cluster else unpaused(self._master.ledgers)
+        request = self._request
+        names = [request.cluster] if request.cluster else unpaused(self._master.configs)
         clusters: list[ClusterResync] = []
-        try:
-            for name in names:
-                with self._reported(name):
-                    cluster = ClusterResync(self._master, name, self._request, own_session=self._own_session)
-                    cluster.compare_with_lists()
-                    clusters.append(cluster)
-            for zone_id in sorted({zone_id for cluster in clusters for zone_id in cluster.zones}):
-                self._compare_with_zone(zone_id, [c for c in clusters if zone_id in c.zones])
-            named = self._compare_named()
-        finally:
-            self._over = True
+        for name in names:
+            with self._reported(name):
+                cluster = ClusterResync(
+                    self._master, name, request, own_session=self._own_session, zones_held=self._zones_held
+                )
+                cluster.compare_with_lists()
+                clusters.append(cluster)
+        for zone_id in sorted({zone_id for cluster in clusters for zone_id in cluster.zones}):
+            self._compare_with_zone(zone_id, [c for c in clusters if zone_id in c.zones])
+        named = self._compare_named()
         documents: dict[str, dict[str, Any]] = {}
         for cluster in clusters:
             with self._reported(cluster.name):
@@ -74,13 +73,17 @@ class Resync:
             {"cluster": name, "error": self._errors[name]} if name in self._errors else documents[name]
             for name in names
         ]
-        head = {"dry_run": self._request.dry_run, "forced": self._request.force, "named_upstreams": named}
+        head = {"dry_run": request.dry_run, "forced": request.force, "named_upstreams": named}
         return within_limits({**head, "clusters": reports})
 
-    def _compare_named(self) -> list[dict[str, Any]]:
+    def _compare_named(self) -> list[dict[str, str]]:
         """Compare named upstreams, after the clusters' lists. Returns those that drifted."""
+        request = self._request
+        answer: Answer[list[dict[str, str]]] = Answer(self._master.parts.scheduler)
         try:
-            return self._master.composer.compare(self._request, lambda: check_time(self._master))
+            check_time(self._master)
+            self._master.ask_named(CompareNamed(request.cluster, request.dry_run, request.force, answer))
+            return wait_for(answer, self._check)
         except NotMasterError:
             raise
         except KubesyncError as error:
@@ -112,11 +115,11 @@ class Resync:
             self._errors |= {c.name: said for c in going_on if c.name not in self._errors}
 
     def _compare(self, zone_id: str, clusters: Sequence[ClusterResync]) -> None:
-        """Read and walk in this thread, while batches continue. Only suspected drift is checked between two batches.
+        """Read and walk in this thread, while batches continue. Only suspected drift is compared between two batches.
 
         Keys that were written meanwhile get another walk: each time they are fewer.
         """
-        self._between_batches(zone_id, self._go_on)  # now the zone is settled and may be written to
+        self._reach(zone_id)
         for cluster in clusters:
             with self._reported(cluster.name):
                 cluster.remember_zone(zone_id)
@@ -127,7 +130,8 @@ class Resync:
                 landed(self._master.inflight.read(zone_id), standing) if self._zones_held else frozenset[RecordKey]()
             )
             for cluster in going_on:
-                self._run_checks(zone_id, cluster, cluster.drift_checks(zone_id, standing, unsettled))
+                with self._reported(cluster.name):
+                    cluster.compare_zone(zone_id, standing, unsettled)
             walks -= 1
             clusters = [cluster for cluster in going_on if cluster.moved]
             if not walks:
@@ -136,48 +140,26 @@ class Resync:
                 with self._reported(cluster.name):
                     cluster.remember_moved(zone_id)
         for cluster in clusters:
-            self._run_checks(zone_id, cluster, cluster.final_checks(zone_id))
+            if cluster.name not in self._errors:
+                with self._reported(cluster.name):
+                    cluster.compare_moved(zone_id)
 
-    def _run_checks(self, zone_id: str, cluster: ClusterResync, jobs: Iterator[Callable[[], None]]) -> None:
-        for job in jobs:
-            with self._reported(cluster.name):
-                self._between_batches(zone_id, job)
-            if cluster.name in self._errors:
-                return
-
-    def _between_batches(self, zone_id: str, job: Callable[[], None]) -> None:
-        def unless_over() -> None:
-            self._go_on()
-            job()
-
+    def _reach(self, zone_id: str) -> None:
+        """Wait until the zone is settled. Raises ResyncError where nothing may be written to it."""
         if self._zones_held:
-            unless_over()
             return
-        assert self._master.pool is not None
-        self._wait(zone_id, self._master.pool.between_batches(zone_id, unless_over))
-
-    def _wait(self, zone_id: str, compared: Answer[None]) -> None:
-        clock = self._master.parts.clock
-        assert self._master.pool is not None
-        until = clock.monotonic() + LIST_SECONDS
-        while not compared.wait(CHECK_SECONDS):
-            check_time(self._master)
-            writer = self._master.pool.writers[zone_id]
-            if writer.blocked:
-                said = f"{writer.report.problem}; run it again once that is mended"
-                raise ResyncError(f"zone {zone_id} could not be compared: {said}")
-            if clock.monotonic() >= until:
-                raise ResyncError(f"zone {zone_id} could not be compared in time")
-        compared.result()
+        try:
+            answer: Answer[None] = Answer(self._master.parts.scheduler)
+            ask_zone(self._master, zone_id, Reach(answer), answer, self._check)
+        except ZoneError as error:
+            raise blocked(zone_id, error) from error
 
     def _walk(self, zone_id: str) -> dict[RecordKey, RecordSet]:
         standing: dict[RecordKey, RecordSet] = {}
         for key, record_set in self._master.parts.zones.walk(zone_id):
-            self._go_on()
+            self._check()
             standing[key] = record_set
         return standing
 
-    def _go_on(self) -> None:
+    def _check(self) -> None:
         check_time(self._master)
-        if self._over:
-            raise ResyncError("the resync has ended")

@@ -22,7 +22,7 @@ from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
 from kubesync.domain.errors import ErrorCode, UsageError
 from kubesync.domain.report import SessionReport
-from kubesync.operations.listing import ResyncError
+from kubesync.operations.asking import ResyncError
 
 POLL_SECONDS: Final = 0.5
 # A session on stand-by polls every 250 ms. If the lease stays free for longer than this, no session is waiting for it.

@@ -1,0 +1,75 @@
+"""How an operation asks an actor and waits for the answer. It checks all the time whether it must stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from kubesync.actors.answer import Answer
+from kubesync.domain.errors import KubesyncError
+from kubesync.operations.ports import Master
+
+LIST_SECONDS: Final = 300.0
+"""A list, or an answer of a zone, that takes longer is given up. The session may end earlier."""
+CHECK_SECONDS: Final = 0.2
+"""How often a waiting thread checks whether the session must end."""
+
+
+class ResyncError(KubesyncError):
+    """A resync could not be done. The message says why in one line."""
+
+
+def check_time(master: Master, what: str = "the resync") -> None:
+    """Raise ResyncError once the session must end or its time is over."""
+    if master.ending() or master.parts.clock.monotonic() >= master.deadline:
+        raise ResyncError(f"the session ended before {what} was done: run it again")
+
+
+def wait_for[T](answer: Answer[T], check: Callable[[], None]) -> T:
+    """Wait for an answer. ``check`` raises if the wait must stop."""
+    while not answer.wait(CHECK_SECONDS):
+        check()
+    return answer.result()
+
+
+def ask_cluster[T](master: Master, cluster: str, question: object, answer: Answer[T], check: Callable[[], None]) -> T:
+    """Send a question to a cluster's actor, and wait for the answer.
+
+    Args:
+        check: raises if the wait must stop.
+
+    Raises:
+        ResyncError: the cluster is not served now.
+        Exception: what the actor answers with.
+    """
+    if not master.send(cluster, question):
+        raise ResyncError(f"the configuration of cluster {cluster} is being changed: run it again")
+    return wait_for(answer, check)
+
+
+def ask_zone[T](master: Master, zone_id: str, question: object, answer: Answer[T], check: Callable[[], None]) -> T:
+    """Send a question to a zone's actor, and wait for the answer. Arguments as in ``ask_cluster``.
+
+    Raises:
+        ResyncError: nothing may be written to the zone, or it does not answer in time.
+        Exception: what the actor answers with.
+    """
+    clock, zones = master.parts.clock, master.zones
+    assert zones is not None
+    zones.send(zone_id, question)
+    until = clock.monotonic() + LIST_SECONDS
+
+    def go_on() -> None:
+        check()
+        writer = zones.writers.get(zone_id)
+        if writer is not None and writer.blocked:
+            raise blocked(zone_id, writer.report.problem)
+        if clock.monotonic() >= until:
+            raise ResyncError(f"zone {zone_id} could not be compared in time")
+
+    return wait_for(answer, go_on)
+
+
+def blocked(zone_id: str, problem: object) -> ResyncError:
+    """The error of a zone to which nothing may be written."""
+    return ResyncError(f"zone {zone_id} could not be compared: {problem}; run it again once that is mended")
