@@ -16,7 +16,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import batched
 from typing import Final
 
 from aws_lambda_powertools import Logger
@@ -25,25 +24,14 @@ from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Host
 from kubesync.actors.backoff import Backoff
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.aws.tables.control.listeners import Remembered
-from kubesync.aws.tables.state import Queued
-from kubesync.cluster.conversations import Conversations
-from kubesync.cluster.keys.committer import Committer, Steps
-from kubesync.cluster.keys.key_states import KeyStates
-from kubesync.cluster.keys.reconciler import Mode, Reconciler, Recorded
-from kubesync.cluster.listener import ListRound, probe_identity
-from kubesync.cluster.listener_errors import ListenerErrors
-from kubesync.cluster.ports import ClusterPorts, Configured
-from kubesync.cluster.published import Published
-from kubesync.cluster.removal import Removal
-from kubesync.cluster.requests import Requests
+from kubesync.cluster.keys.committer import Steps
+from kubesync.cluster.ports import ClusterPorts
 from kubesync.cluster.run import ListeningRun
-from kubesync.domain.errors import ErrorCode, KubesyncError, ListenerError, NewerSchemaError, NotMasterError, StoreError
-from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.cluster.service import Service
+from kubesync.domain.errors import ErrorCode, KubesyncError, ListenerError, NotMasterError, StoreError
+from kubesync.domain.objects import Resource
 from kubesync.messages import (
-    Claim,
     Compare,
-    Configure,
     EndCluster,
     Forgotten,
     Landed,
@@ -51,14 +39,11 @@ from kubesync.messages import (
     Noted,
     Observed,
     Promoted,
-    RecordLists,
     Refer,
     Refused,
     Relist,
-    RemoveOrphans,
     Standing,
     StopListening,
-    TakeUp,
     Want,
     WithdrawRelist,
 )
@@ -68,7 +53,6 @@ logger = Logger(service="kubesync", child=True)
 _BACKOFF: Final = Backoff(initial=0.5, cap=10.0)
 _FAULT_SECONDS: Final = 5.0
 _ROUND_SECONDS: Final = 0.2
-_TAKEN_UP_AT_A_TIME: Final = 500
 # The next run lists everything: whatever was not recorded in time is not lost.
 _RECONFIGURED: Final = (ErrorCode.CONFIG_UPDATE, ErrorCode.CONFIG_DELETE)
 
@@ -84,69 +68,53 @@ class Work:
 
 
 class ClusterActor:
-    """Implements ``Actor``. Other threads only send messages, and read ``runs`` for reports.
+    """Implements ``Actor``. Other threads only send messages, and read ``service`` for reports.
 
     Args:
         config: the actor closes keys under it until it is configured.
     """
 
     def __init__(self, config: ClusterConfig, ports: ClusterPorts) -> None:
-        self.name = config.name
-        self.states = KeyStates(config, ports.tables.state)
-        self.runs: list[ListeningRun] = []
-        self._host: Host | None = None
+        self.service = Service(config, ports)
         self._ports = ports
         self._clock = ports.scheduler
-        self._run: ListeningRun | None = None
-        self._published = Published(self.name, ports.to_zone)
-        self._errors = ListenerErrors(
-            ports.session, self.states, ports.tables, ports.fenced_writer, ports.scheduler, ports.progress
-        )
-        self._committer = Committer(
-            self.states, ports.tables, ports.fenced_writer, ports.scheduler, ports.fenced_here
-        )
-        self._reconciler: Reconciler | None = None
-        self._conversations = Conversations(ports, self._committer, None, self._published, self._follow_up)
-        self._removal: Removal | None = None
-        self._fresh: deque[tuple[Recorded, float | None]] = deque()
         self._publish_at = 0.0
         self._questions: list[Work] = []
         self._seen: deque[tuple[Resource, ListenerError]] = deque()
         self._commands: deque[object] = deque()
-        self._promoted: set[ServiceKey] = set()
         self._work: Work | None = None
         self._faults = 0
-        self._deadline = 0.0
         self._ended = False
         self._not_master = False
 
     def hosted_by(self, host: Host) -> None:
         """The host that runs this actor. Listeners send to it."""
-        self._host = host
+        self.service.host = host
 
     @property
     def running(self) -> ListeningRun | None:
         """The run that goes on."""
-        return self._run
+        return self.service.run
 
     # --- messages ---
 
     def receive(self, message: object) -> None:
         match message:
             case Landed() | Refused() | Standing() | Compare() | Want():
-                self._questions.append(Work(lambda: self._conversations.answer(message)))
+                self._questions.append(Work(lambda: self.service.conversations.answer(message)))
             case Observed():
                 self._observed(message)
             case Promoted():
-                self._promoted.update(message.keys)
+                self.service.promoted.update(message.keys)
             case Refer():
                 # Between two steps: whatever was planned is written.
-                self._ports.to_named(Noted(self.name))
+                self._ports.to_named(Noted(self.service.name))
             case Forgotten():
-                if self._removal is not None:
-                    self._removal.forgotten(message.zone)
+                if self.service.removal is not None:
+                    self.service.removal.forgotten(message.zone)
             case WithdrawRelist():
-                run = self._run
+                run = self.service.run
+                self._commands = deque(each for each in self._commands if not isinstance(each, Relist))
                 if run is not None and run.round is not None:
                     run.round.reply = None
                 message.reply.set_result({} if run is None else run.last_errors)
@@ -158,20 +126,22 @@ class ClusterActor:
                 self._commands.append(message)
 
     def _observed(self, seen: Observed) -> None:
-        if self._run is None or seen.run != self._run.number:
+        if self.service.run is None or seen.run != self.service.run.number:
             return
-        self._promoted |= self._run.observed(seen)
+        self.service.promoted |= self.service.run.observed(seen)
+        self.service.published.tell_listed(self.service.states.listed)
         if seen.error is not None:
             self._seen.append((seen.resource, seen.error))
 
     def _stop(self, message: StopListening) -> None:
-        if self._run is not None:
-            self._run.stop(message)
-        if self._removal is not None:
-            self._removal = self._work = None
+        self._not_master = self._not_master or message.abandon
+        if self.service.run is not None:
+            self.service.run.stop(message)
+        if self.service.removal is not None:
+            self.service.removal = self._work = None
         for command in self._commands:
             if isinstance(command, Relist):
-                command.reply.set_exception(KubesyncError(f"cluster {self.name} is not watched any more"))
+                command.reply.set_exception(KubesyncError(f"cluster {self.service.name} is not watched any more"))
         kept = (command for command in self._commands if not isinstance(command, Relist | Listen))
         self._commands = deque([*kept, message])
 
@@ -183,8 +153,12 @@ class ClusterActor:
         if self._not_master:
             return self._last_words()
         now = self._clock.monotonic()
-        if self._fresh and self._publish_at <= now:
-            self._publish(now)
+        if self.service.fresh and self._publish_at <= now:
+            try:
+                self.service.publish()
+            except StoreError as error:
+                self._note(str(error))
+                self._publish_at = now + _BACKOFF.initial
             return AT_ONCE
         for question in self._questions:
             if question.not_before <= now:
@@ -192,7 +166,7 @@ class ClusterActor:
                     self._questions.remove(question)
                 return AT_ONCE
         if self._seen:
-            self._errors.failed(*self._seen.popleft())
+            self.service.errors.failed(*self._seen.popleft())
             return AT_ONCE
         if self._work is None:
             self._work = self._next_work(now)
@@ -212,10 +186,10 @@ class ClusterActor:
         elif self._advance(work) and self._work is work:
             self._work = None
             self._faults = 0
-        if self._run is not None:
-            self._run.give_up_round()
-            self._promoted |= self._run.take_early_promoted()
-        self._published.tell_listed(self.states.listed)
+        if self.service.run is not None:
+            self.service.run.give_up_round()
+            self.service.promoted |= self.service.run.take_early_promoted()
+        self.service.published.tell_listed(self.service.states.listed)
 
     def _late(self, now: float) -> bool:
         last = self._commands[-1] if self._commands else None
@@ -232,29 +206,29 @@ class ClusterActor:
             return True
         except (StoreError, StaleStateError) as error:
             self._note(str(error))
-            logger.warning("recording failed, trying again", cluster=self.name, error=str(error))
+            logger.warning("recording failed, trying again", cluster=self.service.name, error=str(error))
             work.failures += 1
             work.steps, work.not_before = None, self._clock.monotonic() + _BACKOFF.delay(work.failures)
         except NotMasterError:
             raise
         except Exception as error:
             self._note(f"{type(error).__name__}: {error}")
-            logger.exception("a step failed", cluster=self.name)
+            logger.exception("a step failed", cluster=self.service.name)
             work.steps, work.not_before = None, self._clock.monotonic() + _FAULT_SECONDS
-            if work is self._work and self._removal is None:
+            if work is self._work and self.service.removal is None:
                 self._begin_anew()
         return False
 
     def _note(self, problem: str) -> None:
-        if self._run is not None:
-            self._run.report.problem = problem
+        if self.service.run is not None:
+            self.service.run.report.problem = problem
 
     def _wait(self, now: float) -> float:
         """Seconds until something is due."""
         due = [question.not_before for question in self._questions]
-        if self._fresh:
+        if self.service.fresh:
             due.append(self._publish_at)
-        run = self._run
+        run = self.service.run
         if run is not None and run.round is not None and run.round.applies:
             run.give_up_round()
             due.append(now + _ROUND_SECONDS)
@@ -271,14 +245,14 @@ class ClusterActor:
             self._ports.not_master(error)
             return AT_ONCE
         self._note(f"{type(error).__name__}: {error}")
-        logger.error("a message failed", cluster=self.name, error=str(error), exc_info=error)
+        logger.error("a message failed", cluster=self.service.name, error=str(error), exc_info=error)
         return _FAULT_SECONDS
 
     def _last_words(self) -> float:
         """Another master writes: only say how the listeners ended, where no fence forbids it."""
-        self._work = self._removal = None
+        self._work = self.service.removal = None
         self._questions.clear()
-        self._fresh.clear()
+        self.service.fresh.clear()
         while self._commands:
             command = self._commands.popleft()
             if isinstance(command, StopListening):
@@ -288,155 +262,45 @@ class ClusterActor:
     # --- work ---
 
     def _next_work(self, now: float) -> Work | None:
-        run = self._run
+        run = self.service.run
         if self._commands:
             command = self._commands[0]
-            if not isinstance(command, StopListening):  # it stays until it is done: its time may be over before
+            if not isinstance(command, StopListening):
                 self._commands.popleft()
-            return Work(lambda: self._obey(command))
-        if self._removal is not None:
-            return Work(partial(self._remove, self._removal))
+                return Work(partial(self.service.obey, command))
+            return Work(
+                partial(self._finish, command)
+            )  # the command stays until it is done: its time may be over before
+        if self.service.removal is not None:
+            return Work(partial(self.service.remove, self.service.removal))
         if run is None or run.failed:
             return None
-        if self._promoted:
-            promoted, self._promoted = self._promoted, set()
+        if self.service.promoted:
+            promoted, self.service.promoted = self.service.promoted, set()
             return Work(lambda: run.replan(promoted))
         return Work(run.record) if run.due_in(now) <= 0 else None
 
-    def _obey(self, command: object) -> Steps[None]:
-        match command:
-            case Configure():
-                self._serve(command.configured)
-            case TakeUp():
-                yield from self._take_up(command.queued)
-            case Listen():
-                self._deadline = command.deadline
-                self._listen()
-            case Relist():
-                yield from self._relist(command)
-            case StopListening():
-                if self._run is not None:
-                    yield from self._run.finish()
-                    while self._fresh:
-                        yield AT_ONCE
-                self._commands.popleft()
-                self._stopped(command, clean=True)
-            case RecordLists() | Claim() | RemoveOrphans():
-                assert self._reconciler is not None
-                yield from Requests(self._ports, self._committer, self._reconciler).answer(command)
-
-    def _serve(self, configured: Configured | None) -> None:
-        """Go by a configuration from now on. None, or if a newer release wrote to its tables: only close batches."""
-        self._published.withdraw()
-        self._run = self._removal = None
-        reconciler = None
-        try:
-            remembered = None if configured is None else configured.remembered or self._remembered()
-        except NewerSchemaError as newer:
-            remembered = None
-            self._unreadable(newer)
-        if configured is None or remembered is None:
-            self.states.forget()
-        else:
-            if self._reconciler is None:
-                self.states.identity = remembered.identity
-            self.states.configure(configured.config, remembered.checkpoints)
-            connector, config = self._ports.connector, configured.config
-            probe = partial(probe_identity, connector, config, self._clock)
-            reconciler = Reconciler(self._committer, connector.observe, probe)
-        self._reconciler = reconciler
-        self._conversations = Conversations(
-            self._ports, self._committer, reconciler, self._published, self._follow_up
-        )
-
-    def _remembered(self) -> Remembered:
-        return self._ports.tables.listeners.remembered([self.name])[self.name]
-
-    def _unreadable(self, newer: NewerSchemaError) -> None:
-        logger.error("ignored: written by a newer release", cluster=self.name, reason=str(newer))
-        self._ports.unreadable(self.name)
-
-    def _take_up(self, queued: Queued | None) -> Steps[None]:
-        if self._reconciler is None or self.states.config.paused:
-            return
-        try:
-            queued = queued or self._ports.tables.state.queued(self.name)
-            for keys in batched(queued.marks, _TAKEN_UP_AT_A_TIME):
-                self._published.publish(self.states, self.states.states(keys).values(), inherited=True)
+    def _finish(self, stopping: StopListening) -> Steps[None]:
+        """Record the rest of the run, and publish it."""
+        if self.service.run is not None:
+            yield from self.service.run.finish()
+            while self.service.fresh:
                 yield AT_ONCE
-            self.states.states(queued.unswept)  # now cached, so that a quiet moment sweeps them
-        except NewerSchemaError as newer:
-            self._unreadable(newer)
-            self._serve(None)
-        else:
-            self._promoted |= queued.promoted
-
-    def _listen(self) -> None:
-        config = self.states.config
-        if self._reconciler is None or config.paused or self._run is not None:
-            return
-        if config.deleting:
-            self._removal = Removal(config, self._ports, self.states, self._reconciler, self._follow_up)
-        else:
-            self._new_run().start(self._deadline)
-
-    def _new_run(self) -> ListeningRun:
-        assert self._host is not None and self._reconciler is not None
-        run = ListeningRun(
-            len(self.runs) + 1,
-            self._ports,
-            self.states,
-            self._reconciler,
-            self._errors,
-            self._host.send,
-            self._host.wake,
-            self._follow_up,
-        )
-        self.runs.append(run)
-        self._run = run
-        return run
-
-    def _relist(self, asked: Relist) -> Steps[None]:
-        """List again for a resync."""
-        mode, now = Mode(forced=asked.forced, distrust_upstreams=True), self._clock.monotonic()
-        if self._reconciler is None or (self._run is None and asked.deadline is None):
-            changing = f"the configuration of cluster {self.name} is being changed: run it again"
-            asked.reply.set_exception(KubesyncError(changing))
-            return
-        changed = 0 if self._run is None else self._run.report.changed_keys
-        made_for = ListRound(mode, set(self.states.sources), now, changed, asked.reply)
-        if self._run is not None:
-            yield from self._run.relist(made_for)
-        elif asked.deadline is not None:
-            self._deadline = asked.deadline
-            self._new_run().start(asked.deadline, made_for)
-
-    def _remove(self, removal: Removal) -> Steps[None]:
-        yield from removal.steps()
-        self._serve(None)
-        self._ports.removed(self.name)
+        self._commands.popleft()
+        self._stopped(stopping, clean=True)
 
     def _begin_anew(self) -> None:
-        """After a fault of ours: drop the window, and resume from the stored checkpoints. The second time in a row: listen no more."""
-        run, self._work = self._run, None
+        """After a fault of ours: resume from what is stored. The second time in a row: listen no more."""
+        run, self._work = self.service.run, None
         if run is None:
             return
         self._faults += 1
         run.cut(ErrorCode.WORKER_EXITING, lost=self._faults > 1)
-        if self._faults > 1 or run.stopping is not None:
-            return
-        configured = Configured(self.states.config, None)
-
-        def anew() -> Steps[None]:
-            self.states.forget()
-            self._serve(configured)
-            yield from self._take_up(None)
-            self._listen()
-
-        self._work = Work(anew)
+        if not run.failed and run.stopping is None:
+            self._work = Work(self.service.begin_anew)
 
     def _stopped(self, stopping: StopListening, *, clean: bool) -> None:
-        run, self._run = self._run, None
+        run, self.service.run = self.service.run, None
         if run is not None:
             run.failed = run.failed or (not clean and stopping.code not in _RECONFIGURED)
             try:
@@ -445,23 +309,3 @@ class ClusterActor:
                 self._not_master = True
                 self._ports.not_master(error)
         stopping.reply.set_result(clean)
-
-    # --- what follows from what was recorded ---
-
-    def _follow_up(self, recorded: Recorded, since: float | None = None) -> None:
-        """Zones hear of keys that changed, clusters of keys that were given a name."""
-        self._fresh.append((recorded, since))
-        for key in recorded.promoted:
-            self._ports.to_cluster(key.cluster, Promoted((key,)))
-
-    def _publish(self, now: float) -> None:
-        recorded, since = self._fresh[0]
-        told = (key for key in sorted(recorded.changed) if self._published.knows(key))
-        try:
-            states = self.states.states(dict.fromkeys((*recorded.opened, *told)))
-        except StoreError as error:
-            logger.warning("open keys are published later", cluster=self.name, error=str(error))
-            self._publish_at = now + _BACKOFF.initial
-            return
-        self._fresh.popleft()
-        self._published.publish(self.states, states.values(), since)

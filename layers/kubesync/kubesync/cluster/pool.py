@@ -1,11 +1,11 @@
 """The actors of all clusters, by name. A cluster that is not served any more keeps its actor: its batches are still closed.
 
-    why the cluster is not served                   how its batch is closed
-    -----------------------------                   -----------------------
-    dropped while a batch was under way             by its actor, which stays
-    in flight since the last master, and either     its fence is raised, and it gets an actor. Its state is
-    unregistered or unreadable by this release      correct once it is registered or readable again
-    in flight, and another shard serves it          not closed: that shard's fence is above ours. Logged
+why the cluster is not served                   how its batch is closed
+-----------------------------                   -----------------------
+dropped while a batch was under way             by its actor, which stays
+in flight since the last master, and either     its fence is raised, and it gets an actor. Its state is
+unregistered or unreadable by this release      correct once it is registered or readable again
+in flight, and another shard serves it          not closed: that shard's fence is above ours. Logged
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class Clusters:
     @property
     def runs(self) -> list[tuple[ListeningRun, bool]]:
         """Every run of listeners, and whether it goes on."""
-        return [(run, run is actor.running) for actor in self._actors.values() for run in actor.runs]
+        return [(run, run is actor.running) for actor in self._actors.values() for run in actor.service.runs]
 
     def conflicts(self, name: str) -> int:
         """How many names of a cluster somebody else holds, as far as is known."""
-        return self._actors[name].states.conflicts
+        return self._actors[name].service.states.conflicts

@@ -13,7 +13,7 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.listeners import Remembered
 from kubesync.cluster.keys.planner import Tables
 from kubesync.domain.dns.records import Problem
-from kubesync.domain.errors import ListenerError, NotMasterError
+from kubesync.domain.errors import NotMasterError
 from kubesync.domain.objects import Observation, RawEvent, Resource
 from kubesync.domain.report import EventsReport
 from kubesync.domain.state import KeyState

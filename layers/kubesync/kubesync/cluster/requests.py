@@ -69,7 +69,6 @@ class Requests:
         return True
 
 
-
 def _with_taken(state: KeyState, taken: Sets) -> KeyState:
     """The state with these record sets as its own. A name where nothing else is missing is in conflict no more."""
     applied = {**state.applied, **taken}

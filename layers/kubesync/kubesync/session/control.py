@@ -34,7 +34,7 @@ class Control:
         self._master = master
         self._parts = parts
         self._requests = RequestTable(parts.store, parts.settings.shard)
-        self.resyncs = ResyncRunner(master, self._requests)
+        self.resyncs = ResyncRunner(master, self._requests, master.activity)
         self.again_at = math.inf
 
     def pending(self) -> bool:

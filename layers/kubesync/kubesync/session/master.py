@@ -125,7 +125,9 @@ class Master:
         states.identity = remembered.identity
         committer = Committer(states, tables, self.fenced_writer, self.parts.clock, self._fencing.raised)
         connector = self.parts.connector
-        return Reconciler(committer, connector.observe, partial(probe_identity, connector, config, self.parts.scheduler))
+        return Reconciler(
+            committer, connector.observe, partial(probe_identity, connector, config, self.parts.scheduler)
+        )
 
     # --- taking over ---
 
@@ -332,7 +334,8 @@ class Master:
         listen_until = min(drain_until, clock.monotonic() + _LISTENERS_END_SECONDS)
         answers: list[Answer[bool]] = []
         for name in self._actors.names:
-            answers.append(answer := Answer(self.parts.scheduler))
+            answer: Answer[bool] = Answer(self.parts.scheduler)
+            answers.append(answer)
             self.send(name, StopListening(code, listen_until, drain_until, answer, abandon))
         until = clock.monotonic() + _LAST_WORDS_SECONDS if abandon else drain_until + _ENDINGS_SECONDS
         recorded = [answer.wait(max(0.0, until - clock.monotonic())) and answer.result() for answer in answers]

@@ -40,8 +40,10 @@ def snapshot(
     found = SessionReport(report.session, epoch=report.epoch, hand_over_seconds=report.hand_over_seconds)
     found.dynamodb = dict(report.dynamodb)
     for run, goes_on in runs:
-        current = {"conflicts": conflicts(run.report.cluster)} if goes_on else {"holding": {}}
-        found.clusters.append(replace(run.report, **current))
+        counts = run.report
+        found.clusters.append(
+            replace(counts, conflicts=conflicts(counts.cluster)) if goes_on else replace(counts, holding={})
+        )
         found.listeners += [listener.report for listener in run.all_listeners]
     found.zones += [_zone(zone_id, zone) for zone_id, zone in zones.items()]
     lags: list[float] = []

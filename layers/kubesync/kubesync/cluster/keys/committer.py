@@ -104,7 +104,12 @@ class Committer:
     """
 
     def __init__(
-        self, states: KeyStates, tables: Tables, fenced_writer: FencedWriter, clock: Clock, fenced_here: AbstractSet[str]
+        self,
+        states: KeyStates,
+        tables: Tables,
+        fenced_writer: FencedWriter,
+        clock: Clock,
+        fenced_here: AbstractSet[str],
     ) -> None:
         self.states = states
         self.tables = tables

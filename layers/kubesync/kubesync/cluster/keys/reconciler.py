@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import batched, chain
-from typing import Final
+from typing import Final, cast
 
 from aws_lambda_powertools import Logger
 
@@ -172,7 +172,7 @@ class Reconciler:
             try:
                 pause = next(steps)
             except StopIteration as done:
-                return done.value
+                return cast(T, done.value)
             go_on()
             if pause:
                 self._clock.sleep(pause)

@@ -1,0 +1,199 @@
+"""What a cluster's actor serves: one configuration after another, a run of listeners or a removal, and what follows from them."""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from itertools import batched
+from typing import Final
+
+from aws_lambda_powertools import Logger
+
+from kubesync.actors.actor import AT_ONCE, Host
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.control.listeners import Remembered
+from kubesync.aws.tables.state import Queued
+from kubesync.cluster.conversations import Conversations
+from kubesync.cluster.keys.committer import Committer, Steps
+from kubesync.cluster.keys.key_states import KeyStates
+from kubesync.cluster.keys.reconciler import Mode, Reconciler, Recorded
+from kubesync.cluster.listener import ListRound, probe_identity
+from kubesync.cluster.listener_errors import ListenerErrors
+from kubesync.cluster.ports import ClusterPorts, Configured
+from kubesync.cluster.published import Published
+from kubesync.cluster.removal import Removal
+from kubesync.cluster.requests import Requests
+from kubesync.cluster.run import ListeningRun
+from kubesync.domain.errors import KubesyncError, NewerSchemaError
+from kubesync.domain.objects import ServiceKey
+from kubesync.messages import (
+    Claim,
+    Configure,
+    Listen,
+    Promoted,
+    RecordLists,
+    Relist,
+    RemoveOrphans,
+    TakeUp,
+)
+
+logger = Logger(service="kubesync", child=True)
+
+_TAKEN_UP_AT_A_TIME: Final = 500
+
+
+class Service:
+    """For the cluster's actor alone. Methods that return steps are its work.
+
+    ``run``: the listeners that are watched now. ``removal``: of a cluster that is being deleted. ``fresh``: what was recorded, and
+    not published yet. ``promoted``: keys that were given a name, and are to be planned.
+    """
+
+    def __init__(self, config: ClusterConfig, ports: ClusterPorts) -> None:
+        self.name = config.name
+        self.states = KeyStates(config, ports.tables.state)
+        self.runs: list[ListeningRun] = []
+        self.run: ListeningRun | None = None
+        self.removal: Removal | None = None
+        self.fresh: deque[tuple[Recorded, float | None]] = deque()
+        self.promoted: set[ServiceKey] = set()
+        self.host: Host | None = None
+        self.published = Published(self.name, ports.to_zone)
+        self.errors = ListenerErrors(
+            ports.session, self.states, ports.tables, ports.fenced_writer, ports.scheduler, ports.progress
+        )
+        self._ports = ports
+        self._clock = ports.scheduler
+        self._committer = Committer(self.states, ports.tables, ports.fenced_writer, ports.scheduler, ports.fenced_here)
+        self._reconciler: Reconciler | None = None
+        self.conversations = Conversations(ports, self._committer, None, self.published, self.follow_up)
+        self._deadline = 0.0
+
+    def obey(self, command: object) -> Steps[None]:
+        match command:
+            case Configure():
+                self._serve(command.configured)
+            case TakeUp():
+                yield from self._take_up(command.queued)
+            case Listen():
+                self._deadline = command.deadline
+                self._listen()
+            case Relist():
+                yield from self._relist(command)
+            case RecordLists() | Claim() | RemoveOrphans():
+                assert self._reconciler is not None
+                yield from Requests(self._ports, self._committer, self._reconciler).answer(command)
+
+    def _serve(self, configured: Configured | None) -> None:
+        """Go by a configuration from now on. None, or if a newer release wrote to its tables: only close batches."""
+        self.published.withdraw()
+        self.run = self.removal = None
+        reconciler = None
+        try:
+            remembered = None if configured is None else configured.remembered or self._remembered()
+        except NewerSchemaError as newer:
+            remembered = None
+            self._unreadable(newer)
+        if configured is None or remembered is None:
+            self.states.forget()
+        else:
+            if self._reconciler is None:
+                self.states.identity = remembered.identity
+            self.states.configure(configured.config, remembered.checkpoints)
+            connector, config = self._ports.connector, configured.config
+            probe = partial(probe_identity, connector, config, self._clock)
+            reconciler = Reconciler(self._committer, connector.observe, probe)
+        self._reconciler = reconciler
+        self.conversations = Conversations(self._ports, self._committer, reconciler, self.published, self.follow_up)
+
+    def _remembered(self) -> Remembered:
+        return self._ports.tables.listeners.remembered([self.name])[self.name]
+
+    def _unreadable(self, newer: NewerSchemaError) -> None:
+        logger.error("ignored: written by a newer release", cluster=self.name, reason=str(newer))
+        self._ports.unreadable(self.name)
+
+    def _take_up(self, queued: Queued | None) -> Steps[None]:
+        if self._reconciler is None or self.states.config.paused:
+            return
+        try:
+            queued = queued or self._ports.tables.state.queued(self.name)
+            for keys in batched(queued.marks, _TAKEN_UP_AT_A_TIME):
+                self.published.publish(self.states, self.states.states(keys).values(), inherited=True)
+                yield AT_ONCE
+            self.states.states(queued.unswept)  # now cached, so that a quiet moment sweeps them
+        except NewerSchemaError as newer:
+            self._unreadable(newer)
+            self._serve(None)
+        else:
+            self.promoted |= queued.promoted
+
+    def _listen(self) -> None:
+        config = self.states.config
+        if self._reconciler is None or config.paused or self.run is not None:
+            return
+        if config.deleting:
+            self.removal = Removal(config, self._ports, self.states, self._reconciler, self.follow_up)
+        else:
+            self._new_run().start(self._deadline)
+
+    def _new_run(self) -> ListeningRun:
+        assert self.host is not None
+        assert self._reconciler is not None
+        run = ListeningRun(
+            len(self.runs) + 1,
+            self._ports,
+            self.states,
+            self._reconciler,
+            self.errors,
+            self.host.send,
+            self.host.wake,
+            self.follow_up,
+        )
+        self.runs.append(run)
+        self.run = run
+        return run
+
+    def _relist(self, asked: Relist) -> Steps[None]:
+        """List again for a resync."""
+        mode, now = Mode(forced=asked.forced, distrust_upstreams=True), self._clock.monotonic()
+        if self._reconciler is None or (self.run is None and asked.deadline is None):
+            changing = f"the configuration of cluster {self.name} is being changed: run it again"
+            asked.reply.set_exception(KubesyncError(changing))
+            return
+        changed = 0 if self.run is None else self.run.report.changed_keys
+        made_for = ListRound(mode, set(self.states.sources), now, changed, asked.reply)
+        if self.run is not None:
+            yield from self.run.relist(made_for)
+        elif asked.deadline is not None:
+            self._deadline = asked.deadline
+            self._new_run().start(asked.deadline, made_for)
+
+    def remove(self, removal: Removal) -> Steps[None]:
+        yield from removal.steps()
+        self._serve(None)
+        self._ports.removed(self.name)
+
+    def begin_anew(self) -> Steps[None]:
+        """After a fault of ours: read everything that is stored again, and listen again from the stored checkpoints."""
+        configured = Configured(self.states.config, None)
+        self.states.forget()
+        self._serve(configured)
+        yield from self._take_up(None)
+        self._listen()
+
+    # --- what follows from what was recorded ---
+
+    def follow_up(self, recorded: Recorded, since: float | None = None) -> None:
+        """Zones hear of keys that changed, clusters of keys that were given a name."""
+        self.fresh.append((recorded, since))
+        for key in recorded.promoted:
+            self._ports.to_cluster(key.cluster, Promoted((key,)))
+
+    def publish(self) -> None:
+        """Tell zones what was recorded first. Raises StoreError."""
+        recorded, since = self.fresh[0]
+        told = (key for key in sorted(recorded.changed) if self.published.knows(key))
+        states = self.states.states(dict.fromkeys((*recorded.opened, *told)))
+        self.fresh.popleft()
+        self.published.publish(self.states, states.values(), since)
