@@ -63,11 +63,7 @@ _REQUIREMENT: Final = re.compile(
 # Labels that controllers set on Endpoints and EndpointSlices but not on Services, or the other way round (isReservedLabelKey in
 # k8s.io/endpointslice). A selector with one of them would never do what its author means.
 _RESERVED: Final = frozenset(
-    {
-        "kubernetes.io/service-name",
-        "endpointslice.kubernetes.io/managed-by",
-        "service.kubernetes.io/headless",
-    }
+    {"kubernetes.io/service-name", "endpointslice.kubernetes.io/managed-by", "service.kubernetes.io/headless"}
 )
 
 

@@ -47,10 +47,7 @@ def list_all(
     size = 0
     for _ in range(api.policy.max_list_pages):
         request = urls.list_page(
-            *(resource, scope.namespace),
-            limit=page_limit,
-            continue_token=token,
-            selectors=scope.selectors(resource),
+            *(resource, scope.namespace), limit=page_limit, continue_token=token, selectors=scope.selectors(resource)
         )
         body = api.fetch(request, deadline_monotonic=deadline_monotonic)
         size += len(body)
@@ -95,11 +92,7 @@ class KubernetesLister:
                 limit = self._api.policy.page_limit if attempt < _ATTEMPTS else 0
                 try:
                     found = list_all(
-                        self._api,
-                        self._resource,
-                        self._scope,
-                        page_limit=limit,
-                        deadline_monotonic=deadline_monotonic,
+                        self._api, self._resource, self._scope, page_limit=limit, deadline_monotonic=deadline_monotonic
                     )
                 except TooOldError:
                     continue

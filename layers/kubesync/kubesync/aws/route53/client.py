@@ -122,8 +122,7 @@ class Route53ZoneClient:
         failure = ""
         try:
             self._client.change_resource_record_sets(
-                HostedZoneId=zone_id,
-                ChangeBatch={"Changes": batch, "Comment": comment[:_MAX_COMMENT_CHARACTERS]},
+                HostedZoneId=zone_id, ChangeBatch={"Changes": batch, "Comment": comment[:_MAX_COMMENT_CHARACTERS]}
             )
         except (botocore_errors.BotoCoreError, botocore_errors.ClientError) as error:
             mapped = route53_errors.of_change(error)
