@@ -10,9 +10,9 @@ from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.upstreams import StoredUpstream, timestamp
 from kubesync.domain.dns.annotations import annotation_used, read_annotations
 from kubesync.domain.dns.desired import Desired
+from kubesync.domain.dns.names import NO_NAMES
 from kubesync.domain.dns.provenance import Origin
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
-from kubesync.domain.dns.templates import NO_NAMES
 from kubesync.domain.objects import Service, ServiceKey
 from kubesync.domain.reasons import advice_for
 from kubesync.domain.state import KeyState, Name, Part, PartId

@@ -35,9 +35,8 @@ from kubesync.domain.objects import Observation, RawEvent, Resource
 from kubesync.domain.report import SessionReport
 from kubesync.kubernetes.credentials import EksToken
 from kubesync.kubernetes.eks_role import AssumedRole
-from kubesync.kubernetes.lister import KubernetesLister
+from kubesync.kubernetes.lister import KubernetesLister, cluster_identity
 from kubesync.kubernetes.ports import Lister, Reflector, ReflectorPolicy
-from kubesync.kubernetes.probe import cluster_identity
 from kubesync.kubernetes.reflector import KubernetesReflector
 from kubesync.kubernetes.service_events import EventPoster, KubernetesEventPoster
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess, TokenSource

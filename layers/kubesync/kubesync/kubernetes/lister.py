@@ -1,4 +1,4 @@
-"""A complete list of one resource, or none at all."""
+"""What is read outside of any watch: a complete list of one resource or none at all, and the cluster's identity."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubesync.clock import Clock
-from kubesync.domain.errors import BodyError, StatusError
+from kubesync.domain.errors import BodyError, DeniedError, StatusError
 from kubesync.domain.objects import Observation, Resource, Snapshot
 from kubesync.domain.scope import Scope
 from kubesync.kubernetes.transport import urls
@@ -105,3 +105,22 @@ class KubernetesLister:
     def stop(self) -> None:
         """End ``run`` at once, also while a read blocks. Any thread may call it, any number of times."""
         self._api.shutdown()
+
+
+def cluster_identity(api: ApiClient, deadline_monotonic: float) -> str | None:
+    """The uid of Service ``default/kubernetes``. An API server creates that Service once in the life of its store (I5).
+
+    Returns None if it does not exist or may not be read.
+
+    Raises:
+        ListenerError: the server could not be reached, or did not answer before the deadline.
+    """
+    try:
+        request = urls.named(Resource.SERVICES, "default", "kubernetes")
+        body = api.fetch(request, deadline_monotonic=deadline_monotonic)
+    except DeniedError as error:
+        if error.status == 403:
+            return None
+        raise
+    page = read_list_page(Resource.SERVICES, body)
+    return next((item.uid for item in page.items if item.name == "kubernetes" and item.uid), None)

@@ -43,7 +43,7 @@ from kubesync.domain.dns.headless import (
     published_groups,
     srv_owner,
 )
-from kubesync.domain.dns.names import canonical_name, service_name, why_illegal
+from kubesync.domain.dns.names import NO_NAMES, canonical_name, service_name, why_illegal
 from kubesync.domain.dns.provenance import (
     OF_ENDPOINTS,
     OF_PORTS,
@@ -56,7 +56,6 @@ from kubesync.domain.dns.provenance import (
 )
 from kubesync.domain.dns.publishing import RecordPlan, Targets
 from kubesync.domain.dns.records import Node, Problem, RecordKey, RecordSet, Zone
-from kubesync.domain.dns.templates import NO_NAMES
 from kubesync.domain.objects import EndpointsObject, Service, ServiceKey
 from kubesync.domain.upstreams import fitting, upstreams_of
 

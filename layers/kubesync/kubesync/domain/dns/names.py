@@ -14,7 +14,11 @@ MAX_NAME_CHARACTERS: Final = 253
 
 # RFC 1123 host names, plus underscores anywhere (SRV owner names, and names in actual use).
 _LABEL: Final = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?")
-_PLACEHOLDER: Final = re.compile(r"\{(service|namespace|domain|cluster)\}")
+FIELDS: Final = ("service", "namespace", "domain", "cluster")
+"""What the template of a cluster's names may hold, in braces."""
+NO_NAMES: Final = "none"
+"""The template that gives no names: Services have only the names that their annotations ask for."""
+_PLACEHOLDER: Final = re.compile(rf"\{{({'|'.join(FIELDS)})\}}")
 
 
 def canonical_name(text: str) -> str:
