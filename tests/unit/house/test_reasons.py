@@ -10,8 +10,8 @@ from typing import Final
 
 import pytest
 
-from kubesync.aws.tables.audit import KINDS
 from kubesync.domain.reasons import ADVICE, advice_for
+from kubesync_local.documents.audit_log import KINDS
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 _GIVEN_IN: Final = (
