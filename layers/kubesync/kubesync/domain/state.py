@@ -131,17 +131,6 @@ class KeyState:
         """Whether it was refused so often that its mark no longer records each check. Only keys with names in conflict settle."""
         return self.opened is not None and self.opened.attempts >= SETTLED_ATTEMPTS
 
-    def tried_next(self, checked_at: Mapping[str, float]) -> float:
-        """When the next try or conflict check is due, in epoch seconds. 0: at once, or never because nothing has to be tried.
-
-        Args:
-            checked_at: per zone, the time (epoch seconds) since which everything settled in it has been checked.
-        """
-        at = 0.0 if self.opened is None else self.opened.retry_at
-        if not (self.settled and self.conflicts):
-            return at
-        return max(at, min(checked_at.get(name.zone_id, 0.0) for name in self.conflicts) + CONFLICT_CHECK_SECONDS)
-
     @property
     def tombstoned(self) -> bool:
         """Whether it keeps tombstones, which it does until no event can contradict them."""
