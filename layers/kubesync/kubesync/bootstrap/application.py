@@ -33,8 +33,7 @@ from kubesync.cluster.ports import Connector, Progress
 from kubesync.domain.errors import DeniedError, UsageError
 from kubesync.domain.objects import Observation, RawEvent, Resource
 from kubesync.domain.report import SessionReport
-from kubesync.kubernetes.credentials import EksToken
-from kubesync.kubernetes.eks_role import AssumedRole
+from kubesync.kubernetes.credentials import AssumedRole, EksToken
 from kubesync.kubernetes.lister import KubernetesLister, cluster_identity
 from kubesync.kubernetes.ports import Lister, Reflector, ReflectorPolicy
 from kubesync.kubernetes.reflector import KubernetesReflector

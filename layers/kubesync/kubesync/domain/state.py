@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -108,12 +108,6 @@ class KeyState:
     conflicts: Mapping[Name, str] = field(default_factory=dict)
     opened: OpenMark | None = None
     slices: int = 0
-
-    def live(self, resource: Resource) -> Iterator[tuple[PartId, Part]]:
-        """Parts of one listener, without tombstones."""
-        for part_id, part in self.parts.items():
-            if part_id.resource is resource and not part.deleted:
-                yield part_id, part
 
     @property
     def service(self) -> Service | None:

@@ -19,7 +19,7 @@ from kubesync.clock import SystemClock
 from kubesync.domain.errors import ListenerError, UsageError
 from kubesync.domain.objects import Resource
 from kubesync.domain.plan import Policy
-from kubesync.kubernetes.eks_role import AssumedRole
+from kubesync.kubernetes.credentials import AssumedRole
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport.client import ApiClient
 from kubesync_local.commands.cluster.eks import eks_region, look_up_eks

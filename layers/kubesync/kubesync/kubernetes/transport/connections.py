@@ -67,10 +67,6 @@ class Interrupter:
         self._handle: socket.socket | None = None
         self._reading: socket.socket | None = None
 
-    @property
-    def stopped(self) -> bool:
-        return self._stopped
-
     def check(self) -> None:
         """Raise StoppedError if ``interrupt`` was called."""
         if self._stopped:

@@ -61,13 +61,12 @@ type EventHeader = RawEvent | Bookmark | StreamError | UnreadableEvent
 class ListPage:
     """One page of a list.
 
-    ``remaining`` is the server's estimate of objects on later pages. ``unreadable`` has one line per item without a
-    readable name. If there is any, the list cannot prove that an object is absent (I5).
+    ``unreadable`` has one line per item without a readable name. If there is any, the list cannot prove that an object is
+    absent (I5).
     """
 
     resource_version: int
     continue_token: str
-    remaining: int | None
     items: tuple[Observation, ...]
     unreadable: tuple[str, ...] = ()
 
@@ -242,7 +241,6 @@ def _page(metadata: Any, items: tuple[Observation, ...], unreadable: tuple[str, 
     return ListPage(
         resource_version=int(metadata["resourceVersion"]),
         continue_token=metadata.get("continue") or "",
-        remaining=metadata.get("remainingItemCount"),
         items=items,
         unreadable=unreadable,
     )

@@ -161,7 +161,7 @@ class Header(TypedDict):
 # Functional form: "continue" is a keyword in Python.
 ListMetadata = TypedDict(
     "ListMetadata",
-    {"resourceVersion": Required[Version], "continue": str | None, "remainingItemCount": int | None},
+    {"resourceVersion": Required[Version], "continue": str | None},
     total=False,
 )
 
