@@ -85,7 +85,7 @@ class KubernetesLister:
         self._clock = clock
 
     def run(self, deadline_monotonic: float) -> Snapshot:
-        """See ``ports.Lister``. Raises StoppedError if ``stop`` was called."""
+        """Raises StoppedError if ``stop`` was called."""
         began = self._clock.monotonic()
         try:
             for attempt in range(1, _ATTEMPTS + 1):
