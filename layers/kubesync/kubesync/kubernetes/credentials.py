@@ -46,7 +46,6 @@ class AssumedRole:
     """Credentials of a role. It assumes the role again before they are too short-lived for a token. Threads may share one.
 
     Args:
-        session: the identity that assumes the role.
         role: its ARN.
         external_id: what the role's trust policy asks for; empty: nothing.
         region: of STS; None: the session's.
@@ -115,9 +114,7 @@ class EksToken:
 
     Args:
         session: the identity that signs. Its region chooses the STS endpoint unless ``region`` is given.
-        cluster_name: the cluster's name in EKS. The token is valid for this cluster only.
-        clock: shows when a token is due for renewal (13 minutes).
-        region: the cluster's region.
+        cluster_name: its name in EKS. The token is valid for this cluster only.
         role: a role to assume for signing; None: the session's own identity signs.
 
     Raises (at ``token``): DeniedError if there are no AWS credentials or no region, or the role may not be assumed.

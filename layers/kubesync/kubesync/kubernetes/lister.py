@@ -30,12 +30,7 @@ def list_all(
 ) -> CompleteList:
     """Read every page of one consistent list.
 
-    Args:
-        api: the client.
-        resource: what to list.
-        scope: which of its objects.
-        page_limit: objects a page; 0: everything in one piece, so that no ``continue`` can expire.
-        deadline_monotonic: when to give up.
+    ``page_limit``: objects a page; 0: everything in one piece, so that no ``continue`` can expire.
 
     Raises:
         TooOldError: the ``continue`` token expired, or pages have different versions. The caller starts over.
@@ -69,14 +64,7 @@ def list_all(
 
 
 class KubernetesLister:
-    """One complete list outside of any watch: ``ports.Lister``. Good for one ``run``, which closes the client at its end.
-
-    Args:
-        api: a client of its own.
-        resource: what to list.
-        scope: which of its objects.
-        clock: measures how long the list takes.
-    """
+    """Implements ``ports.Lister``. Good for one ``run``, which closes the client at its end."""
 
     def __init__(self, api: ApiClient, resource: Resource, scope: Scope, clock: Clock) -> None:
         self._api = api

@@ -48,13 +48,9 @@ _EXPIRED_BEFORE_ONE_PIECE: Final = 2
 
 
 class ReflectorBackoff:
-    """Exponential waits with jitter, as client-go's reflector has them.
+    """Exponential waits, as client-go's reflector has them: each is drawn between once and twice the doubled one.
 
-    Jitter factor 1: a wait is drawn between once and twice the doubled one. Starts over when none was needed for
-    ``backoff_reset`` seconds.
-
-    Args:
-        jitter: a number in [0, 1) at each call.
+    They start over when none was needed for ``backoff_reset`` seconds. ``jitter``: a number in [0, 1) at each call.
     """
 
     def __init__(self, policy: ReflectorPolicy, clock: Clock, jitter: Callable[[], float]) -> None:
@@ -83,9 +79,7 @@ class KubernetesReflector:
 
     Args:
         api: a client of its own.
-        resource: what to list and watch.
-        scope: which of its objects; None: all.
-        scheduler: provides the clock; its ``sleep`` is not used.
+        scope: None: everything.
         jitter: a number in [0, 1) at each call; None: the scheduler's.
         wait: waits for this many seconds or until ``stop``; None: a real wait.
     """

@@ -49,7 +49,6 @@ class ZoneAccounts:
     """Zone clients by the role that they use. Thread-safe.
 
     Args:
-        session: the credentials that kubesync runs with.
         new_buckets: creates the buckets of an account when it is first used.
         session_name: appears in the other account's CloudTrail.
     """
@@ -165,11 +164,7 @@ class _Role:
 
 
 class RoutedZoneClient:
-    """A ZoneClient that uses each zone's own role.
-
-    Args:
-        access_of: returns the role of a zone. Called when a zone is first used, then once a minute, and after a refusal.
-    """
+    """A ZoneClient that uses each zone's own role. It asks ``access_of`` at first, then once a minute, and after a refusal."""
 
     def __init__(self, accounts: ZoneAccounts, access_of: Callable[[str], ZoneAccess | None], clock: Clock) -> None:
         self._accounts = accounts

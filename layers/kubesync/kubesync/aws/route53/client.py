@@ -60,8 +60,7 @@ def build_route53_client(
 ) -> Route53Client:
     """A boto3 client without retries: 2 s to connect, 10 s for an answer, one attempt.
 
-    Args:
-        credentials: access key id, secret key and session token that replace the session's own.
+    ``credentials``: access key id, secret key and session token that replace the session's own.
     """
     config = Config(
         connect_timeout=2,
@@ -98,7 +97,7 @@ class Route53ZoneClient:
         Args:
             requests: our share of the account's requests; every request takes from it first. None: unlimited.
             changes: our share of the account's changes; ``change`` sleeps until they are available. None: unlimited.
-            fraction: random numbers from 0 to 1, for the jitter of pauses.
+            fraction: random numbers from 0 to 1.
         """
         self._client = client
         self._clock = clock

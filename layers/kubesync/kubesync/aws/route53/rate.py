@@ -19,12 +19,7 @@ class TokenBucket:
     """
 
     def __init__(self, rate: float, burst: float, clock: Clock) -> None:
-        """Start full.
-
-        Args:
-            rate: tokens a second, above 0.
-            burst: the most tokens that accumulate, at least 1.
-        """
+        """Start full. ``rate``: tokens a second, above 0. ``burst``: the most tokens that accumulate, at least 1."""
         if rate <= 0 or burst < 1:
             raise ValueError("a token bucket needs a rate above 0 and a burst of at least 1")
         self._rate = rate

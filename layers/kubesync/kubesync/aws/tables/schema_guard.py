@@ -36,11 +36,7 @@ _VERSION: Final = "v"
 
 
 class SchemaGuard:
-    """A Store over another one. It is as thread-safe as the other.
-
-    Args:
-        knows: the highest schema version that this release understands.
-    """
+    """A Store over another one, as thread-safe as the other. ``knows``: the highest schema version that this release understands."""
 
     def __init__(self, store: Store, knows: int = SCHEMA) -> None:
         self._store = store

@@ -35,9 +35,7 @@ def canonical_name(text: str) -> str:
 def why_illegal(name: str, *, wildcard: bool = False) -> str:
     """Why a canonical name cannot be published, in one line; empty if it can.
 
-    Args:
-        name: as ``canonical_name`` gives it.
-        wildcard: accept ``*`` as the whole first label (Route 53 knows no other wildcard).
+    ``wildcard``: accept ``*`` as the whole first label (Route 53 knows no other wildcard).
     """
     if not name:
         return "the name is empty"

@@ -218,8 +218,7 @@ def build_tls_context(
 ) -> ssl.SSLContext:
     """The TLS rules for one API server: they trust its own authority if it has one, else the public ones.
 
-    Args:
-        client_certificate: files, or certificate and key in one text (PEM).
+    ``client_certificate``: files, or certificate and key in one text (PEM).
 
     Raises:
         ssl.SSLError, OSError: a certificate or key cannot be read.

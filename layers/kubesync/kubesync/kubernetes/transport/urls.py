@@ -104,8 +104,7 @@ def list_page(
     """One page of a consistent list. It sends no ``resourceVersion``, so that absence can be inferred from it (I5).
 
     Args:
-        resource: what to list.
-        namespace: one namespace; empty: all.
+        namespace: empty: all.
         limit: objects per page; 0: everything in one piece.
         continue_token: from the previous page; empty: the first page.
         selectors: field and label selectors, as query parameters.
