@@ -21,7 +21,6 @@ from harness.seen.builders import a_service
 from harness.seen.stored import StoredItems
 from kubesync.aws.dynamodb.store import CONTROL, Item, Key, Put
 from kubesync.aws.route53.zones import BatchChange
-from kubesync.aws.tables.audit import AuditTable, Span
 from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.control.inflight import Inflight, InflightTable
 from kubesync.aws.tables.control.lease import LeaseTable
@@ -33,6 +32,7 @@ from kubesync.domain.errors import BatchRefusedError
 from kubesync.domain.objects import EndpointsObject, Resource, Service, ServiceKey
 from kubesync.domain.report import SessionReport
 from kubesync.domain.state import KeyState
+from kubesync_local.documents.audit_log import AuditLog, Span
 from kubesync_local.standins.route53.zone.model import Limits
 from kubesync_local.standins.route53.zone.zone import Account
 from simulation.cluster import ScriptedCluster
@@ -349,7 +349,7 @@ class Deployment(StoredItems):
     def audited(self, name: str) -> list[Item]:
         """What the audit says about a key, oldest first."""
         now = self.world.clock.epoch()
-        rows = AuditTable(self.store, "").read_changes("prod", now, Span(now - 1e6, now + 1e6))
+        rows = AuditLog(self.store).read_changes("prod", now, Span(now - 1e6, now + 1e6))
         return [row for row in rows if row.get("key") == f"prod/shop/{name}"]
 
 

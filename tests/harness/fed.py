@@ -16,7 +16,6 @@ from harness.fakes.store_faults import CrashError, DiesAt
 from harness.seen.builders import a_config, a_list, identity
 from harness.seen.stored import StoredItems, unpacked_state
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, Key
-from kubesync.aws.tables.audit import AuditTable, Span
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
@@ -27,6 +26,7 @@ from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import Observation, RawEvent, Resource, ServiceKey, Snapshot
 from kubesync.domain.report import SessionReport
 from kubesync.domain.state import KeyState
+from kubesync_local.documents.audit_log import AuditLog, Span
 from simulation.cluster import ScriptedCluster
 from simulation.world import SETTINGS, Running, World
 
@@ -132,7 +132,7 @@ class FedDeployment(StoredItems):
     def audited(self, cluster: str = "prod") -> list[dict[str, Any]]:
         """Changes that the audit holds of a cluster, newest first."""
         now = self.clock.epoch()
-        return list(AuditTable(self.store, "").read_changes(cluster, now, Span(now - 1e6, now + 1e6)))
+        return list(AuditLog(self.store).read_changes(cluster, now, Span(now - 1e6, now + 1e6)))
 
 
 class FedSession:

@@ -11,12 +11,12 @@ from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.clock import Clock
 from kubesync.domain.errors import DeniedError, ListenerError, StatusError
 from kubesync.domain.objects import Resource
-from kubesync.kubernetes.probe import choose_endpoints_source
 from kubesync.kubernetes.transport import urls
 from kubesync.kubernetes.transport.client import ApiClient
 from kubesync.kubernetes.transport.failures import TooOldError
 from kubesync_local.check import advice
 from kubesync_local.check.step import Step, failed, passed, skipped
+from kubesync_local.registration.endpoints_source import choose_endpoints_source
 
 # AWS refuses signatures that are 5 minutes off, and API servers refuse tokens from the future. A minute is a clear warning:
 # synchronised clocks differ far less. https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-troubleshooting.html

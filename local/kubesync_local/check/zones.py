@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.route53.accounts import ZoneAccounts
 from kubesync.aws.route53.journal import Journal, journal_record_key, read_journal
-from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference, name_form, why_outside
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
@@ -16,6 +16,7 @@ from kubesync.domain.dns.names import zones_of
 from kubesync.domain.errors import ZoneError, ZoneThrottledError
 from kubesync.settings import Settings
 from kubesync_local.check.step import Result, Step, passed
+from kubesync_local.registration.clusters import name_form, why_outside
 
 
 @dataclass(frozen=True, slots=True)

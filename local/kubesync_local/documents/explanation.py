@@ -10,14 +10,22 @@ from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.upstreams import StoredUpstream, timestamp
 from kubesync.domain.dns.annotations import annotation_used, read_annotations
 from kubesync.domain.dns.desired import Desired
+from kubesync.domain.dns.names import NO_NAMES
 from kubesync.domain.dns.provenance import Origin
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
-from kubesync.domain.dns.templates import NO_NAMES
 from kubesync.domain.objects import Service, ServiceKey
 from kubesync.domain.reasons import advice_for
 from kubesync.domain.state import KeyState, Name, Part, PartId
 from kubesync.domain.upstreams import upstream_key
-from kubesync_local.documents.outlook import Finding, Sides, Surroundings, of_record_set, of_upstream, zone_code
+from kubesync_local.documents.outlook import (
+    Finding,
+    Sides,
+    Surroundings,
+    of_record_set,
+    of_upstream,
+    tried_next,
+    zone_code,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +51,7 @@ def document(found: Evidence) -> dict[str, Any]:
     """Everything about the key."""
     state, service = found.state, found.state.service
     mark = state.opened
-    retry_at = state.tried_next(found.around.looked_at)
+    retry_at = tried_next(state, found.around.looked_at)
     return {
         "service": str(state.key),
         "type": service.type if service is not None else None,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kubesync.aws.tables.control.named_upstreams import Registry, member_text
+from kubesync.aws.tables.control.named_upstreams import Registry
 from kubesync.aws.tables.upstreams import StoredUpstream, UpstreamTable
 from kubesync.domain.dns.records import Node, Problem
 from kubesync.domain.named_upstreams import Composed, Member, NamedUpstream, below, compose, named_key
 from kubesync.domain.upstreams import node_of
+from kubesync_local.registration.named_upstreams import member_text
 
 
 class NamedDocument:

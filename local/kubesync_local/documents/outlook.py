@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.plan import Policy, changes_of
-from kubesync.domain.state import KeyState, Name
+from kubesync.domain.state import CONFLICT_CHECK_SECONDS, KeyState, Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Surroundings:
         turns: for a name that the key waits for: its owner, and the key's place in the queue (1: the next).
         running: whether a master holds the lease.
         paused: whether the cluster is disabled.
-        looked_at: see ``KeyState.tried_next``.
+        looked_at: see ``tried_next``.
     """
 
     policy: Policy
@@ -70,10 +70,22 @@ class Sides:
     read: bool = True
 
 
+def tried_next(state: KeyState, checked_at: Mapping[str, float]) -> float:
+    """When the next try or conflict check is due, in epoch seconds. 0: at once, or never because nothing has to be tried.
+
+    Args:
+        checked_at: per zone, the time (epoch seconds) since which everything settled in it has been checked.
+    """
+    at = 0.0 if state.opened is None else state.opened.retry_at
+    if not (state.settled and state.conflicts):
+        return at
+    return max(at, min(checked_at.get(name.zone_id, 0.0) for name in state.conflicts) + CONFLICT_CHECK_SECONDS)
+
+
 def of_record_set(key: RecordKey, sides: Sides, state: KeyState, around: Surroundings) -> Finding:
     """The first matching row of the table."""
     name = Name.of(key)
-    retry_at = state.tried_next(around.looked_at)
+    retry_at = tried_next(state, around.looked_at)
     if name in state.conflicts:
         return Finding("conflict", "Conflict", "a person has to decide; kubesync checks again", retry_at)
     if name in around.turns and sides.applied is None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import requests
 
 from kubesync.domain.objects import Resource
-from kubesync.kubernetes.probe import choose_endpoints_source
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
+from kubesync_local.registration.endpoints_source import choose_endpoints_source
 from kubesync_local.standins.apiserver import ApiServer
 
 

@@ -17,8 +17,9 @@ from harness.secrets_watch import AWS_SECRET, leak_in
 from kubesync.aws.dynamodb.store import CONTROL, Key, Put
 from kubesync.aws.route53.accounts import Buckets, RoutedZoneClient, ZoneAccounts
 from kubesync.aws.route53.rate import TokenBucket
-from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable, parse_zone_access
+from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.domain.errors import UsageError, ZoneThrottledError, ZoneUnavailableError
+from kubesync_local.registration.roles import parse_zone_access
 from kubesync_local.standins.route53 import StrictRoute53
 
 ELSEWHERE = ZoneAccess("arn:aws:iam::222222222222:role/dns/zones", "kubesync-1")

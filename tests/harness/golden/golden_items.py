@@ -25,7 +25,7 @@ from kubesync.aws.tables.control.fences import fence_key, raise_fences, shard_fe
 from kubesync.aws.tables.control.inflight import Inflight, InflightTable
 from kubesync.aws.tables.control.lease import LeaseTable, held_check
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint, ListenerTable
-from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registration
+from kubesync.aws.tables.control.named_upstreams import Registration
 from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
@@ -47,6 +47,7 @@ from kubesync.domain.objects import (
     ServicePort,
 )
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState
+from kubesync_local.registration.named_upstreams import NamedRegistry
 
 DIRECTORY: Final = Path(__file__).resolve().parents[2] / "golden"
 NOW: Final = 1_800_000_000.0
@@ -142,7 +143,7 @@ def write_everything(store: Store) -> None:
     lease.signal()
     lease.release(mine, clean=True, at_ms=1_800_000_840_000, unsettled=["Z2"])
     ClusterTable(store).put(CONFIG)
-    named = NamedUpstreamTable(store)
+    named = NamedRegistry(store)
     for upstream in (SHOP, MAIN):
         named.put(Registration(upstream, "0"), named.read())
     named.hold("main", "edge-proxies", named.read())

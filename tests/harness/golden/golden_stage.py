@@ -29,7 +29,6 @@ from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Item, Key, Put, Store, V
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.route53.client import build_route53_client
 from kubesync.aws.route53.zones import ZoneClient
-from kubesync.aws.tables.audit import AuditTable, Span
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, ZoneReference
 from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.control.lease import LeaseTable
@@ -42,6 +41,7 @@ from kubesync.domain.report import SessionReport
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport.client import ClusterAccess
 from kubesync.settings import Settings
+from kubesync_local.documents.audit_log import AuditLog, Span
 from kubesync_local.standins.apiserver import ApiServer, ServerOptions
 from kubesync_local.standins.apiserver.objects.resources import RESOURCES, ResourceType
 from kubesync_local.standins.route53 import StrictRoute53
@@ -209,7 +209,7 @@ class Stage:
         rows = [
             [row["what"], row["from"], row["to"], row["service"]]
             for name in clusters
-            for row in AuditTable(self.store, "any").read_changes(name, self.clock.epoch(), span)
+            for row in AuditLog(self.store).read_changes(name, self.clock.epoch(), span)
             if row["kind"] in ("record", "upstream")
         ]
         return sorted(rows, key=json.dumps)

@@ -27,13 +27,13 @@ from harness.stack import RunningSession
 from kubesync.aws.tables.audit import NAMED
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, OnDelete
 from kubesync.aws.tables.control.listeners import ListenerTable
-from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.plan import Policy
+from kubesync_local.registration.named_upstreams import NamedRegistry
 
 OUTCOMES: Final = TABLES.parent / "outcomes"
 LARGE: Final = TABLES.parent / "large"
@@ -108,7 +108,7 @@ def named_upstreams(stage: Stage) -> Document:
         expose(
             stage, name, "web", "", selector={"app": "web"}, ports=[{"name": "http", "port": 80, "targetPort": "http"}]
         )
-    table = NamedUpstreamTable(stage.store)
+    table = NamedRegistry(stage.store)
     service, spare = member("prod/shop/web/80", 3), member("[2001:db8::1]:8080", backup=True)
     register(stage.store, "shop", service, member("stage/shop/web/80/TCP"), spare)
     register(stage.store, "main", member("shop"))

@@ -9,6 +9,7 @@ from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registration
 from kubesync.aws.tables.upstreams import StoredUpstream, UpstreamTable
 from kubesync.domain.named_upstreams import Member, NamedOf, NamedUpstream, named_key, parse_service, parse_static
+from kubesync_local.registration.named_upstreams import NamedRegistry
 
 
 def member(text: str, weight: int = 1, *, backup: bool = False) -> Member:
@@ -19,14 +20,14 @@ def member(text: str, weight: int = 1, *, backup: bool = False) -> Member:
 
 def register(store: Store, name: str, *members: Member, shard: str = "0") -> None:
     """Register or replace it, and tell the master."""
-    table = NamedUpstreamTable(store)
+    table = NamedRegistry(store)
     table.put(Registration(NamedUpstream(name, members), shard), table.read())
     LeaseTable(store, shard).signal()
 
 
 def unregister(store: Store, name: str) -> None:
     """Remove it, and tell the master."""
-    table = NamedUpstreamTable(store)
+    table = NamedRegistry(store)
     registry = table.read()
     table.remove(name, registry)
     LeaseTable(store, registry.entries[name].shard).signal()

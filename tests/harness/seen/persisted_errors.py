@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Store
-from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.control.listeners import ListenerErrors, ListenerTable
 from kubesync.aws.tables.state_codec import unpack
 from kubesync.clock import SystemClock
 from kubesync.domain.objects import Resource
+from kubesync_local.documents.audit_log import AuditLog
 
 
 def errors_of(store: Store, cluster: str = "prod", resource: Resource = Resource.SERVICES) -> ListenerErrors:
@@ -30,13 +30,13 @@ def ended_of(store: Store, cluster: str = "prod", resource: Resource = Resource.
 
 def history_of(store: Store, cluster: str = "prod") -> list[dict[str, Any]]:
     """The audit table's errors of a cluster, newest first."""
-    found = AuditTable(store, "test").read_errors(cluster, SystemClock().epoch(), 1000)
+    found = AuditLog(store).read_errors(cluster, SystemClock().epoch(), 1000)
     return [cast("dict[str, Any]", dict(item)) for item in found]
 
 
 def sessions_of(store: Store) -> list[dict[str, Any]]:
     """How sessions ended that never were master, newest first."""
-    found = AuditTable(store, "test").read_sessions(SystemClock().epoch(), 1000)
+    found = AuditLog(store).read_sessions(SystemClock().epoch(), 1000)
     return [cast("dict[str, Any]", dict(item)) for item in found]
 
 

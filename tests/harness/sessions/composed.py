@@ -9,11 +9,12 @@ from harness.deployment import Deployment
 from harness.seen.builders import a_service, an_endpoints
 from harness.seen.named import named_item, named_nodes, register
 from kubesync.aws.dynamodb.store import UPSTREAMS, Item, Key
-from kubesync.aws.tables.audit import NAMED, AuditTable, Span
+from kubesync.aws.tables.audit import NAMED
 from kubesync.aws.tables.upstreams import StoredUpstream, UpstreamTable
 from kubesync.domain.errors import StoreBusyError
 from kubesync.domain.named_upstreams import Member
 from kubesync.domain.report import SessionReport
+from kubesync_local.documents.audit_log import AuditLog, Span
 from simulation.gate import Outward
 
 WEB, API = "prod/shop/web/80/TCP", "prod/shop/api/80/TCP"
@@ -73,7 +74,7 @@ class Composed(Deployment):
     def composed(self) -> list[dict[str, Any]]:
         """What the audit says about named upstreams, the newest first."""
         now = self.world.clock.epoch()
-        rows = AuditTable(self.store, "").read_changes(NAMED, now, Span(now - 3600, now + 3600))
+        rows = AuditLog(self.store).read_changes(NAMED, now, Span(now - 3600, now + 3600))
         return [{name: row[name] for name in ("upstream", "from", "to", "why")} for row in rows]
 
     def problem(self, report: SessionReport) -> str:

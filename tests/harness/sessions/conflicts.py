@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Final
 
 from harness.deployment import Deployment
-from kubesync.aws.tables.audit import AuditTable, Span
 from kubesync.aws.tables.state import StateTable
+from kubesync_local.documents.audit_log import AuditLog, Span
 from simulation.gate import Outward
 
 SESSION_SECONDS: Final = 840.0
@@ -59,7 +59,7 @@ class Conflicts(Deployment):
     def refused(self, name: str) -> list[str]:
         """What the audit says about refusals of a Service in the last day, the oldest first."""
         now = self.world.clock.epoch()
-        rows = AuditTable(self.store, "").read_changes("prod", now, Span(now - 86_400, now))
+        rows = AuditLog(self.store).read_changes("prod", now, Span(now - 86_400, now))
         said = [row["message"] for row in rows if row["kind"] == "refused" and row["service"].endswith(f"/{name}")]
         return said[::-1]
 

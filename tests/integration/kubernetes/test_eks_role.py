@@ -13,8 +13,7 @@ from harness.fakes.manual_clock import ManualClock
 from harness.fakes.sts import StsStandIn
 from harness.secrets_watch import AWS_SECRET
 from kubesync.domain.errors import DeniedError
-from kubesync.kubernetes.credentials import EksToken
-from kubesync.kubernetes.eks_role import AssumedRole
+from kubesync.kubernetes.credentials import AssumedRole, EksToken
 
 ROLE = "arn:aws:iam::222222222222:role/kubesync"
 

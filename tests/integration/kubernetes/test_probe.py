@@ -9,9 +9,10 @@ from harness.wire.scripted_server import Answer, ScriptedServer, answer, silence
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import DeniedError, ListenerError, StatusError
 from kubesync.domain.objects import Resource
+from kubesync.kubernetes.lister import cluster_identity
 from kubesync.kubernetes.ports import ReflectorPolicy
-from kubesync.kubernetes.probe import check_connection, choose_endpoints_source, cluster_identity
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
+from kubesync_local.registration.endpoints_source import check_connection, choose_endpoints_source
 
 KUBERNETES = {
     "metadata": {"name": "kubernetes", "namespace": "default", "uid": "5414e458", "resourceVersion": "204"},

@@ -25,7 +25,6 @@ from harness.golden.golden_items import (
     load,
 )
 from kubesync.aws.dynamodb.store import Store
-from kubesync.aws.tables.audit import AuditTable, Span
 from kubesync.aws.tables.claims import Claim, ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterTable
 from kubesync.aws.tables.control.fences import fence_key, shard_fence_key
@@ -43,6 +42,7 @@ from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Resource
 from kubesync.domain.state import OpenMark, PartId
+from kubesync_local.documents.audit_log import AuditLog, Span
 
 SCHEMAS = range(1, SCHEMA + 1)
 AT = "2027-01-15T08:00:00.000Z"
@@ -171,7 +171,7 @@ def test_requests_and_answers_are_read(store: Store) -> None:
 
 
 def test_audit_is_read(store: Store) -> None:
-    table = AuditTable(store, "any")
+    table = AuditLog(store)
     [change] = table.read_changes("prod", NOW, Span(NOW - 60, NOW + 60))
     assert (change["service"], change["from"], change["to"]) == (str(WEB), {"ttl": 60, "values": ["10.0.0.9"]}, None)
     assert (change["object"], change["resource_version"], change["batch"]) == ("services/web", 1234, "batch-1")

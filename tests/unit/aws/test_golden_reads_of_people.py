@@ -7,7 +7,7 @@ from typing import Any
 from harness.golden.golden_stage import PRIVATE, PUBLIC, START
 from harness.golden.read_back import AT, TAKEN, key, tables, with_items
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, Item, Key
-from kubesync.aws.tables.audit import NAMED, AuditTable, Span
+from kubesync.aws.tables.audit import NAMED
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, OnDelete, ZoneReference
 from kubesync.aws.tables.control.inflight import Inflight, InflightTable
 from kubesync.aws.tables.control.lease import LeaseTable
@@ -18,6 +18,7 @@ from kubesync.domain.objects import (
 )
 from kubesync.domain.plan import Policy
 from kubesync.domain.state import OpenMark
+from kubesync_local.documents.audit_log import AuditLog, Span
 
 # --- configurations ---
 
@@ -76,7 +77,7 @@ def test_cluster_that_is_being_removed_and_one_that_is_disabled() -> None:
 
 def test_changes_of_every_kind() -> None:
     span = Span(START - 60, START + 60)
-    rows = list(AuditTable(tables("at-rest"), "any").read_changes("prod", START, span))
+    rows = list(AuditLog(tables("at-rest")).read_changes("prod", START, span))
     found = {(row["kind"], row["service"], row["name"], row["zone"], row["upstream"]): row for row in rows}
     refused = found["refused", "prod/shop/late", "taken.example.com", PUBLIC, None]
     assert (refused["from"], refused["to"]) == (None, {"ttl": 60, "values": ["10.61.0.14"]})
@@ -91,12 +92,12 @@ def test_changes_of_every_kind() -> None:
     upstream = found["upstream", "prod/shop/gone", None, None, "prod/shop/gone/80/TCP"]
     assert {upstream["from"], upstream["to"]} in ({"version 1", None}, {None, "version 1, 0 nodes"})
     assert {row["kind"] for row in rows} == {"intended", "record", "refused", "upstream"}
-    named = AuditTable(tables("named-upstreams"), "any").read_changes(NAMED, START, span)
+    named = AuditLog(tables("named-upstreams")).read_changes(NAMED, START, span)
     assert ("named/old", "version 1", None) in {(row["upstream"], row["from"], row["to"]) for row in named}
 
 
 def test_errors_and_ends_of_sessions() -> None:
-    table = AuditTable(tables("errors-and-problems"), "any")
+    table = AuditLog(tables("errors-and-problems"))
     errors = [(item["resource"], item["key"]) for item in table.read_errors("stage", START, 10)]
     assert sorted(errors) == [
         ("endpointslices", "ERR_WORKER_EXITING"), ("services", "ERR_REQUEST_DENIED"), ("services", "ERR_WORKER_EXITING"),
@@ -144,5 +145,5 @@ def test_change_whose_cause_is_its_batch() -> None:
     body = '[["record www.example.com A in Z1",null,{"ttl":60,"values":["192.0.2.1"]},"batch b-1","prod/shop/web"]]'
     item: Item = {"v": 1, "at": AT, "session": "s", "epoch": 1, "body": body, "expires_at": int(START) + 60}
     store = with_items((Key(AUDIT, "changes#prod#2027-01-15", f"{AT}#s#t"), item))
-    [row] = AuditTable(store, "any").read_changes("prod", START, Span(START - 1, START + 1))
+    [row] = AuditLog(store).read_changes("prod", START, Span(START - 1, START + 1))
     assert (row["why"], row["batch"], row["service"]) == ("", "b-1", "prod/shop/web")

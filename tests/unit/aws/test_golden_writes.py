@@ -38,6 +38,7 @@ from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import Node
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.state import KeyState, Name, UpstreamState
+from kubesync_local.registration.named_upstreams import NamedRegistry
 
 SCENES: Final = names_of_documents()
 # Written by single attributes, as calls move them: ``test_same_calls_write_the_same_items``, and sessions' stories, hold those.
@@ -274,7 +275,7 @@ def test_named_upstreams_are_written_again_to_the_byte() -> None:
     registry = NamedUpstreamTable(scene.store).read()
     assert registry.version == 6
     fresh = MemoryStore(clock=ManualClock())
-    table = NamedUpstreamTable(fresh)
+    table = NamedRegistry(fresh)
     for name in ("shop", "main", "more"):
         entry = replace(registry.entries[name], held_by=())
         table.put(entry, table.read())

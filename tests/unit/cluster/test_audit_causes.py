@@ -8,8 +8,8 @@ from harness.deployment import Deployment
 from harness.fed import FedDeployment
 from harness.seen.builders import SLICES, a_list, a_service, an_endpoints, identity, saw
 from kubesync.aws.dynamodb.store import Store
-from kubesync.aws.tables.audit import AuditTable, Span
 from kubesync.clock import Clock
+from kubesync_local.documents.audit_log import AuditLog, Span
 
 WEB = a_service(ports=())
 HEADLESS = a_service(headless=True, ports=())
@@ -19,7 +19,7 @@ NAME = "web.shop.svc.prod.example.com"
 def entries(store: Store, clock: Clock, *columns: str) -> list[tuple[Any, ...]]:
     """The audit of cluster ``prod``, oldest first."""
     now = clock.epoch()
-    rows = list(AuditTable(store, "").read_changes("prod", now, Span(now - 3600, now)))
+    rows = list(AuditLog(store).read_changes("prod", now, Span(now - 3600, now)))
     return [tuple(row[column] for column in columns) for row in reversed(rows)]
 
 

@@ -21,9 +21,9 @@ from kubesync.domain.named_upstreams import (
     is_named,
     parse_service,
     parse_static,
-    why_not,
 )
 from kubesync.domain.upstreams import node_document, node_of
+from kubesync_local.registration.named_upstreams import why_not
 
 WEB = "prod/shop/web/80/TCP"
 EDGE = "edge/shop/web/80/TCP"

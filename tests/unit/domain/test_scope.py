@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kubesync.domain.objects import Resource
-from kubesync.domain.scope import Scope, why_no_scope
+from kubesync.domain.scope import Scope
+from kubesync_local.registration.scopes import why_no_scope
 
 SERVICES, SLICES = Resource.SERVICES, Resource.ENDPOINTSLICES
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from kubesync.domain.reasons import REASON_OF_CODE
+from kubesync.domain.reasons import ADVICE
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 PAGE: Final = (ROOT / "docs/explain.md").read_text()
@@ -22,6 +22,6 @@ def test_every_state_stands_on_the_page_with_its_reasons() -> None:
 
     assert {state for state, _ in rows} == states
     named = {code for _, codes in rows for code in re.findall(r"`(\w+)`", codes)}
-    assert named <= REASON_OF_CODE.keys()
+    assert named <= ADVICE.keys()
     codes = {code.value for _, code, *_ in made if isinstance(code, ast.Constant) and code.value}
     assert codes <= named

@@ -24,11 +24,9 @@ ALLOWED: Final[dict[str, frozenset[str]]] = {
     "aws/route53/accounts.py": frozenset({"threading"}),
     "aws/dynamodb/store_calls.py": frozenset({"threading"}),
     "kubernetes/credentials.py": frozenset({"threading"}),
-    "kubernetes/eks_role.py": frozenset({"threading"}),
     "kubernetes/transport/connections.py": frozenset({"threading"}),
     # Tokens that make one transaction idempotent; nothing is decided by them, and nothing stored holds them.
     "aws/tables/control/fences.py": frozenset({"secrets"}),
-    "aws/tables/control/named_upstreams.py": frozenset({"secrets"}),
     "aws/tables/control/clusters.py": frozenset({"secrets"}),
     # Jitter of clients over real sockets; ``bootstrap`` gives them the scheduler's.
     "aws/route53/client.py": frozenset({"random"}),

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from harness.fakes.manual_clock import ManualClock
-from kubesync.kubernetes.backoff import ReflectorBackoff
 from kubesync.kubernetes.ports import ReflectorPolicy
+from kubesync.kubernetes.reflector import ReflectorBackoff
 
 POLICY = ReflectorPolicy()
 

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from kubesync.domain.errors import ConnectError, ListenerError
-from kubesync.domain.objects import RawEvent, Resource, Snapshot
+from kubesync.domain.objects import RawEvent, Resource
 from kubesync.domain.scope import Scope
-from kubesync.kubernetes.filtering import FilteredSink
+from kubesync.kubernetes.watch import FilteredSink
 
 
 class Told:
@@ -23,18 +22,6 @@ class Told:
 
     def on_bookmark(self, resource_version: int) -> None:
         self.calls.append(resource_version)
-
-    def on_snapshot(self, snapshot: Snapshot) -> None:
-        self.calls.append(snapshot)
-
-    def on_resumed(self) -> None:
-        self.calls.append("resumed")
-
-    def on_stale(self) -> None:
-        self.calls.append("stale")
-
-    def on_error(self, error: ListenerError, *, consecutive: int) -> None:
-        self.calls.append((error, consecutive))
 
 
 def event(namespace: str, version: int) -> RawEvent:
@@ -57,15 +44,3 @@ def test_events_of_other_namespaces_are_left_out_and_move_the_checkpoint(
     sink = Told()
     FilteredSink(sink, Scope(("shop", "bill"))).on_events([event(*each) for each in events])
     assert sink.calls == told
-
-
-def test_everything_else_is_handed_on() -> None:
-    sink = Told()
-    filtered = FilteredSink(sink, Scope(("shop", "bill")))
-    snapshot, error = Snapshot(Resource.SERVICES, 7, ()), ConnectError("refused")
-    filtered.on_bookmark(5)
-    filtered.on_snapshot(snapshot)
-    filtered.on_resumed()
-    filtered.on_stale()
-    filtered.on_error(error, consecutive=2)
-    assert sink.calls == [5, snapshot, "resumed", "stale", (error, 2)]

@@ -32,16 +32,6 @@ def test_more_than_the_burst_is_lent_and_delays_the_next() -> None:
     assert bucket.take(50) == pytest.approx(0.5)
 
 
-def test_try_take_takes_all_or_nothing() -> None:
-    clock = FakeClock()
-    bucket = TokenBucket(rate=10, burst=2, clock=clock)
-    assert not bucket.try_take(3)
-    assert bucket.try_take(2)
-    assert not bucket.try_take(1)
-    clock.advance(0.1)
-    assert bucket.try_take(1)
-
-
 def test_threads_together_get_no_more_than_there_is() -> None:
     bucket = TokenBucket(rate=1, burst=100, clock=FakeClock())
     waits: list[float] = []

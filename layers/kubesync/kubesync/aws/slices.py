@@ -38,11 +38,7 @@ def slice_place(head: Key, number: int) -> Key:
 
 
 def read_slices(store: Store, place: Key, head: Item, attribute: str = "body") -> Any:
-    """The document of a head that was read already. Reads its further slices.
-
-    Args:
-        attribute: the head's attribute that holds its slice.
-    """
+    """The document of a head that was read already and holds its slice in ``attribute``. Reads the further slices."""
     places = [slice_place(place, number) for number in range(1, cast(int, head["slices"]))]
     found = store.batch_get(places) if places else {}
     return unpack_slices([head[attribute], *(found[each]["body"] for each in places)])

@@ -33,11 +33,9 @@ from kubesync.cluster.ports import Connector, Progress
 from kubesync.domain.errors import DeniedError, UsageError
 from kubesync.domain.objects import Observation, RawEvent, Resource
 from kubesync.domain.report import SessionReport
-from kubesync.kubernetes.credentials import EksToken
-from kubesync.kubernetes.eks_role import AssumedRole
-from kubesync.kubernetes.lister import KubernetesLister
+from kubesync.kubernetes.credentials import AssumedRole, EksToken
+from kubesync.kubernetes.lister import KubernetesLister, cluster_identity
 from kubesync.kubernetes.ports import Lister, Reflector, ReflectorPolicy
-from kubesync.kubernetes.probe import cluster_identity
 from kubesync.kubernetes.reflector import KubernetesReflector
 from kubesync.kubernetes.service_events import EventPoster, KubernetesEventPoster
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess, TokenSource
@@ -109,8 +107,7 @@ class KubernetesConnector:
 class ConfiguredAccess:
     """Access as the configuration says: address, CA, and references to a token, certificates or an EKS cluster.
 
-    Args:
-        local: whether ``file:`` and ``env:`` references are allowed (never on Lambda).
+    ``local``: whether ``file:`` and ``env:`` references are allowed (never on Lambda).
     """
 
     def __init__(self, session: boto3.Session, clock: Clock, *, local: bool) -> None:
@@ -172,7 +169,7 @@ class Application:
 
     Args:
         local: it runs on a person's machine.
-        access_for: how to reach clusters; None: as their configuration says.
+        access_for: None: as the clusters' configurations say.
         schema: the highest schema version of items that this release understands.
         session: makes every client. The process uses one for its whole life: each new one reads the service models again.
     """

@@ -113,10 +113,7 @@ def without_rivals(units: Sequence[Unit]) -> list[Unit]:
 
 
 def fill(units: Sequence[Unit], limits: BatchLimits) -> tuple[list[Unit], list[Unit], list[Unit]]:
-    """Take units from the front while they fit.
-
-    Args:
-        limits: what one batch may hold, less what the journal swap takes.
+    """Take units from the front while they fit. ``limits``: what one batch may hold, less what the journal swap takes.
 
     Returns:
         Units for this batch, units for later ones, and units that fit no batch at all.

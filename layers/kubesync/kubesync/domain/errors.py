@@ -67,10 +67,7 @@ class UsageError(KubesyncError):
 class ListenerError(KubesyncError):
     """A list or watch failed. The listener stores ``code`` and ``message``, and decides whether to retry.
 
-    Args:
-        message: one line without secrets.
-        status: HTTP status, if there was one.
-        retry_after_seconds: the wait that the server asked for, if it did.
+    ``message`` is one line without secrets, ``status`` the HTTP status, ``retry_after_seconds`` the wait that the server asked for.
     """
 
     code: ErrorCode
@@ -152,11 +149,7 @@ class StoreUnavailableError(StoreError):
 class NewerSchemaError(StoreError):
     """A newer release wrote this in a form that this release does not know. It neither reads nor writes it; only upgrading helps.
 
-    Args:
-        what: the item, or the tables.
-        sort: the item's sort key; empty for the tables.
-        found: the schema version found.
-        known: the highest schema version that this release knows.
+    ``what`` names the item, or the tables; ``sort`` is the item's sort key, empty for the tables; the rest are schema versions.
     """
 
     def __init__(self, what: str, sort: str, found: int, known: int) -> None:

@@ -81,8 +81,8 @@ def judge_absences(live: int, absent: int, *, same_cluster: bool, forced: bool) 
     Held, unless forced, are those of another cluster, and more than 30 % of 10 or more objects (an empty list, an emptied cluster).
 
     Args:
-        live: number of the listener's objects that were live before the list.
-        absent: number of these that the list lacks.
+        live: how many of the listener's objects were live before the list.
+        absent: how many of these the list lacks.
         same_cluster: the uid of Service default/kubernetes is the remembered one, or could not be compared.
         forced: a person asked for a resync with ``--force``.
     """
@@ -137,8 +137,7 @@ def without_disproved(state: KeyState, seen: Iterable[Observation], snapshot: Sn
 def without_tombstones(state: KeyState, floors: Mapping[Resource, tuple[int, int]]) -> KeyState:
     """Remove tombstones that no event can contradict any more.
 
-    Args:
-        floors: per listener, generation and version of the durable checkpoint. Nothing at or below it is ever read again.
+    ``floors``: per listener, generation and version of the durable checkpoint. Nothing at or below it is ever read again.
     """
     parts = {
         part_id: part

@@ -26,7 +26,6 @@ from kubesync.domain.upstreams import fitting, preference, upstream_key
 MAX_WEIGHT: Final = 1000
 # Upper limit of a product of weights: nginx and Envoy add up weights in 32 bits, over all nodes of an upstream.
 MAX_NODE_WEIGHT: Final = 100_000
-MAX_MEMBERS: Final = 200
 # Nesting of named upstreams: more is a mistake.
 MAX_DEPTH: Final = 8
 PREFIX: Final = "named/"
@@ -268,53 +267,3 @@ def index_of(named: Named) -> dict[str, frozenset[str]]:
             for source in named[each].services:
                 found.setdefault(source.upstream, set()).add(name)
     return {upstream: frozenset(names) for upstream, names in found.items()}
-
-
-def why_not(wanted: NamedUpstream, named: Named) -> str | None:
-    """Why it cannot be registered with these, in one line, or None. ``named`` may hold the version that it replaces."""
-    if not valid_name(wanted.name):
-        return f"{wanted.name!r} is not a name: use lower-case letters, digits and hyphens, at most 63"
-    if not wanted.members:
-        return f"named upstream {wanted.name} has no members: give --service, --static or --upstream"
-    if len(wanted.members) > MAX_MEMBERS:
-        return f"named upstream {wanted.name} has {len(wanted.members)} members: at most {MAX_MEMBERS} are possible"
-    sources = [member.source for member in wanted.members]
-    for source in sources:
-        if sources.count(source) > 1:
-            return f"{source} is given more than once"
-    for include in wanted.includes:
-        if include not in named and include != wanted.name:
-            known = ", ".join(sorted(named)) or "none"
-            return f"there is no named upstream {include!r} to include; registered: {known}"
-    together = {**named, wanted.name: wanted}
-    circle = _circle(wanted, together)
-    if circle:
-        return f"named upstream {wanted.name} would include itself: {' > '.join(circle)}"
-    depths: dict[str, int] = {}
-    for name in sorted(together):
-        if _depth(name, together, depths) > MAX_DEPTH:
-            return f"named upstream {name} would be nested more than {MAX_DEPTH} deep: give its Services directly"
-    return None
-
-
-def _circle(wanted: NamedUpstream, named: Named) -> tuple[str, ...]:
-    """The path on which it includes itself; empty if it does not. The others hold no circle: registration checked each of them."""
-    chains: list[tuple[str, ...]] = [(wanted.name, include) for include in wanted.includes]
-    seen: set[str] = set()
-    while chains:
-        chain = chains.pop()
-        last = chain[-1]
-        if last == wanted.name:
-            return chain
-        if last in named and last not in seen:
-            seen.add(last)
-            chains += [(*chain, include) for include in named[last].includes]
-    return ()
-
-
-def _depth(name: str, named: Named, known: dict[str, int]) -> int:
-    if name not in known:
-        known[name] = 1  # this also ends a circle that somebody wrote by hand
-        includes = named[name].includes if name in named else ()
-        known[name] = 1 + max((_depth(include, named, known) for include in includes), default=0)
-    return known[name]

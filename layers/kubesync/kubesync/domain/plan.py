@@ -49,7 +49,6 @@ def assign_names(
 
     Args:
         state: the key. It owns the names in ``state.claims``; ``owners`` is not asked about these.
-        wanted: desired record sets.
         owners: the owner of each wanted name that is not in ``state.claims``; None or missing: nobody.
     """
     gained: set[Name] = set()

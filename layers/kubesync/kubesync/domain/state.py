@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -109,12 +109,6 @@ class KeyState:
     opened: OpenMark | None = None
     slices: int = 0
 
-    def live(self, resource: Resource) -> Iterator[tuple[PartId, Part]]:
-        """Parts of one listener, without tombstones."""
-        for part_id, part in self.parts.items():
-            if part_id.resource is resource and not part.deleted:
-                yield part_id, part
-
     @property
     def service(self) -> Service | None:
         """The last Service that could be understood; None where there is none."""
@@ -130,17 +124,6 @@ class KeyState:
     def settled(self) -> bool:
         """Whether it was refused so often that its mark no longer records each check. Only keys with names in conflict settle."""
         return self.opened is not None and self.opened.attempts >= SETTLED_ATTEMPTS
-
-    def tried_next(self, checked_at: Mapping[str, float]) -> float:
-        """When the next try or conflict check is due, in epoch seconds. 0: at once, or never because nothing has to be tried.
-
-        Args:
-            checked_at: per zone, the time (epoch seconds) since which everything settled in it has been checked.
-        """
-        at = 0.0 if self.opened is None else self.opened.retry_at
-        if not (self.settled and self.conflicts):
-            return at
-        return max(at, min(checked_at.get(name.zone_id, 0.0) for name in self.conflicts) + CONFLICT_CHECK_SECONDS)
 
     @property
     def tombstoned(self) -> bool:

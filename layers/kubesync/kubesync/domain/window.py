@@ -40,11 +40,7 @@ class WindowContent:
 
 
 class Window:
-    """Collects the events of one cluster. Not thread-safe: its owner holds a lock.
-
-    Args:
-        length_seconds: time from the first event to closing.
-    """
+    """Collects the events of one cluster, ``length_seconds`` from the first one on. Not thread-safe: its owner holds a lock."""
 
     def __init__(self, length_seconds: float) -> None:
         self._length_seconds = length_seconds
@@ -56,11 +52,7 @@ class Window:
         self._received = 0
 
     def add_events(self, events: Sequence[RawEvent], now: float) -> None:
-        """Keep each event unless a newer one of the same object, or a list that is not older, is already there.
-
-        Args:
-            events: one or more, of one resource.
-        """
+        """Keep each of one or more events of one resource, unless the object has a newer one, or a list that is not older."""
         # The hot path of a session: work that is the same for all events stays out of the loop.
         self._open(now)
         self._received += len(events)

@@ -1,4 +1,4 @@
-"""A complete list of one resource, or none at all."""
+"""What is read outside of any watch: a complete list of one resource or none at all, and the cluster's identity."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubesync.clock import Clock
-from kubesync.domain.errors import BodyError, StatusError
+from kubesync.domain.errors import BodyError, DeniedError, StatusError
 from kubesync.domain.objects import Observation, Resource, Snapshot
 from kubesync.domain.scope import Scope
 from kubesync.kubernetes.transport import urls
@@ -30,12 +30,7 @@ def list_all(
 ) -> CompleteList:
     """Read every page of one consistent list.
 
-    Args:
-        api: the client.
-        resource: what to list.
-        scope: which of its objects.
-        page_limit: objects a page; 0: everything in one piece, so that no ``continue`` can expire.
-        deadline_monotonic: when to give up.
+    ``page_limit``: objects a page; 0: everything in one piece, so that no ``continue`` can expire.
 
     Raises:
         TooOldError: the ``continue`` token expired, or pages have different versions. The caller starts over.
@@ -47,10 +42,7 @@ def list_all(
     size = 0
     for _ in range(api.policy.max_list_pages):
         request = urls.list_page(
-            *(resource, scope.namespace),
-            limit=page_limit,
-            continue_token=token,
-            selectors=scope.selectors(resource),
+            *(resource, scope.namespace), limit=page_limit, continue_token=token, selectors=scope.selectors(resource)
         )
         body = api.fetch(request, deadline_monotonic=deadline_monotonic)
         size += len(body)
@@ -72,14 +64,7 @@ def list_all(
 
 
 class KubernetesLister:
-    """One complete list outside of any watch: ``ports.Lister``. Good for one ``run``, which closes the client at its end.
-
-    Args:
-        api: a client of its own.
-        resource: what to list.
-        scope: which of its objects.
-        clock: measures how long the list takes.
-    """
+    """Implements ``ports.Lister``. Good for one ``run``, which closes the client at its end."""
 
     def __init__(self, api: ApiClient, resource: Resource, scope: Scope, clock: Clock) -> None:
         self._api = api
@@ -88,18 +73,14 @@ class KubernetesLister:
         self._clock = clock
 
     def run(self, deadline_monotonic: float) -> Snapshot:
-        """See ``ports.Lister``. Raises StoppedError if ``stop`` was called."""
+        """Raises StoppedError if ``stop`` was called."""
         began = self._clock.monotonic()
         try:
             for attempt in range(1, _ATTEMPTS + 1):
                 limit = self._api.policy.page_limit if attempt < _ATTEMPTS else 0
                 try:
                     found = list_all(
-                        self._api,
-                        self._resource,
-                        self._scope,
-                        page_limit=limit,
-                        deadline_monotonic=deadline_monotonic,
+                        self._api, self._resource, self._scope, page_limit=limit, deadline_monotonic=deadline_monotonic
                     )
                 except TooOldError:
                     continue
@@ -112,3 +93,22 @@ class KubernetesLister:
     def stop(self) -> None:
         """End ``run`` at once, also while a read blocks. Any thread may call it, any number of times."""
         self._api.shutdown()
+
+
+def cluster_identity(api: ApiClient, deadline_monotonic: float) -> str | None:
+    """The uid of Service ``default/kubernetes``. An API server creates that Service once in the life of its store (I5).
+
+    Returns None if it does not exist or may not be read.
+
+    Raises:
+        ListenerError: the server could not be reached, or did not answer before the deadline.
+    """
+    try:
+        request = urls.named(Resource.SERVICES, "default", "kubernetes")
+        body = api.fetch(request, deadline_monotonic=deadline_monotonic)
+    except DeniedError as error:
+        if error.status == 403:
+            return None
+        raise
+    page = read_list_page(Resource.SERVICES, body)
+    return next((item.uid for item in page.items if item.name == "kubernetes" and item.uid), None)

@@ -10,14 +10,18 @@ from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import RawEvent, Snapshot
 
 
-class WatchSink(Protocol):
-    """Receives in order what a reflector saw. The listener's thread calls it; it must be quick and thread-safe."""
+class EventSink(Protocol):
+    """Receives in order what a watch brings. The listener's thread calls it; it must be quick and thread-safe."""
 
     def on_events(self, events: Sequence[RawEvent]) -> None:
         """ADDED, MODIFIED and DELETED events of the resource, in order: one or more, from one block of the stream."""
 
     def on_bookmark(self, resource_version: int) -> None:
         """The server has sent everything up to this version."""
+
+
+class WatchSink(EventSink, Protocol):
+    """Receives in order what a reflector saw."""
 
     def on_snapshot(self, snapshot: Snapshot) -> None:
         """A complete list was read. Later events are newer than it."""

@@ -26,19 +26,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from kubesync.actors.backoff import Backoff
 from kubesync.actors.scheduler import Scheduler
+from kubesync.clock import Clock
 from kubesync.domain.errors import BodyError, ListenerError, StatusError
 from kubesync.domain.objects import Resource, Snapshot
 from kubesync.domain.scope import Scope
-from kubesync.kubernetes.backoff import ReflectorBackoff
-from kubesync.kubernetes.filtering import FilteredSink
 from kubesync.kubernetes.lister import list_all
-from kubesync.kubernetes.ports import WatchSink
+from kubesync.kubernetes.ports import ReflectorPolicy, WatchSink
 from kubesync.kubernetes.transport import urls
 from kubesync.kubernetes.transport.client import ApiClient
 from kubesync.kubernetes.transport.connections import StoppedError
 from kubesync.kubernetes.transport.failures import TooOldError
-from kubesync.kubernetes.watch import Position, WatchEnd, follow
+from kubesync.kubernetes.watch import FilteredSink, Position, WatchEnd, follow
 from kubesync.kubernetes.wire.decode import read_list_page
 
 _QUICK_SECONDS: Final = 1.0  # a watch that ends sooner, without an event, did not work
@@ -47,14 +47,39 @@ _TIMES_BEFORE_LIST: Final = 3
 _EXPIRED_BEFORE_ONE_PIECE: Final = 2
 
 
+class ReflectorBackoff:
+    """Exponential waits, as client-go's reflector has them: each is drawn between once and twice the doubled one.
+
+    They start over when none was needed for ``backoff_reset`` seconds. ``jitter``: a number in [0, 1) at each call.
+    """
+
+    def __init__(self, policy: ReflectorPolicy, clock: Clock, jitter: Callable[[], float]) -> None:
+        self._policy = policy
+        self._clock = clock
+        self._jitter = jitter
+        self._backoff = Backoff(policy.backoff_initial, policy.backoff_cap, least=1.0, most=2.0)
+        self._failures = 0
+        self._quiet_since: float | None = None
+
+    def next_delay(self, retry_after_seconds: float | None = None) -> float:
+        """Seconds to wait now: at least what the server asked for, of which at most ``backoff_reset`` seconds count."""
+        now = self._clock.monotonic()
+        if self._quiet_since is not None and now - self._quiet_since >= self._policy.backoff_reset:
+            self._failures = 0
+        self._failures += 1
+        delay = self._backoff.delay(self._failures, self._jitter())
+        if retry_after_seconds is not None:
+            delay = max(delay, min(retry_after_seconds, self._policy.backoff_reset))
+        self._quiet_since = now + delay
+        return delay
+
+
 class KubernetesReflector:
     """Implements ``ports.Reflector``. Good for one ``run``, which closes the client at its end.
 
     Args:
         api: a client of its own.
-        resource: what to list and watch.
-        scope: which of its objects; None: all.
-        scheduler: provides the clock; its ``sleep`` is not used.
+        scope: None: everything.
         jitter: a number in [0, 1) at each call; None: the scheduler's.
         wait: waits for this many seconds or until ``stop``; None: a real wait.
     """

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from kubesync.clock import Clock
 from kubesync.domain.errors import BodyError, StatusError
 from kubesync.domain.objects import RawEvent, Resource
-from kubesync.kubernetes.ports import ReflectorPolicy, WatchSink
+from kubesync.domain.scope import Scope
+from kubesync.kubernetes.ports import EventSink, ReflectorPolicy
 from kubesync.kubernetes.transport.client import logger
 from kubesync.kubernetes.transport.failures import TooOldError
 from kubesync.kubernetes.transport.streams import Block, LineStream
@@ -42,11 +44,32 @@ class Position:
     poisoned: int = 0
 
 
+class FilteredSink:
+    """Passes on what is in scope, where the API server cannot leave out the other namespaces.
+
+    A filtered event moves the checkpoint as a bookmark does: it has been seen.
+    """
+
+    def __init__(self, sink: EventSink, scope: Scope) -> None:
+        self._sink = sink
+        self._scope = scope
+
+    def on_events(self, events: Sequence[RawEvent]) -> None:
+        kept = [event for event in events if self._scope.holds(event.namespace)]
+        if kept:
+            self._sink.on_events(kept)
+        if not kept or kept[-1] is not events[-1]:
+            self._sink.on_bookmark(events[-1].resource_version)
+
+    def on_bookmark(self, resource_version: int) -> None:
+        self._sink.on_bookmark(resource_version)
+
+
 def follow(
     stream: LineStream,
     resource: Resource,
     position: Position,
-    sink: WatchSink,
+    sink: EventSink,
     *,
     policy: ReflectorPolicy,
     clock: Clock,
@@ -88,7 +111,7 @@ def follow(
             position.quiet_since = heard_at = clock.monotonic()
 
 
-def _deliver(block: Block, resource: Resource, position: Position, sink: WatchSink) -> None:
+def _deliver(block: Block, resource: Resource, position: Position, sink: EventSink) -> None:
     """Pass on the events of a block. The hot path of a session: a few microseconds an event."""
     before = position.heard
     try:
@@ -103,7 +126,7 @@ def _deliver(block: Block, resource: Resource, position: Position, sink: WatchSi
         position.poisoned = 0
 
 
-def _deliver_lines(lines: list[bytes], resource: Resource, position: Position, sink: WatchSink) -> None:
+def _deliver_lines(lines: list[bytes], resource: Resource, position: Position, sink: EventSink) -> None:
     events: list[RawEvent] = []
     try:
         for event in read_event_headers(lines, resource):
@@ -124,7 +147,7 @@ def _deliver_lines(lines: list[bytes], resource: Resource, position: Position, s
         _hand_on(events, position, sink)  # the events before the unreadable line
 
 
-def _hand_on(events: list[RawEvent], position: Position, sink: WatchSink) -> None:
+def _hand_on(events: list[RawEvent], position: Position, sink: EventSink) -> None:
     if events:
         sink.on_events(events)
         position.version = events[-1].resource_version

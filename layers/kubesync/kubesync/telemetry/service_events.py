@@ -39,11 +39,7 @@ _END_SECONDS: Final = 2.0
 
 
 class ServiceEvents:
-    """Accepts states from any thread; ``stop`` ends it.
-
-    Args:
-        poster: called in the thread when the first Event is due; raises ListenerError.
-    """
+    """Accepts states from any thread; ``stop`` ends it. Its thread calls ``poster`` when the first Event is due."""
 
     def __init__(self, cluster: str, poster: Callable[[], EventPoster], scheduler: Scheduler) -> None:
         self.report = EventsReport()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 
-from kubesync.aws.tables.control.clusters import ClusterConfig, why_clashing
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.zone_access import ZoneAccessTable
 from kubesync.domain.errors import UsageError
 from kubesync_local.commands.cluster.form import read_form
+from kubesync_local.registration.clusters import why_clashing
 from kubesync_local.terminal.output import remark
 from kubesync_local.workplace.workplace import Workplace
 

@@ -12,7 +12,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from kubesync.domain.errors import KubesyncError, UsageError
-from kubesync.kubernetes.eks_role import AssumedRole
+from kubesync.kubernetes.credentials import AssumedRole
 
 _ARN: Final = re.compile(r"arn:[^:]+:eks:(?P<region>[^:]+):\d+:cluster/(?P<name>.+)")
 

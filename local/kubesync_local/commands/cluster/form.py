@@ -13,25 +13,20 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from kubesync.aws.secrets.references import parse_secret_reference
-from kubesync.aws.tables.control.clusters import (
-    ClusterConfig,
-    ZoneReference,
-    explain,
-    valid_cluster_name,
-    why_outside,
-    why_useless,
-)
-from kubesync.aws.tables.control.zone_access import ZoneAccess, parse_role
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference, explain, valid_cluster_name
+from kubesync.aws.tables.control.zone_access import ZoneAccess
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import ListenerError, UsageError
 from kubesync.domain.objects import Resource
 from kubesync.domain.plan import Policy
-from kubesync.kubernetes.eks_role import AssumedRole
+from kubesync.kubernetes.credentials import AssumedRole
 from kubesync.kubernetes.ports import ReflectorPolicy
-from kubesync.kubernetes.probe import choose_endpoints_source
 from kubesync.kubernetes.transport.client import ApiClient
 from kubesync_local.commands.cluster.eks import eks_region, look_up_eks
 from kubesync_local.commands.cluster.zones import look_up_zones, remark_on_zones, zones_given
+from kubesync_local.registration.clusters import why_outside, why_useless
+from kubesync_local.registration.endpoints_source import choose_endpoints_source
+from kubesync_local.registration.roles import parse_role
 from kubesync_local.terminal.output import remark
 from kubesync_local.workplace.kubeconfig import load_kubeconfig
 from kubesync_local.workplace.workplace import Workplace

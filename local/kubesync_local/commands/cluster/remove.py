@@ -6,9 +6,9 @@ import argparse
 
 from kubesync.aws.dynamodb.store import Check
 from kubesync.aws.tables.control.clusters import ClusterConfig, OnDelete, retains
-from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import UsageError
+from kubesync_local.registration.named_upstreams import NamedRegistry
 from kubesync_local.terminal.output import counted, remark
 from kubesync_local.workplace.workplace import Workplace
 
@@ -20,7 +20,7 @@ def run(arguments: argparse.Namespace) -> int:
     work.lease.bind(work.settings.deployment)
     wanted = {"deleting": True, **({"on_delete": OnDelete.RETAIN} if arguments.retain else {})}
     if config != config.model_copy(update=wanted):
-        only_if = [] if config.deleting else _unless_referred_to(config.name, NamedUpstreamTable(work.store))
+        only_if = [] if config.deleting else _unless_referred_to(config.name, NamedRegistry(work.store))
         config = work.clusters.put(config.model_copy(update=wanted), only_if)
     work.lease.signal()
     held = not work.lease.read().free(int(work.now() * 1000))
@@ -39,7 +39,7 @@ def _outputs(work: Workplace, config: ClusterConfig) -> str:
     return f"with {what}" + (" (`--retain` keeps those that are left)" if records or upstreams else "")
 
 
-def _unless_referred_to(cluster: str, named: NamedUpstreamTable) -> list[Check]:
+def _unless_referred_to(cluster: str, named: NamedRegistry) -> list[Check]:
     """Check that no named upstream uses a Service of the cluster, now and when the mark is written. Raises UsageError."""
     registry = named.read()
     if names := registry.of_cluster(cluster):

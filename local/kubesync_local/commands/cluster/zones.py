@@ -9,9 +9,10 @@ from typing import Final
 from kubesync.aws.route53.accounts import ZoneAccounts
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.control.clusters import ZoneReference
-from kubesync.aws.tables.control.zone_access import ZoneAccess, parse_zone_access
+from kubesync.aws.tables.control.zone_access import ZoneAccess
 from kubesync.domain.dns.records import Zone
 from kubesync.domain.errors import UsageError, ZoneUnavailableError
+from kubesync_local.registration.roles import parse_zone_access
 from kubesync_local.terminal.output import remark
 
 _ZONE_ID: Final = re.compile(r"Z[A-Z0-9]{1,31}")

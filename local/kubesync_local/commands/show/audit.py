@@ -9,12 +9,13 @@ from fnmatch import fnmatchcase
 from itertools import islice
 from typing import Any
 
-from kubesync.aws.tables.audit import NAMED, AuditTable, Span
+from kubesync.aws.tables.audit import NAMED
 from kubesync.aws.tables.upstreams import timestamp
 from kubesync.domain.dns.names import canonical_name
 from kubesync.domain.errors import UsageError
 from kubesync_local.commands.show.audit_lines import show_changes
 from kubesync_local.commands.show.service_keys import parse_service_key
+from kubesync_local.documents.audit_log import AuditLog, Span
 from kubesync_local.terminal.output import print_json, remark
 from kubesync_local.workplace.workplace import Workplace
 
@@ -23,18 +24,18 @@ def run(arguments: argparse.Namespace) -> int:
     """Show the matching changes of all clusters together."""
     cluster = _cluster(arguments)
     work = Workplace()
-    table, now = AuditTable(work.store, ""), work.now()
+    log, now = AuditLog(work.store), work.now()
     # One query per day: go back no further than --days can.
     since = max(arguments.since.epoch(now), now - 3_660 * 86_400.0)
     span = Span(since, now if arguments.until is None else arguments.until.epoch(now))
     if span.since > span.until:
         raise UsageError(f"--since ({timestamp(span.since)}) is after --until ({timestamp(span.until)})")
-    names = work.names(cluster, lambda name: any(True for _ in table.read_changes(name, now, span)))
+    names = work.names(cluster, lambda name: any(True for _ in log.read_changes(name, now, span)))
     if not cluster:
         names = [*names, NAMED]
     # Each stream is read only as far as its rows are needed.
     merged = heapq.merge(
-        *(table.read_changes(name, now, span) for name in names), key=lambda row: str(row["at"]), reverse=True
+        *(log.read_changes(name, now, span) for name in names), key=lambda row: str(row["at"]), reverse=True
     )
     found = filter(_wanted(arguments), merged)
     rows = list(islice(found, arguments.limit))

@@ -6,11 +6,11 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.control.listeners import ListenerErrors, ListenerTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource
+from kubesync_local.documents.audit_log import AuditLog
 from kubesync_local.terminal.output import print_json, print_table, remark
 from kubesync_local.workplace.workplace import Workplace
 
@@ -22,7 +22,7 @@ _HISTORY = ("at", "kind", "cluster", "listener", "key", "message", "session")
 def run(arguments: argparse.Namespace) -> int:
     """Show one row for each last error, end, count, history entry and session."""
     work = Workplace()
-    listeners, audit = ListenerTable(work.store), AuditTable(work.store, "")
+    listeners, audit = ListenerTable(work.store), AuditLog(work.store)
     now: list[dict[str, Any]] = []
     past: list[dict[str, Any]] = []
     names = work.names(arguments.cluster, lambda name: any(True for _ in audit.read_errors(name, work.now(), 1)))

@@ -22,7 +22,7 @@ from kubesync.domain.state import KeyState, OpenMark
 from kubesync_local.commands.show.status_table import show_status
 from kubesync_local.documents.listener_rows import listener_rows
 from kubesync_local.documents.named_upstream import NamedDocument
-from kubesync_local.documents.outlook import zone_code
+from kubesync_local.documents.outlook import tried_next, zone_code
 from kubesync_local.terminal.output import print_json
 from kubesync_local.workplace.workplace import Workplace
 
@@ -128,7 +128,7 @@ def _cluster(config: ClusterConfig, work: Workplace, problems: Mapping[str, Zone
 def _open(
     state: KeyState, mark: OpenMark, problems: Mapping[str, ZoneProblem], looks: Mapping[str, float]
 ) -> dict[str, Any]:
-    retry_at = state.tried_next(looks)
+    retry_at = tried_next(state, looks)
     # A problem of a whole zone is no failure of its keys: it is stored with the zone only.
     zones = sorted({key.zone_id for key in {*state.intended, *state.applied} if _differs(state, key)} & problems.keys())
     of_zones = "; ".join(f"zone {zone_id}: {problems[zone_id].problem}" for zone_id in zones)

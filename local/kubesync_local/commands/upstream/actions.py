@@ -8,12 +8,13 @@ from typing import Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registration, Registry
+from kubesync.aws.tables.control.named_upstreams import Registration, Registry
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.errors import UsageError
 from kubesync.domain.named_upstreams import NamedUpstream, named_key
 from kubesync_local.commands.upstream.form import read_holder, read_members
 from kubesync_local.documents.named_upstream import NamedDocument
+from kubesync_local.registration.named_upstreams import NamedRegistry
 from kubesync_local.terminal.output import counted, print_json, print_rows, print_table, remark
 from kubesync_local.workplace.workplace import Workplace
 
@@ -24,11 +25,11 @@ _MEMBERS: Final = ("member", "weight", "backup", "nodes", "ready", "reason")
 def run(arguments: argparse.Namespace) -> int:
     """Run the action."""
     work = Workplace()
-    _ACTIONS[arguments.action](arguments, work, NamedUpstreamTable(work.store))
+    _ACTIONS[arguments.action](arguments, work, NamedRegistry(work.store))
     return 0
 
 
-def _add(arguments: argparse.Namespace, work: Workplace, named: NamedUpstreamTable) -> None:
+def _add(arguments: argparse.Namespace, work: Workplace, named: NamedRegistry) -> None:
     work.lease.bind(work.settings.deployment)
     name = arguments.name
     wanted = NamedUpstream(name, read_members(arguments))
@@ -77,7 +78,7 @@ def _shard(wanted: NamedUpstream, clusters: Mapping[str, ClusterConfig], registr
     return shards[0] if shards else known.shard if known is not None else own
 
 
-def _list(arguments: argparse.Namespace, work: Workplace, named: NamedUpstreamTable) -> None:
+def _list(arguments: argparse.Namespace, work: Workplace, named: NamedRegistry) -> None:
     registry = named.read()
     rows = [NamedDocument(name, registry, UpstreamTable(work.store)).row() for name in sorted(registry.entries)]
     rows += [{"name": name, "state": "written by a newer release"} for name in sorted(registry.unreadable)]
@@ -86,7 +87,7 @@ def _list(arguments: argparse.Namespace, work: Workplace, named: NamedUpstreamTa
     print_rows(rows, _LIST, arguments.output, "no named upstream is registered: see `kubesync upstream add --help`")
 
 
-def _show(arguments: argparse.Namespace, work: Workplace, named: NamedUpstreamTable) -> None:
+def _show(arguments: argparse.Namespace, work: Workplace, named: NamedRegistry) -> None:
     registry = named.read()
     named.known(arguments.name, registry)
     found = NamedDocument(arguments.name, registry, UpstreamTable(work.store))
@@ -112,7 +113,7 @@ def _in_words(member: Mapping[str, object]) -> str:
     return f"{source}{weight}{' backup' if 'backup' in member else ''}"
 
 
-def _remove(arguments: argparse.Namespace, work: Workplace, named: NamedUpstreamTable) -> None:
+def _remove(arguments: argparse.Namespace, work: Workplace, named: NamedRegistry) -> None:
     work.lease.bind(work.settings.deployment)
     registry = named.read()
     named.remove(arguments.name, registry)
@@ -123,19 +124,19 @@ def _remove(arguments: argparse.Namespace, work: Workplace, named: NamedUpstream
     remark(f"named upstream {arguments.name} is removed; {who}")
 
 
-def _hold(arguments: argparse.Namespace, _work: Workplace, named: NamedUpstreamTable) -> None:
+def _hold(arguments: argparse.Namespace, _work: Workplace, named: NamedRegistry) -> None:
     who = read_holder(arguments.by)
     fresh = named.hold(arguments.name, who, named.read())
     remark(f"named upstream {arguments.name} is {'' if fresh else 'already '}held by {who}")
 
 
-def _release(arguments: argparse.Namespace, _work: Workplace, named: NamedUpstreamTable) -> None:
+def _release(arguments: argparse.Namespace, _work: Workplace, named: NamedRegistry) -> None:
     who = read_holder(arguments.by)
     named.release(arguments.name, who, named.read())
     remark(f"named upstream {arguments.name} is no longer held by {who}")
 
 
-type _Action = Callable[[argparse.Namespace, Workplace, NamedUpstreamTable], None]
+type _Action = Callable[[argparse.Namespace, Workplace, NamedRegistry], None]
 
 _ACTIONS: Final[Mapping[str, _Action]] = {
     "add": _add,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from kubesync.aws.dynamodb.values import item_bytes
-from kubesync.aws.tables.audit import AuditTable, Entry, Span, describe
+from kubesync.aws.tables.audit import AuditTable, Entry, describe
 from kubesync.domain.dns.records import AliasTarget, RecordSet
+from kubesync_local.documents.audit_log import AuditLog, Span
 
 NOW = 1_800_000_000.0  # 2027-01-15T08:00:00Z
 DAY = 86_400
@@ -25,7 +26,7 @@ def test_changes_are_read_newest_first_one_row_each() -> None:
     store.write(table.changes("prod", [Entry("c", 1, 2, "list")], 4, NOW + 5, "t2"))
     store.write(table.changes("prod", [Entry("yesterday", 1, 2, "list")], 4, NOW - DAY, "t3"))
     store.write(table.changes("other", [Entry("d", 1, 2, "list")], 4, NOW, "t4"))
-    rows = list(table.read_changes("prod", NOW + 6, TODAY))
+    rows = list(AuditLog(store).read_changes("prod", NOW + 6, TODAY))
     assert [(row["what"], row["at"]) for row in rows] == [
         ("c", "2027-01-15T08:00:05.000Z"),
         ("b", "2027-01-15T08:00:00.000Z"),
@@ -53,7 +54,7 @@ def test_changes_are_read_newest_first_one_row_each() -> None:
         "reason": None,
         "message": None,
     }
-    assert [row["what"] for row in table.read_changes("prod", NOW + 6, TWO_DAYS)][-1] == "yesterday"
+    assert [row["what"] for row in AuditLog(store).read_changes("prod", NOW + 6, TWO_DAYS)][-1] == "yesterday"
 
 
 def test_items_carry_an_expiry_and_are_filtered_by_it_when_read() -> None:
@@ -63,12 +64,12 @@ def test_items_carry_an_expiry_and_are_filtered_by_it_when_read() -> None:
     store.write(put)
     store.write(table.error("prod", {"key": "ERR_READ_BODY"}, NOW))
     store.write(table.session_ended({"code": 4}, NOW))
-    assert len(list(table.read_changes("prod", NOW + 59, TODAY))) == 1
-    assert len(list(table.read_errors("prod", NOW + 59, 10))) == 1
-    assert len(list(table.read_sessions(NOW + 59, 10))) == 1
-    assert list(table.read_changes("prod", NOW + 60, TODAY)) == []
-    assert list(table.read_errors("prod", NOW + 60, 10)) == []
-    assert list(table.read_sessions(NOW + 60, 10)) == []
+    assert len(list(AuditLog(store).read_changes("prod", NOW + 59, TODAY))) == 1
+    assert len(list(AuditLog(store).read_errors("prod", NOW + 59, 10))) == 1
+    assert len(list(AuditLog(store).read_sessions(NOW + 59, 10))) == 1
+    assert list(AuditLog(store).read_changes("prod", NOW + 60, TODAY)) == []
+    assert list(AuditLog(store).read_errors("prod", NOW + 60, 10)) == []
+    assert list(AuditLog(store).read_sessions(NOW + 60, 10)) == []
 
 
 def test_item_of_a_huge_transaction_stays_small_and_says_what_it_left_out() -> None:
@@ -79,7 +80,7 @@ def test_item_of_a_huge_transaction_stays_small_and_says_what_it_left_out() -> N
     put = table.changes("prod", [Entry(f"e{n}", None, text, "list") for n, text in enumerate(noise)], 4, NOW, "t")
     assert item_bytes(put.item) < 210_000
     store.write(put)
-    rows = list(table.read_changes("prod", NOW, TODAY))
+    rows = list(AuditLog(store).read_changes("prod", NOW, TODAY))
     assert rows[0]["what"] == f"{400 - (len(rows) - 1)} more changes"
     assert rows[-1]["what"] == "e0"
     assert len(rows) > 50
@@ -91,7 +92,7 @@ def test_single_entry_that_is_too_large_is_left_out_not_refused() -> None:
 
     noise = Random(1).randbytes(300_000).hex()
     store.write(table.changes("prod", [Entry("big", None, noise, "list")], 4, NOW, "t"))
-    assert [row["what"] for row in table.read_changes("prod", NOW, TODAY)] == ["1 more changes"]
+    assert [row["what"] for row in AuditLog(store).read_changes("prod", NOW, TODAY)] == ["1 more changes"]
 
 
 def test_errors_and_sessions_are_append_only_items_of_their_own() -> None:
@@ -101,9 +102,9 @@ def test_errors_and_sessions_are_append_only_items_of_their_own() -> None:
     store.write(table.error("prod", {"key": "ERR_READ_BODY", "message": "y"}, NOW))
     store.write(table.session_ended({"code": 5}, NOW))
     store.write(other.session_ended({"code": 4}, NOW))
-    assert sorted(str(item["message"]) for item in table.read_errors("prod", NOW, 10)) == ["x", "y"]
-    assert [item["session"] for item in table.read_sessions(NOW, 10)] == ["s2", "s1"]
-    assert len(list(table.read_sessions(NOW, 1))) == 1
+    assert sorted(str(item["message"]) for item in AuditLog(store).read_errors("prod", NOW, 10)) == ["x", "y"]
+    assert [item["session"] for item in AuditLog(store).read_sessions(NOW, 10)] == ["s2", "s1"]
+    assert len(list(AuditLog(store).read_sessions(NOW, 1))) == 1
 
 
 def test_record_sets_are_described_as_people_read_them() -> None:
@@ -115,7 +116,7 @@ def test_record_sets_are_described_as_people_read_them() -> None:
 def read_back(entry: Entry) -> dict[str, object]:
     store, table = a_table()
     store.write(table.changes("prod", [entry], 4, NOW, "t"))
-    (row,) = table.read_changes("prod", NOW, TODAY)
+    (row,) = AuditLog(store).read_changes("prod", NOW, TODAY)
     return {name: value for name, value in row.items() if value is not None}
 
 
@@ -174,7 +175,7 @@ def test_span_is_read_by_key_and_both_its_ends_count() -> None:
         store.write(table.changes("prod", [Entry(f"m{minute}", None, 1, "watch")], 4, at, f"t{minute}"))
     store.calls.clear()
 
-    rows = list(table.read_changes("prod", NOW, Span(NOW - 60, NOW + 60)))
+    rows = list(AuditLog(store).read_changes("prod", NOW, Span(NOW - 60, NOW + 60)))
 
     assert [row["what"] for row in rows] == ["m1", "m0", "m-1"]
     assert [(call.operation, call.partition) for call in store.calls] == [("query", "changes#prod#2027-01-15")]

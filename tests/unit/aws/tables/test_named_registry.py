@@ -9,9 +9,10 @@ from harness.fakes.memory_store import MemoryStore
 from harness.seen.named import member, notes, register, unregister
 from kubesync.aws.dynamodb.store import CONTROL, Key, Put
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, ZoneReference
-from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registration, member_text
+from kubesync.aws.tables.control.named_upstreams import Registration
 from kubesync.domain.errors import UsageError
 from kubesync.domain.named_upstreams import Member, NamedUpstream
+from kubesync_local.registration.named_upstreams import NamedRegistry, member_text
 
 WEB = member("prod/shop/web/80", 3, backup=True)
 NODE = member("[2001:db8::1]:80")
@@ -23,15 +24,15 @@ def store() -> MemoryStore:
 
 
 @pytest.fixture
-def table(store: MemoryStore) -> NamedUpstreamTable:
-    return NamedUpstreamTable(store)
+def table(store: MemoryStore) -> NamedRegistry:
+    return NamedRegistry(store)
 
 
 def entry(name: str, *members: Member, shard: str = "0") -> Registration:
     return Registration(NamedUpstream(name, members), shard)
 
 
-def test_what_is_registered_is_read_back(store: MemoryStore, table: NamedUpstreamTable) -> None:
+def test_what_is_registered_is_read_back(store: MemoryStore, table: NamedRegistry) -> None:
     register(store, "inner", NODE)
     register(store, "shop", WEB, member("inner", 2), NODE)
     registry = table.read()
@@ -69,7 +70,7 @@ def test_change_leaves_a_note_with_a_version_of_its_own(store: MemoryStore) -> N
     assert notes(store) == {"named/shop": 4}
 
 
-def test_of_two_changes_at_the_same_time_one_is_refused(store: MemoryStore, table: NamedUpstreamTable) -> None:
+def test_of_two_changes_at_the_same_time_one_is_refused(store: MemoryStore, table: NamedRegistry) -> None:
     """Else each could include the other: neither knows of the other's."""
     register(store, "a", NODE)
     register(store, "b", NODE)
@@ -81,7 +82,7 @@ def test_of_two_changes_at_the_same_time_one_is_refused(store: MemoryStore, tabl
         table.put(entry("b", member("a")), table.read())
 
 
-def test_removal_is_refused_while_another_includes_it(store: MemoryStore, table: NamedUpstreamTable) -> None:
+def test_removal_is_refused_while_another_includes_it(store: MemoryStore, table: NamedRegistry) -> None:
     register(store, "inner", NODE)
     register(store, "one", member("inner"))
     register(store, "two", member("inner"))
@@ -93,7 +94,7 @@ def test_removal_is_refused_while_another_includes_it(store: MemoryStore, table:
     assert table.read().entries == {}
 
 
-def test_removal_is_refused_while_somebody_holds_it(store: MemoryStore, table: NamedUpstreamTable) -> None:
+def test_removal_is_refused_while_somebody_holds_it(store: MemoryStore, table: NamedRegistry) -> None:
     register(store, "shop", NODE)
     seen = table.read()
     assert table.hold("shop", "edge-eu", seen)
@@ -114,7 +115,7 @@ def test_removal_is_refused_while_somebody_holds_it(store: MemoryStore, table: N
     table.remove("shop", table.read())
 
 
-def test_holding_changes_nothing_that_would_have_to_be_composed(store: MemoryStore, table: NamedUpstreamTable) -> None:
+def test_holding_changes_nothing_that_would_have_to_be_composed(store: MemoryStore, table: NamedRegistry) -> None:
     register(store, "shop", NODE)
     store.write(table.unmark("0", "named/shop", 1))
     table.hold("shop", "edge", table.read())
@@ -122,7 +123,7 @@ def test_holding_changes_nothing_that_would_have_to_be_composed(store: MemorySto
     assert notes(store) == {}
 
 
-def test_everything_behind_one_belongs_to_one_shard(store: MemoryStore, table: NamedUpstreamTable) -> None:
+def test_everything_behind_one_belongs_to_one_shard(store: MemoryStore, table: NamedRegistry) -> None:
     register(store, "inner", NODE, shard="b")
     with pytest.raises(UsageError, match=r"^named upstream inner belongs to shard b, outer to shard 0"):
         table.put(entry("outer", member("inner")), table.read())
@@ -139,7 +140,7 @@ def test_everything_behind_one_belongs_to_one_shard(store: MemoryStore, table: N
     ],
 )  # fmt: skip
 def test_i4_one_that_a_newer_release_wrote_stops_no_other_and_is_left_alone(
-    fields: dict[str, str | int | list[str]], store: MemoryStore, table: NamedUpstreamTable
+    fields: dict[str, str | int | list[str]], store: MemoryStore, table: NamedRegistry
 ) -> None:
     register(store, "shop", NODE)
     store.write(Put(Key(CONTROL, "named-upstreams", "newer"), fields))  # type: ignore[arg-type]
@@ -154,7 +155,7 @@ def test_i4_one_that_a_newer_release_wrote_stops_no_other_and_is_left_alone(
             change()
 
 
-def test_cluster_that_is_removed_at_the_same_moment_is_seen(store: MemoryStore, table: NamedUpstreamTable) -> None:
+def test_cluster_that_is_removed_at_the_same_moment_is_seen(store: MemoryStore, table: NamedRegistry) -> None:
     """Whichever comes second is refused: a named upstream never refers to a cluster that is being removed."""
     clusters = ClusterTable(store)
     zones = (ZoneReference(id="Z1", name="example.com"),)

@@ -17,12 +17,10 @@ from kubesync.aws.tables.control.clusters import (
     ZoneReference,
     explain,
     valid_cluster_name,
-    why_clashing,
-    why_outside,
-    why_useless,
 )
 from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
 from kubesync.domain.errors import TransactionRefusedError, UsageError
+from kubesync_local.registration.clusters import why_clashing, why_outside, why_useless
 
 NOW = 1_800_000_000.0
 

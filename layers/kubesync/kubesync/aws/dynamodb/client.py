@@ -94,9 +94,7 @@ class DynamoStore:
 
     Args:
         client: from ``build_dynamodb_client``.
-        table_names: real name by logical name; see ``tables.table_names``.
-        clock: sleeps between attempts.
-        retry: how often a call is repeated.
+        table_names: real name by logical name.
         jitter: a number in [0, 1) for each sleep.
         counted: counts each request; may be replaced while no call is under way.
     """

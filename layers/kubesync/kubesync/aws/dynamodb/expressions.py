@@ -106,10 +106,7 @@ def action_request(action: Action, table_names: TableNames) -> tuple[str, Reques
         TypeError: a value that cannot be stored.
     """
     placeholders = Placeholders()
-    request: Request = {
-        "TableName": table_names[action.key.table],
-        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-    }
+    request: Request = {"TableName": table_names[action.key.table], "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
     if isinstance(action, Put):
         request["Item"] = to_attributes({**action.item, **action.key.attributes()})
     else:
@@ -162,11 +159,7 @@ def transact_request(actions: Sequence[Action], token: str, table_names: TableNa
 
 def key_request(key: Key, table_names: TableNames) -> Request:
     """The parameters of a strongly consistent GetItem."""
-    return {
-        "TableName": table_names[key.table],
-        "Key": to_attributes(key.attributes()),
-        "ConsistentRead": True,
-    }
+    return {"TableName": table_names[key.table], "Key": to_attributes(key.attributes()), "ConsistentRead": True}
 
 
 def query_request(table: str, partition: str, table_names: TableNames, wanted: QueryOptions) -> Request:

@@ -49,7 +49,6 @@ class ZoneAccounts:
     """Zone clients by the role that they use. Thread-safe.
 
     Args:
-        session: the credentials that kubesync runs with.
         new_buckets: creates the buckets of an account when it is first used.
         session_name: appears in the other account's CloudTrail.
     """
@@ -63,20 +62,21 @@ class ZoneAccounts:
         self._session_name = session_name
         # A boto3 session is not thread-safe. The lock is never held during a request, so that accounts do not delay one another.
         self._lock = threading.RLock()
-        self._clients: dict[ZoneAccess | None, ZoneClient] = {}
+        self._own_client: ZoneClient | None = None
+        self._roles: dict[ZoneAccess, _Role] = {}
         self._buckets: dict[str, Buckets] = {}
         self._sts: Any = None
         self._own_account: str | None = None
 
     def client(self, access: ZoneAccess | None) -> ZoneClient:
-        """The client that uses this role. None: the client with the credentials that kubesync runs with."""
+        """The client to use now with this role. None: with the credentials that kubesync runs with. Raises like ``assume``."""
         with self._lock:
-            if access not in self._clients:
-                if access is None:
-                    self._clients[None] = self.zone_client(build_route53_client(self._session), "")
-                else:
-                    self._clients[access] = RoleZoneClient(access, self, self._clock)
-            return self._clients[access]
+            if access is None:
+                if self._own_client is None:
+                    self._own_client = self.zone_client(build_route53_client(self._session), "")
+                return self._own_client
+            role = self._roles.setdefault(access, _Role(access, self, self._clock))
+        return role.client()
 
     def zone_client(self, client: Route53Client, account: str) -> Route53ZoneClient:
         """A zone client over a boto3 client, with the buckets of an account (empty: our own)."""
@@ -134,8 +134,8 @@ def _why_not_assumed(access: ZoneAccess, error: Exception) -> ZoneError:
     )
 
 
-class RoleZoneClient:
-    """A ZoneClient with the credentials of a role. It renews them before they expire."""
+class _Role:
+    """The client with the credentials of a role. They are renewed before they expire."""
 
     def __init__(self, access: ZoneAccess, accounts: ZoneAccounts, clock: Clock) -> None:
         self._access = access
@@ -146,23 +146,7 @@ class RoleZoneClient:
         self._renew_at = 0.0
         self._expires_at = 0.0
 
-    def zone(self, zone_id: str) -> Zone:
-        """See ``ZoneClient.zone``."""
-        return self._current().zone(zone_id)
-
-    def change(self, zone_id: str, changes: Sequence[BatchChange], comment: str = "") -> None:
-        """See ``ZoneClient.change``. A failure to get credentials is no ZoneOutcomeUnknownError: nothing was sent."""
-        self._current().change(zone_id, changes, comment)
-
-    def read(self, zone_id: str, name: str) -> dict[RecordKey, RecordSet]:
-        """See ``ZoneClient.read``."""
-        return self._current().read(zone_id, name)
-
-    def walk(self, zone_id: str) -> Iterator[tuple[RecordKey, RecordSet]]:
-        """See ``ZoneClient.walk``."""
-        return self._current().walk(zone_id)
-
-    def _current(self) -> Route53ZoneClient:
+    def client(self) -> Route53ZoneClient:
         with self._lock:
             now = self._clock.epoch()
             if self._client is not None and now < self._renew_at:
@@ -180,11 +164,7 @@ class RoleZoneClient:
 
 
 class RoutedZoneClient:
-    """A ZoneClient that uses each zone's own role.
-
-    Args:
-        access_of: returns the role of a zone. Called when a zone is first used, then once a minute, and after a refusal.
-    """
+    """A ZoneClient that uses each zone's own role. It asks ``access_of`` at first, then once a minute, and after a refusal."""
 
     def __init__(self, accounts: ZoneAccounts, access_of: Callable[[str], ZoneAccess | None], clock: Clock) -> None:
         self._accounts = accounts
@@ -193,19 +173,15 @@ class RoutedZoneClient:
         self._known: dict[str, tuple[float, ZoneAccess | None]] = {}
 
     def zone(self, zone_id: str) -> Zone:
-        """See ``ZoneClient.zone``."""
         return self._asked(zone_id, lambda client: client.zone(zone_id))
 
     def change(self, zone_id: str, changes: Sequence[BatchChange], comment: str = "") -> None:
-        """See ``ZoneClient.change``."""
         return self._asked(zone_id, lambda client: client.change(zone_id, changes, comment))
 
     def read(self, zone_id: str, name: str) -> dict[RecordKey, RecordSet]:
-        """See ``ZoneClient.read``."""
         return self._asked(zone_id, lambda client: client.read(zone_id, name))
 
     def walk(self, zone_id: str) -> Iterator[tuple[RecordKey, RecordSet]]:
-        """See ``ZoneClient.walk``."""
         return self._asked(zone_id, lambda client: client.walk(zone_id))
 
     def _asked[T](self, zone_id: str, ask: Callable[[ZoneClient], T]) -> T:

@@ -60,8 +60,7 @@ def build_route53_client(
 ) -> Route53Client:
     """A boto3 client without retries: 2 s to connect, 10 s for an answer, one attempt.
 
-    Args:
-        credentials: access key id, secret key and session token that replace the session's own.
+    ``credentials``: access key id, secret key and session token that replace the session's own.
     """
     config = Config(
         connect_timeout=2,
@@ -98,7 +97,7 @@ class Route53ZoneClient:
         Args:
             requests: our share of the account's requests; every request takes from it first. None: unlimited.
             changes: our share of the account's changes; ``change`` sleeps until they are available. None: unlimited.
-            fraction: random numbers from 0 to 1, for the jitter of pauses.
+            fraction: random numbers from 0 to 1.
         """
         self._client = client
         self._clock = clock
@@ -108,13 +107,13 @@ class Route53ZoneClient:
         self._fraction = fraction
 
     def zone(self, zone_id: str) -> Zone:
-        """See ``ZoneClient.zone``. Raises ZoneThrottledError if Route 53 was unreachable in several tries."""
+        """Raises ZoneThrottledError if Route 53 was unreachable in several tries."""
         found = self._reading(lambda: self._client.get_hosted_zone(Id=zone_id))["HostedZone"]
         private = found.get("Config", {}).get("PrivateZone", False)
         return Zone(found["Id"].removeprefix("/hostedzone/"), from_route53(found["Name"]), private)
 
     def change(self, zone_id: str, changes: Sequence[BatchChange], comment: str = "") -> None:
-        """See ``ZoneClient.change``. Waits for the token buckets first, if there are any."""
+        """Waits for the token buckets first, if there are any."""
         batch = [_change(change) for change in changes]
         self._wait(self._changes, len(batch))
         self._wait(self._requests, 1)
@@ -122,8 +121,7 @@ class Route53ZoneClient:
         failure = ""
         try:
             self._client.change_resource_record_sets(
-                HostedZoneId=zone_id,
-                ChangeBatch={"Changes": batch, "Comment": comment[:_MAX_COMMENT_CHARACTERS]},
+                HostedZoneId=zone_id, ChangeBatch={"Changes": batch, "Comment": comment[:_MAX_COMMENT_CHARACTERS]}
             )
         except (botocore_errors.BotoCoreError, botocore_errors.ClientError) as error:
             mapped = route53_errors.of_change(error)
@@ -134,7 +132,7 @@ class Route53ZoneClient:
             logger.info("batch answered", zone=zone_id, elements=len(batch), seconds=seconds, failure=failure)
 
     def read(self, zone_id: str, name: str) -> dict[RecordKey, RecordSet]:
-        """See ``ZoneClient.read``. The set identifier is part of each key."""
+        """The set identifier is part of each key."""
         found: dict[RecordKey, RecordSet] = {}
         for key, record_set in self._sets(zone_id, to_route53(name)):
             if key.name != from_route53(to_route53(name)):
@@ -143,7 +141,7 @@ class Route53ZoneClient:
         return found
 
     def walk(self, zone_id: str) -> Iterator[tuple[RecordKey, RecordSet]]:
-        """See ``ZoneClient.walk``. It raises rather than end early: a set that was not listed is not absent (I5)."""
+        """It raises rather than end early: a set that was not listed is not absent (I5)."""
         return self._sets(zone_id, None)
 
     def _sets(self, zone_id: str, start: str | None) -> Iterator[tuple[RecordKey, RecordSet]]:

@@ -19,12 +19,7 @@ class TokenBucket:
     """
 
     def __init__(self, rate: float, burst: float, clock: Clock) -> None:
-        """Start full.
-
-        Args:
-            rate: tokens a second, above 0.
-            burst: the most tokens that accumulate, at least 1.
-        """
+        """Start full. ``rate``: tokens a second, above 0. ``burst``: the most tokens that accumulate, at least 1."""
         if rate <= 0 or burst < 1:
             raise ValueError("a token bucket needs a rate above 0 and a burst of at least 1")
         self._rate = rate
@@ -37,21 +32,7 @@ class TokenBucket:
     def take(self, tokens: float = 1) -> float:
         """Take tokens. Returns the seconds to wait before using them; 0 if there are enough."""
         with self._lock:
-            self._fill()
-            self._tokens -= tokens
+            now = self._clock.monotonic()
+            gained = max(0.0, now - self._filled_at) * self._rate
+            self._tokens, self._filled_at = min(self._burst, self._tokens + gained) - tokens, now
             return max(0.0, -self._tokens / self._rate)
-
-    def try_take(self, tokens: float = 1) -> bool:
-        """Take tokens if there are enough now; otherwise take none. Returns whether it took them."""
-        with self._lock:
-            self._fill()
-            # Sums of fractions of a second can be slightly below the whole token that they stand for.
-            if self._tokens + 1e-9 < tokens:
-                return False
-            self._tokens -= tokens
-            return True
-
-    def _fill(self) -> None:
-        now = self._clock.monotonic()
-        self._tokens = min(self._burst, self._tokens + max(0.0, now - self._filled_at) * self._rate)
-        self._filled_at = now

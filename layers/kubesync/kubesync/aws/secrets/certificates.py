@@ -24,12 +24,7 @@ class CertificateReferences:
 
 
 class SecretCertificates:
-    """Implements ``kubernetes.transport.CertificateSource``. Threads may share one.
-
-    Args:
-        references: where the certificates are stored.
-        client_for, clock, environ: see ``references.Secret``.
-    """
+    """Implements ``kubernetes.transport.CertificateSource``. Threads may share one. Arguments as for ``references.Secret``."""
 
     def __init__(
         self,

@@ -73,7 +73,6 @@ def parse_secret_reference(text: str, *, local: bool, what: str = "a token") -> 
     """Parse a reference.
 
     Args:
-        text: as a person gave it, or as a cluster's configuration holds it.
         local: allow ``file:`` and ``env:``. Never in a deployed function: the cluster's owner must not read its files and
             environment.
         what: the kind of secret, for the message.
@@ -122,9 +121,7 @@ class Secret[T]:
     """The value behind a reference. It is kept for five minutes, so that a rotated secret is noticed. Threads may share one.
 
     Args:
-        reference: from ``parse_secret_reference``.
         client_for: from ``build_secret_clients``; not used for local references.
-        clock: measures the age of the value.
         form: makes the value from the text, or raises UnreadableError.
         environ: for ``env:`` references.
     """

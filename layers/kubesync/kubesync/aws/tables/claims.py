@@ -94,9 +94,7 @@ class ClaimTable:
         return [
             Put(_waiter_key(claim.name, key, created_at), {"v": SCHEMA, "key": str(key)}),
             Update(
-                claim_key(claim.name),
-                add={"version": 1, "waiting": 1},
-                conditions=(Equals("version", claim.version),),
+                claim_key(claim.name), add={"version": 1, "waiting": 1}, conditions=(Equals("version", claim.version),)
             ),
         ]
 

@@ -36,11 +36,7 @@ _VERSION: Final = "v"
 
 
 class SchemaGuard:
-    """A Store over another one. It is as thread-safe as the other.
-
-    Args:
-        knows: the highest schema version that this release understands.
-    """
+    """A Store over another one, as thread-safe as the other. ``knows``: the highest schema version that this release understands."""
 
     def __init__(self, store: Store, knows: int = SCHEMA) -> None:
         self._store = store
@@ -49,29 +45,26 @@ class SchemaGuard:
         self._known_form = AbsentOrBelow(_VERSION, knows + 1)
 
     def get(self, key: Key) -> Item | None:
-        """See ``Store.get``."""
         item = self._store.get(key)
         if item is not None:
             self._check(key.table, item)
         return item
 
     def batch_get(self, keys: Sequence[Key]) -> dict[Key, Item]:
-        """See ``Store.batch_get``. One item of a newer release fails the whole call."""
+        """One item of a newer release fails the whole call."""
         found = self._store.batch_get(keys)
         for key, item in found.items():
             self._check(key.table, item)
         return found
 
     def query(self, table: str, partition: str, **wanted: Unpack[QueryOptions]) -> Iterator[Item]:
-        """See ``Store.query``. After an error for one item the iterator continues with the next: see ``readable``."""
+        """After an error for one item the iterator continues with the next: see ``readable``."""
         return _Checked(self._store.query(table, partition, **wanted), table, self._check)
 
     def scan(self, table: str) -> Iterator[Item]:
-        """See ``Store.scan``, and ``query``."""
         return _Checked(self._store.scan(table), table, self._check)
 
     def write(self, action: Write) -> Item:
-        """See ``Store.write``."""
         try:
             return self._store.write(replace(action, conditions=(*action.conditions, self._known_form)))
         except ConditionFailedError as refused:
@@ -80,7 +73,6 @@ class SchemaGuard:
             raise
 
     def transact(self, actions: Sequence[Action], token: str) -> None:
-        """See ``Store.transact``."""
         guarded = [
             action if isinstance(action, Check) else replace(action, conditions=(*action.conditions, self._known_form))
             for action in actions

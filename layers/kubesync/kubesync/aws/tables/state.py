@@ -208,8 +208,7 @@ class StateTable:
         """Put a key into the durable work queue."""
         fields = {"reason": mark.reason, "code": mark.code, "cause": mark.cause}
         return Put(
-            open_key(key),
-            {"v": SCHEMA, "attempts": mark.attempts, "retry_at": round(mark.retry_at * 1000), **fields},
+            open_key(key), {"v": SCHEMA, "attempts": mark.attempts, "retry_at": round(mark.retry_at * 1000), **fields}
         )
 
     @staticmethod

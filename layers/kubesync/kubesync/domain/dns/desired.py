@@ -43,7 +43,7 @@ from kubesync.domain.dns.headless import (
     published_groups,
     srv_owner,
 )
-from kubesync.domain.dns.names import canonical_name, service_name, why_illegal
+from kubesync.domain.dns.names import NO_NAMES, canonical_name, service_name, why_illegal
 from kubesync.domain.dns.provenance import (
     OF_ENDPOINTS,
     OF_PORTS,
@@ -56,7 +56,6 @@ from kubesync.domain.dns.provenance import (
 )
 from kubesync.domain.dns.publishing import RecordPlan, Targets
 from kubesync.domain.dns.records import Node, Problem, RecordKey, RecordSet, Zone
-from kubesync.domain.dns.templates import NO_NAMES
 from kubesync.domain.objects import EndpointsObject, Service, ServiceKey
 from kubesync.domain.upstreams import fitting, upstreams_of
 
@@ -71,13 +70,11 @@ class DnsRules:
     """DNS settings of a cluster.
 
     Args:
-        cluster: its name, the first part of upstream keys.
+        cluster: the first part of upstream keys.
         domain: replaces ``cluster.local``, such as ``prod.example.com``.
-        zones: its hosted zones.
         template: of a service's name, with ``{service}``, ``{namespace}``, ``{domain}`` and ``{cluster}``. ``none``: Services have no
             name of their own, and so no SRV and no host-name records.
         default_ttl: seconds, if no annotation says otherwise.
-        srv: whether SRV records are published.
         load_balancer_cluster_ips: publish the cluster IPs of LoadBalancers instead of their status.
         load_balancer_alias: make an alias instead of a CNAME if the host name is an AWS load balancer and no annotation decides.
         opt_in: publish only Services with kubesync.io/include, upstreams included.
@@ -116,10 +113,8 @@ def desired(
     """Plan one service key.
 
     Args:
-        key: the service.
         service: as last seen; None if it is deleted or was never seen.
         endpoints: every endpoints object of the key, in any order; None until every listener has listed (I5).
-        rules: the cluster's settings.
     """
     if service is None:
         return Desired({}, {}, ())

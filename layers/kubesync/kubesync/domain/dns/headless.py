@@ -47,11 +47,7 @@ def endpoint_host_names(
 def publish_headless_srv(
     name: str, service: Service, groups: Sequence[AddressedGroup], names: dict[str, str], plan: RecordPlan
 ) -> None:
-    """Plan SRV for each named port: one value for each distinct pair of host name and endpoint port.
-
-    Args:
-        names: as ``endpoint_host_names`` returns it.
-    """
+    """Plan SRV for each named port: one value for each distinct pair of host name (see ``endpoint_host_names``) and endpoint port."""
     for service_port in service.ports:
         if not service_port.name:
             continue

@@ -14,7 +14,11 @@ MAX_NAME_CHARACTERS: Final = 253
 
 # RFC 1123 host names, plus underscores anywhere (SRV owner names, and names in actual use).
 _LABEL: Final = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?")
-_PLACEHOLDER: Final = re.compile(r"\{(service|namespace|domain|cluster)\}")
+FIELDS: Final = ("service", "namespace", "domain", "cluster")
+"""What the template of a cluster's names may hold, in braces."""
+NO_NAMES: Final = "none"
+"""The template that gives no names: Services have only the names that their annotations ask for."""
+_PLACEHOLDER: Final = re.compile(rf"\{{({'|'.join(FIELDS)})\}}")
 
 
 def canonical_name(text: str) -> str:
@@ -31,9 +35,7 @@ def canonical_name(text: str) -> str:
 def why_illegal(name: str, *, wildcard: bool = False) -> str:
     """Why a canonical name cannot be published, in one line; empty if it can.
 
-    Args:
-        name: as ``canonical_name`` gives it.
-        wildcard: accept ``*`` as the whole first label (Route 53 knows no other wildcard).
+    ``wildcard``: accept ``*`` as the whole first label (Route 53 knows no other wildcard).
     """
     if not name:
         return "the name is empty"

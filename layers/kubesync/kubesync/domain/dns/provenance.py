@@ -33,11 +33,7 @@ CLUSTER_IPS: Final = "spec.clusterIPs"
 
 
 def public_source(service: Service, asked: DnsAnnotations, *, cluster_ips: bool) -> str:
-    """Where the values at a Service's own name come from.
-
-    Args:
-        cluster_ips: the cluster's setting to publish cluster IPs of LoadBalancers.
-    """
+    """Where the values at a Service's own name come from. ``cluster_ips``: the cluster publishes those of LoadBalancers."""
     if asked.targets is not None:
         return by_annotation(service, "target")
     if service.headless:

@@ -41,7 +41,6 @@ class Targets:
     alias: bool = False
 
     def union(self, other: Targets) -> Targets:
-        """Both together."""
         return Targets(self.addresses | other.addresses, self.hosts | other.hosts, self.alias or other.alias)
 
 
@@ -49,9 +48,7 @@ class Targets:
 class RecordPlan:
     """Collects the record sets of one service, and the problems of what cannot be published.
 
-    Args:
-        identifier: set identifier of all the sets; empty: simple sets.
-        weight: goes with an identifier.
+    ``identifier`` is the set identifier of all the sets (empty: simple sets); ``weight`` goes with it.
     """
 
     zones: tuple[Zone, ...]

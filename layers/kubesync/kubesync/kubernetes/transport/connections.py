@@ -67,10 +67,6 @@ class Interrupter:
         self._handle: socket.socket | None = None
         self._reading: socket.socket | None = None
 
-    @property
-    def stopped(self) -> bool:
-        return self._stopped
-
     def check(self) -> None:
         """Raise StoppedError if ``interrupt`` was called."""
         if self._stopped:
@@ -222,8 +218,7 @@ def build_tls_context(
 ) -> ssl.SSLContext:
     """The TLS rules for one API server: they trust its own authority if it has one, else the public ones.
 
-    Args:
-        client_certificate: files, or certificate and key in one text (PEM).
+    ``client_certificate``: files, or certificate and key in one text (PEM).
 
     Raises:
         ssl.SSLError, OSError: a certificate or key cannot be read.

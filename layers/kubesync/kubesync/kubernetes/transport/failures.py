@@ -17,14 +17,7 @@ from typing import Final
 import requests.exceptions
 import urllib3.exceptions
 
-from kubesync.domain.errors import (
-    BodyError,
-    ConnectError,
-    DomainNameError,
-    HandshakeError,
-    ListenerError,
-    RequestError,
-)
+from kubesync.domain.errors import BodyError, ConnectError, DomainNameError, HandshakeError, ListenerError, RequestError
 from kubesync.kubernetes.transport.connections import Phase
 from kubesync.kubernetes.wire.lines import MalformedBodyError, one_line
 

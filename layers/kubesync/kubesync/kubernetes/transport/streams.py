@@ -43,10 +43,8 @@ class LineStream:
     def read(self, timeout_seconds: float, scan: Scan | None = None) -> Block | None:
         """What the next block completes, possibly nothing. None: the body ended properly.
 
-        The bytes of an unterminated last line are dropped: they are not an event.
-
-        Args:
-            scan: reads the events that it can directly; the rest comes as lines.
+        The bytes of an unterminated last line are dropped: they are not an event. ``scan`` reads the events that it can directly;
+        the rest comes as lines.
 
         Raises:
             BodyError: nothing came in time, the body broke off, or it could not be decoded.

@@ -14,11 +14,7 @@ from kubesync.domain.objects import Resource
 DISCOVERY_PATH: Final = "/apis/discovery.k8s.io/v1"
 
 # Group and version of each resource; the core group lives under /api, all others under /apis.
-_ROOTS: Final = {
-    Resource.SERVICES: "/api/v1",
-    Resource.ENDPOINTS: "/api/v1",
-    Resource.ENDPOINTSLICES: DISCOVERY_PATH,
-}
+_ROOTS: Final = {Resource.SERVICES: "/api/v1", Resource.ENDPOINTS: "/api/v1", Resource.ENDPOINTSLICES: DISCOVERY_PATH}
 _LABEL: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 _DEFAULT_PORTS: Final = {"https": 443, "http": 80}
 
@@ -108,8 +104,7 @@ def list_page(
     """One page of a consistent list. It sends no ``resourceVersion``, so that absence can be inferred from it (I5).
 
     Args:
-        resource: what to list.
-        namespace: one namespace; empty: all.
+        namespace: empty: all.
         limit: objects per page; 0: everything in one piece.
         continue_token: from the previous page; empty: the first page.
         selectors: field and label selectors, as query parameters.

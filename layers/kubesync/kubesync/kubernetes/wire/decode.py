@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from aws_lambda_powertools import Logger
 from pydantic import TypeAdapter, ValidationError
@@ -61,13 +61,12 @@ type EventHeader = RawEvent | Bookmark | StreamError | UnreadableEvent
 class ListPage:
     """One page of a list.
 
-    ``remaining`` is the server's estimate of objects on later pages. ``unreadable`` has one line per item without a
-    readable name. If there is any, the list cannot prove that an object is absent (I5).
+    ``unreadable`` has one line per item without a readable name. If there is any, the list cannot prove that an object is
+    absent (I5).
     """
 
     resource_version: int
     continue_token: str
-    remaining: int | None
     items: tuple[Observation, ...]
     unreadable: tuple[str, ...] = ()
 
@@ -77,45 +76,38 @@ class _Reader:
     """How the API writes one resource."""
 
     kind: str
-    prefix: re.Pattern[bytes]
     event: TypeAdapter[Any]
     page: TypeAdapter[Any]
     item: TypeAdapter[Any]
     project: Callable[[Any], Service | EndpointsObject]
 
 
-def _prefix(resource: Resource) -> re.Pattern[bytes]:
-    return re.compile(head_of(resource).encode())
-
-
 _READERS: Final = {
     Resource.SERVICES: _Reader(
         "Service",
-        _prefix(Resource.SERVICES),
-        TypeAdapter(models.ServiceEvent),
-        TypeAdapter(models.ServiceList),
+        TypeAdapter(models.EventModel[models.ServiceModel]),
+        TypeAdapter(models.ListModel[Literal["ServiceList"], models.ServiceModel]),
         TypeAdapter(models.ServiceModel),
         projections.project_service,
     ),
     Resource.ENDPOINTS: _Reader(
         "Endpoints",
-        _prefix(Resource.ENDPOINTS),
-        TypeAdapter(models.EndpointsEvent),
-        TypeAdapter(models.EndpointsList),
+        TypeAdapter(models.EventModel[models.EndpointsModel]),
+        TypeAdapter(models.ListModel[Literal["EndpointsList"], models.EndpointsModel]),
         TypeAdapter(models.EndpointsModel),
         projections.project_endpoints,
     ),
     Resource.ENDPOINTSLICES: _Reader(
         "EndpointSlice",
-        _prefix(Resource.ENDPOINTSLICES),
-        TypeAdapter(models.EndpointSliceEvent),
-        TypeAdapter(models.EndpointSliceList),
+        TypeAdapter(models.EventModel[models.EndpointSliceModel]),
+        TypeAdapter(models.ListModel[Literal["EndpointSliceList"], models.EndpointSliceModel]),
         TypeAdapter(models.EndpointSliceModel),
         projections.project_endpoint_slice,
     ),
 }
+_HEADS: Final = {resource: re.compile(head_of(resource).encode()) for resource in Resource}
 _HEADER: Final = TypeAdapter(models.Header)
-_ANY_LIST: Final = TypeAdapter(models.AnyList)
+_ANY_LIST: Final = TypeAdapter(models.ListModel[str, Any])
 
 
 def read_event_headers(lines: Iterable[bytes], resource: Resource) -> Iterator[EventHeader]:
@@ -126,7 +118,7 @@ def read_event_headers(lines: Iterable[bytes], resource: Resource) -> Iterator[E
     Raises:
         BodyError: the line is not a JSON object, or not a watch event. The events before it have been passed on.
     """
-    match, new, types = _READERS[resource].prefix.match, tuple.__new__, _EVENT_TYPE_NAMES
+    match, new, types = _HEADS[resource].match, tuple.__new__, _EVENT_TYPE_NAMES
     for line in lines:
         found = match(line)
         if found is None:
@@ -249,7 +241,6 @@ def _page(metadata: Any, items: tuple[Observation, ...], unreadable: tuple[str, 
     return ListPage(
         resource_version=int(metadata["resourceVersion"]),
         continue_token=metadata.get("continue") or "",
-        remaining=metadata.get("remainingItemCount"),
         items=items,
         unreadable=unreadable,
     )

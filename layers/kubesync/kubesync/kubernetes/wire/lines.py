@@ -96,8 +96,7 @@ class ChunkDecoder:
 class LineSplitter:
     r"""Joins pieces and splits them on ``\n`` only; other line separators are part of JSON strings.
 
-    Args:
-        max_line_bytes: a longer line is refused, so that a faulty server cannot fill the memory.
+    A line longer than ``max_line_bytes`` is refused, so that a faulty server cannot fill the memory.
     """
 
     def __init__(self, max_line_bytes: int) -> None:

@@ -7,10 +7,11 @@ the API server's own limits: DynamoDB would refuse the whole window that holds a
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, Required, TypedDict
+from typing import Annotated, Final, Required, TypedDict
 
 from pydantic import ConfigDict, Field, with_config
 
+# The models inside a model take on its configuration.
 _CONFIG: Final = ConfigDict(strict=True, extra="ignore")
 
 PortNumber = Annotated[int, Field(ge=1, le=65535)]
@@ -31,7 +32,6 @@ Version = Annotated[str, Field(pattern=r"^[0-9]{1,20}$")]
 """A resourceVersion. Versions of one resource compare as integers."""
 
 
-@with_config(_CONFIG)
 class Metadata(TypedDict, total=False):
     name: Required[Name]
     namespace: Required[Name]
@@ -42,35 +42,30 @@ class Metadata(TypedDict, total=False):
     annotations: Annotations
 
 
-@with_config(_CONFIG)
-class ServicePortModel(TypedDict, total=False):
+class PortModel(TypedDict, total=False):
     name: Short | None
     protocol: Short | None
     port: Required[PortNumber]
 
 
-@with_config(_CONFIG)
 class ServiceSpec(TypedDict, total=False):
     type: Short | None
     clusterIP: Short | None
     clusterIPs: Annotated[list[Short], Field(max_length=100)] | None
     externalName: Annotated[str, Field(max_length=1000)] | None
-    ports: Annotated[list[ServicePortModel], Field(max_length=10_000)] | None
+    ports: Annotated[list[PortModel], Field(max_length=10_000)] | None
     publishNotReadyAddresses: bool | None
 
 
-@with_config(_CONFIG)
 class Ingress(TypedDict, total=False):
     ip: Short | None
     hostname: Annotated[str, Field(max_length=1000)] | None
 
 
-@with_config(_CONFIG)
 class LoadBalancer(TypedDict, total=False):
     ingress: Annotated[list[Ingress], Field(max_length=1000)] | None
 
 
-@with_config(_CONFIG)
 class ServiceStatus(TypedDict, total=False):
     loadBalancer: LoadBalancer | None
 
@@ -82,13 +77,11 @@ class ServiceModel(TypedDict, total=False):
     status: ServiceStatus | None
 
 
-@with_config(_CONFIG)
 class TargetRef(TypedDict, total=False):
     kind: Short | None
     name: Short | None
 
 
-@with_config(_CONFIG)
 class Address(TypedDict, total=False):
     ip: Required[Short]
     hostname: Short | None
@@ -96,18 +89,10 @@ class Address(TypedDict, total=False):
     targetRef: TargetRef | None
 
 
-@with_config(_CONFIG)
-class SubsetPort(TypedDict, total=False):
-    name: Short | None
-    protocol: Short | None
-    port: Required[PortNumber]
-
-
-@with_config(_CONFIG)
 class Subset(TypedDict, total=False):
     addresses: list[Address] | None
     notReadyAddresses: list[Address] | None
-    ports: list[SubsetPort] | None
+    ports: list[PortModel] | None
 
 
 @with_config(_CONFIG)
@@ -116,14 +101,12 @@ class EndpointsModel(TypedDict, total=False):
     subsets: list[Subset] | None
 
 
-@with_config(_CONFIG)
 class Conditions(TypedDict, total=False):
     ready: bool | None
     serving: bool | None
     terminating: bool | None
 
 
-@with_config(_CONFIG)
 class SliceEndpoint(TypedDict, total=False):
     addresses: list[Short] | None
     conditions: Conditions | None
@@ -133,7 +116,6 @@ class SliceEndpoint(TypedDict, total=False):
     targetRef: TargetRef | None
 
 
-@with_config(_CONFIG)
 class SlicePort(TypedDict, total=False):
     name: Short | None
     protocol: Short | None
@@ -148,12 +130,10 @@ class EndpointSliceModel(TypedDict, total=False):
     ports: list[SlicePort] | None
 
 
-@with_config(_CONFIG)
 class StatusDetails(TypedDict, total=False):
     retryAfterSeconds: int | None
 
 
-@with_config(_CONFIG)
 class HeaderMetadata(TypedDict, total=False):
     name: str | None
     namespace: str | None
@@ -161,7 +141,6 @@ class HeaderMetadata(TypedDict, total=False):
     resourceVersion: str | None
 
 
-@with_config(_CONFIG)
 class HeaderObject(TypedDict, total=False):
     kind: str | None
     metadata: HeaderMetadata | None
@@ -182,51 +161,20 @@ class Header(TypedDict):
 # Functional form: "continue" is a keyword in Python.
 ListMetadata = TypedDict(
     "ListMetadata",
-    {"resourceVersion": Required[Version], "continue": str | None, "remainingItemCount": int | None},
+    {"resourceVersion": Required[Version], "continue": str | None},
     total=False,
 )
 
 
 @with_config(_CONFIG)
-class ServiceList(TypedDict):
-    kind: Literal["ServiceList"]
+class ListModel[Kind, Item](TypedDict):
+    """One page of a list. Items are read one by one (``Any``) where one of them breaks the rules."""
+
+    kind: Kind
     metadata: ListMetadata
-    items: list[ServiceModel] | None
+    items: list[Item] | None
 
 
 @with_config(_CONFIG)
-class EndpointsList(TypedDict):
-    kind: Literal["EndpointsList"]
-    metadata: ListMetadata
-    items: list[EndpointsModel] | None
-
-
-@with_config(_CONFIG)
-class EndpointSliceList(TypedDict):
-    kind: Literal["EndpointSliceList"]
-    metadata: ListMetadata
-    items: list[EndpointSliceModel] | None
-
-
-@with_config(_CONFIG)
-class AnyList(TypedDict):
-    """A list whose items are read one by one, because one of them breaks the rules."""
-
-    kind: str
-    metadata: ListMetadata
-    items: list[Any] | None
-
-
-@with_config(_CONFIG)
-class ServiceEvent(TypedDict):
-    object: ServiceModel
-
-
-@with_config(_CONFIG)
-class EndpointsEvent(TypedDict):
-    object: EndpointsModel
-
-
-@with_config(_CONFIG)
-class EndpointSliceEvent(TypedDict):
-    object: EndpointSliceModel
+class EventModel[Item](TypedDict):
+    object: Item

@@ -21,19 +21,18 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from kubesync.aws.dynamodb.store import CONTROL, Absent, Check, Delete, Equals, Item, Key, Put, Store
 from kubesync.aws.tables.schema_guard import readable
 from kubesync.aws.tables.state_codec import SCHEMA
-from kubesync.domain.dns.names import zones_of
+from kubesync.domain.dns.names import FIELDS
 from kubesync.domain.dns.records import Zone
-from kubesync.domain.dns.templates import FIELDS, NameForm, shared_name, why_ambiguous
 from kubesync.domain.errors import ConditionFailedError, NewerSchemaError, TransactionRefusedError, UsageError
 from kubesync.domain.objects import Resource
 from kubesync.domain.plan import Policy
-from kubesync.domain.scope import Scope, why_no_scope
+from kubesync.domain.scope import Scope
 
 logger = Logger(service="kubesync", child=True)
 
 _PARTITION: Final = "clusters"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_LABELS = r"^[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?(\.[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?)*$"
+LABELS = r"^[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?(\.[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?)*$"
 
 
 _PATTERNS_IN_WORDS: Final = {
@@ -54,7 +53,7 @@ class ZoneReference(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     id: Annotated[str, StringConstraints(pattern=r"^Z[A-Z0-9]{1,31}$")]
-    name: Annotated[str, StringConstraints(pattern=_LABELS)]
+    name: Annotated[str, StringConstraints(pattern=LABELS)]
     private: bool = False
 
     @property
@@ -70,7 +69,7 @@ class ClusterConfig(BaseModel):
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
     server: str = ""
-    domain: Annotated[str, StringConstraints(pattern=_LABELS)]
+    domain: Annotated[str, StringConstraints(pattern=LABELS)]
     zones: tuple[ZoneReference, ...] = Field(min_length=1)
     token: str | None = None
     ca_pem: str | None = None
@@ -266,60 +265,6 @@ class ClusterTable:
 def valid_cluster_name(name: str) -> bool:
     """Whether it is a DNS label: the name becomes part of keys and messages."""
     return _NAME.fullmatch(name) is not None
-
-
-def why_useless(config: ClusterConfig) -> str | None:
-    """Why no session could work with this configuration, or None.
-
-    It is checked when a cluster is registered, not when a stored configuration is read: what an older release accepted
-    must stay readable, so that people can show, replace and remove it.
-    """
-    if config.server:
-        try:
-            port = urlsplit(config.server).port
-        except ValueError:
-            port = 0
-        if port == 0:
-            return f"server {config.server!r}: a port is a number from 1 to 65535"
-    if reason := why_no_scope(config.scope):
-        return reason
-    form = name_form(config)
-    if reason := why_ambiguous(form):
-        return f"template {config.template!r} {reason}: Services would share one name"
-    made = form.example("s", "n")
-    if form.nameless:
-        return None
-    if re.fullmatch(_LABELS, made) is None or not made.endswith(f".{config.domain}"):
-        return f"template {config.template!r} makes {made!r}, which is not a name below {config.domain}"
-    return None
-
-
-def why_outside(config: ClusterConfig) -> str | None:
-    """Why none of its zones can hold its Services' names, in one line, or None."""
-    form = name_form(config)
-    if zones_of(config.domain if form.nameless else form.example(), (zone.zone for zone in config.zones)):
-        return None
-    zones = ", ".join(f"{zone.id} is {zone.name}" for zone in config.zones)
-    return f"none of the given zones contains {config.domain} ({zones})"
-
-
-def why_clashing(config: ClusterConfig, other: ClusterConfig) -> str | None:
-    """Why two clusters cannot both be registered, in one line, or None. Services of both could have the same name in one zone.
-
-    Annotations may give a name to both clusters. The Services' own names must distinguish the clusters.
-    """
-    shared = shared_name(name_form(config), name_form(other))
-    if shared is None:
-        return None
-    ours, theirs = (zones_of(shared, (zone.zone for zone in each.zones)) for each in (config, other))
-    if not set(ours) & set(theirs):
-        return None
-    return f"Services of cluster {other.name} can have the same names ({shared}): give another --domain or --template"
-
-
-def name_form(config: ClusterConfig) -> NameForm:
-    """What the names of its Services depend on."""
-    return NameForm(config.template, config.domain, config.name, config.scope.namespace)
 
 
 def explain(invalid: ValidationError) -> str:

@@ -116,11 +116,7 @@ def _unsettled(item: Item) -> tuple[str, ...] | None:
 
 
 class LeaseTable:
-    """Reads and changes the lease of one shard. Callers pass times; it has no clock.
-
-    Args:
-        schema: the highest schema version that this release understands and may write.
-    """
+    """Reads and changes the lease of one shard. ``schema``: the highest version that this release understands and may write."""
 
     def __init__(self, store: Store, shard: str, schema: int = SCHEMA) -> None:
         self._store = store
@@ -152,11 +148,7 @@ class LeaseTable:
         self._check_schema(item)
 
     def check_owner(self, deployment: str) -> None:
-        """Ensure that no other deployment owns the tables. Writes nothing: for commands that only read.
-
-        Raises:
-            UsageError: another deployment owns them.
-        """
+        """As ``bind``, but write nothing: for commands that only read. Raises UsageError if another deployment owns the tables."""
         item = self._store.get(_DEPLOYMENT)
         if item is not None:
             _check_owner(item, deployment)

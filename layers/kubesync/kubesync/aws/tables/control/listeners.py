@@ -162,8 +162,7 @@ class ListenerTable:
     ) -> Action:
         """Count one more error of this code. Codes 1 to 5 say how a listener ended, and never hide the last real error.
 
-        Args:
-            fields: code, key and message, and the HTTP status if there was one.
+        ``fields``: code, key and message, and the HTTP status if there was one.
         """
         entry = cast(Item, {**fields, "at": at, "session": session})
         field_name = "ended" if code <= ErrorCode.MAX_RUNTIME else "last"

@@ -1,4 +1,4 @@
-"""Questions that kubesync asks a cluster once: its identity, the resources it serves, whether it grants access."""
+"""Which resource a cluster's endpoints are read from: EndpointSlices, or Endpoints of an old API server."""
 
 from __future__ import annotations
 
@@ -24,25 +24,6 @@ class _ServedResources(TypedDict):
 
 
 _SERVED: Final = TypeAdapter(_ServedResources)
-
-
-def cluster_identity(api: ApiClient, deadline_monotonic: float) -> str | None:
-    """The uid of Service ``default/kubernetes``. An API server creates that Service once in the life of its store (I5).
-
-    Returns None if it does not exist or may not be read.
-
-    Raises:
-        ListenerError: the server could not be reached, or did not answer before the deadline.
-    """
-    try:
-        request = urls.named(Resource.SERVICES, "default", "kubernetes")
-        body = api.fetch(request, deadline_monotonic=deadline_monotonic)
-    except DeniedError as error:
-        if error.status == 403:
-            return None
-        raise
-    page = read_list_page(Resource.SERVICES, body)
-    return next((item.uid for item in page.items if item.name == "kubernetes" and item.uid), None)
 
 
 def choose_endpoints_source(api: ApiClient) -> Resource:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesync.domain.dns.templates import NameForm, shared_name, why_ambiguous
+from kubesync_local.registration.templates import NameForm, shared_name, why_ambiguous
 
 
 def a_form(

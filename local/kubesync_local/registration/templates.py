@@ -14,8 +14,8 @@ from functools import cache
 from string import Formatter
 from typing import Final
 
-NO_NAMES: Final = "none"
-FIELDS: Final = frozenset({"service", "namespace", "domain", "cluster"})
+from kubesync.domain.dns.names import NO_NAMES
+
 # The part of a label that differs between Services: characters of a DNS label, at least one.
 _ANY: Final = "?"
 _MORE: Final = "*"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.domain.scope import why_no_selector
+from kubesync_local.registration.scopes import why_no_selector
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,65 @@
+"""Which configurations of clusters may be registered, and beside which others."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from kubesync.aws.tables.control.clusters import LABELS, ClusterConfig
+from kubesync.domain.dns.names import zones_of
+from kubesync_local.registration.scopes import why_no_scope
+from kubesync_local.registration.templates import NameForm, shared_name, why_ambiguous
+
+
+def why_useless(config: ClusterConfig) -> str | None:
+    """Why no session could work with this configuration, or None.
+
+    It is checked when a cluster is registered, not when a stored configuration is read: what an older release accepted
+    must stay readable, so that people can show, replace and remove it.
+    """
+    if config.server:
+        try:
+            port = urlsplit(config.server).port
+        except ValueError:
+            port = 0
+        if port == 0:
+            return f"server {config.server!r}: a port is a number from 1 to 65535"
+    if reason := why_no_scope(config.scope):
+        return reason
+    form = name_form(config)
+    if reason := why_ambiguous(form):
+        return f"template {config.template!r} {reason}: Services would share one name"
+    made = form.example("s", "n")
+    if form.nameless:
+        return None
+    if re.fullmatch(LABELS, made) is None or not made.endswith(f".{config.domain}"):
+        return f"template {config.template!r} makes {made!r}, which is not a name below {config.domain}"
+    return None
+
+
+def why_outside(config: ClusterConfig) -> str | None:
+    """Why none of its zones can hold its Services' names, in one line, or None."""
+    form = name_form(config)
+    if zones_of(config.domain if form.nameless else form.example(), (zone.zone for zone in config.zones)):
+        return None
+    zones = ", ".join(f"{zone.id} is {zone.name}" for zone in config.zones)
+    return f"none of the given zones contains {config.domain} ({zones})"
+
+
+def why_clashing(config: ClusterConfig, other: ClusterConfig) -> str | None:
+    """Why two clusters cannot both be registered, in one line, or None. Services of both could have the same name in one zone.
+
+    Annotations may give a name to both clusters. The Services' own names must distinguish the clusters.
+    """
+    shared = shared_name(name_form(config), name_form(other))
+    if shared is None:
+        return None
+    ours, theirs = (zones_of(shared, (zone.zone for zone in each.zones)) for each in (config, other))
+    if not set(ours) & set(theirs):
+        return None
+    return f"Services of cluster {other.name} can have the same names ({shared}): give another --domain or --template"
+
+
+def name_form(config: ClusterConfig) -> NameForm:
+    """What the names of its Services depend on."""
+    return NameForm(config.template, config.domain, config.name, config.scope.namespace)
