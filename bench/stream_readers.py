@@ -47,7 +47,7 @@ def _into_window(url: str, resource: str, events: int, *, parse: bool) -> int:
 
     clock = ThreadScheduler()
     last = FIRST_VERSION + events
-    window = SharedWindow(1.0, clock)
+    window = SharedWindow(1.0, clock, lambda: None)
     access = ClusterAccess(url, policy=ReflectorPolicy())
     reflector = KubernetesReflector(ApiClient(access, clock), Resource(resource), scheduler=clock)
     callbacks = ListenerEvents(lambda _r: None, lambda _r: None, _raise)

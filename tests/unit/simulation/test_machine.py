@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kubesync.actors.answer import Answer
-from kubesync.actors.fair_lock import FairLock
 from kubesync.actors.parallel import ParallelMap
 from simulation.machine import DeadlockError, Killed, Machine, SimThread
 from simulation.process import Process
@@ -137,11 +136,11 @@ def test_events_answers_and_wakeups_are_waited_for(room: Room) -> None:
     assert room.run(asker, other) == ["False done", "17"]
 
 
-def test_fair_lock_and_parallel_map_run_on_it(room: Room) -> None:
-    lock = FairLock(room.process)
+def test_parallel_map_runs_on_it(room: Room) -> None:
+    lock = room.process.lock()
 
     def one(number: int) -> int:
-        with lock, lock:
+        with lock:
             room.process.sleep(1.0)
             return number * number
 

@@ -56,16 +56,16 @@ class Host:
         self._mailbox: deque[object] = deque()
         self._wakeup = scheduler.wakeup()
         self._woken = False
-        self._asleep = True
+        self._busy = False
         self._ended = False
         self._thread = scheduler.thread(name, self._run)
         self._started = False
 
     def start(self) -> None:
-        """Start the thread. Only the first call has an effect."""
-        with self._activity.lock:
-            started, self._started = self._started, True
-        if not started:
+        """Start the thread. Only the first call has an effect. One thread calls it."""
+        if not self._started:
+            self._rouse()
+            self._started = True
             self._thread.start()
 
     def send(self, message: object) -> None:
@@ -74,6 +74,7 @@ class Host:
 
     def wake(self) -> None:
         """Let the actor step soon."""
+        self._woken = True
         self._rouse()
 
     def join(self, seconds: float) -> bool:
@@ -91,16 +92,15 @@ class Host:
             if self._ended:
                 return
             self._mailbox.extend(messages)
-            self._woken = True
-            if not self._asleep:
+            if self._busy:
                 return
-            self._asleep = False
+            self._busy = True
             self._activity.busy += 1
-        self._wakeup.set()
+        if self._started:
+            self._wakeup.set()
 
     def _run(self) -> None:
         seconds: float | None = AT_ONCE
-        self._rouse()
         while seconds is not None:
             self._sleep(seconds)
             try:
@@ -116,14 +116,14 @@ class Host:
     def _sleep(self, seconds: float) -> None:
         """Sleep until a message comes, at most this long."""
         with self._activity.lock:
-            if seconds <= 0 or self._woken:
+            if seconds <= 0 or self._woken or self._mailbox:
                 self._woken = False
                 return
-            self._asleep = True
+            self._busy = False
             self._activity.busy -= 1
         self._wakeup.wait(min(seconds, _LONGEST_SLEEP_SECONDS))
         with self._activity.lock:
             self._woken = False
-            if self._asleep:  # the time is over
-                self._asleep = False
+            if not self._busy:  # the time is over
+                self._busy = True
                 self._activity.busy += 1
