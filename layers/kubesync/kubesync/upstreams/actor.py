@@ -1,0 +1,173 @@
+"""The actor of named upstreams: keeps them up to date, and compares them for a full resync. It never delays clusters or zones."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import Final
+
+from aws_lambda_powertools import Logger
+
+from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Activity, Host
+from kubesync.actors.backoff import Backoff
+from kubesync.domain.errors import KubesyncError, NotMasterError
+from kubesync.messages import CompareNamed, DrainNamed, Noted
+from kubesync.upstreams.composer import Composer, NamedPorts, NamedReport, ReferencesError
+from kubesync.upstreams.references import References
+
+logger = Logger(service="kubesync", child=True)
+
+# A list is recorded in many transactions, each with marks. One round serves several of them.
+_COLLECT_SECONDS: Final = 0.2
+_BACKOFF: Final = Backoff(initial=0.5, cap=30.0)
+_JOIN_SECONDS: Final = 1.0
+_ROUNDING: Final = 1e-6
+
+
+class NamedUpstreams:
+    """The named upstreams of one session. Call ``load`` before anything is recorded, then ``start``, ``stop``, ``join``."""
+
+    def __init__(self, ports: NamedPorts, activity: Activity) -> None:
+        self.report = NamedReport()
+        self._ports = ports
+        self._clock = ports.scheduler
+        self._references = References(ports.to_cluster, ports.scheduler)
+        self._composer = Composer(ports, self._references, self.report, self.wake)
+        self._host = Host("composer", self, ports.scheduler, activity)
+        self._composing = False
+        self._stopped = DrainNamed(0.0, abandon=False)
+        # The actor's own, but any thread sets ``_marked``.
+        self._marked = False
+        self._asked: deque[CompareNamed] = deque()
+        self._collect_until = math.inf
+        self._retry_at = math.inf
+        self._failures = 0
+        self._busy = False
+        self._drain: DrainNamed | None = None
+        ports.referrals.on_note = self.wake
+
+    # --- for the session's thread ---
+
+    def load(self) -> None:
+        """Read the registry. From now on clusters leave marks. Raises StoreError."""
+        self._composer.load()
+
+    def start(self) -> None:
+        """Compose for the marks that exist, then for each new one. Only the first call has an effect."""
+        if not self._composing:
+            self._composing = True
+            self.wake()
+            self._host.start()
+
+    def ask(self, message: object) -> None:
+        """Send a message. If the actor was not started, it answers, but does not compose for marks."""
+        self._host.start()
+        self._host.send(message)
+
+    def wake(self) -> None:
+        """Check for marks soon. Any thread may call it."""
+        self._marked = True
+        if self._composing:
+            self._host.wake()
+
+    def stop(self, until_monotonic: float, *, abandon: bool = False) -> None:
+        """Compose for the marks that exist, as long as there is time, and end.
+
+        Args:
+            abandon: write nothing more.
+        """
+        self._stopped = DrainNamed(until_monotonic, abandon or self._stopped.abandon)
+        if self._host.alive:
+            self._host.send(self._stopped)
+
+    def join(self) -> bool:
+        """Whether it has ended within the time that ``stop`` has set, or a moment later."""
+        left = self._stopped.until - self._clock.monotonic()
+        return self._host.join(_JOIN_SECONDS if self._stopped.abandon else max(_JOIN_SECONDS, left))
+
+    @property
+    def marked(self) -> bool:
+        """Whether there may be marks that were not read yet."""
+        return self._marked
+
+    # --- the actor ---
+
+    def receive(self, message: object) -> None:
+        match message:
+            case Noted(cluster):
+                self._references.noted(cluster)
+            case CompareNamed():
+                self._asked.append(message)
+            case DrainNamed():
+                self._drain = message
+                if self._retry_at < math.inf:
+                    self._retry_at = self._clock.monotonic()  # what failed is tried once more
+            case _:
+                raise TypeError(message)
+
+    def step(self) -> float | None:
+        if self._drain is not None and self._drain.abandon:
+            return None
+        if self._references.waiting:
+            return self._wait_for_clusters()
+        if self._busy:
+            self._busy, self.report.problem = False, ""
+        if self._asked and self._drain is None:
+            self._compare(self._asked.popleft())
+            return AT_ONCE
+        return self._compose()
+
+    def failed(self, error: Exception) -> float | None:
+        """Try again later: an error of ours must stop neither clusters nor zones (I4)."""
+        known = isinstance(error, KubesyncError)
+        self.report.problem = str(error) if known else f"{type(error).__name__}: {error}"
+        (logger.warning if known else logger.exception)("composing failed, trying again", error=self.report.problem)
+        self._failures += 1
+        delay = _BACKOFF.delay(self._failures)
+        self._retry_at = self._clock.monotonic() + delay
+        return delay
+
+    def _wait_for_clusters(self) -> float | None:
+        left = math.inf if self._drain is None else self._drain.until - self._clock.monotonic()
+        if left <= 0:
+            return None
+        if late := self._references.remind():
+            self._busy, self.report.problem = True, f"cluster {late} is busy recording"
+            logger.warning("composing failed, trying again", error=self.report.problem)
+        return min(left, self._references.seconds_left)
+
+    def _compose(self) -> float | None:
+        """Compose if marks are due: a moment after the first, or after a pause where it failed."""
+        now, drain = self._clock.monotonic(), self._drain
+        failed = self._retry_at < math.inf
+        due = now + _ROUNDING >= self._retry_at or (self._marked and not (failed and drain is not None))
+        if not (self._composing and due):
+            # What is not composed by then stays marked for the next master.
+            over = drain is not None and (not self._composing or self._retry_at >= drain.until)
+            return None if over else self._retry_at - now if self._composing else WHEN_TOLD
+        self._collect_until = min(self._collect_until, now + _COLLECT_SECONDS)
+        if drain is None and now + _ROUNDING < self._collect_until:
+            return self._collect_until - now
+        self._marked, self._retry_at, self._collect_until = False, math.inf, math.inf
+        try:
+            self._composer.compose()
+        except ReferencesError:
+            self._marked, self._collect_until = True, now
+        except NotMasterError as error:
+            self._ports.not_master(error)
+            return None
+        except Exception as error:  # noqa: BLE001 - reported and tried again
+            self.failed(error)
+        else:
+            self.report.problem, self._failures = "", 0
+        return AT_ONCE
+
+    def _compare(self, asked: CompareNamed) -> None:
+        try:
+            rows = self._composer.compare(asked)
+        except ReferencesError:
+            self._asked.appendleft(asked)
+        except Exception as error:  # noqa: BLE001 - raised where the answer is awaited
+            asked.reply.set_exception(error)
+        else:
+            asked.reply.set_result(rows)
