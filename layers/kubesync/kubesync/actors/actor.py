@@ -62,10 +62,11 @@ class Host:
         self._started = False
 
     def start(self) -> None:
-        """Start the thread. Only the first call has an effect. One thread calls it."""
-        if not self._started:
+        """Start the thread. Only the first call has an effect."""
+        with self._activity.lock:
+            started, self._started = self._started, True
+        if not started:
             self._rouse()
-            self._started = True
             self._thread.start()
 
     def send(self, message: object) -> None:

@@ -41,7 +41,8 @@ from kubesync.operations.ports import MasterParts, unpaused
 from kubesync.session.lease_keeper import LeaseKeeper
 from kubesync.session.snapshot import fill, snapshot
 from kubesync.telemetry.service_events import ServiceEvents
-from kubesync.upstreams.actor import NamedPorts, NamedUpstreams
+from kubesync.upstreams.actor import NamedUpstreams
+from kubesync.upstreams.composer import NamedPorts
 from kubesync.zone.pool import Zones
 from kubesync.zone.ports import ZonePorts
 
@@ -115,7 +116,7 @@ class Master:
 
     def ask_named(self, message: object) -> None:
         """Send a message to the named upstreams' actor, from any thread."""
-        self.named.send(message)
+        self.named.ask(message)
 
     def previewer(self, config: ClusterConfig) -> Reconciler:
         """A reconciler on key states of its own, for previews."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from kubesync.cluster.run import ListeningRun
 from kubesync.domain.report import SessionReport, percentiles
-from kubesync.upstreams.actor import NamedReport
+from kubesync.upstreams.composer import NamedReport
 from kubesync.zone.actor import ZoneActor
 
 
