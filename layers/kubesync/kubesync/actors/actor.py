@@ -64,10 +64,12 @@ class Host:
     def start(self) -> None:
         """Start the thread. Only the first call has an effect."""
         with self._activity.lock:
-            started, self._started = self._started, True
-        if not started:
-            self._rouse()
-            self._thread.start()
+            if self._started:
+                return
+            self._started = True
+            self._activity.busy += not self._busy
+            self._busy = True
+        self._thread.start()
 
     def send(self, message: object) -> None:
         """Put a message into the mailbox. Returns at once."""
