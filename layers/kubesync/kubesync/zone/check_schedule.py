@@ -19,101 +19,112 @@ Conflict checks never delay a batch. If Route 53 does not let the zone be read, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from aws_lambda_powertools import Logger
-
-from kubesync.domain.errors import ZoneThrottledError
 from kubesync.domain.objects import Resource, ServiceKey
-from kubesync.domain.state import CONFLICT_CHECK_SECONDS, KeyState
-from kubesync.zone.journal import ZoneMeans
+from kubesync.domain.plan import Wish
+from kubesync.domain.state import CONFLICT_CHECK_SECONDS
+from kubesync.zone.ports import ZonePorts
 from kubesync.zone.waits import Reason, Waits
 
-logger = Logger(service="kubesync", child=True)
-
-# A few transactions where attempts are counted: what is to be sent does not wait for all of them.
-_KEYS_WITH_A_STEP: Final = 200
-# What is noted may be so much behind: keys that settled one by one would write it one by one.
+# The cluster judges them in a few transactions where attempts are counted: a batch does not wait for all of them.
+_KEYS_IN_A_CHECK: Final = 200
+# The note may be behind by this: keys that settle one by one would write it one by one.
 _NOTE_SECONDS: Final = 300.0
 _THROTTLED_SECONDS: Final = 30.0
-_UNLISTED_SECONDS: Final = 1.0
+_UNANSWERED_SECONDS: Final = 5.0
 
 
 class CheckSchedule:
-    """For the zone's own thread. Times are epoch seconds, but for what is said to be monotonic."""
+    """For the zone's own thread. Times are epoch seconds, unless they are said to be monotonic."""
 
-    def __init__(self, zone_id: str, means: ZoneMeans, waits: Waits) -> None:
+    def __init__(self, zone_id: str, ports: ZonePorts, waits: Waits) -> None:
         self._zone_id = zone_id
-        self._means = means
+        self._ports = ports
         self._waits = waits
         self._settled: set[ServiceKey] = set()
+        self._newly_settled: set[ServiceKey] = set()
         self._names: dict[ServiceKey, frozenset[str]] = {}
+        self._listed: dict[str, frozenset[Resource]] = {}
+        self._unlisted: dict[ServiceKey, tuple[Wish, float]] = {}
         self._noted: float | None = None
-        self._looked = False
-        self._asked_monotonic = 0.0
-        self.throttled = 0  # looks that Route 53 put off, in all
-        self._left = _KEYS_WITH_A_STEP
-        self._backlog = False
+        self._checked = False
+        self._left = _KEYS_IN_A_CHECK
+        self.not_before_monotonic = 0.0
+        """What was read of the zone before this time does not count: a person has asked since, or a set of ours has gone."""
 
     def begin_step(self) -> None:
-        """So many keys may be looked at again."""
-        self._left, self._backlog = _KEYS_WITH_A_STEP, False
+        """A check of so many keys may begin."""
+        self._left = _KEYS_IN_A_CHECK
+        while self._newly_settled:
+            at = self._noted_at() + CONFLICT_CHECK_SECONDS
+            self._check_at(self._newly_settled.pop(), at)
 
-    def few_of(self, awake: Iterable[ServiceKey]) -> list[ServiceKey]:
-        """Leave out those of which nothing is to be had with this step but a look: their state is not even read (I7)."""
+    def first_of(self, awake: Iterable[ServiceKey], *, checks: bool) -> list[ServiceKey]:
+        """Leave out most keys that only need a check: the zone does not even ask what they want (I7)."""
         first: list[ServiceKey] = []
-        looks: list[ServiceKey] = []
+        only_checks: list[ServiceKey] = []
         for key in awake:
-            if not (self._waits.slept(key) and key in self._due_at):
-                first.append(key)
-            elif not self._unlisted(key.cluster):
-                looks.append(key)
-        return first + looks[:_KEYS_WITH_A_STEP]
+            (only_checks if self._waits.slept(key) and key in self._due_at else first).append(key)
+        checks = checks and self._waits.earliest(Reason.CONFLICT) <= self._ports.clock.epoch()
+        return first + only_checks[: _KEYS_IN_A_CHECK if checks else 0]
 
-    def see(self, state: KeyState) -> None:
-        """A key as it stands now: note whether and when it is to be looked at."""
-        key, mark = state.key, state.opened
-        names = frozenset(name.name for name in state.conflicts if name.zone_id == self._zone_id)
-        if not names:
+    def listed(self, cluster: str, resources: frozenset[Resource]) -> None:
+        """These views of a cluster are complete. Keys that waited for that are checked."""
+        before = self._listed.get(cluster, frozenset())
+        self._listed[cluster] = resources
+        if not resources - before:
+            return
+        for key, (wish, due_at) in list(self._unlisted.items()):
+            if key.cluster == cluster and self._can_be_planned(wish):
+                self._check_at(key, due_at)
+                self._waits.wake_by(key, 0.0)
+
+    def _can_be_planned(self, wish: Wish) -> bool:
+        """Records of a headless Service need the endpoints too (I5)."""
+        listed = self._listed.get(wish.key.cluster, frozenset())
+        return Resource.SERVICES in listed and (len(listed) > 1 or not wish.headless)
+
+    def see(self, wish: Wish) -> None:
+        """What a key wants now: note whether and when it is to be checked."""
+        key = wish.key
+        if not wish.conflicts:
             self.drop(key)
             return
-        self._names[key] = names
-        if mark is None or not mark.attempts:
+        self._names[key] = wish.conflicts
+        if not wish.settled:
             self._settled.discard(key)
-            self._check_at(key, 0.0)
-        elif not state.settled:
-            self._settled.discard(key)
-            self._check_at(
-                key, self._due_at.get(key, 0.0)
-            )  # the mark's time does not say: another zone may have set it
+            self._newly_settled.discard(key)
+            # The time of its mark may come from another zone.
+            self._check_at(key, self._due(key) if wish.attempts else 0.0)
         elif key not in self._settled:
             self._settled.add(key)
             if key not in self._due_at:
-                self._check_at(key, self._noted_at() + CONFLICT_CHECK_SECONDS)
+                self._newly_settled.add(key)
 
     @property
     def _due_at(self) -> Mapping[ServiceKey, float]:
         return self._waits.waiting(Reason.CONFLICT)
 
+    def _due(self, key: ServiceKey) -> float:
+        return self._unlisted[key][1] if key in self._unlisted else self._due_at.get(key, 0.0)
+
     def _check_at(self, key: ServiceKey, epoch: float) -> None:
+        self._unlisted.pop(key, None)
         self._waits.put(key, Reason.CONFLICT, epoch)
 
     def news(self, key: ServiceKey) -> None:
-        """There is news of a key: its names are looked at now, also where another zone has refused it again meanwhile."""
+        """There is news of a key: its names are checked now, also where another zone has refused it again meanwhile."""
         if key in self._due_at:
             self._check_at(key, 0.0)
 
-    def ask(self, key: ServiceKey, monotonic: float) -> None:
-        """Somebody wanted it, at this time, to be looked at: what was read before does not count."""
+    def ask(self, key: ServiceKey) -> None:
+        """Check a key at once. What was read before does not count."""
         self._check_at(key, 0.0)
-        self._asked_monotonic = max(self._asked_monotonic, monotonic)
-
-    @property
-    def backlog(self) -> bool:
-        """More are due perhaps than this step has looked at."""
-        return self._backlog
+        self.not_before_monotonic = self._ports.clock.monotonic()
 
     def refused(self, key: ServiceKey, name: str, retry_at: float) -> None:
         """A set that is in the way was found at a name."""
@@ -121,64 +132,63 @@ class CheckSchedule:
         self._check_at(key, retry_at)
 
     def gone(self, names: AbstractSet[str]) -> None:
-        """Sets of ours went at these names: whoever is in conflict there is looked at now."""
+        """Sets of ours went at these names: keys in conflict there are checked now."""
         for key in [key for key, at in self._names.items() if not at.isdisjoint(names)]:
             self._waits.end(key, Reason.INHERITED)
             self._waits.wake(key)
-            self.ask(key, self._means.clock.monotonic())
+            self.ask(key)
 
     def drop(self, key: ServiceKey) -> None:
-        """It has no name in conflict here any more."""
+        """A key has no name in conflict here any more."""
         self._names.pop(key, None)
         self._waits.end(key, Reason.CONFLICT)
         self._settled.discard(key)
+        self._newly_settled.discard(key)
+        self._unlisted.pop(key, None)
 
-    def look(self, states: Sequence[KeyState], now: float) -> Mapping[ServiceKey, KeyState]:
-        """Look at those of these keys that are due, as far as this step may. Returns their new states."""
-        times = ((state, self._waits.not_before(state.key, Reason.CONFLICT)) for state in states)
-        due: list[KeyState] = []
-        for state in (state for state, at in times if at is not None and at <= now):
-            if self._can_plan(state):
-                due.append(state)
-            else:
-                self._check_at(state.key, now + _UNLISTED_SECONDS)
-        due, self._left = due[: self._left], self._left - min(len(due), self._left)
-        if not due:
-            return {}
-        try:
-            after = self._means.reclaim(self._zone_id, due, self._asked_monotonic)
-        except ZoneThrottledError as error:
-            logger.warning("names in conflict are looked at later", zone=self._zone_id, reason=str(error))
-            self.throttled += 1
-            self._waits.put_off(Reason.CONFLICT, now + _THROTTLED_SECONDS)
-            return {}
-        self._backlog = self._left == 0 and len(after) == len(due)
-        for state in after.values():
-            self.see(state)
-            if state.key in self._settled:
-                self._check_at(state.key, now + CONFLICT_CHECK_SECONDS)
-                self._looked = True
-            elif state.key in self._due_at and state.opened is not None:
-                self._check_at(state.key, state.opened.retry_at)
-        return after
+    # --- one check ---
 
-    def _unlisted(self, cluster: str) -> bool:
-        """No key of the cluster can be planned now."""
-        ledger = self._means.ledgers.get(cluster)
-        if ledger is None or ledger.config.deleting or ledger.config.paused:
-            return False
-        return not ledger.listeners[Resource.SERVICES].whole
+    def take(self, wishes: Iterable[Wish], now: float) -> list[Wish]:
+        """Those of these keys that are to be checked now, as many as one check may hold."""
+        due: list[Wish] = []
+        for wish in wishes:
+            at = self._waits.not_before(wish.key, Reason.CONFLICT)
+            if at is None or at > now:
+                continue
+            if not self._can_be_planned(wish):
+                due_at = self._due(wish.key)
+                self._check_at(wish.key, math.inf)
+                self._unlisted[wish.key] = wish, due_at
+            elif self._left:
+                self._left -= 1
+                due.append(wish)
+        return due
 
-    def _can_plan(self, state: KeyState) -> bool:
-        ledger = self._means.ledgers.get(state.key.cluster)
-        return ledger is None or ledger.can_plan(state)
+    def checked(self, keys: Sequence[ServiceKey], wishes: Mapping[ServiceKey, Wish]) -> None:
+        """These keys were checked. Those without a wish have no answer: they are checked again a little later."""
+        now = self._ports.clock.epoch()
+        for key in keys:
+            if key not in wishes and key in self._names:
+                self._check_at(key, now + _UNANSWERED_SECONDS)
+            elif key in self._settled:
+                self._newly_settled.discard(key)
+                self._check_at(key, now + CONFLICT_CHECK_SECONDS)
+                self._checked = True
+            elif key in self._due_at:
+                self._check_at(key, wishes[key].retry_at)
+
+    def put_off(self) -> None:
+        """Route 53 does not let the zone be read now."""
+        self._waits.put_off(Reason.CONFLICT, self._ports.clock.epoch() + _THROTTLED_SECONDS)
+
+    # --- the note for the next session ---
 
     def to_be_noted(self) -> float | None:
-        """Since when every key that has settled was looked at, where that has moved on; None: it has not."""
-        if not self._looked:
+        """Since when every key that has settled was checked, if that has moved on. None: it has not."""
+        if not self._checked:
             return None
-        self._looked = False
-        since = min((self._due_at[key] for key in self._settled), default=0.0) - CONFLICT_CHECK_SECONDS
+        self._checked = False
+        since = min(map(self._due, self._settled), default=0.0) - CONFLICT_CHECK_SECONDS
         if since < self._noted_at() + _NOTE_SECONDS:
             return None
         self._noted = since
@@ -186,7 +196,7 @@ class CheckSchedule:
 
     def _noted_at(self) -> float:
         if self._noted is None:
-            noted = self._means.problems.checked_at(self._zone_id)
-            # What a clock that ran ahead has noted would put looks off until then.
-            self._noted = noted if noted <= self._means.clock.epoch() else 0.0
+            noted = self._ports.problems.checked_at(self._zone_id)
+            # What a clock that ran ahead has noted would put checks off until then.
+            self._noted = noted if noted <= self._ports.clock.epoch() else 0.0
         return self._noted

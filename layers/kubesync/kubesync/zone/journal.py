@@ -1,4 +1,4 @@
-"""What one hosted zone stands on: its journal, its inflight item, and settling both after an unclean end (I2).
+"""The journal and the inflight item of one hosted zone, and how they are settled after an unclean end (I2).
 
 What the journal in the zone means for a master:
 
@@ -9,33 +9,28 @@ What the journal in the zone means for a master:
     ours, newer epoch, or one that our   not master any more; or, with the lease truly ours, tables were lost or
     tables cannot know                   restored: nothing is written, reported
     ours, else                           what the next batch swaps
+
+The item of a batch that has landed and is closed stays until the next announcement replaces it. It is cleared before ``applied`` may
+change without a batch, before a cluster is forgotten, and before the session ends. Otherwise a successor that settles would close
+its units once more, and bring back what was forgotten.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Final
 
 from aws_lambda_powertools import Logger
 
-from kubesync.actors.scheduler import Scheduler
-from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
+from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.route53.journal import Journal, journal_record_key, journal_swap, make_journal, read_journal
-from kubesync.aws.route53.zones import ZoneClient
-from kubesync.aws.tables.control.inflight import Inflight, InflightTable
-from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
-from kubesync.clock import Clock
-from kubesync.cluster.keys.key_states import Ledger
-from kubesync.cluster.keys.key_writes import Closing
-from kubesync.cluster.keys.outcomes import Outcomes
-from kubesync.cluster.ports import Progress
+from kubesync.aws.tables.control.inflight import Inflight
 from kubesync.domain.batches import BatchLimits, Unit
 from kubesync.domain.dns.records import RecordKey, Zone
 from kubesync.domain.errors import BatchRefusedError, ZoneError
-from kubesync.domain.objects import ServiceKey
-from kubesync.domain.state import KeyState
+from kubesync.zone.ports import ZonePorts
 
 logger = Logger(service="kubesync", child=True)
 
@@ -47,43 +42,17 @@ class ZoneBlockedError(ZoneError):
     """Nothing may be written to this zone; the message says why and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class ZoneMeans:
-    """What every zone's writer shares.
+class ZoneJournal:
+    """Journal and inflight item of one zone, as this master last read or wrote them.
 
-    Args:
-        reclaim: looks again at names (of a zone, of several keys) where a foreign set stood, and believes nothing that was read
-            before a time (monotonic); returns the keys' new states.
-        truly_master: asks the lease itself; raises NotMasterError.
-        progress: told of each batch that has landed.
+    ``served``: clusters that have published here in this session. An announcement checks their fences.
     """
 
-    client: ZoneClient
-    inflight: InflightTable
-    fenced_writer: FencedWriter
-    outcomes: Outcomes
-    reclaim: Callable[[str, Sequence[KeyState], float], Mapping[ServiceKey, KeyState]]
-    ledgers: Mapping[str, Ledger]
-    scheduler: Scheduler
-    deployment: str
-    shard: str
-    limits: BatchLimits
-    problems: ZoneProblemTable
-    truly_master: Callable[[], None]
-    progress: Progress = lambda _what, _details: None
-
-    @property
-    def clock(self) -> Clock:
-        return self.scheduler
-
-
-class ZoneJournal:
-    """Journal and inflight item of one zone, as this master last read or wrote them. Used by the zone's own thread."""
-
-    def __init__(self, zone_id: str, means: ZoneMeans, zone: Zone | None) -> None:
+    def __init__(self, zone_id: str, ports: ZonePorts, zone: Zone | None) -> None:
         self.zone_id = zone_id
         self.remark = ""
-        self._means = means
+        self.served: set[str] = set()
+        self._ports = ports
         self._zone = zone
         self._journal: Journal | None = None
         self._journal_read = False
@@ -95,12 +64,12 @@ class ZoneJournal:
 
     def journal_key(self) -> RecordKey:
         if self._zone is None:
-            self._zone = self._means.client.zone(self.zone_id)
-        return journal_record_key(self._zone, self._means.deployment, self._means.shard)
+            self._zone = self._ports.client.zone(self.zone_id)
+        return journal_record_key(self._zone, self._ports.deployment, self._ports.shard)
 
     def following(self, batch: str) -> Journal:
         """The journal that a batch of ours leaves behind."""
-        return make_journal(self._means.deployment, self._means.fenced_writer.epoch, batch)
+        return make_journal(self._ports.deployment, self._ports.fenced_writer.epoch, batch)
 
     def known_journal(self) -> Journal | None:
         """The journal as read or written last."""
@@ -118,18 +87,18 @@ class ZoneJournal:
             NotMasterError: a later master wrote it.
             StaleStateError: another master wrote to the zone since this one looked: settle it.
         """
-        journal = read_journal(self._means.client, self.journal_key())
+        journal = read_journal(self._ports.client, self.journal_key())
         if journal is not None:
-            if journal.owner != self._means.deployment:
+            if journal.owner != self._ports.deployment:
                 raise ZoneBlockedError(
                     f"the journal {self.journal_key().name} of zone {self.zone_id} belongs to "
                     f"{journal.owner or 'nobody we know'}: give this deployment another KUBESYNC_DEPLOYMENT"
                 )
             if self._beyond_us(journal):
-                self._means.truly_master()
+                self._ports.truly_master()
                 raise ZoneBlockedError(
                     f"the journal of zone {self.zone_id} (epoch {journal.epoch}) is not one that our tables "
-                    f"(epoch {self._means.fenced_writer.epoch}) can know: were they lost or restored? see `kubesync recover`"
+                    f"(epoch {self._ports.fenced_writer.epoch}) can know: were they lost or restored? see `kubesync recover`"
                 )
         elif self._journal is not None or self._landed_once():
             self.remark = f"the journal of zone {self.zone_id} was missing and is made anew"
@@ -147,7 +116,7 @@ class ZoneJournal:
 
         Our own epoch counts as later until this master itself has written: an epoch is drawn once, unless the counter went back.
         """
-        epoch = self._means.fenced_writer.epoch
+        epoch = self._ports.fenced_writer.epoch
         if journal.epoch > epoch or (journal.epoch == epoch and not self._written):
             return True
         if self._announced(journal):
@@ -164,7 +133,7 @@ class ZoneJournal:
 
     def room(self) -> BatchLimits:
         """What a batch may hold besides the journal swap."""
-        limits = self._means.limits
+        limits = self._ports.limits
         journals = [self.known_journal(), self.following("0" * 32)]
         characters = sum(j.record_set.characters for j in journals if j is not None)
         return BatchLimits(limits.elements - 2, limits.characters - characters)
@@ -180,7 +149,7 @@ class ZoneJournal:
     def known_inflight(self) -> Inflight | None:
         """What the table says is under way; None where this deployment never wrote to the zone."""
         if not self._inflight_read:
-            self._inflight = self._means.inflight.read(self.zone_id)
+            self._inflight = self._ports.inflight.read(self.zone_id)
             self._inflight_read = True
         return self._inflight
 
@@ -190,77 +159,77 @@ class ZoneJournal:
 
     def announce(self, batch: str, units: tuple[Unit, ...]) -> None:
         """Say durably what is about to be sent, before it is (ADR 0002, step 2)."""
-        self._write(Inflight(batch, self._means.fenced_writer.epoch, units))
+        self._write(Inflight(batch, self._ports.fenced_writer.epoch, units))
 
-    def clearing(self, token: str) -> Closing:
-        """Nothing is under way any more: goes into the transaction that closes the last keys of a batch."""
-        empty = Inflight("", self._means.fenced_writer.epoch, ())
-        after, actions = self._means.inflight.put(self.zone_id, self.known_inflight(), empty, token)
+    @property
+    def names_landed(self) -> bool:
+        """Whether the inflight item names a batch that has landed: the last one that the journal names."""
+        inflight, journal = self._inflight, self._journal
+        return inflight is not None and journal is not None and bool(inflight.batch) and inflight.batch == journal.batch
 
-        def committed() -> None:
-            self._inflight = after
-
-        return Closing(tuple(actions), committed)
-
-    def nothing_under_way(self) -> None:
-        """What was announced has not landed and never will."""
+    def clear(self) -> None:
+        """Say durably that nothing is under way: all clusters have closed, or what was announced never lands."""
         inflight = self.known_inflight()
         if inflight is not None and inflight.batch:
             self._write(replace(inflight, batch="", units=()))
 
     def _write(self, inflight: Inflight) -> None:
-        fenced_writer = self._means.fenced_writer
+        fenced_writer = self._ports.fenced_writer
         token = fenced_writer.token()
-        after, actions = self._means.inflight.put(self.zone_id, self.known_inflight(), inflight, token)
+        after, actions = self._ports.inflight.put(self.zone_id, self.known_inflight(), inflight, token)
         self._written = True
-        # Those of the keys that it carries; where it carries none, it is for no cluster.
-        fenced_writer.run([name for name in inflight.clusters if name in self._means.ledgers], actions, token)
+        # It checks the fences of the clusters whose keys it holds. Without such clusters it checks the shard's.
+        fenced_writer.run([name for name in inflight.clusters if name in self.served], actions, token)
         self._inflight = after
 
     # --- after an unclean end ---
 
-    def settle(self, landed: Callable[[Inflight], None]) -> bool:
-        """Shut late batches out, and find out what became of the one that was under way.
+    def landed_before(self) -> Inflight | None:
+        """The batch that was under way, if the journal proves that it has landed.
 
-        What the journal proves to have landed is closed *before* the swap: afterwards the proof is gone.
-
-        Args:
-            landed: closes the units of a batch that has landed, and clears the inflight item.
-
-        Returns:
-            False: somebody's late batch came first; settle again from what stands now.
+        It must be closed *before* the journal is swapped: afterwards the proof is gone.
         """
         inflight = self.known_inflight()
         if inflight is None:
-            return True  # nothing was ever sent: the inflight item is written first
-        if inflight.epoch > self._means.fenced_writer.epoch:
+            return None
+        if inflight.epoch > self._ports.fenced_writer.epoch:
             # A successor that found no item need not swap the journal: it would not shut this master out of the zone (I2).
-            self._means.truly_master()
+            self._ports.truly_master()
             raise ZoneBlockedError(
                 f"what is in flight in zone {self.zone_id} has epoch {inflight.epoch}, above ours "
-                f"({self._means.fenced_writer.epoch}): were tables lost or restored? see `kubesync recover`"
+                f"({self._ports.fenced_writer.epoch}): were tables lost or restored? see `kubesync recover`"
             )
         journal = self.read_journal()
         if inflight.batch and journal is not None and journal.batch == inflight.batch:
-            landed(inflight)
+            return inflight
+        return None
+
+    def shut_out(self) -> bool:
+        """Swap the journal, so that no late batch can land. Call ``landed_before`` first.
+
+        Returns:
+            False: somebody's late batch came first. Settle again from what stands now.
+        """
+        if self.known_inflight() is None:
+            return True  # nothing was ever sent: the inflight item is written first
         self._announce_swap()
-        fresh = self.following(self._means.scheduler.token_hex(16))
-        self._means.fenced_writer.check()
+        fresh = self.following(self._ports.scheduler.token_hex(16))
+        self._ports.fenced_writer.check()
         swap = journal_swap(self.journal_key(), self._journal, fresh)
         self._written = True
         try:
-            self._means.client.change(self.zone_id, swap, "kubesync takes over")
+            self._ports.client.change(self.zone_id, swap, "kubesync takes over")
         except BatchRefusedError:
             seen = self.read_journal()
             if seen is None or seen.batch != fresh.batch:
                 return False
         self.left_behind(fresh)
-        self.nothing_under_way()
+        self.clear()
         return True
 
     def _announce_swap(self) -> None:
         """Like every change of the journal: so that tables that come back from a backup are told from the newer journal."""
-        inflight, epoch = self.known_inflight(), self._means.fenced_writer.epoch
+        inflight, epoch = self.known_inflight(), self._ports.fenced_writer.epoch
         if inflight is not None and inflight.journal_epoch != epoch:
             self._write(replace(inflight, epoch=epoch))
 
@@ -268,13 +237,13 @@ class ZoneJournal:
 
     def note_problem(self, problem: str) -> None:
         """Keep what is wrong with the zone (empty: nothing any more) where ``kubesync status`` finds it."""
-        fenced_writer = self._means.fenced_writer
+        fenced_writer = self._ports.fenced_writer
         token = fenced_writer.token()
-        note = self._means.problems.put(self.zone_id, problem, self._means.clock.epoch(), token)
+        note = self._ports.problems.put(self.zone_id, problem, self._ports.clock.epoch(), token)
         fenced_writer.run((), [note], token)
 
-    def note_look(self, looked_at: float) -> None:
-        """Keep since when (epoch seconds) every name that has long been in conflict was looked at: a successor goes on from there."""
-        fenced_writer = self._means.fenced_writer
+    def note_check(self, checked_at: float) -> None:
+        """Keep since when (epoch seconds) every settled name in conflict has been checked: a successor goes on from there."""
+        fenced_writer = self._ports.fenced_writer
         token = fenced_writer.token()
-        fenced_writer.run((), [self._means.problems.put_check(self.zone_id, looked_at, token)], token)
+        fenced_writer.run((), [self._ports.problems.put_check(self.zone_id, checked_at, token)], token)

@@ -1,105 +1,171 @@
-"""What is due in one hosted zone: open keys in the order of their coming, less what has to wait.
+"""What is due in one hosted zone: keys in the order of their coming, less what has to wait.
 
-add ── inbox ── queue ──┬── waits: keys and units that may not go yet, with the reasons (``waits``)
-                        └── due: units in a stable order, as many as fit one batch
+clusters ── queue of keys ──┬── waits: keys and units that may not go yet, with the reasons (``waits``)
+                            ├── keys known by name only: the zone asks what they want
+                            ├── keys in conflict: their names are checked together (``check_schedule``)
+                            └── units in a stable order, as many as fit one batch
 again ── groups: parts of a refused batch, before anything else
-
-Names in conflict are checked together, so many keys with a step (``check_schedule``).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import batched, islice
-from types import MappingProxyType
 from typing import Final
 
-from kubesync.cluster.keys.key_states import Ledger
 from kubesync.domain.batches import BatchLimits, Unit, fill, in_stable_order, units_of, without_rivals
-from kubesync.domain.dns.records import RecordChange
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.plan import changes_of
-from kubesync.domain.state import KeyState
+from kubesync.domain.plan import Wish
+from kubesync.messages import Publish
 from kubesync.zone.check_schedule import CheckSchedule
 from kubesync.zone.full_zone import FullZone
-from kubesync.zone.journal import ZoneMeans
+from kubesync.zone.ports import ZonePorts
 from kubesync.zone.waits import Reason, Waits
+from kubesync.zone.wishes import MOST_WISHES, WishCache
 
-_KEYS_AT_A_TIME: Final = 200
-NO_WAITS: Final[Mapping[ServiceKey, float]] = MappingProxyType({})
+KEYS_AT_A_TIME: Final = 200
+LATE_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What the zone does next. Only one of these is not empty.
+
+    Args:
+        units: for the next batch.
+        oversized: units that fit no batch at all.
+        unknown: keys of which the zone has to ask first what they want.
+        checks: keys in conflict whose names are to be checked.
+    """
+
+    units: Sequence[Unit] = ()
+    oversized: Sequence[Unit] = ()
+    unknown: Sequence[ServiceKey] = ()
+    checks: Sequence[Wish] = ()
+
+    @property
+    def nothing(self) -> bool:
+        return not (self.units or self.oversized or self.unknown or self.checks)
 
 
 class ZoneQueue:
-    """The queue of one zone. ``add`` may be called from any thread, everything else from the zone's own."""
+    """The queue of one zone, for the zone's own thread."""
 
-    def __init__(self, zone_id: str, means: ZoneMeans) -> None:
-        self._zone_id = zone_id
-        self._means = means
-        self._inbox: deque[tuple[ServiceKey, float | None, float | None]] = deque()
+    def __init__(self, zone_id: str, ports: ZonePorts) -> None:
+        self._ports = ports
         self._queue: dict[ServiceKey, None] = {}
+        self._wishes = WishCache()
+        self._undecided: dict[ServiceKey, bool] = {}  # published since, perhaps by name only; True: inherited
         self._since: dict[ServiceKey, float] = {}
-        self._groups: deque[list[Unit]] = deque()
+        self._late: dict[str, float] = {}
+        self._groups: deque[Sequence[Unit]] = deque()
         self._waits = Waits()
-        self._checks = CheckSchedule(zone_id, means, self._waits)
-        self._asked: deque[tuple[ServiceKey, float]] = deque()
         self._full: FullZone | None = None
+        self.checks = CheckSchedule(zone_id, ports, self._waits)
 
-    def add(
-        self, keys: Iterable[ServiceKey], since: float | None, waits: Mapping[ServiceKey, float] = NO_WAITS
-    ) -> None:
-        """Queue open keys; repeated ones collapse. ``waits``: until when an earlier session wanted them to (epoch seconds); 0: there is
-        news of them."""
-        self._inbox.extend((key, since, waits.get(key)) for key in keys)
+    # --- what clusters say ---
+
+    def publish(self, message: Publish) -> None:
+        """Queue keys of a cluster, or take them out: see ``Publish``."""
+        if message.anew:
+            self.forget(message.cluster)
+        self._late.pop(message.cluster, None)
+        self.checks.listed(message.cluster, message.listed)
+        for key in (*message.names, *(wish.key for wish in message.wishes)):
+            self._wishes.drop([key])
+            self._waits.wake(key)
+            self._queue.setdefault(key)
+            self._undecided[key] = self._undecided.get(key, False) or message.inherited
+            if message.since is not None:
+                self._since.setdefault(key, message.since)
+        self.learn(message.wishes)
+
+    def learn(self, wishes: Iterable[Wish], *, asked: bool = False) -> None:
+        """What these keys want now replaces what the zone knew. Keys that want nothing leave the queue."""
+        for wish in wishes:
+            key = wish.key
+            published = key in self._undecided
+            inherited = self._undecided.pop(key, False)
+            if not wish.changes:
+                self._leave(key)
+                continue
+            if key not in self._waits.waiting(Reason.FULL):
+                self._queue.setdefault(key)
+            self._waits.wake(key)
+            self._wishes.put(wish, asked=asked)
+            self.checks.see(wish)
+            if published and not wish.attempts:
+                self._waits.put(key, Reason.INHERITED, 0.0)
+                self.checks.news(key)
+            elif inherited:
+                self._waits.put(key, Reason.INHERITED, wish.retry_at)
+
+    def _leave(self, key: ServiceKey) -> None:
+        self._queue.pop(key, None)
+        self._since.pop(key, None)  # the lag of a later change does not count from this event
+        self._undecided.pop(key, None)
+        self._wishes.drop([key])
+        self.checks.drop(key)
+        self._waits.forget(key)
+
+    def forget(self, cluster: str) -> None:
+        """Nothing of this cluster is written here any more. What is open stays durably open."""
+        for key in [*self._queue, *self._waits.waiting(Reason.FULL)]:
+            if key.cluster == cluster:
+                self._leave(key)
+        groups = ([unit for unit in group if unit.key.cluster != cluster] for group in self._groups)
+        self._groups = deque(group for group in groups if group)
+        self._late.pop(cluster, None)
+
+    def late(self, cluster: str) -> None:
+        """A cluster has not answered: do without it for a while, then ask what its keys want."""
+        self._wishes.drop_cluster(cluster)
+        self._late[cluster] = self._ports.clock.monotonic() + LATE_SECONDS
+
+    def check(self, keys: Iterable[ServiceKey]) -> None:
+        """A person asks for it: check the names of these keys that are in conflict here as soon as may be."""
+        for key in keys:
+            self._queue.setdefault(key)
+            self._waits.wake(key)
+            self._waits.end(key, Reason.INHERITED)
+            self.checks.ask(key)
+
+    # --- what became of units ---
 
     def again(self, groups: Sequence[Sequence[Unit]]) -> None:
         """Parts of a refused batch go before anything else, each in a batch of its own."""
-        self._groups.extendleft(list(group) for group in reversed(groups))
-
-    def look_again(self, keys: Collection[ServiceKey]) -> None:
-        """Look at the names of these keys that are in conflict here as soon as may be: a person asks for it. Any thread."""
-        self._inbox.extend((key, None, None) for key in keys)
-        now = self._means.clock.monotonic()
-        self._asked.extend((key, now) for key in keys)
-
-    def decided(self, unit: Unit, retry_at: float | None, *, conflict: bool = False) -> None:
-        """A unit was closed; ``retry_at`` (epoch seconds): it was refused, and waits until then."""
-        self._waits.end_unit(unit)
-        self._waits.wake(unit.key)
-        if retry_at is not None and conflict:
-            # Its state keeps it back until a check finds the name free, or the key is given it: then it goes at once.
-            self._checks.refused(unit.key, unit.name, retry_at)
-        elif retry_at is not None:
-            self._waits.put_unit(unit, retry_at)
-
-    @property
-    def backlog(self) -> bool:
-        """There is more to be looked at, at once."""
-        return self._checks.backlog
-
-    @property
-    def throttled(self) -> int:
-        """How many looks Route 53 has put off, in all."""
-        return self._checks.throttled
-
-    @property
-    def looked_at(self) -> float | None:
-        """See ``CheckSchedule.to_be_noted``."""
-        return self._checks.to_be_noted()
+        self._groups.extendleft(reversed(groups))
 
     def landed(self, units: Sequence[Unit]) -> list[float]:
         """A batch has landed. Returns since when (monotonic) its keys had been waiting, as far as that is known."""
         if self._full is not None:
-            self._full.landed(units, self._means.clock.epoch())
-        self._checks.gone({change.key.name for unit in units for change in unit.changes if change.after is None})
+            self._full.landed(units, self._ports.clock.epoch())
+        self.checks.gone({change.key.name for unit in units for change in unit.changes if change.after is None})
         keys = dict.fromkeys(unit.key for unit in units)
+        self._wishes.drop(keys)  # the cluster says what they want now
         return [since for since in (self._since.pop(key, None) for key in keys) if since is not None]
 
     def refused_as_full(self, units: Sequence[Unit], message: str) -> None:
         """A batch was refused since the zone is full: what would add sets to it waits."""
         if self._full is None:
             self._full = FullZone(message, self._waits)
-        self._full.refused(units, self._means.clock.epoch())
+        self._full.refused(units, self._ports.clock.epoch())
+
+    def decided(self, unit: Unit, retry_at: float | None = None, *, conflict: bool = False) -> None:
+        """A cluster has closed or judged a unit; ``retry_at`` (epoch seconds): it was refused, and waits until then."""
+        self._waits.end_unit(unit)
+        self._waits.wake(unit.key)
+        if retry_at is not None and conflict:
+            # Its wish keeps it back until a check finds the name free, or the key is given it: then it goes at once.
+            self.checks.refused(unit.key, unit.name, retry_at)
+        elif retry_at is not None:
+            self._waits.put_unit(unit, retry_at)
+
+    def undecided(self, unit: Unit) -> None:
+        """A unit was refused, and its cluster has not judged it: it goes again a little later."""
+        self._waits.put_unit(unit, self._ports.clock.epoch() + LATE_SECONDS)
 
     @property
     def problem(self) -> str:
@@ -108,129 +174,130 @@ class ZoneQueue:
 
     # --- what is due ---
 
-    def due(self, room: Callable[[], BatchLimits]) -> tuple[list[Unit], list[Unit]]:
-        """Units for the next batch, and units that fit none at all.
+    def due(self, room: Callable[[], BatchLimits], *, checks: bool) -> Due:
+        """What the zone does next.
 
         Args:
             room: what a batch may hold; asked only where there is something to send.
+            checks: conflict checks come before a batch this time. False: after it.
         """
-        self._checks.begin_step()
+        self.checks.begin_step()
         while self._groups:
-            current = frozenset(self._units(unit.key for unit in self._groups[0]))
+            keys = list(dict.fromkeys(unit.key for unit in self._groups[0]))
+            if unknown := self._unknown(keys):
+                return Due(unknown=unknown)
+            current = frozenset(self._units(keys))
             group = [unit for unit in self._groups.popleft() if unit in current]
             if group:
-                return group, []
-        self._take_in()
-        units: list[Unit] = []
-        now = self._means.clock.epoch()
-        awake = self._checks.few_of(key for key in self._queue if self._waits.wakes_at(key) <= now)
-        for keys in batched(awake, _KEYS_AT_A_TIME):
-            ready = self._ready(keys)
-            unready = set(keys).difference(unit.key for unit in ready)
-            self._waits.sleep((key for key in unready if key in self._queue), now)
-            units += ready
-            if sum(unit.elements for unit in units) >= self._means.limits.elements:
-                break
-        if not units:
-            units = self._probe()
-        if not units:
-            return [], []
-        taken, _, oversized = fill(without_rivals(in_stable_order(units)), room())
-        return taken, oversized
+                return Due(group)
+        found = self._next(room, checks=checks)
+        return self._next(room, checks=True) if found.nothing and not checks else found
 
-    def _take_in(self) -> None:
-        while self._inbox:
-            key, since, waits = self._inbox.popleft()
-            self._queue.setdefault(key)
-            self._waits.wake(key)
-            if waits is not None:
-                self._waits.put(key, Reason.INHERITED, waits)
-                if not waits:
-                    self._checks.news(key)
-            if since is not None:
-                self._since.setdefault(key, since)
-        while self._asked:
-            key, asked = self._asked.popleft()
-            self._waits.end(key, Reason.INHERITED)
-            self._checks.ask(key, asked)
+    def _next(self, room: Callable[[], BatchLimits], *, checks: bool) -> Due:
+        units: list[Unit] = []
+        unknown: list[ServiceKey] = []
+        to_check: list[Wish] = []
+        ready_keys = 0
+        now = self._ports.clock.epoch()
+        in_time = (key for key in self._queue if self._waits.wakes_at(key) <= now and not self._is_late(key.cluster))
+        for keys in batched(self.checks.first_of(in_time, checks=checks), KEYS_AT_A_TIME):
+            unknown += (to_ask := self._unknown(keys))
+            wishes = self._known(keys)
+            in_check = self.checks.take(wishes.values(), now) if checks else []
+            to_check += in_check
+            ready = self._ready(wishes)
+            units += ready
+            busy = {unit.key for unit in ready} | {wish.key for wish in in_check}
+            self._sleep([key for key in keys if key in self._queue and key not in busy.union(to_ask)], now)
+            ready_keys += len(busy)
+            if self._enough(units) or len(unknown) >= KEYS_AT_A_TIME or ready_keys + len(unknown) >= MOST_WISHES:
+                break
+        if to_check:
+            return Due(checks=to_check)
+        if unknown and not self._enough(units) and ready_keys < MOST_WISHES:
+            return Due(unknown=unknown[: MOST_WISHES - ready_keys])
+        if not units:
+            probe = self._probe()
+            if not probe.units:
+                return probe
+            units = list(probe.units)
+        taken, _, oversized = fill(without_rivals(in_stable_order(units)), room())
+        return Due(oversized=oversized) if oversized else Due(taken)
+
+    def _enough(self, units: Sequence[Unit]) -> bool:
+        return sum(unit.elements for unit in units) >= self._ports.limits.elements
+
+    def _sleep(self, keys: Sequence[ServiceKey], now: float) -> None:
+        self._waits.sleep(keys, now)
+        self._wishes.drop(keys)
 
     def _ready(self, keys: Iterable[ServiceKey]) -> list[Unit]:
         """Units that may go now. Keys that could only add sets to a full zone leave the queue, and wait there."""
-        now = self._means.clock.epoch()
+        now = self._ports.clock.epoch()
         units = [unit for unit in self._units(keys) if not self._waits.refused(unit, now)]
         if self._full is None:
             return units
         busy = {unit.key for unit in units if not unit.grows}
         for key in {unit.key: None for unit in units if unit.key not in busy}:
             self._queue.pop(key, None)
+            self._wishes.drop([key])
             self._waits.put(key, Reason.FULL, now)
         return [unit for unit in units if not unit.grows]
 
-    def _probe(self) -> list[Unit]:
+    def _probe(self) -> Due:
         """As many of those that wait for room as may try now."""
         full = self._full
         if full is None:
-            return []
-        now, waiting = self._means.clock.epoch(), self._waits.waiting(Reason.FULL)
+            return Due()
+        now, waiting = self._ports.clock.epoch(), self._waits.waiting(Reason.FULL)
         while waiting and (share := full.share(now)):
-            keys = list(islice(waiting, min(share, _KEYS_AT_A_TIME)))
+            in_time = (key for key in waiting if not self._is_late(key.cluster))
+            keys = list(islice(in_time, min(share, KEYS_AT_A_TIME)))
+            if unknown := self._unknown(keys):
+                return Due(unknown=unknown)
+            if not keys:
+                return Due()
             for key in keys:
-                self._waits.end(key, Reason.FULL)  # in the queue, as long as it has units
+                self._waits.end(key, Reason.FULL)
+                self._queue.setdefault(key)
             units = [unit for unit in self._units(keys) if not self._waits.refused(unit, now)]
             if units:
-                return units[:share]
+                return Due(units[:share])
         if not waiting:
             self._full = None
-        return []
+        return Due()
+
+    def _is_late(self, cluster: str) -> bool:
+        return self._late.get(cluster, 0.0) > self._ports.clock.monotonic()
+
+    def _known(self, keys: Iterable[ServiceKey]) -> Mapping[ServiceKey, Wish]:
+        """Wishes of keys that do not wait as an earlier session wanted it."""
+        found = ((key, self._wishes.get(key)) for key in keys)
+        return {key: wish for key, wish in found if wish is not None and not self._waits_from_before(wish)}
+
+    def _unknown(self, keys: Iterable[ServiceKey]) -> list[ServiceKey]:
+        """Keys of which the zone has to ask what they want."""
+        return [key for key in keys if not self._is_late(key.cluster) and self._wishes.get(key) is None]
 
     def _units(self, keys: Iterable[ServiceKey]) -> list[Unit]:
-        """Units of these keys in this zone as they stand now; keys without any leave the queue."""
-        units: list[Unit] = []
-        now = self._means.clock.epoch()
-        by_cluster: dict[str, list[ServiceKey]] = {}
-        for key in list(dict.fromkeys(keys)):
-            by_cluster.setdefault(key.cluster, []).append(key)
-        for cluster, wanted in by_cluster.items():
-            ledger = self._means.ledgers.get(cluster)
-            if ledger is None or ledger.config.paused:  # not served any more, or left as it is: still durably open
-                for key in wanted:
-                    self._queue.pop(key, None)
-                    self._since.pop(key, None)
-                    self._checks.drop(key)
-                continue
-            with ledger.lock:
-                states = ledger.states(wanted)
-            ready: dict[ServiceKey, KeyState] = {}
-            for key, state in states.items():
-                if not self._changes(state, ledger):
-                    self._queue.pop(key, None)
-                    self._checks.drop(key)
-                    self._waits.forget(key)
-                    self._since.pop(key, None)  # the lag of a later change does not count from this event
-                    continue
-                self._queue.setdefault(key)
-                self._checks.see(state)
-                if not self._waits_from_before(state, now):
-                    ready[key] = state
-            ready |= self._checks.look(list(ready.values()), now)
-            for key, state in ready.items():
-                blocked = {name.name for name in state.conflicts if name.zone_id == self._zone_id}
-                units += [unit for unit in units_of(key, self._changes(state, ledger)) if unit.name not in blocked]
-        return units
+        """Units that these keys want, without names in conflict."""
+        return [
+            unit
+            for key, wish in self._known(keys).items()
+            for unit in units_of(key, wish.changes)
+            if unit.name not in wish.conflicts
+        ]
 
-    def _changes(self, state: KeyState, ledger: Ledger) -> list[RecordChange]:
-        return [c for c in changes_of(state, ledger.config.policy) if c.key.zone_id == self._zone_id]
-
-    def _waits_from_before(self, state: KeyState, now: float) -> bool:
+    def _waits_from_before(self, wish: Wish) -> bool:
         """Whether a key has to wait as an earlier session wanted it to. News of it end that."""
-        refused = state.opened is not None and state.opened.attempts > 0
-        if refused and (self._waits.not_before(state.key, Reason.INHERITED) or 0.0) > now:
+        not_before = self._waits.not_before(wish.key, Reason.INHERITED) or 0.0
+        if wish.attempts and not_before > self._ports.clock.epoch():
             return True
-        self._waits.end(state.key, Reason.INHERITED)
+        self._waits.end(wish.key, Reason.INHERITED)
         return False
 
     def next_retry(self) -> float | None:
         """Seconds until something that waits is due; None: nothing waits."""
-        now = self._means.clock.epoch()
+        now = self._ports.clock.epoch()
         at = self._waits.next(self._queue, now)
         return None if at is None else max(0.05, at - now)

@@ -1,4 +1,4 @@
-"""Reads what stands at names of one zone, and says what that is to us.
+"""Reads what stands at names of one zone.
 
 Few names are read one by one, many with the whole zone at once.
 
@@ -21,7 +21,7 @@ _SECONDS: Final = 60.0
 
 
 class ZoneReader:
-    """For one thread. What a walk has found is believed for a minute: only for decisions that may be a minute behind.
+    """For one thread. It keeps what a walk has found for a minute: only for decisions that may be a minute behind.
 
     Raises what the client raises.
     """
@@ -46,7 +46,7 @@ class ZoneReader:
         """What stands at each of these names.
 
         Args:
-            not_before: what was read before this time (monotonic) is not believed.
+            not_before: what was read before this time (monotonic) is read again.
         """
         now = self._clock.monotonic()
         if self._walked_at is not None and (now - self._walked_at >= _SECONDS or self._walked_at < not_before):

@@ -2,16 +2,16 @@
 
     reason      what waits                                              not before (epoch seconds)
     ------      ----------                                              --------------------------
-    INHERITED   a key that an earlier session was refused: nobody       the time of its mark; news of the key end it
-                remembers which of its units, and in which zone
+    INHERITED   a key that was refused in an earlier session: its       the time of its mark; news of the key end it
+                mark does not say which unit, nor in which zone
     REFUSED     one unit of a key: Route 53 refused it                  the time of the key's mark
     CONFLICT    a check of a key's names where foreign sets stand       see ``check_schedule``
     FULL        a key that could only add sets to a full zone           the zone's next try: see ``full_zone``
 
 A reason may be put off as a whole: while Route 53 throttles reads no name is checked, and a full zone is tried for all at once.
 
-A key of which nothing can go sleeps until the first of its waits is over. Until then its state is not even read: thousands that
-wait would be read anew at every step (I7).
+A key of which nothing can go sleeps until the first of its waits is over. Until then the zone does not keep its wish, and does not
+ask for it: thousands that wait would be asked for at every step (I7).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Final
 from kubesync.domain.batches import Unit
 from kubesync.domain.objects import ServiceKey
 
-_READ_AGAIN_SECONDS: Final = 1.0
+_TRY_AGAIN_SECONDS: Final = 1.0
 
 
 class Reason(Enum):
@@ -97,11 +97,16 @@ class Waits:
             # A mark's time is that of the key's last refusal, in whatever zone; what was refused here has a time of its own.
             times = [self.not_before(key, Reason.INHERITED), self.not_before(key, Reason.CONFLICT), *units.values()]
             known = [at for at in times if at is not None]
-            self._asleep[key] = min(known) if known else now + _READ_AGAIN_SECONDS
+            self._asleep[key] = min(known) if known else now + _TRY_AGAIN_SECONDS
 
     def wake(self, key: ServiceKey) -> None:
         """There is something new about a key."""
         self._asleep.pop(key, None)
+
+    def wake_by(self, key: ServiceKey, epoch: float) -> None:
+        """A key that sleeps wakes at this time at the latest."""
+        if key in self._asleep:
+            self._asleep[key] = min(self._asleep[key], epoch)
 
     def slept(self, key: ServiceKey) -> bool:
         """Whether a key has slept since there was something new about it."""
@@ -112,15 +117,15 @@ class Waits:
         return self._asleep.get(key, 0.0)
 
     def next(self, keys: Iterable[ServiceKey], now: float) -> float | None:
-        """When the first of these keys, or of those that wait for room, is to be seen again; None: nothing waits."""
-        times = [at if (at := self.wakes_at(key)) > now else now + _READ_AGAIN_SECONDS for key in keys]
+        """When the first of these keys, or of those that wait for room, is due; None: nothing waits."""
+        times = [at if (at := self.wakes_at(key)) > now else now + _TRY_AGAIN_SECONDS for key in keys]
         if self._keys[Reason.FULL]:
             times.append(self.earliest(Reason.FULL))
         return min(times, default=None)
 
     def forget(self, key: ServiceKey) -> None:
-        """Nothing of a key is open any more."""
+        """A key wants nothing any more."""
         self.wake(key)
         self._units.pop(key, None)
-        self.end(key, Reason.INHERITED)
-        self.end(key, Reason.CONFLICT)
+        for reason in Reason:
+            self.end(key, reason)

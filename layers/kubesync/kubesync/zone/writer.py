@@ -1,10 +1,10 @@
-"""The queue of one hosted zone: one batch under way, what arrives meanwhile joins the next, across clusters.
+"""One batch of a zone: announced, sent, and sent again unchanged until its outcome is known.
 
-    queue ── units ── fill ── inflight item ── batch ──┬── landed ── close
-                                                       ├── refused ── read the journal ── culprits or halves ── close / again
-                                                       └── unknown or throttled ── the same batch, unchanged, before anything else
+    units ── inflight item ── batch ──┬── landed ── the clusters close their keys (``actor``)
+                                      ├── refused ── read the journal ── landed, moved, or culprits and groups to send again
+                                      └── unknown or throttled ── the same batch, unchanged, before anything else
 
-What a refusal means is read from the journal:
+The journal says what a refusal means:
 
     journal                              meaning
     -------                              -------
@@ -16,34 +16,17 @@ What a refusal means is read from the journal:
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
-from typing import Final
 
-from kubesync.actors.backoff import Backoff
-from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.route53.journal import Journal, journal_swap
 from kubesync.aws.route53.zones import BatchChange
-from kubesync.aws.tables.control.inflight import Inflight
-from kubesync.cluster.keys.outcomes import Outcome
 from kubesync.domain.batches import Unit
-from kubesync.domain.dns.records import RecordKey, RecordSet, Zone
-from kubesync.domain.errors import (
-    BatchRefusedError,
-    ZoneGoneError,
-    ZoneOutcomeUnknownError,
-    ZoneThrottledError,
-    ZoneUnavailableError,
-)
-from kubesync.domain.objects import ServiceKey
-from kubesync.zone.journal import ZoneBlockedError, ZoneJournal, ZoneMeans
-from kubesync.zone.queue import NO_WAITS, ZoneQueue
-from kubesync.zone.reader import ZoneReader
-from kubesync.zone.refusals import isolate, judge
-
-_BACKOFF: Final = Backoff(initial=0.5, cap=30.0, least=0.5, most=1.5)
-_BLOCKED_SECONDS: Final = 60.0
+from kubesync.domain.dns.records import RecordSet
+from kubesync.domain.errors import BatchRefusedError, ZoneGoneError, ZoneOutcomeUnknownError
+from kubesync.zone.journal import ZoneJournal
+from kubesync.zone.ports import ZonePorts
+from kubesync.zone.refusals import Isolation, isolate
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +42,12 @@ class Sent:
 
 @dataclass(slots=True)
 class ZoneReport:
-    """Counters of one zone in this session, what is wrong with it (``problem``), and what was and is mended (``remark``).
-    ``fresh_lags`` are those that the metrics have not told yet. ``reasons``: how often each code of ``domain.reasons`` was
-    in the way.
+    """Counters of one zone in this session.
+
+    Args:
+        problem: what is wrong with the zone. ``remark``: what was and is mended.
+        reasons: how often each code of ``domain.reasons`` was in the way.
+        fresh_lags: those that the metrics do not show yet.
     """
 
     batches: int = 0
@@ -76,276 +62,88 @@ class ZoneReport:
     fresh_lags: deque[float] = field(default_factory=lambda: deque(maxlen=10_000))
 
 
-class ZoneWriter:
-    """Writes one zone. ``step`` does one thing and returns; only one thread calls it.
+class BatchWriter:
+    """Sends the batches of one zone, in the zone's own thread.
 
     Args:
-        settled: False after an unclean end of the last master: the journal is swapped and what was in flight settled first.
+        settled: False after an unclean end of the last master: the zone settles first.
+
+    ``sent``: the batch under way.
     """
 
-    def __init__(self, zone_id: str, means: ZoneMeans, *, settled: bool, zone: Zone | None = None) -> None:
-        self.zone_id = zone_id
-        self.report = ZoneReport()
-        self._means = means
-        self._journal = ZoneJournal(zone_id, means, zone)
-        self._settled = settled
-        self._sent: Sent | None = None
+    def __init__(self, ports: ZonePorts, journal: ZoneJournal, report: ZoneReport, *, settled: bool) -> None:
+        self.settled = settled
+        self.sent: Sent | None = None
+        self._ports = ports
+        self._journal = journal
+        self._report = report
         self._in_doubt = False
-        self._queue = ZoneQueue(zone_id, means)
-        self._jobs: deque[Callable[[], None]] = deque()
-        self._partings: deque[tuple[str, Callable[[], None]]] = deque()
-        self._not_before = 0.0
-        self._blocked = False
-        self._noted_problem: str | None = None
-        self._failures = 0
-
-    # --- what others see ---
-
-    def add(
-        self, keys: Iterable[ServiceKey], since: float | None = None, waits: Mapping[ServiceKey, float] = NO_WAITS
-    ) -> None:
-        """Queue open keys, from any thread; repeated ones collapse.
-
-        Args:
-            since: monotonic time of the first event that led here, for the lag that is reported.
-            waits: until when an earlier session wanted them to wait (epoch seconds); 0: there is news of them.
-        """
-        self._queue.add(keys, since, waits)
-
-    def look_again(self, keys: Collection[ServiceKey]) -> None:
-        """Look at names of these keys that are in conflict here as soon as may be, from any thread."""
-        self._queue.look_again(keys)
-
-    def between_batches(self, job: Callable[[], None]) -> None:
-        """Run a job in the writer's thread while no batch is under way: what is applied then stands still. Any thread."""
-        self._jobs.append(job)
-
-    def without(self, cluster: str, job: Callable[[], None]) -> None:
-        """Run a job in the writer's thread once nothing that is under way here is of this cluster. Any thread.
-
-        Unlike ``between_batches`` it does not wait for what others have under way, nor for a zone that cannot be written.
-        """
-        self._partings.append((cluster, job))
 
     @property
-    def clean(self) -> bool:
+    def idle(self) -> bool:
         """No outcome is unknown, nothing is left to settle."""
-        return self._settled and self._sent is None
+        return self.settled and self.sent is None
 
-    @property
-    def blocked(self) -> bool:
-        """Nothing may be written to the zone for now: it is denied, gone, or its journal is not ours."""
-        return self._blocked
+    def unsettle(self) -> None:
+        """What is under way is not certain any more: the zone settles, from the inflight item as it stands, before it sends anything."""
+        self.settled, self.sent = False, None
+        self._journal.doubt()
 
-    @property
-    def settled(self) -> bool:
-        return self._settled
-
-    def step(self) -> float | None:
-        """Do the next thing.
-
-        Returns:
-            Seconds after which there is something to do again (0: at once), None: only once keys are added.
-
-        Raises:
-            NotMasterError: stop; another master writes.
-        """
-        self._part()
-        wait = self._not_before - self._means.clock.monotonic()
-        if wait > 0:
-            return wait
-        try:
-            following = self._next()
-        except ZoneOutcomeUnknownError as error:
-            self.report.unknown += 1
-            return self._back_off(str(error))
-        except ZoneThrottledError as error:
-            self.report.throttled += 1
-            return self._back_off(str(error))
-        except StaleStateError as error:
-            # Another master's write, or one of ours whose answer was lost: what is in flight is settled, never overwritten.
-            self._journal.doubt()
-            self._settled = False
-            return self._back_off(str(error))
-        except (ZoneUnavailableError, ZoneBlockedError) as error:
-            self.report.problem = str(error)
-            self._note_problem(str(error))
-            self._not_before = self._means.clock.monotonic() + _BLOCKED_SECONDS
-            self._blocked = True
-            return _BLOCKED_SECONDS
-        self._failures = 0
-        self._blocked = False
-        self.report.remark = self._journal.remark
-        if following == 0.0 or self._noted_problem:
-            self._note_problem(self._queue.problem)
-        return following
-
-    def _note_problem(self, problem: str) -> None:
-        if self._noted_problem is None:
-            self._noted_problem = self._means.problems.read(self.zone_id)  # of an earlier session
-        if problem != self._noted_problem:
-            self._journal.note_problem(problem)
-            self._noted_problem = problem
-
-    def _part(self) -> None:
-        if not self._partings:
-            return
-        held: frozenset[str] = frozenset()
-        if self._sent is not None:
-            held = frozenset(unit.key.cluster for unit in self._sent.units)
-        elif not self._settled:
-            inflight = self._journal.known_inflight()
-            held = frozenset(inflight.clusters if inflight is not None else ())
-        for _ in range(len(self._partings)):
-            cluster, job = self._partings.popleft()
-            if cluster in held:
-                self._partings.append((cluster, job))
-            else:
-                job()
-
-    def _back_off(self, problem: str) -> float:
-        self._failures += 1
-        delay = _BACKOFF.delay(self._failures, self._means.scheduler.random())
-        self.report.problem = problem
-        self._not_before = self._means.clock.monotonic() + delay
-        return delay
-
-    def _next(self) -> float | None:
-        if not self._settled:
-            self._settled = self._journal.settle(self._landed_before)
-            return 0.0
-        if self._sent is not None:
-            self._send()
-            return 0.0
-        if self._jobs:
-            self._jobs.popleft()()
-            return 0.0
-        units = self._due()
-        if units:
-            self._start(units)
-            self._send()
-            return 0.0
-        if self._queue.backlog:
-            return 0.0
-        looked_at = self._queue.looked_at
-        if looked_at is not None:
-            self._journal.note_look(looked_at)
-        return self._queue.next_retry()
-
-    def _due(self) -> list[Unit]:
-        counted = self._queue.throttled
-        try:
-            taken, oversized = self._queue.due(self._journal.room)
-        finally:
-            self.report.throttled += self._queue.throttled - counted
-        if oversized:
-            reason = "more than fits one change batch"
-            self._close([Outcome(unit, code="TooLargeForBatch", reason=reason) for unit in oversized])
-        return taken
-
-    # --- one batch ---
-
-    def _start(self, units: Sequence[Unit]) -> None:
+    def start(self, units: Sequence[Unit]) -> None:
+        """Announce a batch of these units, as far as one inflight item can name their clusters."""
         units = self._journal.of_few_clusters(units)
-        batch = self._means.scheduler.token_hex(16)
+        batch = self._ports.scheduler.token_hex(16)
         known, following = self._journal.known_journal(), self._journal.following(batch)
         swap = journal_swap(self._journal.journal_key(), known, following)
         self._journal.announce(batch, units)
-        self._sent = Sent(batch, units, (*swap, *_batch_changes(units)), known, following)
+        self.sent = Sent(batch, units, (*swap, *_batch_changes(units)), known, following)
         self._in_doubt = False
 
-    def _send(self) -> None:
-        sent = self._sent
-        assert sent is not None
-        self._means.fenced_writer.check()
+    def send(self, sent: Sent) -> Isolation | None:
+        """Send the batch under way. None: it has landed. Else it was refused, and is not under way any more.
+
+        Raises:
+            ZoneOutcomeUnknownError, ZoneThrottledError: it is still under way.
+        """
+        self._ports.fenced_writer.check()
         try:
-            self._means.client.change(self.zone_id, sent.changes, f"kubesync {sent.batch}")
+            self._ports.client.change(self._journal.zone_id, sent.changes, f"kubesync {sent.batch}")
         except ZoneOutcomeUnknownError:
             self._in_doubt = True
             raise
         except ZoneGoneError:
             if not self._in_doubt:
                 # Zones do not come back: whoever waits for its outcome would wait for ever.
-                self._journal.nothing_under_way()
-                self._sent = None
-                self._queue.again([sent.units])
+                self._journal.clear()
+                self.sent = None
             raise
         except BatchRefusedError as refused:
-            self.report.refused += 1
-            self._refused(sent, refused.messages)
-        else:
-            self._landed(sent)
+            self._report.refused += 1
+            return self._refused(sent, refused.messages)
+        self._landed(sent)
+        return None
 
     def _landed(self, sent: Sent) -> None:
         self._journal.left_behind(sent.following)
-        self.report.batches += 1
+        self.sent = None
+        self._report.batches += 1
         changes = sum(len(unit.changes) for unit in sent.units)
-        self.report.changes += changes
-        self._means.progress("batch", {"zone": self.zone_id, "changes": changes})
-        self._close([Outcome(unit, landed=True) for unit in sent.units], batch=sent.batch, clear=True)
-        self._sent = None
-        now = self._means.clock.monotonic()
-        lags = [now - since for since in self._queue.landed(sent.units)]
-        self.report.lags.extend(lags)
-        self.report.fresh_lags.extend(lags)
+        self._report.changes += changes
+        self._ports.progress("batch", {"zone": self._journal.zone_id, "changes": changes})
 
-    def _landed_before(self, inflight: Inflight) -> None:
-        """A batch of the last master turned out to have landed."""
-        self._close([Outcome(unit, landed=True) for unit in inflight.units], batch=inflight.batch, clear=True)
-
-    def _refused(self, sent: Sent, messages: Sequence[str]) -> None:
+    def _refused(self, sent: Sent, messages: Sequence[str]) -> Isolation | None:
         journal = self._journal.read_journal()
         if journal is not None and journal.batch == sent.batch:
             self._landed(sent)
-            return
-        self._sent = None
-        if _standing(journal) != _standing(sent.known):
-            self._queue.again([sent.units])
-            return
+            return None
+        self.sent = None
+        if _record_set(journal) != _record_set(sent.known):
+            return Isolation(again=(sent.units,))
         if self._in_doubt:
             # An earlier try of it has no answer and may yet land: shut it out before anything is decided by this refusal.
-            self._settled = False
-            self._queue.again([sent.units])
-            return
-        self._isolate(sent, messages)
-
-    def _isolate(self, sent: Sent, messages: Sequence[str]) -> None:
-        reading = ZoneReader(self._means.client, self.zone_id, self._means.clock)
-
-        def decide(unit: Unit, message: str) -> Outcome:
-            return judge(reading, unit, message, lambda key: self._is_ours(unit.key, key))
-
-        isolation = isolate(sent.units, messages, decide)
-        if isolation.zone_is_full:
-            self._queue.refused_as_full(sent.units, messages[0])
-            self.report.problem = self._queue.problem
-        # Cluster by cluster: what one has recorded waits its time, even if another cannot record now.
-        for _, of_one in groupby(sorted(isolation.outcomes, key=_cluster), key=_cluster):
-            self._close([*of_one])
-        self._queue.again(isolation.again)
-
-    def _is_ours(self, owner: ServiceKey, key: RecordKey) -> bool:
-        ledger = self._means.ledgers.get(owner.cluster)
-        if ledger is None:
-            return False
-        with ledger.lock:
-            return key in ledger.states([owner])[owner].applied
-
-    def _close(self, outcomes: Sequence[Outcome], *, batch: str = "", clear: bool = False) -> None:
-        why = "settled" if batch else "refused"
-        clearing = self._journal.clearing if clear else None
-        marks = self._means.outcomes.close(outcomes, why, batch=batch, clearing=clearing)
-        if clear:  # of clusters of which nobody may close anything here
-            self._journal.nothing_under_way()
-        for outcome in outcomes:
-            if code := outcome.reason_code:
-                self.report.reasons[code] = self.report.reasons.get(code, 0) + 1
-            mark = None if outcome.landed else marks.get(outcome.unit.key)
-            self._queue.decided(outcome.unit, None if mark is None else mark.retry_at, conflict=outcome.conflict)
-
-
-def _cluster(outcome: Outcome) -> str:
-    return outcome.unit.key.cluster
+            self.settled = False
+            return Isolation(again=(sent.units,))
+        return isolate(sent.units, messages)
 
 
 def _batch_changes(units: Iterable[Unit]) -> list[BatchChange]:
@@ -361,5 +159,5 @@ def _batch_changes(units: Iterable[Unit]) -> list[BatchChange]:
     return [*deletes, *creates]
 
 
-def _standing(journal: Journal | None) -> RecordSet | None:
+def _record_set(journal: Journal | None) -> RecordSet | None:
     return None if journal is None else journal.record_set

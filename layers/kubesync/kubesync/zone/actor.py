@@ -1,0 +1,359 @@
+"""The actor of one hosted zone: nobody else writes its record sets, its inflight item and its problem.
+
+What it does next, the first that applies:
+
+    a question to clusters is open          it waits for the answers, and takes messages in
+    the last master ended uncleanly         it settles: what has landed is closed, then the journal is swapped
+    a batch is under way                    it sends it again
+    a batch was refused                     it reads what stands at the culprits' names; the clusters judge
+    somebody waits for a quiet zone         it answers, or lets a cluster compare
+    keys are due                            it asks what they want, checks conflicts, or starts a batch
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+from aws_lambda_powertools import Logger
+
+from kubesync.actors.actor import AT_ONCE, WHEN_TOLD
+from kubesync.actors.backoff import Backoff
+from kubesync.aws.fencing.writer import StaleStateError
+from kubesync.domain.batches import Unit
+from kubesync.domain.dns.records import Zone
+from kubesync.domain.errors import (
+    KubesyncError,
+    NotMasterError,
+    ZoneError,
+    ZoneOutcomeUnknownError,
+    ZoneThrottledError,
+    ZoneUnavailableError,
+)
+from kubesync.domain.plan import Wish
+from kubesync.domain.standing import replacements
+from kubesync.messages import (
+    CheckConflicts,
+    Closed,
+    CompareZone,
+    DrainZone,
+    Forget,
+    Forgotten,
+    Publish,
+    Reach,
+    Refusal,
+    Wishes,
+)
+from kubesync.zone.conversations import Conversations
+from kubesync.zone.journal import ZoneBlockedError, ZoneJournal
+from kubesync.zone.ports import ZonePorts
+from kubesync.zone.queue import ZoneQueue
+from kubesync.zone.reader import ZoneReader
+from kubesync.zone.writer import BatchWriter, ZoneReport
+
+logger = Logger(service="kubesync", child=True)
+
+_BACKOFF: Final = Backoff(initial=0.5, cap=30.0, least=0.5, most=1.5)
+_BLOCKED_SECONDS: Final = 60.0
+_AFTER_A_FAULT_SECONDS: Final = 5.0
+
+
+class ZoneActor:
+    """Implements ``Actor``. Other threads may read ``report``, ``blocked`` and ``clean``.
+
+    Args:
+        settled: False after an unclean end of the last master: the journal is swapped and what was in flight settled first.
+    """
+
+    def __init__(self, zone_id: str, ports: ZonePorts, *, settled: bool, zone: Zone | None = None) -> None:
+        self.zone_id = zone_id
+        self.report = ZoneReport()
+        self._ports = ports
+        self._journal = ZoneJournal(zone_id, ports, zone)
+        self._writer = BatchWriter(ports, self._journal, self.report, settled=settled)
+        self._queue = ZoneQueue(zone_id, ports)
+        self._talks = Conversations(zone_id, ports, self._queue, self.report.reasons)
+        self._reader = self._new_reader()
+        self._culprits: tuple[tuple[Unit, str], ...] = ()
+        self._requests: deque[Reach | CompareZone] = deque()
+        self._forgetting: list[str] = []
+        self._batch_first = False
+        self._not_before = 0.0
+        self._blocked_by: KubesyncError | None = None
+        self._noted_problem: str | None = None
+        self._failures = 0
+        self._drain_until: float | None = None
+
+    @property
+    def clean(self) -> bool:
+        """No outcome is unknown, nothing is left to settle, to close or to clear."""
+        return self._writer.idle and not self._talks.closing and not self._journal.names_landed
+
+    @property
+    def blocked(self) -> bool:
+        """Nothing may be written to the zone for now: it is denied, gone, or its journal is not ours."""
+        return self._blocked_by is not None
+
+    # --- messages ---
+
+    def receive(self, message: object) -> None:
+        """Take a message in. Nothing is read or written here."""
+        match message:
+            case Publish():
+                self._journal.served.add(message.cluster)
+                self._queue.publish(message)
+            case Wishes():
+                self._learn(message.cluster, message.wishes, asked=True)
+            case Closed():
+                self._learn(message.cluster, message.wishes)
+                if self._talks.open is not None:
+                    self._talks.open.closed(message)
+            case CheckConflicts():
+                self._queue.check(key for key in message.keys if key.cluster in self._journal.served)
+            case Reach() | CompareZone() if self._blocked_by is not None:
+                message.reply.set_exception(self._blocked_by)
+            case Reach() | CompareZone():
+                self._requests.append(message)
+            case Forget():
+                self._journal.served.discard(message.cluster)
+                self._queue.forget(message.cluster)
+                self._forgetting.append(message.cluster)
+            case DrainZone():
+                self._drain_until = message.until
+            case _:
+                raise TypeError(f"a zone does not take {type(message).__name__}")
+
+    def _learn(self, cluster: str, wishes: Sequence[Wish], *, asked: bool = False) -> None:
+        if cluster in self._journal.served:  # else nothing is written for it any more, or not yet
+            self._queue.learn(wishes, asked=asked)
+        if asked and self._talks.open is not None:
+            self._talks.open.told(cluster, (wish.key for wish in wishes))
+
+    # --- steps ---
+
+    def step(self) -> float | None:
+        """Do the next thing.
+
+        Raises:
+            NotMasterError: stop; another master writes.
+        """
+        if self._drain_until is not None and self._now() >= self._drain_until:
+            self._end()
+            return None
+        try:
+            seconds = self._next()
+        except ZoneOutcomeUnknownError as error:
+            self.report.unknown += 1
+            seconds = self._back_off(error)
+        except ZoneThrottledError as error:
+            self.report.throttled += 1
+            seconds = self._back_off(error)
+        except StaleStateError as error:
+            # Another master's write, or one of ours whose answer was lost: what is in flight is settled, never overwritten.
+            self._writer.unsettle()
+            seconds = self._back_off(error)
+        except (ZoneUnavailableError, ZoneBlockedError) as error:
+            self._blocked_by = error
+            self.report.problem = str(error)
+            self._fail_requests(error)
+            self._note_problem(str(error))
+            seconds = _BLOCKED_SECONDS
+            self._not_before = self._now() + seconds
+        return self._or_end(seconds)
+
+    def failed(self, error: Exception) -> float | None:
+        """A step has failed. Where the fault is ours, the zone begins anew: it settles before it sends anything."""
+        if isinstance(error, NotMasterError):
+            self._fail_requests(error)
+            self._ports.not_master(error)
+            return None
+        if isinstance(error, KubesyncError):
+            logger.warning("a zone failed, trying again", zone=self.zone_id, error=str(error))
+        else:
+            logger.error("a zone failed, settling it again", zone=self.zone_id, exc_info=error)
+            self._fail_requests(ZoneError(f"zone {self.zone_id} failed: {error}"))
+            self._talks.open, self._culprits = None, ()
+            self._writer.unsettle()
+        self.report.problem = str(error)
+        self._not_before = self._now() + _AFTER_A_FAULT_SECONDS
+        return self._or_end(_AFTER_A_FAULT_SECONDS)
+
+    def _now(self) -> float:
+        return self._ports.clock.monotonic()
+
+    def _back_off(self, error: KubesyncError) -> float:
+        self._failures += 1
+        delay = _BACKOFF.delay(self._failures, self._ports.scheduler.random())
+        self.report.problem = str(error)
+        self._not_before = self._now() + delay
+        return delay
+
+    def _next(self) -> float:
+        self._answer_forgets()
+        if (wait := self._not_before - self._now()) > 0:
+            return wait
+        if self._talks.open is not None:
+            return self._talks.go_on(self._talks.open)
+        seconds = self._work()
+        self._failures = 0
+        self._blocked_by = None
+        self.report.remark = self._journal.remark
+        if seconds == AT_ONCE or self._noted_problem:
+            self._note_problem(self._queue.problem)
+        return seconds
+
+    def _work(self) -> float:
+        if not self._writer.settled:
+            self._settle()
+        elif self._writer.sent is not None:
+            self._send()
+        elif self._culprits:
+            self._ask_about(self._culprits)
+        elif self._requests:
+            self._serve(self._requests[0])
+        elif not self._do_what_is_due():
+            checked_at = self._queue.checks.to_be_noted()
+            if checked_at is not None:
+                self._journal.note_check(checked_at)
+            retry = self._queue.next_retry()
+            return WHEN_TOLD if retry is None else retry
+        return AT_ONCE
+
+    def _do_what_is_due(self) -> bool:
+        due = self._queue.due(self._journal.room, checks=not self._batch_first)
+        if not due.unknown:
+            self._batch_first = bool(due.checks)
+        if due.unknown:
+            self._talks.want(due.unknown)
+        elif due.checks:
+            self._check(due.checks)
+        elif due.oversized:
+            message = "more than fits one change batch"
+            self._talks.refuse([Refusal(unit, message, code="TooLargeForBatch") for unit in due.oversized])
+        elif due.units:
+            self._writer.start(due.units)
+        return not due.nothing
+
+    def _note_problem(self, problem: str) -> None:
+        if self._noted_problem is None:
+            self._noted_problem = self._ports.problems.read(self.zone_id)  # of an earlier session
+        if problem != self._noted_problem:
+            self._journal.note_problem(problem)
+            self._noted_problem = problem
+
+    # --- one batch ---
+
+    def _send(self) -> None:
+        sent = self._writer.sent
+        assert sent is not None
+        refused = self._writer.send(sent)
+        if refused is None:
+            lags = [self._now() - since for since in self._queue.landed(sent.units)]
+            self.report.lags.extend(lags)
+            self.report.fresh_lags.extend(lags)
+            self._talks.close(sent.batch, sent.units)
+            return
+        if refused.zone_is_full:
+            self._queue.refused_as_full(sent.units, refused.zone_is_full)
+            self.report.problem = self._queue.problem
+        self._culprits = refused.culprits
+        self._queue.again(refused.again)
+
+    def _ask_about(self, culprits: Sequence[tuple[Unit, str]]) -> None:
+        """Read what stands at the names of units at fault. The clusters judge."""
+        found = self._new_reader().read_all({unit.name for unit, _ in culprits})  # nothing from before the refusal
+        self._culprits = ()
+        self._talks.refuse([Refusal(unit, message, found[unit.name]) for unit, message in culprits])
+
+    def _settle(self) -> None:
+        """After an unclean end: what the journal proves to have landed is closed, then late batches are shut out."""
+        landed = self._journal.landed_before()
+        if landed is not None and landed.batch != self._talks.closed_batch:
+            self._talks.close(landed.batch, landed.units)
+        else:
+            self._writer.settled = self._journal.shut_out()
+
+    def _check(self, wishes: Sequence[Wish]) -> None:
+        """Read the names of these keys that are in conflict. The clusters judge."""
+        names = sorted({name for wish in wishes for name in wish.conflicts})
+        try:
+            found = self._reader.read_all(names, self._queue.checks.not_before_monotonic)
+        except ZoneThrottledError as error:
+            logger.warning("conflict checks are put off", zone=self.zone_id, reason=str(error))
+            self.report.throttled += 1
+            self._queue.checks.put_off()
+        else:
+            self._talks.judge_conflicts(wishes, found)
+
+    def _new_reader(self) -> ZoneReader:
+        return ZoneReader(self._ports.client, self.zone_id, self._ports.clock)
+
+    # --- who waits for a quiet zone ---
+
+    def _serve(self, request: Reach | CompareZone) -> None:
+        if self._journal.names_landed:
+            self._journal.clear()  # what is applied may change now without a batch
+        self._requests.popleft()
+        if isinstance(request, Reach):
+            request.reply.set_result(None)
+            return
+        standing = request.standing
+        if request.keys:
+            try:
+                standing = replacements(self._new_reader().read_sets(request.names))
+            except KubesyncError as error:
+                request.reply.set_exception(error)
+                return
+        self._talks.compare(request, standing)
+
+    def _fail_requests(self, error: KubesyncError) -> None:
+        self._talks.fail(error)
+        while self._requests:
+            self._requests.popleft().reply.set_exception(error)
+
+    def _answer_forgets(self) -> None:
+        """Answer clusters of which nothing is under way here, and which the inflight item does not name."""
+        for cluster in list(self._forgetting):
+            if not self._under_way(cluster):
+                self._forgetting.remove(cluster)
+                self._ports.to_cluster(cluster, Forgotten(self.zone_id))
+
+    def _under_way(self, cluster: str) -> bool:
+        talk, sent = self._talks.open, self._writer.sent
+        if talk is not None and talk.holds(cluster):
+            return True
+        if sent is not None:
+            return any(unit.key.cluster == cluster for unit in sent.units)
+        if self._writer.settled and not self._journal.names_landed:
+            return False
+        inflight = self._journal.known_inflight()
+        if inflight is None or cluster not in inflight.clusters:
+            return False
+        if not self._writer.settled or self._talks.closing:
+            return True
+        self._journal.clear()
+        return False
+
+    # --- the end ---
+
+    def _or_end(self, seconds: float) -> float | None:
+        """End, if the session ends and nothing more can be done now."""
+        if self._drain_until is None or seconds == AT_ONCE:
+            return seconds
+        left = self._drain_until - self._now()
+        if left <= 0 or (self._talks.open is None and (self.blocked or self._writer.idle)):
+            self._end()
+            return None
+        return min(seconds, left)
+
+    def _end(self) -> None:
+        """What can be done is done. See ``clean`` for what that left."""
+        self._fail_requests(ZoneError("the session ends"))
+        if self._writer.idle and not self._talks.closing and self._journal.names_landed:
+            try:
+                self._journal.clear()
+            except NotMasterError as error:
+                self._ports.not_master(error)
+            except KubesyncError as error:
+                logger.warning("the next session settles a zone", zone=self.zone_id, reason=str(error))

@@ -1,0 +1,44 @@
+"""What every zone of a session uses, and nothing else of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kubesync.actors.scheduler import Scheduler
+from kubesync.aws.fencing.writer import FencedWriter
+from kubesync.aws.route53.zones import ZoneClient
+from kubesync.aws.tables.control.inflight import InflightTable
+from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync.clock import Clock
+from kubesync.domain.batches import BatchLimits
+from kubesync.domain.errors import NotMasterError
+
+
+@dataclass(frozen=True, slots=True)
+class ZonePorts:
+    """What every zone uses.
+
+    Args:
+        to_cluster: sends a message to a cluster's actor. False: there is no such cluster here.
+        truly_master: asks the lease itself; raises NotMasterError.
+        not_master: called when a zone has met another master.
+        progress: called for each batch that has landed.
+    """
+
+    client: ZoneClient
+    inflight: InflightTable
+    fenced_writer: FencedWriter
+    to_cluster: Callable[[str, object], bool]
+    scheduler: Scheduler
+    deployment: str
+    shard: str
+    limits: BatchLimits
+    problems: ZoneProblemTable
+    truly_master: Callable[[], None]
+    not_master: Callable[[NotMasterError], None]
+    progress: Callable[[str, dict[str, object]], None] = lambda _what, _details: None
+
+    @property
+    def clock(self) -> Clock:
+        return self.scheduler
