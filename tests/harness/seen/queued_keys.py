@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.state import KeyState
-from kubesync.zone.pool import ZonePool
+from kubesync.messages import Publish
+from kubesync.zone.pool import Zones
 
 
 @contextmanager
 def queued_keys() -> Iterator[set[ServiceKey]]:
-    """Keys that sessions of this process queue in their zones meanwhile; a key is there once it is queued."""
+    """Keys that sessions of this process publish in their zones meanwhile; a key is there once its zone has the message."""
     queued: set[ServiceKey] = set()
-    really = ZonePool.add
+    really = Zones.send
 
-    def add(self: ZonePool, states: Iterable[KeyState], since: float | None = None, *, inherited: bool = False) -> None:
-        listed = list(states)
-        really(self, listed, since, inherited=inherited)
-        queued.update(state.key for state in listed)
+    def send(self: Zones, zone_id: str, message: object) -> None:
+        really(self, zone_id, message)
+        if isinstance(message, Publish):
+            queued.update(message.names)
+            queued.update(wish.key for wish in message.wishes if wish.changes)
 
-    with patch.object(ZonePool, "add", add):
+    with patch.object(Zones, "send", send):
         yield queued

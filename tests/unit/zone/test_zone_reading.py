@@ -11,7 +11,8 @@ from harness.deployment import ZONE_ID, Deployment
 from harness.fakes.manual_clock import ManualClock
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.zone.reader import Stands, ZoneReader, what_stands
+from kubesync.domain.standing import Stands, what_stands
+from kubesync.zone.reader import ZoneReader
 
 
 class Counting:
