@@ -59,7 +59,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="a batch is sent without a note in the table before it",
         invariants="I1",
         file="zone/journal.py",
-        old="        self._write(Inflight(batch, self._means.fenced_writer.epoch, units))\n",
+        old="        self._write(Inflight(batch, self._ports.fenced_writer.epoch, units))\n",
         new="        del batch, units\n",
         caught_by=(
             "unit/proof/test_zone_ground_takeover.py::test_i1_an_inflight_item_that_moved_under_a_writer_is_settled_not_overwritten",
@@ -71,13 +71,9 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         name="cleared-before-all-have-closed",
         without="the inflight item is cleared before all clusters of the batch have closed their keys",
         invariants="I1",
-        file="cluster/keys/outcomes.py",
-        old="""        marks = self._at_once(self._close, first)
-        marks.append(self._close(last, None if clearing is None else Ending(clearing)))
-""",
-        new="""        marks = [self._close(last, None if clearing is None else Ending(clearing))]
-        marks += self._at_once(self._close, first)
-""",
+        file="zone/actor.py",
+        old="            self._talks.close(sent.batch, sent.units)\n            return\n",
+        new="            self._journal.clear()\n            self._talks.close(sent.batch, sent.units)\n            return\n",
         caught_by=(
             "integration/recording/test_closing_by_cluster.py::test_i1_crash_between_the_closings_of_two_clusters_is_settled_by_the_next_session",
         ),
@@ -99,16 +95,14 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         name="retry-is-another-batch",
         without="after a lost answer the same units are sent as another batch",
         invariants="I1",
-        file="zone/writer.py",
-        old="""        if self._sent is not None:
+        file="zone/actor.py",
+        old="""        elif self._writer.sent is not None:
             self._send()
-            return 0.0
 """,
-        new="""        if self._sent is not None:
-            units, self._sent = self._sent.units, None
-            self._start(units)
+        new="""        elif self._writer.sent is not None:
+            if self._failures:
+                self._writer.start(self._writer.sent.units)
             self._send()
-            return 0.0
 """,
         caught_by=(
             _WRITER + "test_the_same_batch_is_sent_again_before_anything_else",
@@ -122,7 +116,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         invariants="I1",
         file="zone/writer.py",
         old="            self._in_doubt = True\n            raise\n",
-        new="            self._landed(sent)\n",
+        new="            self._landed(sent)\n            return None\n",
         caught_by=(_WRITER + "test_the_same_batch_is_sent_again_before_anything_else",),
         section=3,
     ),
@@ -265,12 +259,12 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="the journal is not swapped after an unclean end",
         invariants="I1 I2",
         file="zone/journal.py",
-        old="        fresh = self.following(self._means.scheduler.token_hex(16))\n",
+        old="        fresh = self.following(self._ports.scheduler.token_hex(16))\n",
         new="""        if self._inflight is not None and self._inflight.batch:
             self._write(replace(self._inflight, batch="", units=()))
-        if journal is None or self._inflight is not None:
+        if self._journal is None or self._inflight is not None:
             return True
-        fresh = self.following(self._means.scheduler.token_hex(16))
+        fresh = self.following(self._ports.scheduler.token_hex(16))
 """,
         caught_by=(_WRITER + "test_i2_settling_swaps_the_journal_though_there_is_nothing_to_write",),
         section=15,
@@ -280,8 +274,8 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="a zone that the last master left unsettled is written like any other zone",
         invariants="I2",
         file="zone/pool.py",
-        old="        settled = self._clean and zone_id not in self._inherited\n",
-        new="        settled = self._clean\n",
+        old="                settled = self._clean and zone_id not in self._inherited\n",
+        new="                settled = self._clean\n",
         caught_by=(
             "integration/taking_over/test_unsettled_zones.py::test_i2_zone_with_an_unknown_outcome_is_settled_by_the_next_session_and_no_other_is",
         ),
@@ -385,7 +379,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="a journal of another deployment is swapped like our own",
         invariants="I3",
         file="zone/journal.py",
-        old="            if journal.owner != self._means.deployment:\n",
+        old="            if journal.owner != self._ports.deployment:\n",
         new="            if not journal:\n",
         caught_by=(_WRITER + "test_i3_journal_of_another_owner_blocks_the_zone_and_is_reported",),
         section=15,

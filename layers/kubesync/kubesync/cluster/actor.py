@@ -26,9 +26,9 @@ from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.cluster.keys.committer import Steps
 from kubesync.cluster.ports import ClusterPorts
-from kubesync.cluster.run import ListeningRun
+from kubesync.cluster.run import LIST_SECONDS, ListeningRun
 from kubesync.cluster.service import Service
-from kubesync.domain.errors import ErrorCode, KubesyncError, ListenerError, NotMasterError, StoreError
+from kubesync.domain.errors import ErrorCode, ListenerError, NotMasterError, StoreError
 from kubesync.domain.objects import Resource
 from kubesync.messages import (
     Compare,
@@ -53,6 +53,7 @@ logger = Logger(service="kubesync", child=True)
 _BACKOFF: Final = Backoff(initial=0.5, cap=10.0)
 _FAULT_SECONDS: Final = 5.0
 _ROUND_SECONDS: Final = 0.2
+_POLL_SECONDS: Final = 0.05
 # The next run lists everything: whatever was not recorded in time is not lost.
 _RECONFIGURED: Final = (ErrorCode.CONFIG_UPDATE, ErrorCode.CONFIG_DELETE)
 
@@ -83,6 +84,7 @@ class ClusterActor:
         self._seen: deque[tuple[Resource, ListenerError]] = deque()
         self._commands: deque[object] = deque()
         self._work: Work | None = None
+        self._relisting: Work | None = None
         self._faults = 0
         self._ended = False
         self._not_master = False
@@ -114,10 +116,13 @@ class ClusterActor:
                     self.service.removal.forgotten(message.zone)
             case WithdrawRelist():
                 run = self.service.run
-                self._commands = deque(each for each in self._commands if not isinstance(each, Relist))
+                self._relisting = None
                 if run is not None and run.round is not None:
                     run.round.reply = None
                 message.reply.set_result({} if run is None else run.last_errors)
+            case Relist():
+                # Beside the window that is being recorded: whoever asks does not wait while that fails.
+                self._relisting = Work(partial(self._relist, message))
             case StopListening():
                 self._stop(message)
             case EndCluster():
@@ -139,10 +144,8 @@ class ClusterActor:
             self.service.run.stop(message)
         if self.service.removal is not None:
             self.service.removal = self._work = None
-        for command in self._commands:
-            if isinstance(command, Relist):
-                command.reply.set_exception(KubesyncError(f"cluster {self.service.name} is not watched any more"))
-        kept = (command for command in self._commands if not isinstance(command, Relist | Listen))
+        self._relisting = None
+        kept = (command for command in self._commands if not isinstance(command, Listen))
         self._commands = deque([*kept, message])
 
     # --- steps ---
@@ -165,6 +168,10 @@ class ClusterActor:
                 if self._advance(question):
                     self._questions.remove(question)
                 return AT_ONCE
+        if self._relisting is not None and self._relisting.not_before <= now:
+            if self._advance(self._relisting):
+                self._relisting = None
+            return AT_ONCE
         if self._seen:
             self.service.errors.failed(*self._seen.popleft())
             return AT_ONCE
@@ -231,7 +238,9 @@ class ClusterActor:
         run = self.service.run
         if run is not None and run.round is not None and run.round.applies:
             run.give_up_round()
-            due.append(now + _ROUND_SECONDS)
+            due.append(min(now + _ROUND_SECONDS, run.round.began + LIST_SECONDS))
+        if self._relisting is not None:
+            due.append(self._relisting.not_before)
         if self._work is not None:
             due.append(self._work.not_before)
             due += [c.drain_until for c in self._commands if isinstance(c, StopListening)]
@@ -279,6 +288,11 @@ class ClusterActor:
             promoted, self.service.promoted = self.service.promoted, set()
             return Work(lambda: run.replan(promoted))
         return Work(run.record) if run.due_in(now) <= 0 else None
+
+    def _relist(self, asked: Relist) -> Steps[None]:
+        while any(not isinstance(command, StopListening) for command in self._commands):
+            yield _POLL_SECONDS  # the cluster is configured first
+        yield from self.service.relist(asked)
 
     def _finish(self, stopping: StopListening) -> Steps[None]:
         """Record the rest of the run, and publish it."""

@@ -26,6 +26,7 @@ GIVE_UP_SECONDS: Final = 15.0
 LIST_SECONDS: Final = 300.0
 """A requested list that takes longer is given up. The session may end earlier."""
 _CUT_SECONDS: Final = 10.0
+_REST_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.05
 _SWEEP_MARGIN_SECONDS: Final = 5.0
 
@@ -281,12 +282,14 @@ class ListeningRun:
         """Cut the watches and list again. Events read before are recorded first, in order."""
         for listener in self._listeners:
             listener.cut()
-        until = self._scheduler.monotonic() + _CUT_SECONDS
-        while self._scheduler.monotonic() < until and any(listener.alive for listener in self._listeners):
+        now = self._scheduler.monotonic()
+        while self._scheduler.monotonic() < now + _CUT_SECONDS and any(each.alive for each in self._listeners):
             yield _POLL_SECONDS
-        # A list that is pending does not belong to this request.
-        if self._content is not None or self._window.closes_at() is not None:
-            yield from self.record()
+        # A list that is pending, or is being recorded, does not belong to this request.
+        while self._scheduler.monotonic() < now + _REST_SECONDS and (
+            self._content is not None or self._window.closes_at() is not None
+        ):
+            yield _POLL_SECONDS
         if self.stopping is None and not self.failed:
             self.start(self._deadline, made_for)
 

@@ -78,8 +78,6 @@ class Service:
             case Listen():
                 self._deadline = command.deadline
                 self._listen()
-            case Relist():
-                yield from self._relist(command)
             case RecordLists() | Claim() | RemoveOrphans():
                 assert self._reconciler is not None
                 yield from Requests(self._ports, self._committer, self._reconciler).answer(command)
@@ -154,7 +152,7 @@ class Service:
         self.run = run
         return run
 
-    def _relist(self, asked: Relist) -> Steps[None]:
+    def relist(self, asked: Relist) -> Steps[None]:
         """List again for a resync."""
         mode, now = Mode(forced=asked.forced, distrust_upstreams=True), self._clock.monotonic()
         if self._reconciler is None or (self.run is None and asked.deadline is None):

@@ -292,7 +292,7 @@ class ZoneActor:
     # --- who waits for a quiet zone ---
 
     def _serve(self, request: Reach | CompareZone) -> None:
-        if self._journal.names_landed:
+        if isinstance(request, CompareZone) and request.mend and self._journal.names_landed:
             self._journal.clear()  # what is applied may change now without a batch
         self._requests.popleft()
         if isinstance(request, Reach):
