@@ -79,8 +79,7 @@ def test_i4_many_foreign_names_are_found_with_few_requests() -> None:
     assert sorted(deployment.open()) == names
     assert deployment.running is not None
     reads = [call.what for call in deployment.running.gate.calls if call.what.startswith("ListResourceRecordSets")]
-    of_names = [what for what in reads if what.startswith("ListResourceRecordSets Z1 s")]
-    assert len(of_names) == 30
+    assert not [what for what in reads if what.startswith("ListResourceRecordSets Z1 s")]
     assert reads.count("ListResourceRecordSets Z1") == 1
     deployment.close()
 
