@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 
@@ -12,7 +12,9 @@ import pytest
 from harness.fakes.fencing import raise_fence, raise_shard_fence
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
-from kubesync.actors.actor import AT_ONCE
+from harness.waiting import wait_until
+from kubesync.actors.actor import AT_ONCE, Activity
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.control.inflight import Inflight, InflightTable
@@ -48,6 +50,7 @@ from kubesync.messages import (
     Wishes,
 )
 from kubesync.zone.actor import ZoneActor
+from kubesync.zone.pool import Zones
 from kubesync.zone.ports import ZonePorts
 
 ZONE = "Z1"
@@ -156,7 +159,7 @@ class PlayedCluster:
             self.answer(message)
 
     def answer(self, message: object) -> None:
-        send = self.world.mailbox.append
+        send = self.world.to_zone
         match message:
             case Want():
                 send(Wishes(self.name, tuple(map(self.wish, message.keys))))
@@ -202,7 +205,7 @@ class PlayedCluster:
 
     def _close(self, question: int, keys: Collection[ServiceKey], decisions: tuple[Decision, ...] = ()) -> None:
         wishes = tuple(self.wish(key) for key in sorted(keys))
-        self.world.mailbox.append(Closed(self.name, question, wishes, decisions))
+        self.world.to_zone(Closed(self.name, question, wishes, decisions))
 
 
 class World:
@@ -212,6 +215,7 @@ class World:
         self.zone = PlayedZone()
         self.clusters = {name: PlayedCluster(self, name) for name in clusters or ("prod",)}
         self.mailbox: list[object] = []
+        self.to_zone: Callable[[object], None] = self.mailbox.append
         self.not_master: list[NotMasterError] = []
         self.inflight = InflightTable(self.store, "0")
         self.epoch = 0
@@ -227,7 +231,7 @@ class World:
         raise_shard_fence(self.store, self.epoch)
         for name in self.clusters:
             raise_fence(self.store, name, self.epoch)
-        ports = ZonePorts(
+        self.ports = ports = ZonePorts(
             client=self.zone,
             inflight=self.inflight,
             fenced_writer=FencedWriter(self.store, self.epoch, lambda: None, self.clock, "0"),
@@ -383,6 +387,18 @@ def test_keys_in_conflict_of_a_cluster_that_is_not_listed_are_asked_for_once_i7(
     assert len(world.zone.ours) == 600
 
 
+def test_inherited_keys_in_conflict_are_asked_for_once_until_their_mark_says_i7() -> None:
+    world = World()
+    key = world.prod.want("web", "10.0.0.1")
+    world.prod.conflicts[key], world.prod.attempts[key] = frozenset({record("web").name}), 4
+    world.prod.retry_at[key] = world.clock.epoch() + 40
+    world.actor.receive(Publish("prod", names=(key,), inherited=True, listed=LISTED))
+    world.pass_time(39)
+    assert (len(asked(world.prod, Want)), len(asked(world.prod, Standing))) == (1, 0)
+    world.pass_time(2)
+    assert world.zone.ours == {"web": "10.0.0.1"}
+
+
 def test_settled_keys_are_checked_hourly_and_noted_i6() -> None:
     world = World()
     world.zone.sets[record("web")] = a_set("10.9.9.9")
@@ -452,10 +468,12 @@ def test_unit_that_nobody_wants_any_more_does_not_go_again() -> None:
     world.zone.trouble = [(BatchRefusedError(("no idea",)), False)]
     world.prod.publish("web", "10.0.0.1")
     world.prod.publish("api", "10.0.0.1")
-    world.pass_time(0, steps=20)
-    for _ in range(0):
-        world.actor.step()
-    assert world.zone.ours == {"web": "10.0.0.1", "api": "10.0.0.1"}
+    for _ in range(2):  # announced, and refused: two halves go again
+        assert world.actor.step() == AT_ONCE
+    world.prod.publish("web")
+    world.pass_time()
+    assert world.zone.ours == {"api": "10.0.0.1"}
+    assert {change.key for batch in world.zone.batches for change in batch if change.key.type == "A"} == {record("api")}
 
 
 def test_full_zone_lets_deletions_through_and_probes() -> None:
@@ -527,8 +545,6 @@ def test_blocked_zone_tells_who_waits() -> None:
     world = World()
     first: Future[None] = Future()
     world.zone.denied = ZoneUnavailableError("denied")
-    world.begin(clean=False)
-    world.inflight.put(ZONE, None, Inflight("", 1, ()), "t")
     world.prod.publish("web", "10.0.0.1")
     world.pass_time()
     assert world.actor.blocked
@@ -641,3 +657,24 @@ def test_unit_larger_than_a_batch_is_refused_and_holds_up_no_other() -> None:
     assert world.zone.ours == {"web": "10.0.0.1"}
     assert world.actor.report.reasons == {"TooLargeForBatch": 1}
     assert units_of(key, world.prod.wish(key).changes)
+
+
+def test_zones_are_made_when_they_are_needed_and_drained() -> None:
+    world = World()
+    scheduler = ThreadScheduler()
+    zones = Zones(
+        replace(world.ports, scheduler=scheduler),
+        Activity(scheduler),
+        clean=True,
+        unsettled=("Z9",),
+        zones={ZONE: Zone(ZONE, "example.com")},
+    )
+    world.to_zone = lambda message: zones.send(ZONE, message)
+    key = world.prod.want("web", "10.0.0.1")
+    zones.send(ZONE, Publish("prod", (world.prod.wish(key),), listed=LISTED))
+    wait_until(lambda: world.prod.applied == world.prod.intended)
+    zones.drain(scheduler.monotonic() + 5.0)
+    assert zones.hosted == (ZONE,)
+    assert zones.unsettled == {"Z9"}
+    assert not world.item().batch
+    assert zones.writers[ZONE].report.batches == 1

@@ -52,8 +52,8 @@ def test_i4_refused_unit_waits_and_no_other_of_its_key() -> None:
     [
         (None, None, None, NOW + 1),
         (NOW + 40, None, None, NOW + 40),
-        (NOW + 40, NOW + 20, None, NOW + 20),
-        (NOW + 40, NOW + 20, NOW + 10, NOW + 10),
+        (NOW + 40, NOW + 20, None, NOW + 40),  # until then nothing of the key goes
+        (NOW + 40, NOW + 20, NOW + 10, NOW + 40),
         (None, NOW - 1, NOW + 10, NOW - 1),  # its wait is over: it had no turn yet
         (None, NOW + 20, NOW - 1, NOW + 20),  # such a unit is wanted no more: otherwise it would have gone
     ],

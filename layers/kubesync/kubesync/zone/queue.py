@@ -268,7 +268,7 @@ class ZoneQueue:
         return Due()
 
     def _is_late(self, cluster: str) -> bool:
-        return self._late.get(cluster, 0.0) > self._ports.clock.monotonic()
+        return cluster in self._late and self._late[cluster] > self._ports.clock.monotonic()
 
     def _known(self, keys: Iterable[ServiceKey]) -> Mapping[ServiceKey, Wish]:
         """Wishes of keys that do not wait as an earlier session wanted it."""
@@ -276,8 +276,10 @@ class ZoneQueue:
         return {key: wish for key, wish in found if wish is not None and not self._waits_from_before(wish)}
 
     def _unknown(self, keys: Iterable[ServiceKey]) -> list[ServiceKey]:
-        """Keys of which the zone has to ask what they want."""
-        return [key for key in keys if not self._is_late(key.cluster) and self._wishes.get(key) is None]
+        """Keys of which the zone has to ask what they want. Those that wait nowhere want nothing."""
+        full = self._waits.waiting(Reason.FULL)
+        waiting = (key for key in keys if (key in self._queue or key in full) and not self._is_late(key.cluster))
+        return [key for key in waiting if self._wishes.get(key) is None]
 
     def _units(self, keys: Iterable[ServiceKey]) -> list[Unit]:
         """Units that these keys want, without names in conflict."""

@@ -10,8 +10,8 @@
 
 A reason may be put off as a whole: while Route 53 throttles reads no name is checked, and a full zone is tried for all at once.
 
-A key of which nothing can go sleeps until the first of its waits is over. Until then the zone does not keep its wish, and does not
-ask for it: thousands that wait would be asked for at every step (I7).
+A key of which nothing can go sleeps until the first of its waits is over, and as long as an inherited one lasts. Until then the zone
+does not keep its wish, and does not ask for it: thousands that wait would be asked for at every step (I7).
 """
 
 from __future__ import annotations
@@ -94,10 +94,14 @@ class Waits:
                 self._units[key] = units
             else:
                 self._units.pop(key, None)
+            inherited = self.not_before(key, Reason.INHERITED) or 0.0
             # A mark's time is that of the key's last refusal, in whatever zone; what was refused here has a time of its own.
-            times = [self.not_before(key, Reason.INHERITED), self.not_before(key, Reason.CONFLICT), *units.values()]
+            times = [self.not_before(key, Reason.CONFLICT), *units.values()]
             known = [at for at in times if at is not None]
-            self._asleep[key] = min(known) if known else now + _TRY_AGAIN_SECONDS
+            if inherited > now:  # until then nothing of the key goes
+                self._asleep[key] = inherited
+            else:
+                self._asleep[key] = min(known) if known else now + _TRY_AGAIN_SECONDS
 
     def wake(self, key: ServiceKey) -> None:
         """There is something new about a key."""
