@@ -638,12 +638,10 @@ def test_i1_item_that_moved_is_settled_not_overwritten() -> None:
     item = world.item()
     _, actions = world.inflight.put(ZONE, item, replace(item, batch=item.batch), "x")
     world.store.transact(actions, "x")
-    reached: Future[None] = Future()
-    world.actor.receive(Reach(reached))
-    world.pass_time(10)
-    assert reached.done()
-    assert not world.item().batch
-    assert len(asked(world.prod, Landed)) == 1, "it was closed already"
+    world.prod.publish("other", "10.0.0.2")
+    world.pass_time(20)
+    assert len(world.zone.ours) == 2
+    assert len(asked(world.prod, Landed)) == 2, "the first was closed already"
 
 
 def test_unit_larger_than_a_batch_is_refused_and_holds_up_no_other() -> None:
