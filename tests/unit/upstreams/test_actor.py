@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Any
 
 import pytest
@@ -32,8 +33,8 @@ BUSY = "cluster prod is busy recording"
 class Stepped:
     """An actor whose steps the test takes. ``sent``: what clusters were sent; ``served``: the clusters that there are."""
 
-    def __init__(self) -> None:
-        self.clock = ManualClock()
+    def __init__(self, clock: ManualClock | None = None) -> None:
+        self.clock = clock or ManualClock()
         self.store = MemoryStore(clock=self.clock)
         self.sent: list[tuple[str, object]] = []
         self.served = {"prod"}
@@ -57,7 +58,6 @@ class Stepped:
             Activity(self.clock),
         )
         self.actor.load()
-        self.actor._host.start = lambda: None  # type: ignore[method-assign]
 
     def _to_cluster(self, cluster: str, message: object) -> bool:
         if cluster in self.served:
@@ -96,9 +96,18 @@ class Stepped:
         return answer
 
 
+class RealTime(ManualClock):
+    """A scheduler whose time passes by itself."""
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
 @pytest.fixture
 def stepped() -> Stepped:
-    return Stepped()
+    made = Stepped()
+    made.actor._host.start = lambda: None  # type: ignore[method-assign]
+    return made
 
 
 def test_i1_nothing_is_read_for_a_new_reference_before_its_cluster_has_noted_it(stepped: Stepped) -> None:
@@ -241,3 +250,17 @@ def test_what_failed_is_tried_again_later_and_later_and_once_more_at_the_end(ste
     stepped.actor.receive(DrainNamed(stepped.clock.monotonic() + 10.0, abandon=False))
     assert stepped.run() is None
     assert tries[3:] == [4.0, 8.0]
+
+
+def test_it_runs_in_a_thread_of_its_own_until_it_is_stopped() -> None:
+    running = Stepped(RealTime())
+    assert running.actor.join(), "it was never started"
+    running.register("shop", WEB)
+    running.actor.start()
+    while not running.sent:
+        time.sleep(0.01)
+    running.actor.ask(Noted("prod"))
+    running.register("other", "192.0.2.1:80")
+    running.actor.stop(time.monotonic() + 30.0)
+    assert running.actor.join()
+    assert (running.ips("shop"), running.ips("other")) == ([], ["192.0.2.1"])
