@@ -165,12 +165,15 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="no-notice-of-a-new-referral",
-        without="a newly referred Service is read while a reconciler may still write it without a note",
+        without="a newly referred Service is read while its cluster may still write it without a note",
         invariants="I1",
         file="upstreams/composer.py",
         old="            self._references.refer(self._follow())\n",
         new="            self._follow()\n",
-        caught_by=(_COMPOSER + "test_i1_service_that_is_just_being_recorded_when_it_is_first_referred_to_is_not_lost",),
+        caught_by=(
+            _COMPOSER + "test_i1_service_that_is_just_being_recorded_when_it_is_first_referred_to_is_not_lost",
+            "unit/upstreams/test_actor.py::test_i1_nothing_is_read_for_a_new_reference_before_its_cluster_has_noted_it",
+        ),
         section=15,
     ),
     # --- I2: one master writes ---

@@ -12,6 +12,7 @@ Work of many keys is done in steps of a few transactions each. A step that fails
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -186,10 +187,10 @@ class ClusterActor:
         """Go on with the work, unless its time is over."""
         if self._late(now):
             self._work = None
-            stopping = self._commands.pop()
-            self._commands.clear()
-            assert isinstance(stopping, StopListening)
-            self._stopped(stopping, clean=False)
+            # Commands before it are superseded: the session ends, or another configuration follows.
+            while not isinstance(command := self._commands.popleft(), StopListening):
+                pass
+            self._stopped(command, clean=False)
         elif self._advance(work) and self._work is work:
             self._work = None
             self._faults = 0
@@ -199,8 +200,11 @@ class ClusterActor:
         self.service.published.tell_listed(self.service.states.listed)
 
     def _late(self, now: float) -> bool:
-        last = self._commands[-1] if self._commands else None
-        return isinstance(last, StopListening) and now > last.drain_until
+        return now > self._drain_until
+
+    @property
+    def _drain_until(self) -> float:
+        return next((c.drain_until for c in self._commands if isinstance(c, StopListening)), math.inf)
 
     def _advance(self, work: Work) -> bool:
         """Do one step. Returns whether it was the last. After an error the work begins again, later."""
@@ -243,7 +247,7 @@ class ClusterActor:
             due.append(self._relisting.not_before)
         if self._work is not None:
             due.append(self._work.not_before)
-            due += [c.drain_until for c in self._commands if isinstance(c, StopListening)]
+            due.append(self._drain_until)
         elif run is not None and not run.failed:
             due.append(now + run.due_in(now))
         return max(AT_ONCE, min(due, default=WHEN_TOLD) - now)

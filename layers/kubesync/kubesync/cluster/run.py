@@ -312,6 +312,7 @@ class ListeningRun:
         errors = self._unreachable | refused or (failing if lasted >= GIVE_UP_SECONDS else {})
         if not errors and lasted < LIST_SECONDS and not self.failed:
             return
-        problem = "" if errors else self.report.problem or "no answer"
+        said = (f"{of}: {error.code.key}: {error.message}" for of, error in sorted(self.last_errors.items()))
+        problem = "" if errors else self.report.problem or "; ".join(said) or "no answer"
         waits.reply.set_exception(ListingFailedError(errors or self.last_errors, lasted, problem))
         waits.reply = None

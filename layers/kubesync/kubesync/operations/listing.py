@@ -51,9 +51,9 @@ def list_now(master: Master, config: ClusterConfig, check: Callable[[], None]) -
     Raises:
         ResyncError: the cluster could not be listed.
     """
-    clock, resources = master.parts.clock, (Resource.SERVICES, config.endpoints_source)
+    clock = master.parts.clock
     until = min(clock.monotonic() + LIST_SECONDS, master.deadline)
-    lists = _Lists(master.parts.connector, config, resources, until, master.parts.scheduler)
+    lists = _Lists(master.parts.connector, config, until, master.parts.scheduler)
     thread = master.start_thread(f"{config.name}/lists", lists.run)
 
     def in_time() -> None:
@@ -83,26 +83,19 @@ def preview_lists(master: Master, config: ClusterConfig, mode: Mode, check: Call
 class _Lists:
     """Lists one resource after another. ``run`` it in a thread that may be left behind."""
 
-    def __init__(
-        self,
-        connector: Connector,
-        config: ClusterConfig,
-        resources: tuple[Resource, ...],
-        deadline_monotonic: float,
-        scheduler: Scheduler,
-    ) -> None:
+    def __init__(self, connector: Connector, config: ClusterConfig, deadline: float, scheduler: Scheduler) -> None:
         self.done: Answer[dict[Resource, Snapshot]] = Answer(scheduler)
         self._connector = connector
         self._config = config
-        self._resources = resources
-        self._deadline = deadline_monotonic
+        self._deadline = deadline
         self._lock = scheduler.lock()
         self._lister: Lister | None = None
         self._stopped = False
 
     def run(self) -> None:
         try:
-            self.done.set_result({resource: self._list(resource) for resource in self._resources})
+            resources = (Resource.SERVICES, self._config.endpoints_source)
+            self.done.set_result({resource: self._list(resource) for resource in resources})
         except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for the lists
             self.done.set_exception(error)
 
@@ -114,14 +107,11 @@ class _Lists:
                 self._lister.stop()
 
     def _list(self, resource: Resource) -> Snapshot:
-        snapshot = self._next(resource).run(self._deadline)
-        log_list(self._config.name, snapshot)
-        return snapshot
-
-    def _next(self, resource: Resource) -> Lister:
         lister = self._connector.lister(self._config, resource)
         with self._lock:
             if self._stopped:
                 raise StoppedError
             self._lister = lister
-        return lister
+        snapshot = lister.run(self._deadline)
+        log_list(self._config.name, snapshot)
+        return snapshot

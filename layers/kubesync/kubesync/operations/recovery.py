@@ -38,29 +38,25 @@ from kubesync.operations.listing import list_now, preview_lists
 from kubesync.operations.ports import Master, MasterParts, unpaused
 
 KINDS: Final = ("claimed", "unproven", "differing", "unwanted")
-"""What a record set of a zone can be to a cluster that is recovered; the lists of its report."""
+"""The lists of a cluster's report."""
 
 
 @dataclass(frozen=True, slots=True)
 class JournalFound:
-    """The journal of a zone, as a person sees it before anything is decided."""
+    """The journal of a zone, as a person sees it before the recovery."""
 
     zone: Zone
     journal: Journal | None
 
     def document(self) -> dict[str, Any]:
-        if self.journal is None:
-            return {"zone": self.zone.id, "name": self.zone.name, "journal": None}
-        return {
-            "zone": self.zone.id,
-            "name": self.zone.name,
-            "journal": {"owner": self.journal.owner, "epoch": self.journal.epoch, "batch": self.journal.batch},
-        }
+        found = self.journal
+        shown = None if found is None else {"owner": found.owner, "epoch": found.epoch, "batch": found.batch}
+        return {"zone": self.zone.id, "name": self.zone.name, "journal": shown}
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryRequest:
-    """What a person asked for: one cluster (empty: all), whether only to say what would be done, and which names (``*`` as in shells)."""
+    """A person's request: one cluster (empty: all), a dry run or not, and which names (``*`` as in shells)."""
 
     cluster: str = ""
     dry_run: bool = True
@@ -82,7 +78,7 @@ def find_journals(parts: MasterParts) -> list[JournalFound]:
 
 
 def recover(master: Master, journals: list[JournalFound], request: RecoveryRequest) -> dict[str, Any]:
-    """Recover one cluster or all; what is wrong with one does not stop the others."""
+    """Recover one cluster or all. An error of one cluster does not stop the others."""
     configs = master.configs
     names = [request.cluster] if request.cluster else unpaused(configs)
     clusters: list[dict[str, Any]] = []
@@ -125,7 +121,7 @@ class Recovery:
         self._ours = {zone_id: journal.epoch for zone_id, journal in ours}
 
     def run(self) -> dict[str, Any]:
-        """Re-claim what is wanted in exactly the form in which it stands; list the rest.
+        """Claim the sets that stand exactly as they are wanted. List the rest.
 
         Raises:
             ResyncError: the cluster could not be listed.
@@ -205,7 +201,7 @@ class Recovery:
 
 
 def _wants(states: Iterable[KeyState], zone: Zone) -> Iterator[tuple[KeyState, RecordKey, RecordSet]]:
-    """What is wanted in a zone, that of the oldest Services first: the order in which they queue for names."""
+    """The sets that are wanted in a zone. The oldest Services come first, as they do where they wait for names."""
 
     def age(state: KeyState) -> tuple[str, str]:
         return state.service.created_at if state.service is not None else "", str(state.key)

@@ -49,8 +49,7 @@ class ResyncRunner:
 
     def take(self, requests: Iterable[ResyncRequest]) -> None:
         """Queue the requests that are new. Returns at once."""
-        found = tuple(requests)
-        if found and not self._closed:
+        if found := tuple(requests):
             self._host.start()
             self._host.send(Requests(found))
 

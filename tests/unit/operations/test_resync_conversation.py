@@ -1,0 +1,301 @@
+"""What a resync asks clusters and zones, and what it makes of their answers. Actors are played by the test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import pytest
+
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.memory_store import MemoryStore
+from harness.seen.builders import a_config, a_key
+from kubesync.actors.actor import Activity
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.control.inflight import InflightTable
+from kubesync.aws.tables.control.resync_requests import ResyncRequest
+from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.cluster.keys.planner import Tables
+from kubesync.domain.dns.records import Node, RecordKey, RecordSet
+from kubesync.domain.errors import ConnectError, DeniedError, KubesyncError, NotMasterError, ZoneUnavailableError
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.standing import Drift
+from kubesync.domain.state import KeyState, Name
+from kubesync.messages import (
+    CheckConflicts,
+    Compared,
+    CompareNamed,
+    CompareZone,
+    ListingFailedError,
+    Reach,
+    Relist,
+    Relisted,
+    RemoveOrphans,
+    WithdrawRelist,
+)
+from kubesync.operations.cluster_resync import ClusterResync
+from kubesync.operations.ports import Master
+from kubesync.operations.requests import ResyncRunner
+from kubesync.operations.resync import Resync
+
+WEB = a_key()
+A = RecordKey("Z1", "web.shop.svc.example.com", "A")
+ONE, TWO = RecordSet(30, ("192.0.2.1",)), RecordSet(30, ("192.0.2.2",))
+RELISTED = Relisted(3, {"services": "too many"})
+
+
+class Zones:
+    """A zone without a writer of its own."""
+
+    def __init__(self, answer: Callable[[object], None]) -> None:
+        self.writers: dict[str, Any] = {}
+        self._answer = answer
+
+    def send(self, zone_id: str, message: object) -> None:
+        assert zone_id == "Z1"
+        self._answer(message)
+
+
+class Played:
+    """A master whose actors answer at once. ``said``: the messages; an answer of ``None``: none comes."""
+
+    def __init__(self) -> None:
+        clock = ManualClock()
+        self.store = MemoryStore(clock=clock)
+        table: Any = None
+        self.tables = Tables(StateTable(self.store), table, UpstreamTable(self.store), table, table)
+        self.inflight = InflightTable(self.store, "0")
+        config = a_config()
+        self.configs: dict[str, ClusterConfig] = {"prod": config}
+        self.standing: dict[RecordKey, RecordSet] = {}
+        self.parts = cast("Any", self)
+        self.scheduler, self.clock = clock, clock
+        self.deadline = clock.monotonic() + 100
+        self.over = False
+        self.said: list[object] = []
+        self.relisted: Relisted | BaseException | None = RELISTED
+        self.relisting: Callable[[], None] = lambda: None
+        self.compared: list[Compared | BaseException] = []
+        self.reached: BaseException | None = None
+        self.last_errors: dict[str, Any] = {}
+        self.lost: list[Exception] = []
+        self.zones = cast("Any", Zones(self.answer))
+        self.zones.walk = self.walk
+
+    def walk(self, _zone_id: str) -> Iterator[tuple[RecordKey, RecordSet]]:
+        yield from self.standing.items()
+
+    def end(self) -> None:
+        self.over = True
+
+    def ending(self) -> bool:
+        return self.over
+
+    def not_master(self, error: NotMasterError) -> None:
+        self.lost.append(error)
+
+    def progress(self, _what: str, _details: object) -> None: ...
+
+    def send(self, cluster: str, message: object) -> bool:
+        if cluster in self.configs:
+            self.answer(message)
+        return cluster in self.configs
+
+    def ask_named(self, message: object) -> None:
+        self.answer(message)
+
+    def answer(self, message: object) -> None:
+        self.said.append(message)
+        match message:
+            case Relist(reply=reply):
+                self.relisting()
+                _give(reply, self.relisted)
+            case WithdrawRelist(reply=reply):
+                reply.set_result(self.last_errors)
+            case RemoveOrphans(upstreams, reply):
+                reply.set_result(len(upstreams))
+            case Reach(reply):
+                _give(reply, self.reached or ())
+            case CompareZone(reply=reply):
+                _give(reply, self.compared.pop(0) if self.compared else Compared())
+            case CompareNamed(reply=reply):
+                reply.set_result([])
+            case _:
+                assert isinstance(message, CheckConflicts)
+
+    def of(self, kind: type) -> list[Any]:
+        return [message for message in self.said if isinstance(message, kind)]
+
+    def known(self, state: KeyState) -> None:
+        token = self.clock.token_hex(16)
+        before = self.tables.state.load([state.key])[state.key]
+        self.store.transact(self.tables.state.put(before, state, token)[1], token)
+
+    def resync(self, *, dry_run: bool = False, force: bool = False, own_session: bool = False) -> dict[str, Any]:
+        """The report of the cluster."""
+        request = ResyncRequest("", "prod", dry_run, force, 0)
+        report = Resync(cast("Master", self), request, own_session=own_session).run()
+        return cast("dict[str, Any]", report["clusters"][0])
+
+    def error(self, **options: bool) -> str:
+        return str(self.resync(**options)["error"])
+
+
+def _give(reply: Any, answer: object) -> None:
+    if isinstance(answer, BaseException):
+        reply.set_exception(answer)
+    elif answer is not None:
+        reply.set_result(answer)
+
+
+@pytest.fixture
+def played() -> Played:
+    return Played()
+
+
+def test_lists_are_asked_for_and_counted(played: Played) -> None:
+    report = played.resync(force=True)
+    assert (report["changed_keys"], report["held"], report["stray_upstreams"]) == (3, {"services": "too many"}, 0)
+    (relist,) = played.of(Relist)
+    assert (relist.forced, relist.deadline) == (True, None)
+    assert played.of(WithdrawRelist) == []
+
+
+def test_session_that_was_started_for_it_lets_the_cluster_be_watched(played: Played) -> None:
+    played.resync(own_session=True)
+    assert played.of(Relist)[0].deadline == played.deadline
+
+
+@pytest.mark.parametrize(
+    ("failed", "said"),
+    [
+        (
+            ListingFailedError({"services": DeniedError("403")}, 0.2),
+            (
+                ": services: ERR_REQUEST_DENIED: 403; check the cluster's token and its rights "
+                "(docs/cluster-access.yaml), then run it again"
+            ),
+        ),
+        (
+            ListingFailedError({"services": ConnectError("refused")}, 15.3),
+            (
+                ": tried for 15 s: services: ERR_CONNECT_FAILED: refused; check that the API server runs, its address, "
+                "and the network in between, then run it again"
+            ),
+        ),
+        (ListingFailedError({}, 300.0, "DynamoDB is busy"), " in time (DynamoDB is busy)"),
+        (ListingFailedError({}, 300.0), " in time (no answer)"),
+    ],
+)
+def test_cluster_that_cannot_be_listed_is_reported_with_advice(
+    played: Played, failed: ListingFailedError, said: str
+) -> None:
+    played.relisted = failed
+    assert played.error() == f"cluster prod could not be listed{said}"
+
+
+def test_i5_lists_that_nobody_waits_for_any_more_are_withdrawn(played: Played) -> None:
+    played.relisting, played.relisted = played.end, None
+    played.last_errors = {"services": ConnectError("refused")}
+    assert played.error(force=True) == (
+        "the session ended before the resync was done: run it again "
+        "(the last error: services: ERR_CONNECT_FAILED: refused)"
+    )
+    assert played.of(WithdrawRelist)
+
+
+def test_refusal_of_the_cluster_is_the_error(played: Played) -> None:
+    played.relisted = KubesyncError("the configuration of cluster prod is being changed: run it again")
+    assert played.error() == "the configuration of cluster prod is being changed: run it again"
+
+
+def test_orphans_go_to_the_cluster_a_few_at_a_time(played: Played) -> None:
+    for number in range(51):
+        actions = UpstreamTable.put(f"prod/shop/web/{number}/TCP", None, [Node("10.0.0.1", 80, ready=True)], 0)[1]
+        played.store.transact(actions, played.clock.token_hex(16))
+    assert played.resync()["stray_upstreams"] == 51
+    assert [len(message.upstreams) for message in played.of(RemoveOrphans)] == [50, 1]
+
+
+def test_blocked_zone_is_reported(played: Played) -> None:
+    played.reached = ZoneUnavailableError("its journal belongs to another owner")
+    assert played.error() == (
+        "zone Z1 could not be compared: its journal belongs to another owner; run it again once that is mended"
+    )
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_i3_only_suspects_are_compared_and_drifts_are_reported(
+    played: Played, monkeypatch: pytest.MonkeyPatch, *, dry_run: bool
+) -> None:
+    other = ServiceKey("prod", "shop", "other")
+    right = RecordKey("Z1", "other.example.com", "A")
+    played.known(KeyState(WEB, applied={A: ONE}, conflicts={Name("Z1", "x.example.com"): "taken"}))
+    played.known(KeyState(other, applied={right: ONE}))
+    played.standing = {A: TWO, right: ONE}
+    played.compared = [Compared((Drift(WEB, A, ONE, TWO),))]
+    resync = Resync(cast("Master", played), ResyncRequest("", "prod", dry_run, force=False, at_ms=0), own_session=False)
+    nothing: dict[str, object] = {"changes": [], "held": {}}
+    monkeypatch.setattr(ClusterResync, "_preview", lambda self: self._document.update(nothing))
+    (report,) = resync.run()["clusters"]
+    (compare,) = played.of(CompareZone)
+    assert ([known.service for known in compare.known], compare.standing, compare.mend) == (
+        [WEB],
+        played.standing,
+        not dry_run,
+    )
+    assert [(row["drift"], row["name"]) for row in report["drift"]] == [("changed", A.name)]
+    assert played.of(CheckConflicts) == ([] if dry_run else [CheckConflicts((WEB,))])
+
+
+def test_key_that_is_written_all_the_time_is_compared_at_its_names(played: Played) -> None:
+    played.known(KeyState(WEB, applied={A: ONE}))
+    moved = Compared(moved=frozenset({WEB}))
+    played.compared = [moved, moved, moved, Compared((Drift(WEB, A, ONE, None),))]
+    assert [row["drift"] for row in played.resync()["drift"]] == ["missing"]
+    compares = played.of(CompareZone)
+    assert [bool(compare.known) for compare in compares] == [True, True, False, False]
+    assert (compares[-1].keys, compares[-1].names) == ((WEB,), frozenset({A.name}))
+
+
+def test_key_that_never_rests_is_an_error(played: Played) -> None:
+    played.known(KeyState(WEB, applied={A: ONE}))
+    played.compared = [Compared(moved=frozenset({WEB}))] * 10
+    assert played.error() == "prod/shop/web was written all the time: run it again"
+
+
+def test_changed_configuration_ends_it(played: Played) -> None:
+    def changed() -> None:
+        played.configs = {"prod": played.configs["prod"].model_copy(update={"revision": 9})}
+
+    played.relisting, played.relisted = changed, None
+    assert played.error() == "the configuration of cluster prod was changed meanwhile: run it again"
+
+
+def test_error_of_not_being_master_goes_up(played: Played) -> None:
+    played.relisted = NotMasterError("fenced")
+    with pytest.raises(NotMasterError):
+        played.resync()
+
+
+def test_runner_does_requests_one_by_one_and_ends_when_it_is_closed(played: Played) -> None:
+    done: list[str] = []
+
+    class Waiting:
+        def waiting(self, request: ResyncRequest) -> bool:
+            done.append(request.id)
+            if request.id == "a":
+                raise NotMasterError("fenced")
+            return False
+
+    runner = ResyncRunner(cast("Master", played), cast("Any", Waiting()), Activity(played.clock))
+    requests = [ResyncRequest(name, "prod", dry_run=True, force=False, at_ms=0) for name in "ab"]
+    runner.take([])
+    assert runner.join(0.0)
+    runner.take(requests)
+    runner.take(requests)
+    assert not runner.join(0.3)
+    assert (done, len(played.lost)) == (["a", "b"], 1)
+    runner.close()
+    assert runner.join(5.0)
