@@ -186,18 +186,16 @@ class Application:
         return self.scheduler
 
     def store(self, counted: StoreCalls | None = None) -> Store:
-        client = build_dynamodb_client(self.session, connect_timeout=2, read_timeout=10)
-        tables = table_names(self.settings.tables)
-        return SchemaGuard(
-            DynamoStore(client, tables, self.scheduler, jitter=self.scheduler.random, counted=counted), self.schema
-        )
+        return self._guarded(counted, RetryPolicy(), connect=2, read=10)
 
     def lease_store(self, counted: StoreCalls | None = None) -> Store:
         """The lease's own client: 1 s to connect, 2 s to read, so that a failed renewal leaves time for another."""
-        client = build_dynamodb_client(self.session, connect_timeout=1, read_timeout=2)
         retry = RetryPolicy(attempts=2, backoff=Backoff(initial=0.1, cap=0.3, least=0.5, most=1.0))
-        tables = table_names(self.settings.tables)
-        jitter = self.scheduler.random
+        return self._guarded(counted, retry, connect=1, read=2)
+
+    def _guarded(self, counted: StoreCalls | None, retry: RetryPolicy, *, connect: float, read: float) -> Store:
+        client = build_dynamodb_client(self.session, connect_timeout=connect, read_timeout=read)
+        tables, jitter = table_names(self.settings.tables), self.scheduler.random
         store = DynamoStore(client, tables, self.scheduler, retry=retry, jitter=jitter, counted=counted)
         return SchemaGuard(store, self.schema)
 

@@ -114,24 +114,16 @@ def changes_of(state: KeyState, policy: Policy) -> tuple[RecordChange, ...]:
         before, after = state.applied.get(key), state.intended.get(key)
         if before == after:
             continue
-        if after is None and (policy is not Policy.SYNC and not _makes_way(key, state)):
+        # A set has to go, whatever the policy, where the key wants one that excludes it: a CNAME, or addresses for a CNAME.
+        if after is None and policy is not Policy.SYNC and not any(_in_the_way(key, other) for other in state.intended):
             continue
-        if policy is Policy.CREATE_ONLY and (before is not None or _excluded(key, state)):
+        if policy is Policy.CREATE_ONLY and (before is not None or any(_in_the_way(s, key) for s in state.applied)):
             continue
         changes.append(RecordChange(key, before, after))
     return tuple(changes)
 
 
-def _makes_way(gone: RecordKey, state: KeyState) -> bool:
-    """Whether this set must go because the key wants a set that excludes it: a CNAME, or addresses that replace a CNAME."""
-    return any(_in_the_way(gone, key) for key in state.intended)
-
-
-def _excluded(comes: RecordKey, state: KeyState) -> bool:
-    """Whether a set of ours at this name excludes the new one."""
-    return any(_in_the_way(key, comes) for key in state.applied)
-
-
 def _in_the_way(current: RecordKey, comes: RecordKey) -> bool:
+    """Whether a set of ours excludes another one at its name."""
     same_name = (current.zone_id, current.name) == (comes.zone_id, comes.name)
     return same_name and current != comes and exclude_each_other(current, comes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from hashlib import sha256
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ _ALWAYS_FIT: Final = 1000
 _BRACKETS: Final = 2
 
 _ALWAYS: Final = ("ip", "port", "ready")
-_SOMETIMES: Final = ("serving", "terminating", "node", "zone", "hostname", "pod", "weight", "backup")
+_SOMETIMES: Final = {field.name: field.default for field in fields(Node) if field.name not in _ALWAYS}
 
 _CANONICAL_JSON: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 # The better of two observations of one address and port counts. There are two while a pod moves from one slice to another.
@@ -94,22 +95,9 @@ def preference(endpoint: Endpoint | Node) -> tuple[bool, int, int, str, str, str
 def node_document(node: Node) -> dict[str, str | int | bool]:
     """The public form of a node: always ``ip``, ``port`` and ``ready``, and the other fields if they are known."""
     document: dict[str, str | int | bool] = {"ip": node.ip, "port": node.port, "ready": node.ready}
-    if node.serving is not None:
-        document["serving"] = node.serving
-    if node.terminating is not None:
-        document["terminating"] = node.terminating
-    if node.node:
-        document["node"] = node.node
-    if node.zone:
-        document["zone"] = node.zone
-    if node.hostname:
-        document["hostname"] = node.hostname
-    if node.pod:
-        document["pod"] = node.pod
-    if node.weight != 1:
-        document["weight"] = node.weight
-    if node.backup:
-        document["backup"] = True
+    for name, default in _SOMETIMES.items():
+        if (value := getattr(node, name)) != default:
+            document[name] = value
     return document
 
 

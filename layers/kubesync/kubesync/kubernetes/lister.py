@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Final
 
 from kubesync.clock import Clock
@@ -17,17 +17,9 @@ from kubesync.kubernetes.wire.decode import read_list_page
 _ATTEMPTS: Final = 3  # a continue token may expire; the last attempt reads everything in one piece
 
 
-@dataclass(frozen=True, slots=True)
-class CompleteList:
-    """Every object of one resource as of one version."""
-
-    resource_version: int
-    items: tuple[Observation, ...]
-
-
 def list_all(
     api: ApiClient, resource: Resource, scope: Scope, *, page_limit: int, deadline_monotonic: float
-) -> CompleteList:
+) -> Snapshot:
     """Read every page of one consistent list.
 
     ``page_limit``: objects a page; 0: everything in one piece, so that no ``continue`` can expire.
@@ -42,7 +34,7 @@ def list_all(
     size = 0
     for _ in range(api.policy.max_list_pages):
         request = urls.list_page(
-            *(resource, scope.namespace), limit=page_limit, continue_token=token, selectors=scope.selectors(resource)
+            resource, scope.namespace, limit=page_limit, continue_token=token, selectors=scope.selectors(resource)
         )
         body = api.fetch(request, deadline_monotonic=deadline_monotonic)
         size += len(body)
@@ -56,7 +48,7 @@ def list_all(
         version = page.resource_version
         items += (item for item in page.items if scope.holds(item.namespace)) if scope.filtered else page.items
         if not page.continue_token:
-            return CompleteList(version, tuple(items))
+            return Snapshot(resource, version, tuple(items))
         if page.continue_token == token:
             raise BodyError(f"the list of {resource.value} does not advance: the same continue token came twice")
         token = page.continue_token
@@ -84,8 +76,7 @@ class KubernetesLister:
                     )
                 except TooOldError:
                     continue
-                seconds = self._clock.monotonic() - began
-                return Snapshot(self._resource, found.resource_version, found.items, seconds=seconds)
+                return replace(found, seconds=self._clock.monotonic() - began)
             raise StatusError("the list kept expiring while it was read", status=410)
         finally:
             self._api.close()

@@ -24,13 +24,14 @@ A watch resumes from the last event or bookmark that was read, or from the list'
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from kubesync.actors.backoff import Backoff
 from kubesync.actors.scheduler import Scheduler
 from kubesync.clock import Clock
 from kubesync.domain.errors import BodyError, ListenerError, StatusError
-from kubesync.domain.objects import Resource, Snapshot
+from kubesync.domain.objects import Resource
 from kubesync.domain.scope import Scope
 from kubesync.kubernetes.lister import list_all
 from kubesync.kubernetes.ports import ReflectorPolicy, WatchSink
@@ -163,7 +164,7 @@ class KubernetesReflector:
         self._position = Position(found.resource_version)
         self._expired_lists = self._failures = 0
         seconds = self._clock.monotonic() - began
-        sink.on_snapshot(Snapshot(self._resource, found.resource_version, found.items, went_back, seconds))
+        sink.on_snapshot(replace(found, store_went_back=went_back, seconds=seconds))
 
     def _watch(self, sink: WatchSink, position: Position) -> None:
         started = self._clock.monotonic()

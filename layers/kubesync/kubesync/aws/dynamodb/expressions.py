@@ -17,7 +17,6 @@ from kubesync.aws.dynamodb.store import (
     Action,
     Check,
     Condition,
-    Delete,
     Equals,
     Exists,
     Key,
@@ -118,19 +117,9 @@ def action_request(action: Action, table_names: TableNames) -> tuple[str, Reques
         request["ConditionExpression"] = " AND ".join(parts)
     elif isinstance(action, Check):
         raise StoreUnavailableError(f"a check in table {action.key.table} has no condition")
-    return _member(action), request | placeholders.as_request()
-
-
-def _member(action: Action) -> str:
-    match action:
-        case Put():
-            return "Put"
-        case Update():
-            return "Update"
-        case Delete():
-            return "Delete"
-        case Check():
-            return "ConditionCheck"
+    # TransactItems has our names, but for this one.
+    member = "ConditionCheck" if isinstance(action, Check) else type(action).__name__
+    return member, request | placeholders.as_request()
 
 
 def write_request(action: Write, table_names: TableNames) -> tuple[str, Request]:

@@ -221,6 +221,7 @@ def _change(change: BatchChange) -> ChangeTypeDef:
 
 def _record_set(item: ResourceRecordSetOutputTypeDef) -> RecordSet:
     alias = item.get("AliasTarget")
+    ours = _WEIGHTED_FIELDS if "Weight" in item else _SIMPLE_FIELDS
     return RecordSet(
         ttl=item.get("TTL"),
         values=canonical_values(item["Type"], (record["Value"] for record in item.get("ResourceRecords", ()))),
@@ -228,12 +229,6 @@ def _record_set(item: ResourceRecordSetOutputTypeDef) -> RecordSet:
         if alias is None
         else AliasTarget(alias["HostedZoneId"], from_route53(alias["DNSName"]), alias["EvaluateTargetHealth"]),
         # Fields outside of simple and weighted sets, future ones included: a set with one never equals ours (I3).
-        foreign_form=",".join(
-            f"{field}={value}" for field, value in sorted(item.items()) if field not in _fields_of_ours(item)
-        ),
+        foreign_form=",".join(f"{field}={value}" for field, value in sorted(item.items()) if field not in ours),
         weight=item.get("Weight"),
     )
-
-
-def _fields_of_ours(item: ResourceRecordSetOutputTypeDef) -> frozenset[str]:
-    return _WEIGHTED_FIELDS if "Weight" in item else _SIMPLE_FIELDS

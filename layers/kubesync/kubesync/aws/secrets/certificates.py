@@ -37,31 +37,28 @@ class SecretCertificates:
         def secret(reference: SecretReference | None, form: Callable[[str], str]) -> Secret[str] | None:
             return None if reference is None else Secret(reference, client_for, clock, form, environ=environ)
 
-        self._references = references
         self._ca = secret(references.ca, _as_authorities)
         self._certificate = secret(references.certificate, _as_certificate if references.key else _as_both)
         self._key = secret(references.key, _as_key)
 
     def ca_pem(self, *, fresh: bool = False) -> str | None:
         """The authorities; None if there is no reference to any. Raises HandshakeError."""
-        return _read_or_none(self._ca, self._references.ca, "CA certificate", fresh=fresh)
+        return _read_or_none(self._ca, "CA certificate", fresh=fresh)
 
     def client_pem(self, *, fresh: bool = False) -> str | None:
         """Certificate and key in one text; None if there is no reference to any. Raises HandshakeError."""
-        certificate = _read_or_none(self._certificate, self._references.certificate, "client certificate", fresh=fresh)
-        key = _read_or_none(self._key, self._references.key, "client key", fresh=fresh)
+        certificate = _read_or_none(self._certificate, "client certificate", fresh=fresh)
+        key = _read_or_none(self._key, "client key", fresh=fresh)
         return certificate if certificate is None or key is None else f"{certificate}\n{key}\n"
 
 
-def _read_or_none(
-    secret: Secret[str] | None, reference: SecretReference | None, what: str, *, fresh: bool
-) -> str | None:
+def _read_or_none(secret: Secret[str] | None, what: str, *, fresh: bool) -> str | None:
     if secret is None:
         return None
     try:
         return secret.value(fresh=fresh)
     except UnreadableError as error:
-        raise HandshakeError(f"no {what} from {reference}: {error}") from None
+        raise HandshakeError(f"no {what} from {secret.reference}: {error}") from None
 
 
 def _as_authorities(text: str) -> str:

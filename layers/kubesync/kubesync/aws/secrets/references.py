@@ -135,7 +135,7 @@ class Secret[T]:
         *,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        self._reference = reference
+        self.reference = reference
         self._client_for = client_for
         self._clock = clock
         self._form = form
@@ -145,7 +145,7 @@ class Secret[T]:
         self._read_again_monotonic = 0.0
 
     def __repr__(self) -> str:
-        return f"Secret({self._reference})"
+        return f"Secret({self.reference})"
 
     def value(self, *, fresh: bool = False) -> T:
         """The stored value if it is recent and ``fresh`` is False; otherwise it is read again.
@@ -159,7 +159,7 @@ class Secret[T]:
             if self._value is not None and not fresh and now < self._read_again_monotonic:
                 return self._value
             try:
-                self._value = self._form(_read(self._reference, self._client_for, self._environ))
+                self._value = self._form(_read(self.reference, self._client_for, self._environ))
             except UnreadableError:
                 if fresh or self._value is None:
                     raise
@@ -183,11 +183,10 @@ class SecretToken:
         *,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        self._reference = reference
         self._secret = Secret(reference, client_for, clock, _as_token, environ=environ)
 
     def __repr__(self) -> str:
-        return f"SecretToken({self._reference})"
+        return f"SecretToken({self._secret.reference})"
 
     def token(self, *, fresh: bool = False) -> str:
         """The token.
@@ -198,7 +197,7 @@ class SecretToken:
         try:
             return self._secret.value(fresh=fresh)
         except UnreadableError as error:
-            raise DeniedError(f"no token from {self._reference}: {error}") from None
+            raise DeniedError(f"no token from {self._secret.reference}: {error}") from None
 
 
 class UnreadableError(Exception):

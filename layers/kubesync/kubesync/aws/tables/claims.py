@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, cast
 from urllib.parse import quote
 
@@ -40,11 +40,6 @@ def claim_key(name: Name) -> Key:
     # Quoted, because an identifier may hold the characters that separate the parts of this key.
     of_set = f"#set#{quote(name.identifier, safe='')}" if name.identifier else ""
     return Key(STATE, f"names#{name.zone_id}#{bucket:x}", name.name + of_set)
-
-
-def _waiter_key(name: Name, key: ServiceKey, created_at: str) -> Key:
-    place = claim_key(name)
-    return Key(STATE, place.partition, f"{place.sort}#wait#{created_at}#{key}")
 
 
 def parse_service_key(text: str) -> ServiceKey:
@@ -81,7 +76,8 @@ class ClaimTable:
     @staticmethod
     def waiter_place(name: Name, key: ServiceKey, created_at: str) -> Key:
         """The item of a key that waits for a name. Items sort by creation time, then by key."""
-        return _waiter_key(name, key, created_at)
+        place = claim_key(name)
+        return Key(STATE, place.partition, f"{place.sort}#wait#{created_at}#{key}")
 
     @staticmethod
     def gain(name: Name, key: ServiceKey) -> list[Action]:
@@ -92,10 +88,8 @@ class ClaimTable:
     def wait(claim: Claim, key: ServiceKey, created_at: str) -> list[Action]:
         """Queue for a name that another key owns."""
         return [
-            Put(_waiter_key(claim.name, key, created_at), {"v": SCHEMA, "key": str(key)}),
-            Update(
-                claim_key(claim.name), add={"version": 1, "waiting": 1}, conditions=(Equals("version", claim.version),)
-            ),
+            Put(ClaimTable.waiter_place(claim.name, key, created_at), {"v": SCHEMA, "key": str(key)}),
+            _changed(claim, waiting=1),
         ]
 
     @staticmethod
@@ -103,8 +97,8 @@ class ClaimTable:
         """Queue at another place. The claim's version changes, so that its owner cannot give it to the old place."""
         return [
             *(Delete(place) for place in left),
-            Put(_waiter_key(claim.name, key, created_at), {"v": SCHEMA, "key": str(key)}),
-            Update(claim_key(claim.name), add={"version": 1}, conditions=(Equals("version", claim.version),)),
+            Put(ClaimTable.waiter_place(claim.name, key, created_at), {"v": SCHEMA, "key": str(key)}),
+            _changed(claim),
         ]
 
     @staticmethod
@@ -112,23 +106,18 @@ class ClaimTable:
         """Leave the queue."""
         actions: list[Action] = [Delete(place) for place in places]
         if claim is not None:
-            actions.append(
-                Update(
-                    claim_key(claim.name),
-                    add={"version": 1, "waiting": -1},
-                    conditions=(Equals("version", claim.version),),
-                )
-            )
+            actions.append(_changed(claim, waiting=-1))
         return actions
 
     @staticmethod
     def let_go(claim: Claim, promoted: tuple[ServiceKey, Key] | None) -> list[Action]:
         """Let a name go. If a key waits for it, the same write hands it on to the first one: nobody can come in between."""
-        guard = (Equals("version", claim.version),)
         if promoted is None:
-            return [Delete(claim_key(claim.name), guard)]
+            return [Delete(claim_key(claim.name), (Equals("version", claim.version),))]
         key, place = promoted
-        return [
-            Update(claim_key(claim.name), set={"owner": str(key)}, add={"version": 1, "waiting": -1}, conditions=guard),
-            Delete(place),
-        ]
+        return [replace(_changed(claim, waiting=-1), set={"owner": str(key)}), Delete(place)]
+
+
+def _changed(claim: Claim, **add: int) -> Update:
+    """Every change moves the version."""
+    return Update(claim_key(claim.name), add={"version": 1, **add}, conditions=(Equals("version", claim.version),))

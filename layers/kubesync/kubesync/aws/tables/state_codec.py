@@ -6,6 +6,7 @@ import json
 import re
 import zlib
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final, cast
 
 from kubesync.domain.dns.records import AliasTarget, Problem, RecordChange, RecordKey, RecordSet
@@ -24,6 +25,7 @@ from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, Upstre
 SCHEMA: Final = 1
 # Longer documents are stored deflated; shorter ones as text, so that a person can read them in the console.
 _READABLE_BYTES: Final = 8_000
+_ENDPOINT_FIELDS: Final = attrgetter("ip", "ready", "serving", "terminating", "node", "zone", "hostname", "pod")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -188,7 +190,7 @@ def _decode_value(resource: Resource, row: Sequence[Any] | None) -> Service | En
     return EndpointsObject(
         service,
         tuple(
-            EndpointGroup(tuple(_decode_endpoint(e) for e in endpoints), tuple(EndpointPort(*p) for p in ports))
+            EndpointGroup(tuple(Endpoint(*e) for e in endpoints), tuple(EndpointPort(*p) for p in ports))
             for endpoints, ports in groups
         ),
         truncated,
@@ -197,20 +199,7 @@ def _decode_value(resource: Resource, row: Sequence[Any] | None) -> Service | En
 
 
 def _encode_endpoint(endpoint: Endpoint) -> list[object]:
-    row: list[object] = [
-        endpoint.ip,
-        endpoint.ready,
-        endpoint.serving,
-        endpoint.terminating,
-        endpoint.node,
-        endpoint.zone,
-        endpoint.hostname,
-        endpoint.pod,
-    ]
+    row = list(_ENDPOINT_FIELDS(endpoint))
     while row and row[-1] in ("", None):
         row.pop()
     return row
-
-
-def _decode_endpoint(row: Sequence[Any]) -> Endpoint:
-    return Endpoint(*row)

@@ -49,7 +49,6 @@ from kubesync.domain.dns.provenance import (
     OF_PORTS,
     Origin,
     by_annotation,
-    by_template,
     endpoints_source,
     internal_source,
     public_source,
@@ -210,7 +209,7 @@ def _want(wanted: dict[str, Targets], names: Iterable[str], targets: Targets) ->
 def _say_why(own: Iterable[str], service: Service, asked: DnsAnnotations, rules: DnsRules, plan: RecordPlan) -> None:
     source = public_source(service, asked, cluster_ips=rules.load_balancer_cluster_ips)
     for name in own:
-        plan.explain(name, Origin(by_template(rules.template), source))
+        plan.explain(name, Origin(f"template {rules.template}", source))
     for asked_name in asked.hostnames:
         plan.explain(asked_name, Origin(by_annotation(service, "hostname"), source))
     for asked_name in asked.internal_hostnames:

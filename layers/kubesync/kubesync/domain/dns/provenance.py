@@ -17,11 +17,6 @@ class Origin:
     source: str
 
 
-def by_template(template: str) -> str:
-    """The Service's own name."""
-    return f"template {template}"
-
-
 def by_annotation(service: Service, name: str) -> str:
     """A name from an annotation, with the prefix under which it was found."""
     return f"annotation {annotation_used(service.annotations, name)}"

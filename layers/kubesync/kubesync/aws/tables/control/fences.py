@@ -13,8 +13,8 @@ Every successor raises the shard's fence, so one check of it proves as much as c
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
-from typing import Final, cast
+from collections.abc import Sequence
+from typing import Final
 
 from kubesync.aws.dynamodb.store import (
     CONTROL,
@@ -26,7 +26,7 @@ from kubesync.aws.dynamodb.store import (
     Store,
     Update,
 )
-from kubesync.domain.errors import NotMasterError, StoreError, TransactionRefusedError
+from kubesync.domain.errors import NotMasterError, TransactionRefusedError
 
 # The transaction also checks the lease.
 MAX_FENCES_AT_A_TIME: Final = MAX_TRANSACTION_ACTIONS - 1
@@ -67,23 +67,15 @@ def raise_fences(store: Store, fences: Sequence[Key], epoch: int, lease: Check) 
     """
     left = list(fences)
     while left:
-        updates = [_upward(place, epoch) for place in left]
+        updates = [Update(place, set={"epoch": epoch}, conditions=(AbsentOrBelow("epoch", epoch),)) for place in left]
         try:
             store.transact([*updates, lease], secrets.token_hex(16))
         except TransactionRefusedError as refused:
             if len(updates) in refused.failed:
                 raise NotMasterError("the lease was lost to another session") from refused
             for index, current in refused.failed.items():
-                _judge(left[index], epoch, current, refused)
+                if current is None or current["epoch"] != epoch:
+                    raise NotMasterError(f"a later master has raised the fence of {left[index].partition}") from refused
             left = [place for index, place in enumerate(left) if index not in refused.failed]
         else:
             return
-
-
-def _upward(fence: Key, epoch: int) -> Update:
-    return Update(fence, set={"epoch": epoch}, conditions=(AbsentOrBelow("epoch", epoch),))
-
-
-def _judge(fence: Key, epoch: int, current: Mapping[str, object] | None, refused: StoreError) -> None:
-    if current is None or cast(int, current["epoch"]) != epoch:
-        raise NotMasterError(f"a later master has raised the fence of {fence.partition}") from refused

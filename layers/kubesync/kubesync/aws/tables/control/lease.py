@@ -225,17 +225,9 @@ class LeaseTable:
         Raises:
             NotMasterError: another session holds the lease.
         """
+        times: Item = {"expires_at_ms": expires_at_ms, "ends_at_ms": ends_at_ms}
         try:
-            return _parse(
-                self._store.write(
-                    Update(
-                        self._key,
-                        set={"expires_at_ms": expires_at_ms, "ends_at_ms": ends_at_ms},
-                        add={"renewal": 1},
-                        conditions=_still(mine),
-                    )
-                )
-            )
+            return _parse(self._store.write(Update(self._key, set=times, add={"renewal": 1}, conditions=_still(mine))))
         except ConditionFailedError as refused:
             raise NotMasterError("the lease was lost to another session") from refused
 

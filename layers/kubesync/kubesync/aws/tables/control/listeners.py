@@ -75,16 +75,8 @@ def _checkpoint(item: Item) -> Checkpoint:
     )
 
 
-def _checkpoint_key(cluster: str, resource: Resource) -> Key:
-    return Key(CONTROL, f"cluster#{cluster}", f"checkpoint#{resource}")
-
-
-def _errors_key(cluster: str, resource: Resource) -> Key:
-    return Key(CONTROL, f"cluster#{cluster}", f"errors#{resource}")
-
-
-def _identity_key(cluster: str) -> Key:
-    return Key(CONTROL, f"cluster#{cluster}", "identity")
+def _place(cluster: str, sort: str) -> Key:
+    return Key(CONTROL, f"cluster#{cluster}", sort)
 
 
 class ListenerTable:
@@ -101,12 +93,12 @@ class ListenerTable:
     def remembered(self, clusters: Iterable[str]) -> dict[str, Remembered]:
         """What a take-over reads first, for all clusters: 25 of them with one request."""
         names = list(clusters)
-        places = [_checkpoint_key(name, resource) for name in names for resource in Resource]
-        found = self._store.batch_get([*places, *map(_identity_key, names)])
+        places = [_place(name, f"checkpoint#{resource}") for name in names for resource in Resource]
+        found = self._store.batch_get([*places, *(_place(name, "identity") for name in names)])
         made: dict[str, Remembered] = {}
         for name in names:
-            items = {resource: found.get(_checkpoint_key(name, resource)) for resource in Resource}
-            identity = found.get(_identity_key(name))
+            items = {resource: found.get(_place(name, f"checkpoint#{resource}")) for resource in Resource}
+            identity = found.get(_place(name, "identity"))
             made[name] = Remembered(
                 {resource: _checkpoint(item) for resource, item in items.items() if item is not None},
                 None if identity is None else cast(str, identity["uid"]),
@@ -119,7 +111,7 @@ class ListenerTable:
         basis = checkpoint.basis
         guard = Absent() if checkpoint.version == 1 else Equals("version", checkpoint.version - 1)
         return Put(
-            _checkpoint_key(cluster, resource),
+            _place(cluster, f"checkpoint#{resource}"),
             {
                 "v": SCHEMA,
                 "tx": token,
@@ -137,7 +129,7 @@ class ListenerTable:
 
     @staticmethod
     def put_identity(cluster: str, uid: str) -> Action:
-        return Put(_identity_key(cluster), {"v": SCHEMA, "uid": uid})
+        return Put(_place(cluster, "identity"), {"v": SCHEMA, "uid": uid})
 
     def errors(self, cluster: str) -> dict[Resource, ListenerErrors]:
         """The errors of each listener, and how each ended."""
@@ -164,16 +156,14 @@ class ListenerTable:
 
         ``fields``: code, key and message, and the HTTP status if there was one.
         """
-        entry = cast(Item, {**fields, "at": at, "session": session})
-        field_name = "ended" if code <= ErrorCode.MAX_RUNTIME else "last"
-        return Update(
-            _errors_key(cluster, resource), set={field_name: dict(entry), "v": SCHEMA}, add={f"count_{code.key}": 1}
-        )
+        entry = {**fields, "at": at, "session": session}
+        changed = cast(Item, {"ended" if code <= ErrorCode.MAX_RUNTIME else "last": entry, "v": SCHEMA})
+        return Update(_place(cluster, f"errors#{resource}"), set=changed, add={f"count_{code.key}": 1})
 
     def all_places(self, cluster: str) -> list[Action]:
         """Delete all listener items of a cluster, except the fence."""
         return [
-            Delete(Key(CONTROL, f"cluster#{cluster}", cast(str, item["sk"])))
+            Delete(_place(cluster, cast(str, item["sk"])))
             for item in self._store.query(CONTROL, f"cluster#{cluster}")
             if item["sk"] != "fence"
         ]

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from kubesync.aws.dynamodb.store import CONTROL, Action, Delete, Equals, Key, Put, Store, Update
+from kubesync.aws.dynamodb.store import CONTROL, Action, Delete, Equals, Item, Key, Put, Store, Update
 from kubesync.aws.slices import pack_slices, read_slices, slice_place
 from kubesync.aws.tables.schema_guard import readable
 from kubesync.aws.tables.state_codec import SCHEMA
@@ -93,16 +93,14 @@ class RequestTable:
         place = self._place(request)
         bodies = pack_slices(report)
         expiry = request.at_ms // 1000 + REQUEST_LIFETIME_SECONDS
-        actions: list[Action] = [
-            Update(
-                place,
-                set={"status": "answered", "report": bodies[0], "slices": len(bodies), "tx": token},
-                conditions=(Equals("status", "asked"),),
-            )
+        answered: Item = {"status": "answered", "report": bodies[0], "slices": len(bodies), "tx": token}
+        return [
+            Update(place, set=answered, conditions=(Equals("status", "asked"),)),
+            *(
+                Put(slice_place(place, number), {"v": SCHEMA, "body": body, "expires_at": expiry})
+                for number, body in enumerate(bodies[1:], 1)
+            ),
         ]
-        for number, part in enumerate(bodies[1:], 1):
-            actions.append(Put(slice_place(place, number), {"v": SCHEMA, "body": part, "expires_at": expiry}))
-        return actions
 
     def collect(self, request: ResyncRequest) -> dict[str, Any] | None:
         """Read the report and remove it with its request; None if there is none yet."""
