@@ -208,8 +208,9 @@ class ZoneQueue:
             ready = self._ready(wishes)
             units += ready
             busy = {unit.key for unit in ready} | {wish.key for wish in in_check}
-            self._sleep([key for key in keys if key in self._queue and key not in busy.union(to_ask)], now)
             ready_keys += len(busy)
+            busy.update(to_ask)
+            self._sleep([key for key in keys if key in self._queue and key not in busy], now)
             if self._enough(units) or len(unknown) >= KEYS_AT_A_TIME or ready_keys + len(unknown) >= MOST_WISHES:
                 break
         if to_check:
