@@ -676,3 +676,22 @@ def test_zones_are_made_when_they_are_needed_and_drained() -> None:
     assert zones.unsettled == {"Z9"}
     assert not world.item().batch
     assert zones.writers[ZONE].report.batches == 1
+
+
+def test_hundreds_of_conflicts_are_checked_together_and_heal_i7() -> None:
+    world = World()
+    keys = [world.prod.want(f"s{n:04d}", "10.0.0.1") for n in range(900)]
+    for key in keys[::3]:
+        world.zone.sets[record(key.name)] = a_set("10.9.9.9")
+    for n, key in enumerate(keys[::6]):
+        world.prod.conflicts[key], world.prod.attempts[key] = frozenset({record(key.name).name}), n % 13
+        world.prod.retry_at[key] = world.clock.epoch() + n % 50
+    world.actor.receive(Publish("prod", names=tuple(keys), inherited=True, listed=LISTED))
+    world.pass_time(600)
+    assert sum(address == "10.0.0.1" for address in world.zone.ours.values()) == 600
+    assert len(asked(world.prod, Want)) < 250
+    world.zone.sets = {key: found for key, found in world.zone.sets.items() if found != a_set("10.9.9.9")}
+    world.pass_time(2 * 3600)
+    assert len(world.zone.ours) == 900
+    assert set(world.zone.ours.values()) == {"10.0.0.1"}
+    assert world.end()

@@ -203,16 +203,17 @@ class ZoneQueue:
         for keys in batched(self.checks.first_of(in_time, checks=checks), KEYS_AT_A_TIME):
             unknown += (to_ask := self._unknown(keys))
             wishes = self._known(keys)
-            in_check = self.checks.take(wishes.values(), now) if checks else []
+            in_check = self.checks.take(wishes.values(), now)
             to_check += in_check
             ready = self._ready(wishes)
             units += ready
             busy = {unit.key for unit in ready} | {wish.key for wish in in_check}
-            self._sleep([key for key in keys if key in self._queue and key not in busy.union(to_ask)], now)
             ready_keys += len(busy)
+            busy.update(to_ask)
+            self._sleep([key for key in keys if key in self._queue and key not in busy], now)
             if self._enough(units) or len(unknown) >= KEYS_AT_A_TIME or ready_keys + len(unknown) >= MOST_WISHES:
                 break
-        if to_check:
+        if to_check and (checks or not (units or unknown)):
             return Due(checks=to_check)
         if unknown and not self._enough(units) and ready_keys < MOST_WISHES:
             return Due(unknown=unknown[: MOST_WISHES - ready_keys])
