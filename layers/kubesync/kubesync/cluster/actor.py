@@ -61,9 +61,10 @@ _RECONFIGURED: Final = (ErrorCode.CONFIG_UPDATE, ErrorCode.CONFIG_DELETE)
 
 @dataclass(slots=True, eq=False)
 class Work:
-    """Something to do in steps. ``begin``: from the beginning, also after a failure."""
+    """Something to do in steps. ``begin``: from the beginning, also after a failure. ``zone``: that asked for it."""
 
     begin: Callable[[], Steps[object]]
+    zone: str = ""
     steps: Steps[object] | None = None
     not_before: float = 0.0
     failures: int = 0
@@ -104,7 +105,7 @@ class ClusterActor:
     def receive(self, message: object) -> None:
         match message:
             case Landed() | Refused() | Standing() | Compare() | Want():
-                self._questions.append(Work(lambda: self.service.conversations.answer(message)))
+                self._questions.append(Work(lambda: self.service.conversations.answer(message), message.zone))
             case Observed():
                 self._observed(message)
             case Promoted():
@@ -164,11 +165,11 @@ class ClusterActor:
                 self._note(str(error))
                 self._publish_at = now + _BACKOFF.initial
             return AT_ONCE
-        for question in self._questions:
-            if question.not_before <= now:
-                if self._advance(question):
-                    self._questions.remove(question)
-                return AT_ONCE
+        question = next((each for each in self._first_questions() if each.not_before <= now), None)
+        if question is not None:
+            if self._advance(question):
+                self._questions.remove(question)
+            return AT_ONCE
         if self._relisting is not None and self._relisting.not_before <= now:
             if self._advance(self._relisting):
                 self._relisting = None
@@ -182,6 +183,13 @@ class ClusterActor:
             self._do(self._work, now)
             return AT_ONCE
         return self._wait(now)
+
+    def _first_questions(self) -> list[Work]:
+        """The first of each zone. A zone's questions are answered in order: a refusal before what lands later."""
+        first: dict[str, Work] = {}
+        for question in self._questions:
+            first.setdefault(question.zone, question)
+        return list(first.values())
 
     def _do(self, work: Work, now: float) -> None:
         """Go on with the work, unless its time is over."""
@@ -200,7 +208,7 @@ class ClusterActor:
         self.service.published.tell_listed(self.service.states.listed)
 
     def _late(self, now: float) -> bool:
-        return now > self._drain_until
+        return now >= self._drain_until
 
     @property
     def _drain_until(self) -> float:
@@ -236,7 +244,7 @@ class ClusterActor:
 
     def _wait(self, now: float) -> float:
         """Seconds until something is due."""
-        due = [question.not_before for question in self._questions]
+        due = [question.not_before for question in self._first_questions()]
         if self.service.fresh:
             due.append(self._publish_at)
         run = self.service.run
