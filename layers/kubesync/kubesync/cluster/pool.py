@@ -21,7 +21,7 @@ from kubesync.cluster.actor import ClusterActor
 from kubesync.cluster.ports import ClusterPorts
 from kubesync.cluster.run import ListeningRun
 from kubesync.domain.errors import NotMasterError
-from kubesync.messages import EndCluster
+from kubesync.messages import EndCluster, StopListening
 
 logger = Logger(service="kubesync", child=True)
 
@@ -43,6 +43,14 @@ class Clusters:
         if host is not None:
             host.send(message)
         return host is not None
+
+    def stop(self, name: str, message: StopListening) -> None:
+        """Stop a cluster's listeners at once, even while its actor waits for DynamoDB. The actor does the rest."""
+        actor = self._actors.get(name)
+        if actor is not None and actor.running is not None:
+            for listener in actor.running.listeners:
+                listener.stop(message.code)
+        self.send(name, message)
 
     def host(self, config: ClusterConfig) -> None:
         """Make sure that the cluster has an actor. It serves nothing until it is configured."""

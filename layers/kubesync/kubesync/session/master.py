@@ -296,7 +296,7 @@ class Master:
         self._fencing.raised.discard(name)
 
     def _stop(self, name: str, code: ErrorCode, until: float) -> None:
-        self.send(name, StopListening(code, until, until, Answer(self.parts.scheduler)))
+        self._actors.stop(name, StopListening(code, until, until, Answer(self.parts.scheduler)))
 
     def forget_ended(self) -> list[str]:
         """Forget clusters that have ended by themselves. Returns those that are removed."""
@@ -337,7 +337,7 @@ class Master:
         for name in self._actors.names:
             answer: Answer[bool] = Answer(self.parts.scheduler)
             answers.append(answer)
-            self.send(name, StopListening(code, listen_until, drain_until, answer, abandon))
+            self._actors.stop(name, StopListening(code, listen_until, drain_until, answer, abandon))
         until = clock.monotonic() + _LAST_WORDS_SECONDS if abandon else drain_until + _ENDINGS_SECONDS
         recorded = [answer.wait(max(0.0, until - clock.monotonic())) and answer.result() for answer in answers]
         clean = all(recorded) and not any(run.failed for run, _ in self._actors.runs)
