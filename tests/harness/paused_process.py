@@ -26,6 +26,7 @@ from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.route53.zones import BatchChange, ZoneClient
 from kubesync.domain.dns.records import RecordKey, RecordSet, Zone
 from kubesync.domain.named_upstreams import is_named
+from simulation.writes import kind_of as written_kind
 
 if TYPE_CHECKING:
     from kubesync.settings import Settings
@@ -35,14 +36,16 @@ READS = ("read", "read zone")
 
 
 def kind_of(actions: Sequence[Action]) -> str:
-    """What a write is for: ``record``, ``announce`` (the inflight item), ``close``, ``renew``, ``compose``, or ``other``."""
+    """What a write is for: ``record``, ``announce`` and ``clear`` (the inflight item), ``close``, ``renew``, ``compose``, or ``other``."""
     for action in actions:
         if action.key.table == UPSTREAMS and is_named(action.key.partition):
             return "compose"
         if action.key.partition.startswith("inflight#") and isinstance(action, Put) and "batch" in action.item:
-            return "announce" if action.item["batch"] else "close"
+            return "announce" if action.item["batch"] else "clear"
         if action.key.partition.startswith("lease#") and isinstance(action, Update) and "expires_at_ms" in action.set:
             return "renew" if "holder" not in action.set else "take"
+    if written_kind(actions) == "batch closed":
+        return "close"
     if any(action.key.table == STATE and isinstance(action, Put) for action in actions):
         return "record"
     return "other"

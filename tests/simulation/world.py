@@ -356,7 +356,8 @@ def _of_control(key: Key, item: Item) -> dict[str, object]:
     if key.partition.startswith("named-marks#"):
         return {f"note {sort}": "to be composed"}
     if key.partition.startswith("inflight#"):
-        return {f"inflight {sort}": item.get("batch", "a slice that was left behind")}
+        # An announced batch stays until the next one; whether it is closed, its keys say.
+        return {f"inflight {sort}": "known"} if "batch" in item else {}
     return {}
 
 

@@ -205,8 +205,8 @@ def _rest(world: World, keys: set[ServiceKey], in_conflict: set[ServiceKey]) -> 
     for key, item in world.store.dump().items():
         if key.table == STATE and "#open#" in key.partition and key not in marks:
             yield f"mark left over: {key.partition} {key.sort}"
-        if key.table == CONTROL and key.partition.startswith("inflight#") and item.get("batch", "slice") != "":
-            yield f"noted as under way: {key.sort} {item.get('batch')!r}"
+        if key.table == CONTROL and key.partition.startswith("inflight#") and "batch" not in item:
+            yield f"slice left over: {key.partition} {key.sort}"
     table = StateTable(world.store)
     for config in ClusterTable(world.store).all():
         yield from _of_cluster(world, config, {key for key in keys if key.cluster == config.name}, table)

@@ -6,22 +6,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
+from kubesync.actors.actor import Host
 from kubesync.domain.objects import ServiceKey
 from kubesync.messages import Publish
-from kubesync.zone.pool import Zones
 
 
 @contextmanager
 def queued_keys() -> Iterator[set[ServiceKey]]:
     """Keys that sessions of this process publish in their zones meanwhile; a key is there once its zone has the message."""
     queued: set[ServiceKey] = set()
-    really = Zones.send
+    really = Host.send
 
-    def send(self: Zones, zone_id: str, message: object) -> None:
-        really(self, zone_id, message)
+    def send(self: Host, message: object) -> None:
+        really(self, message)
         if isinstance(message, Publish):
             queued.update(message.names)
             queued.update(wish.key for wish in message.wishes if wish.changes)
 
-    with patch.object(Zones, "send", send):
+    with patch.object(Host, "send", send):
         yield queued

@@ -26,7 +26,7 @@ def a_master_of_four(stack: Stack) -> RunningSession:
     running = settled(stack, lease_renew_seconds=0.5)
     expose(stack, *NAMES)
     running.wait_for(lambda: {f"{dns(name)} A" for name in NAMES} <= stack.records().keys())
-    running.wait_for(lambda: is_closed(stack.store, stack.zone_id))
+    running.wait_for(lambda: is_closed(stack.store))
     return running
 
 

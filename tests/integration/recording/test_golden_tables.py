@@ -149,7 +149,11 @@ def settled(path: Path) -> dict[tuple[str, str, str], dict[str, Any]]:
         partition, sort = (row[name] for name in KEY_ATTRIBUTES[row["table"]])
         if row["table"] == AUDIT:  # an item for each transaction
             continue
-        found[row["table"], partition, str(sort)] = {name: row[name] for name in row if name not in _LEFT_OUT}
+        found[row["table"], partition, str(sort)] = kept = {name: row[name] for name in row if name not in _LEFT_OUT}
+        if isinstance(ended := kept.get("ended"), dict):
+            kept["ended"] = {name: ended[name] for name in ended if name != "session"}
+        if partition.startswith("inflight#") and path.stem == "promoted":
+            del kept["body"]  # its batch is closed, and stays announced until the next one is
     return found
 
 

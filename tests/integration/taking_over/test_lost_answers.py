@@ -15,7 +15,6 @@ from harness.fakes.store_faults import StoreFaults
 from harness.hurried import a_hurried_stack
 from harness.stack import RunningSession, Stack, a_stack
 from kubesync.aws.dynamodb.store import Store
-from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
@@ -36,14 +35,13 @@ def settled(stack: Stack, **settings: float) -> RunningSession:
     """A session that has written what the API server's own Service leads to, and is quiet."""
     stack.add_cluster()
     running = stack.start(**settings)
-    running.wait_for(lambda: bool(stack.records()) and is_closed(stack.store, stack.zone_id))
+    running.wait_for(lambda: bool(stack.records()) and is_closed(stack.store))
     return running
 
 
-def is_closed(store: Store, zone_id: str) -> bool:
-    """No key is open, nothing is in flight."""
-    inflight = InflightTable(store, "0").read(zone_id)
-    return not any(StateTable(store).open_keys("prod")) and (inflight is None or not inflight.batch)
+def is_closed(store: Store) -> bool:
+    """No key is open."""
+    return not any(StateTable(store).open_keys("prod"))
 
 
 def tries_of(stack: Stack, name: str) -> list[Call]:
@@ -82,7 +80,7 @@ def test_the_same_batch_is_repeated_unchanged_until_its_outcome_is_known(
         running = settled(stack)
         lose(stack.r53.faults)
         expose(stack, "web")
-        running.wait_for(lambda: WEB in stack.records() and is_closed(stack.store, stack.zone_id))
+        running.wait_for(lambda: WEB in stack.records() and is_closed(stack.store))
         tries = tries_of(stack, WEB)
         assert [call.accepted for call in tries] == outcomes
         assert all(call.changes == tries[0].changes and call.comment == tries[0].comment for call in tries)
@@ -133,7 +131,7 @@ def test_i2_a_batch_of_a_session_that_ended_without_its_answer_is_settled_by_the
             assert [call.accepted for call in stack.r53.release()] == [True] + [False] * (len(tries) - 1)
             assert WEB in stack.records()
         second = stack.start()
-        second.wait_for(lambda: WEB in stack.records() and is_closed(stack.store, stack.zone_id))
+        second.wait_for(lambda: WEB in stack.records() and is_closed(stack.store))
         if lands == "after":
             # The next master has swapped the journal: they come too late.
             assert [call.accepted for call in stack.r53.release()] == [False] * len(tries)
@@ -157,7 +155,7 @@ def test_i2_an_earlier_try_that_is_still_under_way_is_shut_out_where_its_repeat_
         stack.by_hand("DELETE", "web.default.svc.prod.example.com", "A", "192.0.2.99")
         assert [call.accepted for call in stack.r53.release()] == [False]
         assert WEB not in stack.records()
-        running.wait_for(lambda: WEB in stack.records() and is_closed(stack.store, stack.zone_id))
+        running.wait_for(lambda: WEB in stack.records() and is_closed(stack.store))
         assert creations_of(stack, WEB) == 2  # by hand, and by kubesync once
         assert running.end().clean
 
@@ -172,7 +170,7 @@ def test_i1_lost_answers_of_the_table_change_nothing_in_the_outcome(how: str) ->
     with a_hurried_stack(store=store) as stack:
         stack.add_cluster()
         running = stack.start(lease_renew_seconds=2.0)
-        running.wait_for(lambda: bool(stack.records()) and is_closed(store, stack.zone_id))
+        running.wait_for(lambda: bool(stack.records()) and is_closed(store))
         transactions = 0
 
         def every_other(call: StoreCall) -> bool:
@@ -188,14 +186,14 @@ def test_i1_lost_answers_of_the_table_change_nothing_in_the_outcome(how: str) ->
         for number in range(6):
             expose(stack, f"s{number}")
             running.wait_for(lambda n=number: f"s{n}.default.svc.prod.example.com A" in stack.records())  # type: ignore[misc]
-        running.wait_for(lambda: is_closed(store, stack.zone_id))
+        running.wait_for(lambda: is_closed(store))
         while store.in_flight:
             store.land()
         report = running.end()
         faults.clear()
         assert transactions > 6
         assert report.clean
-        assert is_closed(store, stack.zone_id)
+        assert is_closed(store)
         assert all(creations_of(stack, f"s{n}.default.svc.prod.example.com A") == 1 for n in range(6))
         versions = {u.upstream: u.version for u in UpstreamTable(store).read_all() if "/default/s" in u.upstream}
         assert versions == {f"prod/default/s{n}/80/TCP": 1 for n in range(6)}
