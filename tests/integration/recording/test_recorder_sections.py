@@ -18,12 +18,12 @@ from kubesync.domain.objects import Observation
 from simulation.gate import Outward
 
 COUNT = 230
-WORKER, ZONE = "prod/worker", "zone Z1"
+ACTOR, CLOSED = "prod/cluster", "batch closed"
 CONFLICTS_ARE_CHECKED_AFTER = 15
 
 
-class AtTheWorkersTransactions:
-    """Does something before each transaction of the cluster's worker, which holds the cluster meanwhile. ``count`` is from 1."""
+class AtTheActorsTransactions:
+    """Does something before each transaction of the cluster's actor. ``count`` is from 1."""
 
     def __init__(self, deployment: FedDeployment, do: Callable[[int], object]) -> None:
         self.count = 0
@@ -31,7 +31,7 @@ class AtTheWorkersTransactions:
         self._do = do
 
     def before(self, call: Call) -> None:
-        if call.operation == "transact_write_items" and self._machine.current.name.endswith(WORKER):
+        if call.operation == "transact_write_items" and self._machine.current.name.endswith(ACTOR):
             self.count += 1
             self._do(self.count)
 
@@ -39,7 +39,7 @@ class AtTheWorkersTransactions:
 
 
 def transactions(session: FedSession) -> list[Outward]:
-    """What worker and zone have written of keys, in its order."""
+    """What was recorded and closed of keys, in its order."""
     kinds = ("record", "batch closed", "checkpoint alone")
     return [call for call in session.running.gate.calls if call.kind in kinds]
 
@@ -143,15 +143,15 @@ def test_i1_keys_that_are_closed_between_sections_come_to_the_same(name: str) ->
 
     session.running.gate.calls.clear()
     session.running.gate.effects.clear()
-    disturbed.faults = AtTheWorkersTransactions(disturbed, land_at_the_first)
+    disturbed.faults = AtTheActorsTransactions(disturbed, land_at_the_first)
     story.window(session)
     session.wait(5)
     disturbed.spare()
     written = transactions(session)
-    of_zone = [n for n, call in enumerate(written) if call.thread.endswith(ZONE)]
-    of_worker = [n for n, call in enumerate(written) if call.thread.endswith(WORKER)]
-    assert len([n for n in of_zone if n < of_worker[-1]]) >= 2
-    assert len([n for n in of_worker if n > of_zone[0]]) >= 3
+    closed = [n for n, call in enumerate(written) if call.kind == CLOSED]
+    recorded = [n for n, call in enumerate(written) if call.kind != CLOSED]
+    assert len([n for n in closed if n < recorded[-1]]) >= 2
+    assert len([n for n in recorded if n > closed[0]]) >= 3
     session.land()
     assert published(disturbed) == published(undisturbed)
     assert outcome(disturbed) == outcome(undisturbed)
@@ -160,7 +160,7 @@ def test_i1_keys_that_are_closed_between_sections_come_to_the_same(name: str) ->
     assert [call for call in transactions(session) if call.number not in effects] == []
 
 
-def test_zones_writer_waits_for_few_transactions_of_a_long_list() -> None:
+def test_zone_waits_for_few_transactions_of_a_long_list() -> None:
     deployment = FedDeployment()
     session = deployment.session()
     session.begin(*services(count=1))
@@ -171,13 +171,13 @@ def test_zones_writer_waits_for_few_transactions_of_a_long_list() -> None:
             deployment.route53.let_through(1)
         deployment.hold(0.05)
 
-    deployment.faults = AtTheWorkersTransactions(deployment, land_at_the_second)
+    deployment.faults = AtTheActorsTransactions(deployment, land_at_the_second)
     anew(session, services(number=2))
-    by = ["zone" if call.thread.endswith(ZONE) else "worker" for call in transactions(session)]
-    assert by.count("zone") == 1
+    kinds = [call.kind for call in transactions(session)]
+    assert kinds.count(CLOSED) == 1
     # What is left of one section, of about four transactions.
-    assert by.index("zone") <= 1 + 5
-    assert len(by) - by.index("zone") > 5
+    assert kinds.index(CLOSED) <= 1 + 5
+    assert len(kinds) - kinds.index(CLOSED) >= 5
 
 
 def test_i5_endpoints_that_are_being_listed_are_not_taken_for_empty_in_between() -> None:
@@ -206,7 +206,7 @@ def test_i5_endpoints_that_are_being_listed_are_not_taken_for_empty_in_between()
             if not session.state("s230").conflicts:
                 planned.add(count)
 
-    deployment.faults = AtTheWorkersTransactions(deployment, wait_for_the_check)
+    deployment.faults = AtTheActorsTransactions(deployment, wait_for_the_check)
     session.record(lists=(a_list(500, *pods, resource=SLICES),))
     session.wait(CONFLICTS_ARE_CHECKED_AFTER + 5)
     deployment.spare()
@@ -234,7 +234,7 @@ def test_i5_view_that_went_stale_while_its_list_was_recorded_is_not_whole_before
             session.stale(SLICES)
             deployment.hold(0.1)
 
-    deployment.faults = AtTheWorkersTransactions(deployment, go_stale)
+    deployment.faults = AtTheActorsTransactions(deployment, go_stale)
     session.record(lists=(a_list(5_000, *slices, resource=SLICES),))
     deployment.spare()
     assert set(session.listeners.checkpoints("prod")) == {SERVICES}
@@ -273,14 +273,14 @@ def test_i1_list_of_an_old_configuration_is_not_recorded_under_the_new_one() -> 
     listener = session.listener(SERVICES)
 
     def change_the_configuration(count: int) -> None:
-        """While DynamoDB is so slow that the worker does not end before the new configuration is taken up."""
+        """While DynamoDB is so slow that the run does not end before the new configuration is taken up."""
         if count == 2:
             deployment.world.configure("prod", ttl=90)
             while not listener.stopped:
                 deployment.hold(0.1)
             deployment.hold(10.5)
 
-    deployment.faults = AtTheWorkersTransactions(deployment, change_the_configuration)
+    deployment.faults = AtTheActorsTransactions(deployment, change_the_configuration)
     anew(session, services(number=2))
     session.wait(20)
     deployment.spare()
