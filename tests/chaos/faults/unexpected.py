@@ -17,7 +17,7 @@ from chaos.stories.verdict import judge, shortened
 from simulation.gate import Gate, Outward
 
 ZONE, UPSTREAMS, CLUSTER = "a zone", "named upstreams", "a cluster"
-_THREADS: Final = ((ZONE, "/zone "), (UPSTREAMS, "/composer"), (CLUSTER, "/worker"))
+_THREADS: Final = ((ZONE, "/zone "), (UPSTREAMS, "/composer"), (CLUSTER, "/cluster"))
 _SHORT_OF_EACH: Final = 3
 # A zone tries again after 5 s.
 _TRIES_AGAIN_SECONDS: Final = 6.0
