@@ -38,10 +38,10 @@ from typing import Protocol
 
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.dns.standing import Drift, Known
 from kubesync.domain.errors import ErrorCode, KubesyncError, ListenerError
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.plan import Wish
-from kubesync.domain.standing import Drift, Known
 from kubesync.domain.state import UpstreamState
 from kubesync.domain.window import WindowContent
 

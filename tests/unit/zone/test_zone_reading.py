@@ -11,7 +11,7 @@ from harness.deployment import ZONE_ID, Deployment
 from harness.fakes.manual_clock import ManualClock
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.standing import Stands, what_stands
+from kubesync.domain.dns.standing import Stands, what_stands
 from kubesync.zone.reader import ZoneReader
 
 

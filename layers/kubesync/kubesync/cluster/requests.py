@@ -7,10 +7,11 @@ from dataclasses import replace
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.audit import Entry
 from kubesync.cluster.keys.committer import Committer, Steps
-from kubesync.cluster.keys.reconciler import Mode, Reconciler
+from kubesync.cluster.keys.reconciler import Reconciler
 from kubesync.cluster.ports import ClusterPorts
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import KeyState, Name, UpstreamState
+from kubesync.domain.window import Mode
 from kubesync.messages import Claim, RecordLists, RemoveOrphans, Sets
 
 _PARTS_OF_KEY = 3

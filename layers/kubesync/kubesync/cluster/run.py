@@ -9,14 +9,14 @@ from aws_lambda_powertools import Logger
 
 from kubesync.cluster.keys.committer import Steps
 from kubesync.cluster.keys.key_states import KeyStates
-from kubesync.cluster.keys.reconciler import IDLE_CHECKPOINT_SECONDS, Mode, Reconciler, Recorded
+from kubesync.cluster.keys.reconciler import IDLE_CHECKPOINT_SECONDS, Reconciler, Recorded
 from kubesync.cluster.listener import Listener, ListenerEvents, ListRound, SharedWindow, round_of
 from kubesync.cluster.listener_errors import ListenerErrors
 from kubesync.cluster.ports import ClusterPorts, EventWriter
 from kubesync.domain.errors import ErrorCode, ListenerError
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.report import ClusterReport
-from kubesync.domain.window import WindowContent
+from kubesync.domain.window import Mode, WindowContent
 from kubesync.messages import ListingFailedError, Observed, Relisted, StopListening
 
 logger = Logger(service="kubesync", child=True)

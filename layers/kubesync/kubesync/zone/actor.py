@@ -23,6 +23,7 @@ from kubesync.actors.backoff import Backoff
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import Zone
+from kubesync.domain.dns.standing import replacements
 from kubesync.domain.errors import (
     KubesyncError,
     NotMasterError,
@@ -32,7 +33,6 @@ from kubesync.domain.errors import (
     ZoneUnavailableError,
 )
 from kubesync.domain.plan import Wish
-from kubesync.domain.standing import replacements
 from kubesync.messages import (
     CheckConflicts,
     Closed,
