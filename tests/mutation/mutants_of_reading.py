@@ -82,8 +82,8 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="if no list shows the identity of a cluster, nobody asks for it",
         invariants="I5",
         file="cluster/keys/reconciler.py",
-        old="        if not content.snapshots or (self._ledger.shows_identity if listed else self._ledger.identity is None):\n",
-        new="        if not content.snapshots or listed or self._ledger.identity is None:\n",
+        old="        if not content.snapshots or (self._states.shows_identity if listed else self._states.identity is None):\n",
+        new="        if not content.snapshots or listed or self._states.identity is None:\n",
         caught_by=(
             _SCOPED + "test_changed_selector_at_another_cluster_deletes_nothing_i5",
             _SCOPED + "test_cluster_that_does_not_show_its_identity_is_asked_for_it_i5",
@@ -144,8 +144,8 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="a view counts as synced as soon as the recording of its list begins",
         invariants="I5",
         file="cluster/keys/reconciler.py",
-        old="                view.broken = False\n",
-        new="                view.whole, view.broken = True, False\n",
+        old="            view.broken = False\n",
+        new="            view.whole, view.broken = True, False\n",
         caught_by=(_SECTIONS + "test_i5_endpoints_that_are_being_listed_are_not_taken_for_empty_in_between",),
     ),
     # --- I6 and I7: writes and reads in proportion to change ---

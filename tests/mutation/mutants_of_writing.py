@@ -42,12 +42,12 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         invariants="I1",
         file="cluster/keys/committer.py",
         old="""        try:
-            self._fenced_writer.run(chunk.clusters, actions, chunk.token)
+            until = self.clock.monotonic() + _WRITE_SECONDS
 """,
         new="""        for state in chunk.states:
-            self.ledger.remember(state)
+            self.states.remember(state)
         try:
-            self._fenced_writer.run(chunk.clusters, actions, chunk.token)
+            until = self.clock.monotonic() + _WRITE_SECONDS
 """,
         caught_by=(
             _DURABILITY + "test_i1_window_that_could_not_be_written_is_written_by_the_next_try_of_the_same_session",
@@ -333,9 +333,9 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         name="outcome-of-a-former-cluster-is-dropped",
         without="landed changes of a cluster that is no longer served are forgotten",
         invariants="I3",
-        file="session/former_clusters.py",
-        old="        self.ledgers[name] = ledger\n",
-        new="        del name\n",
+        file="cluster/conversations.py",
+        old="                outcomes = [Outcome(unit, landed=True) for unit in question.units]\n",
+        new="                outcomes = [Outcome(unit, landed=True) for unit in question.units if self._reconciler]\n",
         caught_by=(
             "integration/asked_for/test_removal.py::test_i3_outcome_of_a_batch_whose_cluster_was_deleted_by_hand_is_not_dropped",
         ),
@@ -358,7 +358,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         name="foreign-set-is-ours",
         without="a foreign set at the place of our set counts as ours",
         invariants="I3",
-        file="zone/refusals.py",
+        file="cluster/keys/conflict_checks.py",
         old="            return Outcome(unit, conflict=True, reason=why_foreign(change.key, actual[change.key]))\n",
         new="            return Outcome(unit, landed=True)\n",
         caught_by=(_REFUSALS + "test_i3_a_set_that_is_not_ours_is_a_conflict_and_stays",),

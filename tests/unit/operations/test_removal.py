@@ -92,6 +92,18 @@ def test_outputs_stay_where_that_was_asked_for_and_nothing_else_does(case: Remov
     assert sorted(case.sets()) == ["late A", "web A", "x.example.com A"]
 
 
+def test_i3_outputs_that_stay_are_forgotten_once_no_batch_of_them_is_under_way(case: RemovedCluster) -> None:
+    """Else the batch, once it has landed, would bring back a key that kubesync has forgotten."""
+    case.at(SENT, lambda: case.hold(30.0))
+    case.want("new", "10.0.0.3")
+    case.pass_time()
+    case.remove(20.0, on_delete=OnDelete.RETAIN)
+    assert case.keys_with_parts() == 3
+    case.pass_time(30.0)
+    assert case.left() == []
+    assert sorted(case.sets()) == ["late A", "new A", "web A", "x.example.com A"]
+
+
 @pytest.mark.parametrize("policy", [Policy.UPSERT_ONLY, Policy.CREATE_ONLY])
 def test_policy_that_forbids_deletions_forbids_them_here_too(case: RemovedCluster, policy: Policy) -> None:
     case.remove(policy=policy)

@@ -1,0 +1,121 @@
+"""Rules of the conversations between actors (``kubesync.messages``): who may go on when, and which message counts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mutation.mutant import Mutant
+
+_ZONE = "unit/zone/test_zone_actor.py::"
+_CLUSTER = "unit/cluster/test_conversations.py::"
+
+OF_ACTORS: Final[tuple[Mutant, ...]] = (
+    # --- I1: nothing is lost ---
+    Mutant(
+        name="fault-is-not-settled",
+        without="a zone that begins anew after a fault does not settle first",
+        invariants="I1",
+        file="zone/actor.py",
+        old="            self._talks.open, self._culprits = None, ()\n            self._writer.unsettle()\n",
+        new="            self._talks.open, self._culprits = None, ()\n",
+        caught_by=(_ZONE + "test_fault_after_the_batch_has_landed_closes_it",),
+        section=16,
+    ),
+    Mutant(
+        name="questions-out-of-order",
+        without="a cluster answers a later question of a zone before an earlier one",
+        invariants="I1",
+        file="cluster/actor.py",
+        old="            first.setdefault(question.zone, question)\n        return list(first.values())\n",
+        new="            first.setdefault(question.zone, question)\n        return self._questions\n",
+        caught_by=(_CLUSTER + "test_i1_questions_of_a_zone_are_answered_in_their_order",),
+    ),
+    Mutant(
+        name="withdrawn-wish-stays",
+        without="a zone does not hear that a key wants nothing there any more",
+        invariants="I1",
+        file="cluster/published.py",
+        old="            for zone_id in sorted(wanted | self._told.get(state.key, frozenset())):\n",
+        new="            for zone_id in sorted(wanted):\n",
+        caught_by=(_CLUSTER + "test_i1_withdrawn_wish_is_not_sent",),
+    ),
+    Mutant(
+        name="withdrawal-is-ignored",
+        without="a zone goes on with a wish although the key wants nothing any more",
+        invariants="I1",
+        file="zone/actor.py",
+        old="                self._queue.publish(message)\n",
+        new="                if not message.wishes or message.wishes[0].changes:\n                    self._queue.publish(message)\n",
+        caught_by=(
+            _CLUSTER + "test_i1_withdrawn_wish_is_not_sent",
+            _ZONE + "test_unit_that_nobody_wants_any_more_does_not_go_again",
+        ),
+    ),
+    # --- I3: foreign records are never touched ---
+    Mutant(
+        name="mended-while-announced",
+        without="a resync mends keys while the inflight item still names a batch that has landed",
+        invariants="I3",
+        file="zone/actor.py",
+        old="            self._journal.clear()  # what is applied may change now without a batch\n",
+        new="            pass\n",
+        caught_by=(_ZONE + "test_compare_comes_between_batches_with_a_clear_item",),
+    ),
+    Mutant(
+        name="forgotten-while-announced",
+        without="a zone lets a removed cluster go while the inflight item still names keys of it",
+        invariants="I3",
+        file="zone/actor.py",
+        old="            return True\n        self._journal.clear()\n        return False\n",
+        new="            return True\n        return False\n",
+        caught_by=(_ZONE + "test_forget_waits_for_what_is_under_way_and_clears_the_item",),
+    ),
+    Mutant(
+        name="ended-while-announced",
+        without="a zone ends while the inflight item still names a batch that has landed",
+        invariants="I3",
+        file="zone/actor.py",
+        old="        if self._writer.idle and not self._talks.closing and self._journal.names_landed:\n",
+        new="        if self._writer.idle and self._talks.closing and self._journal.names_landed:\n",
+        caught_by=(_ZONE + "test_batch_lands_is_closed_and_its_item_is_cleared_before_the_end",),
+    ),
+    Mutant(
+        name="emptied-before-zones-have-parted",
+        without="keys of a cluster that is removed with `retain` are emptied while a batch of them is under way",
+        invariants="I3",
+        file="cluster/removal.py",
+        old="        if retains(self._config):\n            yield from self._part()\n",
+        new="",
+        caught_by=(
+            "unit/operations/test_removal.py::test_i3_outputs_that_stay_are_forgotten_once_no_batch_of_them_is_under_way",
+        ),
+    ),
+    # --- I4 and I5 ---
+    Mutant(
+        name="wish-is-not-replaced",
+        without="a zone goes by what a key wanted first, whatever its cluster answers later",
+        invariants="I4",
+        file="zone/wishes.py",
+        old="        self.drop([wish.key])\n        if len(self._wishes) >= MOST_WISHES:\n",
+        new="        if wish.key in self._wishes:\n            return\n        if len(self._wishes) >= MOST_WISHES:\n",
+        caught_by=(_ZONE + "test_i4_foreign_set_is_judged_by_its_cluster_and_checked_again",),
+    ),
+    Mutant(
+        name="unwanted-refusal-counts",
+        without="a refusal counts although the key no longer wants what was refused",
+        invariants="I4",
+        file="cluster/conversations.py",
+        old="            if self._wanted(refusal.unit, states[refusal.unit.key])\n",
+        new="",
+        caught_by=(_CLUSTER + "test_i4_refusal_of_what_a_key_no_longer_wants_does_not_put_it_off",),
+    ),
+    Mutant(
+        name="older-run-counts",
+        without="what a listener of an earlier run has seen counts for the present one",
+        invariants="I5",
+        file="cluster/actor.py",
+        old="        if self.service.run is None or seen.run != self.service.run.number:\n",
+        new="        if self.service.run is None:\n",
+        caught_by=(_CLUSTER + "test_i5_what_a_listener_of_an_earlier_run_sees_is_ignored",),
+    ),
+)

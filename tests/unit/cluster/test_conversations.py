@@ -1,0 +1,109 @@
+"""What a cluster's actor and its zones say to each other, where an answer comes late or something has changed meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from harness.deployment import Deployment
+from harness.fakes.manual_clock import ManualClock
+from harness.fed import FedDeployment
+from harness.seen.builders import SERVICES, SLICES, a_config, a_list, a_service, identity, saw
+from kubesync.cluster.actor import ClusterActor
+from kubesync.cluster.keys.committer import Steps
+from kubesync.cluster.ports import ClusterPorts
+from kubesync.domain.errors import StoreBusyError
+from kubesync.messages import Landed
+from simulation.writes import SENT
+
+
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    made = Deployment()
+    made.start()
+    yield made
+    made.close()
+
+
+class Answers:
+    """A cluster's answers. While the tables are ``busy``, questions about this batch cannot be answered."""
+
+    def __init__(self) -> None:
+        self.busy = "1"
+        self.given: list[tuple[str, str]] = []
+
+    def answer(self, question: Landed) -> Steps[None]:
+        if question.batch == self.busy:
+            raise StoreBusyError("busy")
+        self.given.append((question.zone, question.batch))
+        yield 0.0
+
+
+def test_i1_questions_of_a_zone_are_answered_in_their_order() -> None:
+    clock, answers = ManualClock(), Answers()
+    ports = SimpleNamespace(scheduler=clock, tables=SimpleNamespace(state=None), session="s", progress=None)
+    ports.fenced_writer = ports.fenced_here = ports.to_zone = None
+    actor = ClusterActor(a_config(), cast(ClusterPorts, ports))
+    actor.service.conversations = answers  # type: ignore[assignment]
+    for zone, number in (("Z1", 1), ("Z1", 2), ("Z2", 3)):
+        actor.receive(Landed(zone, number, str(number), ()))
+    for _ in range(10):
+        actor.step()
+    assert answers.given == [("Z2", "3")], "another zone does not wait"
+    answers.busy = ""
+    clock.advance(1.0)
+    for _ in range(10):
+        actor.step()
+    assert answers.given == [("Z2", "3"), ("Z1", "1"), ("Z1", "2")]
+
+
+def test_i1_withdrawn_wish_is_not_sent(deployment: Deployment) -> None:
+    deployment.at(SENT, lambda: deployment.hold(6.0))
+    deployment.want("first", "10.0.0.1")
+    deployment.pass_time()
+    deployment.want("short", "10.0.0.2")
+    deployment.pass_time(1.5)
+    assert "short" in deployment.open()
+    deployment.delete("short")
+    deployment.pass_time(20.0)
+    assert deployment.sets() == {"first A": ("10.0.0.1",)}
+    assert len(deployment.sent) == 1
+
+
+def test_i4_refusal_of_what_a_key_no_longer_wants_does_not_put_it_off(deployment: Deployment) -> None:
+    tries: list[int] = []
+
+    def second_try() -> None:
+        with deployment.world.unseen():
+            mark = deployment.state("web").opened
+        assert mark is not None
+        tries.append(mark.attempts)
+        deployment.refuse()
+
+    deployment.refuse("web")
+    deployment.at(SENT, lambda: deployment.hold(4.0))
+    deployment.at(SENT, second_try, skip=1)
+    deployment.want("web", "10.0.0.1")
+    deployment.pass_time(2.0)
+    deployment.want("web", "10.0.0.2")
+    deployment.pass_time(10.0)
+    assert tries == [0]
+    assert deployment.sets() == {"web A": ("10.0.0.2",)}
+
+
+def test_i5_what_a_listener_of_an_earlier_run_sees_is_ignored() -> None:
+    session = FedDeployment().session()
+    session.begin()
+    earlier = session.hang(SERVICES)
+    session.configure(ttl=90)
+    session.wait(15.0)
+    assert session.listener(SERVICES) is not earlier
+    session.record(lists=(a_list(20, identity()), a_list(20, resource=SLICES)))
+    earlier.feed(lambda sink: sink.on_stale())
+    session.wait(1.0)
+    session.record(saw(a_service(), 30, "web"))
+    assert session.intended() != {}
+    assert session.listeners.checkpoints("prod")[SERVICES].resource_version == 30
