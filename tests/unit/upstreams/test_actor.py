@@ -25,6 +25,7 @@ from kubesync.domain.named_upstreams import NamedUpstream
 from kubesync.messages import CompareNamed, DrainNamed, Noted, Refer
 from kubesync.upstreams.actor import NamedUpstreams
 from kubesync.upstreams.composer import NamedPorts
+from kubesync_local.registration.named_upstreams import NamedRegistry
 
 WEB = "prod/shop/web/80/TCP"
 BUSY = "cluster prod is busy recording"
@@ -65,7 +66,8 @@ class Stepped:
         return cluster in self.served
 
     def register(self, name: str, *members: str) -> None:
-        self.table.put(Registration(NamedUpstream(name, tuple(map(member, members))), "0"), self.table.read())
+        table = NamedRegistry(self.store)
+        table.put(Registration(NamedUpstream(name, tuple(map(member, members))), "0"), table.read())
         self.actor.wake()
 
     def publish(self, *ips: str) -> None:
