@@ -167,10 +167,14 @@ class ListeningRun:
             listener.stop(stopping.code)
 
     def cut(self, code: ErrorCode, *, lost: bool) -> None:
-        """Listen no more. ``lost``: no other run takes its place, so a bug of ours must not look like a quiet cluster."""
+        """Listen no more, after a fault of ours. ``lost``: no other run takes its place; it must not look like a quiet cluster."""
         self.failed = self.failed or lost
         for listener in self._listeners:
             listener.stop(code)
+        if self.round is not None and self.round.reply is not None and self.round.applies:
+            lasted = self._scheduler.monotonic() - self.round.began
+            self.round.reply.set_exception(ListingFailedError({}, lasted, self.report.problem))
+            self.round.reply = None
 
     # --- recording ---
 
