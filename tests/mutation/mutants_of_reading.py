@@ -50,7 +50,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         name="refused-batch-is-refused-whole",
         without="all changes of a refused batch are kept back together",
         invariants="I4",
-        file="zone/refusals.py",
+        file="zone/writer.py",
         old="        return Isolation((), halves(units))\n",
         new='        found = dict.fromkeys(range(len(units)), "refused")\n',
         caught_by=(_MANY_NAMES + "test_i4_culprits_that_no_message_explains_are_found_in_k_log_n_batches",),

@@ -346,7 +346,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         name="batch-taken-for-drift",
         without="a batch during a resync's walk of the zone counts as a change by hand",
         invariants="I3",
-        file="domain/standing.py",
+        file="domain/dns/standing.py",
         old="        return (state.version, _seen(state)) == (self.version, self.seen)\n",
         new="        return state.key == self.service\n",
         caught_by=(

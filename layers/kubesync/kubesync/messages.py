@@ -38,10 +38,10 @@ from typing import Protocol
 
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.dns.standing import Drift, Known
 from kubesync.domain.errors import ErrorCode, KubesyncError, ListenerError
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.plan import Wish
-from kubesync.domain.standing import Drift, Known
 from kubesync.domain.state import UpstreamState
 from kubesync.domain.window import WindowContent
 
@@ -61,10 +61,9 @@ class Reply[T](Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """What keys of a cluster want in the zone.
+    """What keys of a cluster want in the zone: ``wishes`` in full, or ``names``, of which the zone asks (``Want``).
 
     Args:
-        wishes: in full. ``names``: keys whose wishes the zone gets when it asks (``Want``).
         since: monotonic time of the first event that led to them, for the lag.
         inherited: they were open when the session began: their marks say when they may be tried.
         anew: forget what this cluster has published before.
@@ -90,11 +89,9 @@ class Wishes:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What became of a unit that did not land.
+    """What became of a unit that did not land. ``retry_at``: epoch seconds; None: the key does not wait for it.
 
-    Args:
-        retry_at: epoch seconds. None: the key does not wait for it.
-        code: of ``domain.reasons``. Empty: it counts as landed, or nobody wants it any more.
+    ``code``: of ``domain.reasons``. Empty: it counts as landed, or nobody wants it any more.
     """
 
     unit: Unit
@@ -144,7 +141,7 @@ class Landed:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A unit that a refusal was about, and what stands at its name. ``code``, ``reason``: decided already (it is too large)."""
+    """A unit that a refusal was about, and what stands at its name. ``code``: decided already (it is too large)."""
 
     unit: Unit
     message: str
@@ -242,10 +239,14 @@ class CheckConflicts:
 
 
 @dataclass(frozen=True, slots=True)
-class DrainZone:
-    """The session ends: do what can be done until then (monotonic), and end."""
+class Drain:
+    """To a zone, or to named upstreams. The session ends: do what can be done until then (monotonic), and end.
+
+    ``abandon``: write nothing more.
+    """
 
     until: float
+    abandon: bool = False
 
 
 # --- session and operations to cluster ---
@@ -276,10 +277,8 @@ class Listen:
 class StopListening:
     """Cut the listeners at once. Events that they have read are still recorded, and then how they ended.
 
-    Args:
-        listen_until: how long to wait for listeners that hang (monotonic). ``drain_until``: how long to record.
-        abandon: write nothing more, because another session holds the lease.
-        reply: whether everything has been recorded.
+    Until ``listen_until`` (monotonic) listeners that hang are waited for, until ``drain_until`` events are recorded. ``abandon``: write
+    nothing more, because another session holds the lease. The reply: whether everything has been recorded.
     """
 
     code: ErrorCode
@@ -311,32 +310,20 @@ class Promoted:
     keys: tuple[ServiceKey, ...]
 
 
-# --- operations to cluster ---
-
-
 class ListingFailedError(KubesyncError):
-    """The cluster could not be listed for a resync.
-
-    Args:
-        errors: of the listeners whose lists do not come. ``seconds``: for how long that was tried.
-        problem: why it was given up, where it was not for these errors.
-    """
+    """The cluster could not be listed for a resync, tried for ``seconds``: errors of listeners, or another ``problem``."""
 
     def __init__(self, errors: Mapping[str, ListenerError], seconds: float, problem: str = "") -> None:
         super().__init__(problem or "; ".join(sorted(f"{name}: {error.message}" for name, error in errors.items())))
-        self.errors = errors
-        self.seconds = seconds
-        self.problem = problem
+        self.errors, self.seconds, self.problem = errors, seconds, problem
 
 
 @dataclass(frozen=True, slots=True)
 class Relist:
     """List the cluster again for a full resync, and record the lists: upstreams are compared with the table.
 
-    Args:
-        forced: let held deletions through (I5).
-        deadline: where the cluster is not watched yet: watch it until then (monotonic). None: refuse.
-        reply: raises ListingFailedError.
+    ``forced``: let held deletions through (I5). ``deadline``: where the cluster is not watched yet, watch it until then (monotonic);
+    None: refuse. The reply raises ListingFailedError.
     """
 
     forced: bool
@@ -406,11 +393,3 @@ class CompareNamed:
     dry_run: bool
     force: bool
     reply: Reply[list[dict[str, str]]]
-
-
-@dataclass(frozen=True, slots=True)
-class DrainNamed:
-    """The session ends: compose for the marks that exist, until then (monotonic). ``abandon``: write nothing more."""
-
-    until: float
-    abandon: bool

@@ -31,7 +31,7 @@ class FailsAt:
 
     def __call__(self, call: Outward) -> None:
         self._otherwise(call)
-        if call.service == "dynamodb" and call.thread.endswith("/session"):
+        if call.service == "dynamodb" and call.thread.endswith(("/session", "/cluster")):
             self.calls += 1
             if self.calls - 1 == self._number:
                 raise StoreBusyError("throttled")

@@ -53,8 +53,9 @@ def test_disabled_cluster_stays_as_it_is_over_sessions_and_catches_up_when_it_is
     with a_stack() as stack:
         running = a_master(stack)
         disabled(stack, running)
-        ended = {r.value: e.ended["key"] for r, e in ListenerTable(stack.store).errors("prod").items() if e.ended}
-        assert ended == {"services": "ERR_CONFIG_UPDATE", "endpointslices": "ERR_CONFIG_UPDATE"}
+        ended = {"services": "ERR_CONFIG_UPDATE", "endpointslices": "ERR_CONFIG_UPDATE"}
+        errors = ListenerTable(stack.store).errors
+        running.wait_for(lambda: {r.value: e.ended["key"] for r, e in errors("prod").items() if e.ended} == ended)
         before = outputs(stack)
         stack.api.requests.clear()
         stack.api.cluster.scale("default", "web", 5)

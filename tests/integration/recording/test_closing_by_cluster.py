@@ -1,4 +1,4 @@
-"""A batch of several clusters: each closes its own keys, and the inflight item is cleared with the last of them."""
+"""A batch of several clusters: each closes its own keys. Until the next batch, the zone's inflight item names this one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kubesync.aws.tables.control.fences import fence_key
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import OpenMark
-from simulation.writes import RECORD, SENT
+from simulation.writes import SENT
 
 CLUSTERS = ("a", "b", "c")
 PUBLISHED = {f"web.shop.svc.{name}.example.com A": ("10.0.0.1",) for name in CLUSTERS}
@@ -30,9 +30,9 @@ class Batch(Deployment):
         self.transactions = Transactions(self)
 
     def let_land(self, seconds: float = 5.0, *, closing: Callable[[], object] | None = None, nth: int = 1) -> None:
-        """Answer. ``closing`` is called before the nth cluster of the batch closes its key; the last one clears the inflight item too."""
+        """Answer. ``closing`` is called before the nth cluster of the batch closes its key."""
         if closing is not None:
-            self.at(SENT, lambda: self.at(RECORD, closing, skip=nth - 1), after=True, skip=1)
+            self.at(SENT, lambda: self.at("batch closed", closing, skip=nth - 1), after=True, skip=1)
         self.route53.let_through(None)
         self.pass_time(seconds)
 
@@ -55,13 +55,16 @@ def names_inflight(call: Call) -> bool:
     return any(action.key.partition.startswith("inflight#") for action in call.actions)
 
 
-def test_each_cluster_closes_under_its_own_fence_and_the_last_one_clears_the_inflight_item(batch: Batch) -> None:
+def test_each_cluster_closes_under_its_own_fence_and_the_zone_clears_the_inflight_item_at_its_end(batch: Batch) -> None:
     batch.let_land()
     _first, *closed = batch.transactions.of_keys()
     assert [fences(call) for call in closed] == [{fence_key(name)} for name in CLUSTERS]
-    assert [names_inflight(call) for call in closed] == [False, False, True]
-    assert (batch.open_clusters(), batch.announced()) == ([], "")
+    assert [names_inflight(call) for call in closed] == [False, False, False]
+    assert batch.open_clusters() == []
+    assert f"batch={batch.announced()}" in batch.journal
     assert [len(sent) for sent in batch.sent] == [2, 5], "a journal swap is 1 at first, then 2"
+    assert batch.end().clean
+    assert batch.announced() == ""
 
 
 def test_i1_crash_between_the_closings_of_two_clusters_is_settled_by_the_next_session(batch: Batch) -> None:
@@ -108,6 +111,6 @@ def test_what_has_landed_of_clusters_that_nobody_may_close_here_is_under_way_no_
 
 def test_busy_cluster_does_not_hold_up_the_closing_of_the_others(batch: Batch) -> None:
     batch.let_land(3.0, closing=lambda: batch.hold(10.0))
-    assert batch.open_clusters() == ["a", "c"], "the last one closes once all others have"
+    assert batch.open_clusters() == ["a"]
     batch.pass_time(10.0)
     assert batch.open_clusters() == []

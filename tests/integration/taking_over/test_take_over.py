@@ -78,8 +78,11 @@ def test_take_over_asks_for_one_transaction_and_few_reads(count: int) -> None:
     asked = asked_at_take_over(following.running)
     operations = [what.split()[0] for what in asked]
     assert operations.count("transact_write_items") == 1
-    # Checkpoints and identities of 25 clusters with each; and the states of open keys.
-    assert operations.count("batch_get_item") == (count + 24) // 25 + (count + 9) // 10
+    # Checkpoints and identities of 25 clusters with each.
+    assert operations.count("batch_get_item") == (count + 24) // 25
+    # And the states of open keys: each cluster reads its own.
+    of_clusters = [call.what for call in following.running.gate.calls if call.thread.endswith("/cluster")]
+    assert [what.split()[0] for what in of_clusters].count("batch_get_item") == (count + 9) // 10
     queues = [what for what in asked if what.startswith("query state ") and "#open#" in what]
     assert len(queues) == 4 * count
     # The registry, and what there is one of, however many clusters there are.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.dns.standing import as_it_stands, drifts_of
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.standing import as_it_stands, drifts_of
 from kubesync.domain.state import KeyState, Name
 from kubesync.operations.drift import Coming, document_of
 

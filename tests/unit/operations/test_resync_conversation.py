@@ -18,9 +18,9 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.planner import Tables
 from kubesync.domain.dns.records import Node, RecordKey, RecordSet
+from kubesync.domain.dns.standing import Drift
 from kubesync.domain.errors import ConnectError, DeniedError, KubesyncError, NotMasterError, ZoneUnavailableError
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.standing import Drift
 from kubesync.domain.state import KeyState, Name
 from kubesync.messages import (
     CheckConflicts,

@@ -22,9 +22,10 @@ from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Regi
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import Node
 from kubesync.domain.named_upstreams import NamedUpstream
-from kubesync.messages import CompareNamed, DrainNamed, Noted, Refer
+from kubesync.messages import CompareNamed, Drain, Noted, Refer
 from kubesync.upstreams.actor import NamedUpstreams
 from kubesync.upstreams.composer import NamedPorts
+from kubesync_local.registration.named_upstreams import NamedRegistry
 
 WEB = "prod/shop/web/80/TCP"
 BUSY = "cluster prod is busy recording"
@@ -65,7 +66,8 @@ class Stepped:
         return cluster in self.served
 
     def register(self, name: str, *members: str) -> None:
-        self.table.put(Registration(NamedUpstream(name, tuple(map(member, members))), "0"), self.table.read())
+        table = NamedRegistry(self.store)
+        table.put(Registration(NamedUpstream(name, tuple(map(member, members))), "0"), table.read())
         self.actor.wake()
 
     def publish(self, *ips: str) -> None:
@@ -185,7 +187,7 @@ def test_actor_that_was_not_started_compares_but_does_not_compose(stepped: Stepp
     answer = stepped.compare(dry_run=True)
     assert stepped.run(1.0) == WHEN_TOLD
     assert (answer.result(), stepped.ips("shop"), stepped.actor.marked) == ([], None, True)
-    stepped.actor.receive(DrainNamed(stepped.clock.monotonic() + 10, abandon=False))
+    stepped.actor.receive(Drain(stepped.clock.monotonic() + 10, abandon=False))
     assert stepped.run(1.0) is None
     assert stepped.ips("shop") is None
 
@@ -212,7 +214,7 @@ def test_marks_are_composed_at_the_end_as_long_as_there_is_time(stepped: Stepped
     stepped.register("shop", WEB)
     stepped.run(1.0)
     until = stepped.clock.monotonic() + 3.0
-    stepped.actor.receive(DrainNamed(until, abandon=False))
+    stepped.actor.receive(Drain(until, abandon=False))
     stepped.run(2.0)
     assert stepped.ips("shop") is None
     stepped.actor.receive(Noted("prod"))
@@ -228,7 +230,7 @@ def test_cluster_that_does_not_answer_keeps_no_session_from_ending(
     stepped.register("shop", WEB)
     stepped.run(1.0)
     began = stepped.clock.monotonic()
-    stepped.actor.receive(DrainNamed(began + 3.0, abandon))
+    stepped.actor.receive(Drain(began + 3.0, abandon=abandon))
     assert stepped.run(math.inf) is None
     assert stepped.clock.monotonic() - began == pytest.approx(seconds)
     assert list(notes(stepped.store)) == ["named/shop"]
@@ -247,7 +249,7 @@ def test_what_failed_is_tried_again_later_and_later_and_once_more_at_the_end(ste
     stepped.run(4.0)
     assert tries == [0.2, 0.9, 2.1]
     assert stepped.actor.report.problem == "RuntimeError: no"
-    stepped.actor.receive(DrainNamed(stepped.clock.monotonic() + 10.0, abandon=False))
+    stepped.actor.receive(Drain(stepped.clock.monotonic() + 10.0, abandon=False))
     assert stepped.run() is None
     assert tries[3:] == [4.0, 8.0]
 

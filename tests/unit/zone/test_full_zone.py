@@ -7,8 +7,7 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet
 from kubesync.domain.objects import ServiceKey
-from kubesync.zone.full_zone import FullZone
-from kubesync.zone.waits import Reason, Waits
+from kubesync.zone.waits import FullZone, Reason, Waits
 from kubesync_local.standins.route53.zone.model import Limits
 
 BESIDES = 2 + 1  # SOA and NS, and the journal

@@ -38,7 +38,7 @@ from kubesync.messages import (
     Compared,
     CompareZone,
     Decision,
-    DrainZone,
+    Drain,
     Forget,
     Forgotten,
     Landed,
@@ -281,7 +281,7 @@ class World:
         return found
 
     def end(self) -> bool:
-        self.actor.receive(DrainZone(self.clock.monotonic() + 10))
+        self.actor.receive(Drain(self.clock.monotonic() + 10))
         self.pass_time(20)
         assert self.ended
         return self.actor.clean

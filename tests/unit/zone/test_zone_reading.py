@@ -11,7 +11,7 @@ from harness.deployment import ZONE_ID, Deployment
 from harness.fakes.manual_clock import ManualClock
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.standing import Stands, what_stands
+from kubesync.domain.dns.standing import Stands, what_stands
 from kubesync.zone.reader import ZoneReader
 
 
@@ -32,7 +32,7 @@ class Counting:
 
 
 def read_all(reading: ZoneReader, names: Sequence[str]) -> list[dict[RecordKey, RecordSet]]:
-    return [reading.read(name) for name in names]
+    return [reading.read_all([name])[name] for name in names]
 
 
 def test_many_names_are_read_with_the_whole_zone_and_come_to_the_same() -> None:
@@ -55,7 +55,7 @@ def test_what_a_walk_has_found_is_not_believed_for_longer_than_a_minute() -> Non
     read_all(reading, names)
     zone.sets.clear()
     clock.advance(61)
-    assert reading.read(names[399]) == {}
+    assert reading.read_all([names[399]]) == {names[399]: {}}
     assert zone.walks == 1  # one name alone again
 
 
@@ -63,7 +63,7 @@ def test_names_that_are_asked_for_now_and_then_are_always_read_anew() -> None:
     zone, clock = Counting(), ManualClock()
     reading = ZoneReader(cast(ZoneClient, zone), ZONE_ID, clock)
     for n in range(200):
-        reading.read(f"s{n:03d}.example.com")
+        reading.read_all([f"s{n:03d}.example.com"])
         clock.advance(3)
     assert (zone.reads, zone.walks) == (200, 0)
 

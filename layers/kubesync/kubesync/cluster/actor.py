@@ -88,6 +88,7 @@ class ClusterActor:
         self._work: Work | None = None
         self._relisting: Work | None = None
         self._faults = 0
+        self._last_run: ListeningRun | None = None
         self._ended = False
         self._not_master = False
 
@@ -97,8 +98,8 @@ class ClusterActor:
 
     @property
     def running(self) -> ListeningRun | None:
-        """The run that goes on."""
-        return self.service.run
+        """The run that goes on, or that ended with the session."""
+        return self.service.run or self._last_run
 
     # --- messages ---
 
@@ -328,6 +329,7 @@ class ClusterActor:
     def _stopped(self, stopping: StopListening, *, clean: bool) -> None:
         run, self.service.run = self.service.run, None
         if run is not None:
+            self._last_run = None if stopping.code in _RECONFIGURED else run
             run.failed = run.failed or (not clean and stopping.code not in _RECONFIGURED)
             try:
                 run.end()

@@ -14,9 +14,9 @@ from kubesync.cluster.keys.reconciler import Reconciler, Recorded
 from kubesync.cluster.ports import ClusterPorts
 from kubesync.cluster.published import Published
 from kubesync.domain.batches import Unit
+from kubesync.domain.dns.standing import Drift, as_it_stands, drifts_of
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import changes_of
-from kubesync.domain.standing import Drift, as_it_stands, drifts_of
 from kubesync.domain.state import KeyState, OpenMark
 from kubesync.messages import Closed, Compare, Compared, Decision, Landed, Refused, Standing, Want, Wishes
 

@@ -13,12 +13,11 @@ from aws_lambda_powertools import Logger
 from kubesync.actors.answer import Answer
 from kubesync.actors.scheduler import Scheduler, Thread
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.cluster.keys.reconciler import Mode
 from kubesync.cluster.ports import Connector
 from kubesync.domain.errors import ErrorCode, ListenerError
 from kubesync.domain.objects import RawEvent, Resource, Snapshot
 from kubesync.domain.report import ListenerReport
-from kubesync.domain.window import Window, WindowContent
+from kubesync.domain.window import Mode, Window, WindowContent
 from kubesync.kubernetes.ports import Reflector
 from kubesync.messages import Relisted, Reply
 

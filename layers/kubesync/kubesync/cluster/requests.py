@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
+
+from aws_lambda_powertools import Logger
 
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.audit import Entry
 from kubesync.cluster.keys.committer import Committer, Steps
-from kubesync.cluster.keys.reconciler import Mode, Reconciler
+from kubesync.cluster.keys.reconciler import Reconciler
 from kubesync.cluster.ports import ClusterPorts
+from kubesync.domain.errors import KubesyncError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import KeyState, Name, UpstreamState
+from kubesync.domain.window import Mode
 from kubesync.messages import Claim, RecordLists, RemoveOrphans, Sets
 
-_PARTS_OF_KEY = 3
+logger = Logger(service="kubesync", child=True)
+
+_PARTS_OF_KEY: Final = 3
 
 
 class Requests:
@@ -37,8 +44,11 @@ class Requests:
                     asked.reply.set_result(None)
                 case RemoveOrphans():
                     asked.reply.set_result(sum(self._remove(*each) for each in asked.upstreams.items()))
-        except Exception as error:  # noqa: BLE001 - it is raised where the answer is awaited
+        except KubesyncError as error:
             asked.reply.set_exception(error)
+        except Exception as error:  # a fault of ours stops what was asked for, and only that
+            logger.exception("a request failed", cluster=self._committer.states.config.name)
+            asked.reply.set_exception(KubesyncError(f"{type(error).__name__}: {error}"))
 
     def _claim(self, asked: Claim) -> Steps[None]:
         def see(state: KeyState) -> KeyState | None:

@@ -9,14 +9,14 @@ from aws_lambda_powertools import Logger
 
 from kubesync.cluster.keys.committer import Steps
 from kubesync.cluster.keys.key_states import KeyStates
-from kubesync.cluster.keys.reconciler import IDLE_CHECKPOINT_SECONDS, Mode, Reconciler, Recorded
+from kubesync.cluster.keys.reconciler import IDLE_CHECKPOINT_SECONDS, Reconciler, Recorded
 from kubesync.cluster.listener import Listener, ListenerEvents, ListRound, SharedWindow, round_of
 from kubesync.cluster.listener_errors import ListenerErrors
 from kubesync.cluster.ports import ClusterPorts, EventWriter
 from kubesync.domain.errors import ErrorCode, ListenerError
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.report import ClusterReport
-from kubesync.domain.window import WindowContent
+from kubesync.domain.window import Mode, WindowContent
 from kubesync.messages import ListingFailedError, Observed, Relisted, StopListening
 
 logger = Logger(service="kubesync", child=True)
@@ -167,10 +167,14 @@ class ListeningRun:
             listener.stop(stopping.code)
 
     def cut(self, code: ErrorCode, *, lost: bool) -> None:
-        """Listen no more. ``lost``: no other run takes its place, so a bug of ours must not look like a quiet cluster."""
+        """Listen no more, after a fault of ours. ``lost``: no other run takes its place; it must not look like a quiet cluster."""
         self.failed = self.failed or lost
         for listener in self._listeners:
             listener.stop(code)
+        if self.round is not None and self.round.reply is not None and self.round.applies:
+            lasted = self._scheduler.monotonic() - self.round.began
+            self.round.reply.set_exception(ListingFailedError({}, lasted, self.report.problem))
+            self.round.reply = None
 
     # --- recording ---
 

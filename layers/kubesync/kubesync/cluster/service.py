@@ -16,7 +16,7 @@ from kubesync.aws.tables.state import Queued
 from kubesync.cluster.conversations import Conversations
 from kubesync.cluster.keys.committer import Committer, Steps
 from kubesync.cluster.keys.key_states import KeyStates
-from kubesync.cluster.keys.reconciler import Mode, Reconciler, Recorded
+from kubesync.cluster.keys.reconciler import Reconciler, Recorded
 from kubesync.cluster.listener import ListRound, probe_identity
 from kubesync.cluster.listener_errors import ListenerErrors
 from kubesync.cluster.ports import ClusterPorts, Configured
@@ -26,6 +26,7 @@ from kubesync.cluster.requests import Requests
 from kubesync.cluster.run import ListeningRun
 from kubesync.domain.errors import KubesyncError, NewerSchemaError
 from kubesync.domain.objects import ServiceKey
+from kubesync.domain.window import Mode
 from kubesync.messages import (
     Claim,
     Configure,

@@ -9,6 +9,14 @@ from kubesync.domain.objects import RawEvent, Resource, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
+class Mode:
+    """How lists are recorded: ``forced`` lets held deletions through; ``distrust_upstreams`` reads what the table really holds."""
+
+    forced: bool = False
+    distrust_upstreams: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class WindowContent:
     """A closed window.
 

@@ -14,12 +14,12 @@ from typing import Any, Final
 from kubesync.actors.answer import Answer
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.cluster.keys.committer import KEYS_AT_A_TIME
-from kubesync.cluster.keys.reconciler import Mode
 from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.dns.standing import Drift, Known, replacements
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.standing import Drift, Known, replacements
 from kubesync.domain.state import EMPTY, KeyState, Name
+from kubesync.domain.window import Mode
 from kubesync.messages import (
     CheckConflicts,
     Compared,

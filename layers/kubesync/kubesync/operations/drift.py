@@ -10,7 +10,7 @@ from typing import Any
 from kubesync.aws.tables.audit import describe
 from kubesync.aws.tables.control.inflight import Inflight
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
-from kubesync.domain.standing import Drift, what_stands, why_foreign
+from kubesync.domain.dns.standing import Drift, what_stands, why_foreign
 from kubesync.domain.state import KeyState, Name
 
 

@@ -13,12 +13,12 @@ from typing import Final
 from kubesync.actors.answer import Answer
 from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.cluster.keys.reconciler import Mode, Preview
+from kubesync.cluster.keys.reconciler import Preview
 from kubesync.cluster.listener import log_list
 from kubesync.cluster.ports import Connector
 from kubesync.domain.errors import ErrorCode, ListenerError
 from kubesync.domain.objects import Resource, Snapshot
-from kubesync.domain.window import WindowContent
+from kubesync.domain.window import Mode, WindowContent
 from kubesync.kubernetes.ports import Lister
 from kubesync.kubernetes.transport.connections import StoppedError
 from kubesync.operations.asking import LIST_SECONDS, ResyncError, wait_for

@@ -26,12 +26,12 @@ from kubesync.aws.tables.audit import describe
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.inflight import Inflight
 from kubesync.cluster.keys.key_states import rules_of
-from kubesync.cluster.keys.reconciler import Mode
 from kubesync.domain.dns.records import RecordKey, RecordSet, Zone, in_the_way
+from kubesync.domain.dns.standing import Stands, what_stands
 from kubesync.domain.errors import KubesyncError, NotMasterError
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.standing import Stands, what_stands
 from kubesync.domain.state import KeyState, Name
+from kubesync.domain.window import Mode
 from kubesync.messages import Claim, RecordLists
 from kubesync.operations.asking import ask_cluster, check_time
 from kubesync.operations.listing import list_now, preview_lists

@@ -31,13 +31,13 @@ from kubesync.cluster.keys.key_states import KeyStates, rules_of
 from kubesync.cluster.keys.planner import Tables
 from kubesync.cluster.keys.reconciler import Reconciler
 from kubesync.cluster.listener import probe_identity
-from kubesync.cluster.pool import Clusters
 from kubesync.cluster.ports import ClusterPorts, Configured, EventWriter, Progress
 from kubesync.domain.batches import BatchLimits
 from kubesync.domain.errors import ErrorCode, NewerSchemaError, NotMasterError
 from kubesync.domain.report import SessionReport
 from kubesync.messages import Configure, Listen, StopListening, TakeUp
 from kubesync.operations.ports import MasterParts, unpaused
+from kubesync.session.clusters import Clusters
 from kubesync.session.lease_keeper import LeaseKeeper
 from kubesync.session.snapshot import fill, snapshot
 from kubesync.telemetry.service_events import ServiceEvents

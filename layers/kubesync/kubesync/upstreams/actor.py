@@ -11,7 +11,7 @@ from aws_lambda_powertools import Logger
 from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Activity, Host
 from kubesync.actors.backoff import Backoff
 from kubesync.domain.errors import KubesyncError, NotMasterError
-from kubesync.messages import CompareNamed, DrainNamed, Noted
+from kubesync.messages import CompareNamed, Drain, Noted
 from kubesync.upstreams.composer import Composer, NamedPorts, NamedReport, ReferencesError
 from kubesync.upstreams.references import References
 
@@ -35,7 +35,7 @@ class NamedUpstreams:
         self._composer = Composer(ports, self._references, self.report, self.wake)
         self._host = Host("composer", self, ports.scheduler, activity)
         self._composing = False
-        self._stopped = DrainNamed(0.0, abandon=False)
+        self._stopped = Drain(0.0, abandon=False)
         # The actor's own, but any thread sets ``_marked``.
         self._marked = False
         self._asked: deque[CompareNamed] = deque()
@@ -43,7 +43,7 @@ class NamedUpstreams:
         self._retry_at = math.inf
         self._failures = 0
         self._busy = False
-        self._drain: DrainNamed | None = None
+        self._drain: Drain | None = None
         ports.referrals.on_note = self.wake
 
     # --- for the session's thread ---
@@ -76,7 +76,7 @@ class NamedUpstreams:
         Args:
             abandon: write nothing more.
         """
-        self._stopped = DrainNamed(until_monotonic, abandon or self._stopped.abandon)
+        self._stopped = Drain(until_monotonic, abandon or self._stopped.abandon)
         if self._host.alive:
             self._host.send(self._stopped)
 
@@ -98,7 +98,7 @@ class NamedUpstreams:
                 self._references.noted(cluster)
             case CompareNamed():
                 self._asked.append(message)
-            case DrainNamed():
+            case Drain():
                 self._drain = message
                 if self._retry_at < math.inf:
                     self._retry_at = self._clock.monotonic()  # what failed is tried once more

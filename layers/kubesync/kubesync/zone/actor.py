@@ -23,6 +23,7 @@ from kubesync.actors.backoff import Backoff
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import Zone
+from kubesync.domain.dns.standing import replacements
 from kubesync.domain.errors import (
     KubesyncError,
     NotMasterError,
@@ -32,12 +33,11 @@ from kubesync.domain.errors import (
     ZoneUnavailableError,
 )
 from kubesync.domain.plan import Wish
-from kubesync.domain.standing import replacements
 from kubesync.messages import (
     CheckConflicts,
     Closed,
     CompareZone,
-    DrainZone,
+    Drain,
     Forget,
     Forgotten,
     Publish,
@@ -95,10 +95,7 @@ class ZoneActor:
         """Nothing may be written to the zone for now: it is denied, gone, or its journal is not ours."""
         return self._blocked_by is not None
 
-    # --- messages ---
-
     def receive(self, message: object) -> None:
-        """Take a message in. Nothing is read or written here."""
         match message:
             case Publish():
                 self._journal.served.add(message.cluster)
@@ -119,7 +116,7 @@ class ZoneActor:
                 self._journal.served.discard(message.cluster)
                 self._queue.forget(message.cluster)
                 self._forgetting.append(message.cluster)
-            case DrainZone():
+            case Drain():
                 self._drain_until = message.until
             case _:
                 raise TypeError(f"a zone does not take {type(message).__name__}")
@@ -130,14 +127,8 @@ class ZoneActor:
         if asked and self._talks.open is not None:
             self._talks.open.told(cluster, (wish.key for wish in wishes))
 
-    # --- steps ---
-
     def step(self) -> float | None:
-        """Do the next thing.
-
-        Raises:
-            NotMasterError: stop; another master writes.
-        """
+        """Do the next thing of the table above. Raises NotMasterError: another master writes."""
         if self._drain_until is not None and self._now() >= self._drain_until:
             self._end()
             return None
@@ -163,7 +154,7 @@ class ZoneActor:
         return self._or_end(seconds)
 
     def failed(self, error: Exception) -> float | None:
-        """A step has failed. Where the fault is ours, the zone begins anew: it settles before it sends anything."""
+        """Where the fault is ours, the zone begins anew: it settles before it sends anything."""
         if isinstance(error, NotMasterError):
             self._fail_requests(error)
             self._ports.not_master(error)
@@ -209,12 +200,11 @@ class ZoneActor:
         elif self._writer.sent is not None:
             self._send()
         elif self._culprits:
-            self._ask_about(self._culprits)
+            self._ask_about_culprits()
         elif self._requests:
             self._serve(self._requests[0])
         elif not self._do_what_is_due():
-            checked_at = self._queue.checks.to_be_noted()
-            if checked_at is not None:
+            if (checked_at := self._queue.checks.to_be_noted()) is not None:
                 self._journal.note_check(checked_at)
             retry = self._queue.next_retry()
             return WHEN_TOLD if retry is None else retry
@@ -242,8 +232,6 @@ class ZoneActor:
             self._journal.note_problem(problem)
             self._noted_problem = problem
 
-    # --- one batch ---
-
     def _send(self) -> None:
         sent = self._writer.sent
         assert sent is not None
@@ -260,8 +248,8 @@ class ZoneActor:
         self._culprits = refused.culprits
         self._queue.again(refused.again)
 
-    def _ask_about(self, culprits: Sequence[tuple[Unit, str]]) -> None:
-        """Read what stands at the names of units at fault. The clusters judge."""
+    def _ask_about_culprits(self) -> None:
+        culprits = self._culprits
         found = self._new_reader().read_all({unit.name for unit, _ in culprits})  # nothing from before the refusal
         self._culprits = ()
         self._talks.refuse([Refusal(unit, message, found[unit.name]) for unit, message in culprits])
@@ -275,7 +263,6 @@ class ZoneActor:
             self._writer.settled = self._journal.shut_out()
 
     def _check(self, wishes: Sequence[Wish]) -> None:
-        """Read the names of these keys that are in conflict. The clusters judge."""
         names = sorted({name for wish in wishes for name in wish.conflicts})
         try:
             found = self._reader.read_all(names, self._queue.checks.not_before_monotonic)
@@ -288,8 +275,6 @@ class ZoneActor:
 
     def _new_reader(self) -> ZoneReader:
         return ZoneReader(self._ports.client, self.zone_id, self._ports.clock)
-
-    # --- who waits for a quiet zone ---
 
     def _serve(self, request: Reach | CompareZone) -> None:
         if isinstance(request, CompareZone) and request.mend and self._journal.names_landed:
@@ -313,18 +298,16 @@ class ZoneActor:
             self._requests.popleft().reply.set_exception(error)
 
     def _answer_forgets(self) -> None:
-        """Answer clusters of which nothing is under way here, and which the inflight item does not name."""
         for cluster in list(self._forgetting):
             if not self._under_way(cluster):
                 self._forgetting.remove(cluster)
                 self._ports.to_cluster(cluster, Forgotten(self.zone_id))
 
     def _under_way(self, cluster: str) -> bool:
-        talk, sent = self._talks.open, self._writer.sent
-        if talk is not None and talk.holds(cluster):
+        if self._talks.open is not None and self._talks.open.holds(cluster):
             return True
-        if sent is not None:
-            return any(unit.key.cluster == cluster for unit in sent.units)
+        if self._writer.sent is not None:
+            return any(unit.key.cluster == cluster for unit in self._writer.sent.units)
         if self._writer.settled and not self._journal.names_landed:
             return False
         inflight = self._journal.known_inflight()
@@ -334,8 +317,6 @@ class ZoneActor:
             return True
         self._journal.clear()
         return False
-
-    # --- the end ---
 
     def _or_end(self, seconds: float) -> float | None:
         """End, if the session ends and nothing more can be done now."""
@@ -348,7 +329,6 @@ class ZoneActor:
         return min(seconds, left)
 
     def _end(self) -> None:
-        """What can be done is done. See ``clean`` for what that left."""
         self._fail_requests(ZoneError("the session ends"))
         if self._writer.idle and not self._talks.closing and self._journal.names_landed:
             try:

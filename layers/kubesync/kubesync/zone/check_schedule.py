@@ -57,11 +57,9 @@ class CheckSchedule:
         """What was read of the zone before this time does not count: a person has asked since, or a set of ours has gone."""
 
     def begin_step(self) -> None:
-        """A check of so many keys may begin."""
         self._left = _KEYS_IN_A_CHECK
         while self._newly_settled:
-            at = self._noted_at() + CONFLICT_CHECK_SECONDS
-            self._check_at(self._newly_settled.pop(), at)
+            self._check_at(self._newly_settled.pop(), self._noted_at() + CONFLICT_CHECK_SECONDS)
 
     def first_of(self, awake: Iterable[ServiceKey], *, checks: bool) -> list[ServiceKey]:
         """Leave out most keys that only need a check: the zone does not even ask what they want (I7)."""
@@ -117,7 +115,7 @@ class CheckSchedule:
         self._waits.put(key, Reason.CONFLICT, epoch)
 
     def news(self, key: ServiceKey) -> None:
-        """There is news of a key: its names are checked now, also where another zone has refused it again meanwhile."""
+        """Check a key's names now, also where another zone has refused it again meanwhile."""
         if key in self._due_at:
             self._check_at(key, 0.0)
 
@@ -127,7 +125,6 @@ class CheckSchedule:
         self.not_before_monotonic = self._ports.clock.monotonic()
 
     def refused(self, key: ServiceKey, name: str, retry_at: float) -> None:
-        """A set that is in the way was found at a name."""
         self._names[key] = self._names.get(key, frozenset()) | {name}
         self._check_at(key, retry_at)
 
@@ -139,14 +136,11 @@ class CheckSchedule:
             self.ask(key)
 
     def drop(self, key: ServiceKey) -> None:
-        """A key has no name in conflict here any more."""
         self._names.pop(key, None)
         self._waits.end(key, Reason.CONFLICT)
         self._settled.discard(key)
         self._newly_settled.discard(key)
         self._unlisted.pop(key, None)
-
-    # --- one check ---
 
     def take(self, wishes: Iterable[Wish], now: float) -> list[Wish]:
         """Those of these keys that are to be checked now, as many as one check may hold."""
@@ -178,10 +172,7 @@ class CheckSchedule:
                 self._check_at(key, wishes[key].retry_at)
 
     def put_off(self) -> None:
-        """Route 53 does not let the zone be read now."""
         self._waits.put_off(Reason.CONFLICT, self._ports.clock.epoch() + _THROTTLED_SECONDS)
-
-    # --- the note for the next session ---
 
     def to_be_noted(self) -> float | None:
         """Since when every key that has settled was checked, if that has moved on. None: it has not."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Final
 
 from aws_lambda_powertools import Logger
@@ -55,9 +54,7 @@ class Talk:
             self.answers[answer.cluster] = answer
 
     def told(self, cluster: str, keys: Iterable[ServiceKey]) -> None:
-        """A cluster has said what these keys want."""
-        missing = self.owed.get(cluster)
-        if missing:
+        if missing := self.owed.get(cluster):
             missing.difference_update(keys)
             if not missing:
                 del self.owed[cluster]
@@ -68,10 +65,7 @@ class Talk:
 
 
 class Conversations:
-    """Asks clusters, one question at a time.
-
-    Args:
-        reasons: counts how often each code was in the way.
+    """Asks clusters, one question at a time. ``reasons`` counts how often each code was in the way.
 
     ``open``: the question that is not answered yet. ``closed_batch``: the last batch that all its clusters have closed.
     """
@@ -92,7 +86,6 @@ class Conversations:
         return self.open is not None and self.open.landed
 
     def go_on(self, talk: Talk) -> float:
-        """Wait for the answers, then go on without those that have not come."""
         left = talk.until - self._ports.clock.monotonic()
         if talk.owed and left > 0:
             return left
@@ -106,7 +99,6 @@ class Conversations:
         return AT_ONCE
 
     def fail(self, error: KubesyncError) -> None:
-        """Whoever waits for a comparison gets this error."""
         if self._comparing is not None:
             self._comparing.reply.set_exception(error)
             self._comparing = None
@@ -121,7 +113,6 @@ class Conversations:
         self._ask(messages, lambda _talk: None, owed=owed)
 
     def judge_conflicts(self, wishes: Sequence[Wish], found: Mapping[str, Sets]) -> None:
-        """Say what stands at the names of these keys that are in conflict."""
         standing: dict[str, dict[ServiceKey, dict[str, Sets]]] = {}
         for wish in wishes:
             standing.setdefault(wish.key.cluster, {})[wish.key] = {name: found[name] for name in sorted(wish.conflicts)}
@@ -162,12 +153,10 @@ class Conversations:
                     if decision.code:
                         self._reasons[decision.code] = self._reasons.get(decision.code, 0) + 1
 
-        question = self._next_question()
-        by_cluster = {name: tuple(by_unit[unit] for unit in of_one) for name, of_one in _by_cluster(by_unit)}
-        self._ask({name: Refused(self._zone_id, question, of_one) for name, of_one in by_cluster.items()}, over)
+        zone, question, refused = self._zone_id, self._next_question(), _by_cluster(by_unit)
+        self._ask({name: Refused(zone, question, tuple(by_unit[u] for u in units)) for name, units in refused}, over)
 
     def compare(self, request: CompareZone, standing: Sets) -> None:
-        """Let a cluster compare its sets with what stands in the zone."""
         cluster = request.cluster
 
         def over(talk: Talk) -> None:
@@ -207,10 +196,7 @@ class Conversations:
 
 
 def _by_cluster(units: Iterable[Unit]) -> list[tuple[str, tuple[Unit, ...]]]:
-    """The units of each cluster."""
-    ordered = sorted(units, key=_cluster)
-    return [(cluster, tuple(of_one)) for cluster, of_one in groupby(ordered, _cluster)]
-
-
-def _cluster(unit: Unit) -> str:
-    return unit.key.cluster
+    by_cluster: dict[str, list[Unit]] = {}
+    for unit in units:
+        by_cluster.setdefault(unit.key.cluster, []).append(unit)
+    return [(cluster, tuple(of_one)) for cluster, of_one in sorted(by_cluster.items())]

@@ -76,7 +76,6 @@ class ZoneJournal:
         return self._journal if self._journal_read else self.read_journal()
 
     def left_behind(self, journal: Journal) -> None:
-        """A batch has landed: this is what it left."""
         self._journal, self._journal_read, self._written = journal, True, True
 
     def read_journal(self) -> Journal | None:
@@ -107,7 +106,7 @@ class ZoneJournal:
         return journal
 
     def _landed_once(self) -> bool:
-        """Whether a batch of ours is known to have landed here: only what has landed, or was settled, is cleared."""
+        """Only an item of a batch that has landed, or was settled, is cleared."""
         inflight = self.known_inflight()
         return inflight is not None and not inflight.batch
 
@@ -228,22 +227,19 @@ class ZoneJournal:
         return True
 
     def _announce_swap(self) -> None:
-        """Like every change of the journal: so that tables that come back from a backup are told from the newer journal."""
+        """Announce every change of the journal: a journal that is newer than the tables shows that they come from a backup."""
         inflight, epoch = self.known_inflight(), self._ports.fenced_writer.epoch
         if inflight is not None and inflight.journal_epoch != epoch:
             self._write(replace(inflight, epoch=epoch))
 
-    # --- what a person has to know ---
+    # --- notes ---
 
     def note_problem(self, problem: str) -> None:
         """Keep what is wrong with the zone (empty: nothing any more) where ``kubesync status`` finds it."""
-        fenced_writer = self._ports.fenced_writer
-        token = fenced_writer.token()
-        note = self._ports.problems.put(self.zone_id, problem, self._ports.clock.epoch(), token)
-        fenced_writer.run((), [note], token)
+        token, now = self._ports.fenced_writer.token(), self._ports.clock.epoch()
+        self._ports.fenced_writer.run((), [self._ports.problems.put(self.zone_id, problem, now, token)], token)
 
     def note_check(self, checked_at: float) -> None:
         """Keep since when (epoch seconds) every settled name in conflict has been checked: a successor goes on from there."""
-        fenced_writer = self._ports.fenced_writer
-        token = fenced_writer.token()
-        fenced_writer.run((), [self._ports.problems.put_check(self.zone_id, checked_at, token)], token)
+        token = self._ports.fenced_writer.token()
+        self._ports.fenced_writer.run((), [self._ports.problems.put_check(self.zone_id, checked_at, token)], token)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from kubesync.actors.actor import Activity, Host
 from kubesync.domain.dns.records import Zone
-from kubesync.messages import DrainZone
+from kubesync.messages import Drain
 from kubesync.zone.actor import ZoneActor
 from kubesync.zone.ports import ZonePorts
 
@@ -42,9 +42,7 @@ class Zones:
         self._drain_until: float | None = None
 
     def send(self, zone_id: str, message: object) -> None:
-        """Send a message to a zone's actor."""
-        host = self._host(zone_id)
-        if host is not None:
+        if (host := self._host(zone_id)) is not None:
             host.send(message)
 
     def settle(self, zone_ids: Iterable[str]) -> None:
@@ -62,14 +60,13 @@ class Zones:
                 if self._drain_until is None or self._ports.clock.monotonic() < self._drain_until:
                     host = Host(f"zone {zone_id}", actor, self._ports.scheduler, self._activity)
                     if self._drain_until is not None:
-                        host.send(DrainZone(self._drain_until))
+                        host.send(Drain(self._drain_until))
                     self._hosts[zone_id] = host
                     host.start()
             return self._hosts.get(zone_id)
 
     @property
     def hosted(self) -> tuple[str, ...]:
-        """Zones that have an actor."""
         with self._lock:
             return tuple(self._actors)
 
@@ -79,7 +76,7 @@ class Zones:
             self._drain_until = deadline_monotonic
             hosts = list(self._hosts.values())
         for host in hosts:
-            host.send(DrainZone(deadline_monotonic))
+            host.send(Drain(deadline_monotonic))
         clock = self._ports.clock
         until = max(deadline_monotonic, clock.monotonic()) + _ENDING_SECONDS  # for all of them together
         for host in hosts:
@@ -98,6 +95,5 @@ class Zones:
 
     @property
     def writers(self) -> Mapping[str, ZoneActor]:
-        """The actors, for reports."""
         with self._lock:
             return dict(self._actors)

@@ -20,12 +20,11 @@ from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import Wish
 from kubesync.messages import Publish
 from kubesync.zone.check_schedule import CheckSchedule
-from kubesync.zone.full_zone import FullZone
 from kubesync.zone.ports import ZonePorts
-from kubesync.zone.waits import Reason, Waits
-from kubesync.zone.wishes import MOST_WISHES, WishCache
+from kubesync.zone.waits import FullZone, Reason, Waits
 
 KEYS_AT_A_TIME: Final = 200
+MOST_WISHES: Final = 1000
 LATE_SECONDS: Final = 5.0
 
 
@@ -50,9 +49,36 @@ class Due:
         return not (self.units or self.oversized or self.unknown or self.checks)
 
 
-class ZoneQueue:
-    """The queue of one zone, for the zone's own thread."""
+class WishCache:
+    """What keys want, at most ``MOST_WISHES`` of them. Of others the zone knows the name, and asks when their turn comes."""
 
+    def __init__(self) -> None:
+        self._wishes: dict[ServiceKey, Wish] = {}
+
+    def put(self, wish: Wish, *, asked: bool) -> None:
+        """Remember a wish: it displaces what was used longest ago. One that was not asked for displaces nothing."""
+        self.drop([wish.key])
+        if len(self._wishes) >= MOST_WISHES:
+            if not asked:
+                return
+            del self._wishes[next(iter(self._wishes))]
+        self._wishes[wish.key] = wish
+
+    def get(self, key: ServiceKey) -> Wish | None:
+        wish = self._wishes.pop(key, None)
+        if wish is not None:
+            self._wishes[key] = wish
+        return wish
+
+    def drop(self, keys: Iterable[ServiceKey]) -> None:
+        for key in keys:
+            self._wishes.pop(key, None)
+
+    def drop_cluster(self, cluster: str) -> None:
+        self.drop([key for key in self._wishes if key.cluster == cluster])
+
+
+class ZoneQueue:
     def __init__(self, zone_id: str, ports: ZonePorts) -> None:
         self._ports = ports
         self._queue: dict[ServiceKey, None] = {}
@@ -64,8 +90,6 @@ class ZoneQueue:
         self._waits = Waits()
         self._full: FullZone | None = None
         self.checks = CheckSchedule(zone_id, ports, self._waits)
-
-    # --- what clusters say ---
 
     def publish(self, message: Publish) -> None:
         """Queue keys of a cluster, or take them out: see ``Publish``."""
@@ -125,14 +149,12 @@ class ZoneQueue:
         self._late[cluster] = self._ports.clock.monotonic() + LATE_SECONDS
 
     def check(self, keys: Iterable[ServiceKey]) -> None:
-        """A person asks for it: check the names of these keys that are in conflict here as soon as may be."""
+        """See ``CheckConflicts``."""
         for key in keys:
             self._queue.setdefault(key)
             self._waits.wake(key)
             self._waits.end(key, Reason.INHERITED)
             self.checks.ask(key)
-
-    # --- what became of units ---
 
     def again(self, groups: Sequence[Sequence[Unit]]) -> None:
         """Parts of a refused batch go before anything else, each in a batch of its own."""
@@ -148,7 +170,6 @@ class ZoneQueue:
         return [since for since in (self._since.pop(key, None) for key in keys) if since is not None]
 
     def refused_as_full(self, units: Sequence[Unit], message: str) -> None:
-        """A batch was refused since the zone is full: what would add sets to it waits."""
         if self._full is None:
             self._full = FullZone(message, self._waits)
         self._full.refused(units, self._ports.clock.epoch())
@@ -169,10 +190,7 @@ class ZoneQueue:
 
     @property
     def problem(self) -> str:
-        """What is wrong with the zone as a whole; empty: nothing."""
         return "" if self._full is None else self._full.problem
-
-    # --- what is due ---
 
     def due(self, room: Callable[[], BatchLimits], *, checks: bool) -> Due:
         """What the zone does next.

@@ -34,10 +34,6 @@ class ZoneReader:
         self._walked_at: float | None = None
         self._found: dict[str, dict[RecordKey, RecordSet]] = {}
 
-    def read(self, name: str) -> dict[RecordKey, RecordSet]:
-        """What stands at a name."""
-        return self.read_all([name])[name]
-
     def read_sets(self, names: Collection[str]) -> dict[RecordKey, RecordSet]:
         """All sets that stand at these names."""
         return {key: found for of_name in self.read_all(names).values() for key, found in of_name.items()}

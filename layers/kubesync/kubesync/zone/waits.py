@@ -6,7 +6,7 @@
                 mark does not say which unit, nor in which zone
     REFUSED     one unit of a key: Route 53 refused it                  the time of the key's mark
     CONFLICT    a check of a key's names where foreign sets stand       see ``check_schedule``
-    FULL        a key that could only add sets to a full zone           the zone's next try: see ``full_zone``
+    FULL        a key that could only add sets to a full zone           the zone's next try: see ``FullZone``
 
 A reason may be put off as a whole: while Route 53 throttles reads no name is checked, and a full zone is tried for all at once.
 
@@ -16,14 +16,16 @@ does not keep its wish, and does not ask for it: thousands that wait would be as
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, auto
 from typing import Final
 
+from kubesync.actors.backoff import Backoff
 from kubesync.domain.batches import Unit
 from kubesync.domain.objects import ServiceKey
 
 _TRY_AGAIN_SECONDS: Final = 1.0
+_PROBES: Final = Backoff(initial=5.0, cap=300.0)
 
 
 class Reason(Enum):
@@ -45,11 +47,9 @@ class Waits:
         self._asleep: dict[ServiceKey, float] = {}
 
     def put(self, key: ServiceKey, reason: Reason, not_before: float) -> None:
-        """A key waits for this reason."""
         self._keys[reason][key] = not_before
 
     def put_unit(self, unit: Unit, not_before: float) -> None:
-        """A unit was refused."""
         self._units.setdefault(unit.key, {})[unit] = not_before
 
     def put_off(self, reason: Reason, not_before: float) -> None:
@@ -57,11 +57,9 @@ class Waits:
         self._put_off[reason] = not_before
 
     def end(self, key: ServiceKey, reason: Reason) -> None:
-        """A key does not wait for this reason any more."""
         self._keys[reason].pop(key, None)
 
     def end_unit(self, unit: Unit) -> None:
-        """A unit does not wait any more."""
         of_key = self._units.get(unit.key, {})
         of_key.pop(unit, None)
         if not of_key:
@@ -81,30 +79,21 @@ class Waits:
         return self._put_off.get(reason, 0.0)
 
     def refused(self, unit: Unit, now: float) -> bool:
-        """Whether a unit has to wait since it was refused."""
         return self._units.get(unit.key, {}).get(unit, 0.0) > now
-
-    # --- sleep ---
 
     def sleep(self, keys: Iterable[ServiceKey], now: float) -> None:
         """Nothing of these keys can go now. One whose wait is over, but had no turn yet, wakes at once."""
         for key in keys:
-            units = {unit: at for unit, at in self._units.get(key, {}).items() if at > now}
+            units = {unit: at for unit, at in self._units.pop(key, {}).items() if at > now}
             if units:
                 self._units[key] = units
-            else:
-                self._units.pop(key, None)
             inherited = self.not_before(key, Reason.INHERITED) or 0.0
             # A mark's time is that of the key's last refusal, in whatever zone; what was refused here has a time of its own.
-            times = [self.not_before(key, Reason.CONFLICT), *units.values()]
-            known = [at for at in times if at is not None]
-            if inherited > now:  # until then nothing of the key goes
-                self._asleep[key] = inherited
-            else:
-                self._asleep[key] = min(known) if known else now + _TRY_AGAIN_SECONDS
+            times = [at for at in (self.not_before(key, Reason.CONFLICT), *units.values()) if at is not None]
+            # Until an inherited wait is over, nothing of the key goes.
+            self._asleep[key] = inherited if inherited > now else min(times, default=now + _TRY_AGAIN_SECONDS)
 
     def wake(self, key: ServiceKey) -> None:
-        """There is something new about a key."""
         self._asleep.pop(key, None)
 
     def wake_by(self, key: ServiceKey, epoch: float) -> None:
@@ -128,8 +117,53 @@ class Waits:
         return min(times, default=None)
 
     def forget(self, key: ServiceKey) -> None:
-        """A key wants nothing any more."""
         self.wake(key)
         self._units.pop(key, None)
         for reason in Reason:
             self.end(key, reason)
+
+
+class FullZone:
+    """A zone that has as many record sets as it can have: one condition of the zone, not a failure of each key.
+
+        what happened                                    sets are added again
+        -------------                                    --------------------
+        a batch was refused since the zone is full       with one unit, at once
+        that one unit was refused too                    with one unit, after 5 s, doubling to 5 minutes
+        some landed                                      with twice as many, at once
+        sets of ours went                                with one unit, at once: there is room
+        nothing waits any more                           the condition is over
+
+    The limit: https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/DNSLimitations.html, record sets per hosted zone.
+    ``message``: what Route 53 said.
+    """
+
+    def __init__(self, message: str, waits: Waits) -> None:
+        self._waits = waits
+        waits.put_off(Reason.FULL, 0.0)
+        self._message = message
+        self._share = 1
+        self._failures = 0
+
+    @property
+    def problem(self) -> str:
+        return f"the zone is full: deletions and changes go through, what would add record sets waits ({self._message})"
+
+    def share(self, now: float) -> int:
+        return self._share if now >= self._waits.earliest(Reason.FULL) else 0
+
+    def refused(self, units: Sequence[Unit], now: float) -> None:
+        """A batch that would have added sets was refused, since the zone is full."""
+        self._share = 1
+        if sum(unit.grows for unit in units) == 1:
+            self._failures += 1
+            self._waits.put_off(Reason.FULL, now + _PROBES.delay(self._failures))
+
+    def landed(self, units: Sequence[Unit], now: float) -> None:
+        """A batch has landed: there is room where it added sets, and where it took some away."""
+        if any(unit.grows for unit in units):
+            self._share *= 2
+        elif not any(unit.shrinks for unit in units):
+            return
+        self._failures = 0
+        self._waits.put_off(Reason.FULL, now)

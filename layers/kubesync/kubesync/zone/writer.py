@@ -21,12 +21,11 @@ from dataclasses import dataclass, field
 
 from kubesync.aws.route53.journal import Journal, journal_swap
 from kubesync.aws.route53.zones import BatchChange
-from kubesync.domain.batches import Unit
+from kubesync.domain.batches import Unit, culprits, halves, says_zone_is_full
 from kubesync.domain.dns.records import RecordSet
 from kubesync.domain.errors import BatchRefusedError, ZoneGoneError, ZoneOutcomeUnknownError
 from kubesync.zone.journal import ZoneJournal
 from kubesync.zone.ports import ZonePorts
-from kubesync.zone.refusals import Isolation, isolate
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +37,21 @@ class Sent:
     changes: tuple[BatchChange, ...]
     known: Journal | None
     following: Journal
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """A refused batch taken apart.
+
+    Args:
+        culprits: units at fault, each with the message about it.
+        again: groups of units to be sent again at once.
+        zone_is_full: what Route 53 said, if the zone is full. Units that add sets are then in neither: they wait for room.
+    """
+
+    culprits: tuple[tuple[Unit, str], ...] = ()
+    again: tuple[Sequence[Unit], ...] = ()
+    zone_is_full: str = ""
 
 
 @dataclass(slots=True)
@@ -63,13 +77,7 @@ class ZoneReport:
 
 
 class BatchWriter:
-    """Sends the batches of one zone, in the zone's own thread.
-
-    Args:
-        settled: False after an unclean end of the last master: the zone settles first.
-
-    ``sent``: the batch under way.
-    """
+    """Sends the batches of one zone. ``settled``: see ``ZoneActor``. ``sent``: the batch under way."""
 
     def __init__(self, ports: ZonePorts, journal: ZoneJournal, report: ZoneReport, *, settled: bool) -> None:
         self.settled = settled
@@ -81,7 +89,6 @@ class BatchWriter:
 
     @property
     def idle(self) -> bool:
-        """No outcome is unknown, nothing is left to settle."""
         return self.settled and self.sent is None
 
     def unsettle(self) -> None:
@@ -144,6 +151,30 @@ class BatchWriter:
             self.settled = False
             return Isolation(again=(sent.units,))
         return isolate(sent.units, messages)
+
+
+def isolate(units: Sequence[Unit], messages: Sequence[str]) -> Isolation:
+    """Keep back what is at fault, and only that (I4). The cluster judges it (I3).
+
+    messages                     what happens
+    --------                     ------------
+    the zone is full             what adds sets waits (``FullZone``), the rest goes at once
+    point at some units          those are at fault, the rest goes at once
+    explain nothing, one unit    it is at fault
+    explain nothing, several     two halves: O(k log n) batches for k culprits among n
+    """
+    if says_zone_is_full(messages):
+        rest = [unit for unit in units if not unit.grows]
+        if len(rest) < len(units):
+            return Isolation(again=(rest,) if rest else (), zone_is_full=messages[0])
+    found = culprits(units, messages)
+    if not found and len(units) > 1:
+        return Isolation((), halves(units))
+    if not found:
+        found = {0: messages[0] if messages else "refused without a message"}
+    at_fault = tuple((units[index], message) for index, message in found.items())
+    rest = [unit for index, unit in enumerate(units) if index not in found]
+    return Isolation(at_fault, (rest,) if rest else ())
 
 
 def _batch_changes(units: Iterable[Unit]) -> list[BatchChange]:

@@ -22,10 +22,10 @@ from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.outcomes import Outcome
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import RecordKey, RecordSet, in_the_way
+from kubesync.domain.dns.standing import Stands, what_stands, why_foreign
 from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import Policy, changes_of
-from kubesync.domain.standing import Stands, what_stands, why_foreign
 from kubesync.domain.state import KeyState, Name
 from kubesync.messages import Refusal, Sets
 

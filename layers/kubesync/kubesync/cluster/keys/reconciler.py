@@ -28,7 +28,7 @@ from kubesync.domain.errors import ListenerError
 from kubesync.domain.merge import with_observations, without_tombstones
 from kubesync.domain.objects import Observation, RawEvent, Resource, ServiceKey
 from kubesync.domain.state import KeyState
-from kubesync.domain.window import WindowContent
+from kubesync.domain.window import Mode, WindowContent
 
 logger = Logger(service="kubesync", child=True)
 
@@ -39,14 +39,6 @@ _SWEPT_AT_A_TIME: Final = 200
 _PROBES: Final = 3
 _PROBE_PAUSE_SECONDS: Final = 1.0
 _PROBE_POLL_SECONDS: Final = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class Mode:
-    """How a list is taken: ``forced`` lets held deletions through; ``distrust_upstreams`` looks at what stands in the table."""
-
-    forced: bool = False
-    distrust_upstreams: bool = False
 
 
 _USUAL: Final = Mode()
