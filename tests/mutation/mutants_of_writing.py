@@ -362,7 +362,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         old="            return Outcome(unit, conflict=True, reason=why_foreign(change.key, actual[change.key]))\n",
         new="            return Outcome(unit, landed=True)\n",
         caught_by=(_REFUSALS + "test_i3_a_set_that_is_not_ours_is_a_conflict_and_stays",),
-        section=1,
+        section=15,
     ),
     Mutant(
         name="blind-overwrite",
