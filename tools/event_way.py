@@ -1,7 +1,7 @@
 """Writes the way of one MODIFIED event into ``docs/architecture.md``: the functions that it passes, from the window to the closed key.
 
-A whole session runs in the simulation. A Service that is published already gets another address. Listed are functions of the rooms between
-adapters and session, in the order in which they are entered, where one file calls another.
+A whole session runs in the simulation. A Service that is published already gets another address. Listed are functions of the actors' rooms,
+in the order in which they are entered, where one file calls another. A row ends where another actor goes on.
 """
 
 from __future__ import annotations
@@ -15,17 +15,20 @@ from typing import Final
 
 from harness.deployment import Deployment
 
-_TRIVIAL: Final = ("clock", "on_bookmark", "__init__", "closes_at", "throttled", "problem", "check")
+_TRIVIAL: Final = ("clock", "on_bookmark", "__init__", "closes_at", "problem", "nothing")
+_NOTHING_TO_DO: Final = ("step", "due_in", "give_up_round", "take_early_promoted", "listed", "tell_listed")
+"""What an actor asks itself at every step."""
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = ROOT / "docs" / "architecture.md"
 BEGIN: Final = "<!-- way of an event -->"
 END: Final = "<!-- end -->"
 PACKAGE: Final = f"{ROOT}/layers/kubesync/kubesync/"
 ROOMS: Final = ("cluster", "zone", "upstreams")
+BEGINS, CLOSES, ENDS = "on_events", "outcomes.py", "wishes"
 
 
 def way() -> list[tuple[str, str]]:
-    """File and function of every entry into a file that is not left out, from outside that file."""
+    """File and function of every entry into a file of an actor's own room, from outside that file."""
     passed: list[tuple[str, str]] = []
     deployment = Deployment()
     deployment.start()
@@ -38,7 +41,8 @@ def way() -> list[tuple[str, str]]:
             return
         file = name.removeprefix(PACKAGE)
         caller = frame.f_back.f_code.co_filename if frame.f_back is not None else ""
-        if file.partition("/")[0] in ROOMS and caller != name:
+        room = file.partition("/")[0]
+        if room in ROOMS and room == room_of(deployment.world.machine.current.name) and caller != name:
             passed.append((file, frame.f_code.co_name))
 
     deployment.want("web", "10.0.0.2")
@@ -53,12 +57,20 @@ def way() -> list[tuple[str, str]]:
     return passed
 
 
+def room_of(thread: str) -> str:
+    """The room of the actor that a thread runs, or sends to: ``prod/services``, ``prod/cluster``, ``zone Z1``, ``composer``."""
+    name = thread.partition("/")[2]
+    return "zone" if name.startswith("zone ") else "upstreams" if name == "composer" else "cluster"
+
+
 def rows() -> list[tuple[str, str]]:
-    """The same by rooms: each time that a room is entered, and the functions that are passed there."""
-    passed = [(file, function) for file, function in way() if function not in _TRIVIAL]
-    last = max(number for number, (_, function) in enumerate(passed) if function == "landed")
+    """The same by rooms: each time that a room is entered, and the functions that are passed there until the key is closed."""
+    passed = [(file, function) for file, function in way() if function not in (*_TRIVIAL, *_NOTHING_TO_DO)]
+    first = next(number for number, (_, function) in enumerate(passed) if function == BEGINS)
+    closing = next(number for number, (file, _) in enumerate(passed) if file.endswith(CLOSES))
+    last = next(number for number, (_, function) in enumerate(passed) if number > closing and function == ENDS)
     found: list[tuple[str, str]] = []
-    for room, entries in groupby(passed[: last + 1], key=lambda entry: entry[0].partition("/")[0]):
+    for room, entries in groupby(passed[first : last + 1], key=lambda entry: entry[0].partition("/")[0]):
         named = (f"{Path(file).stem}.{function}" for file, function in entries)
         found.append((room, ", ".join(dict.fromkeys(named))))
     return found

@@ -95,7 +95,7 @@ OF_ACTORS: Final[tuple[Mutant, ...]] = (
         name="wish-is-not-replaced",
         without="a zone goes by what a key wanted first, whatever its cluster answers later",
         invariants="I4",
-        file="zone/wishes.py",
+        file="zone/queue.py",
         old="        self.drop([wish.key])\n        if len(self._wishes) >= MOST_WISHES:\n",
         new="        if wish.key in self._wishes:\n            return\n        if len(self._wishes) >= MOST_WISHES:\n",
         caught_by=(_ZONE + "test_i4_foreign_set_is_judged_by_its_cluster_and_checked_again",),

@@ -1,7 +1,8 @@
 """Section 16: a step of an actor raises what nobody expected, before or after the effect of a call (I1, I3, I4).
 
 Such an error is a fault of ours. It stops what met it, and only that. A zone and the named upstreams try again in the same session.
-A cluster's worker ends; the next session completes what it left. The session itself goes on as ever.
+A cluster resumes from what is stored. If that fails again, it listens no more, and the next session completes what it left. The
+session itself goes on as ever.
 """
 
 from __future__ import annotations

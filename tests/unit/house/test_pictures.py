@@ -71,6 +71,10 @@ def test_line_that_says_nothing_is_refused(text: str) -> None:
         draw_pictures.drawn(text)
 
 
+def test_event_enters_its_cluster_twice_and_its_zone_once() -> None:
+    assert [room for room, _ in event_way.rows()] == ["cluster", "zone", "cluster"]
+
+
 def test_way_of_an_event_is_as_the_page_says() -> None:
     page = (DOCS / "architecture.md").read_text()
     assert event_way.page_with(page, event_way.table()) == page, "make pictures"

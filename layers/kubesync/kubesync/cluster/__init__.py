@@ -1,1 +1,1 @@
-"""One cluster: its listeners, its merge window, and the worker that records what they see. ``keys`` makes it durable."""
+"""One cluster: its listeners, its merge window, and the actor that records what they see. ``keys`` makes it durable."""
