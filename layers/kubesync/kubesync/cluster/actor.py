@@ -25,6 +25,7 @@ from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Host
 from kubesync.actors.backoff import Backoff
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.cluster.conversations import Question
 from kubesync.cluster.keys.committer import Steps
 from kubesync.cluster.ports import ClusterPorts
 from kubesync.cluster.run import LIST_SECONDS, ListeningRun
@@ -61,10 +62,11 @@ _RECONFIGURED: Final = (ErrorCode.CONFIG_UPDATE, ErrorCode.CONFIG_DELETE)
 
 @dataclass(slots=True, eq=False)
 class Work:
-    """Something to do in steps. ``begin``: from the beginning, also after a failure. ``zone``: that asked for it."""
+    """Something to do in steps. ``begin``: from the beginning, also after a failure. ``zone``: that asked for it; ``lasting``: it waits for ever."""
 
     begin: Callable[[], Steps[object]]
     zone: str = ""
+    lasting: bool = False
     steps: Steps[object] | None = None
     not_before: float = 0.0
     failures: int = 0
@@ -106,7 +108,7 @@ class ClusterActor:
     def receive(self, message: object) -> None:
         match message:
             case Landed() | Refused() | Standing() | Compare() | Want():
-                self._questions.append(Work(lambda: self.service.conversations.answer(message), message.zone))
+                self._asked(message)
             case Observed():
                 self._observed(message)
             case Promoted():
@@ -132,6 +134,19 @@ class ClusterActor:
                 self._ended = True
             case _:
                 self._commands.append(message)
+
+    def _asked(self, question: Question) -> None:
+        """Answer a zone later. It asks one question at a time: what it has asked before, it has given up, unless a batch landed."""
+        for work in [each for each in self._questions if each.zone == question.zone and not each.lasting]:
+            self._questions.remove(work)
+            if work.steps is not None:
+                work.steps.close()
+        lasting = isinstance(question, Landed)
+        answer = partial(self._answer, question)
+        self._questions.append(Work(answer, question.zone, lasting))
+
+    def _answer(self, question: Question) -> Steps[None]:
+        return self.service.conversations.answer(question)
 
     def _observed(self, seen: Observed) -> None:
         if self.service.run is None or seen.run != self.service.run.number:

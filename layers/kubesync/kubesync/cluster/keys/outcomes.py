@@ -106,6 +106,7 @@ class Outcomes:
                     applied.pop(change.key, None)
                 elif outcome.landed and change.after is not None:
                     applied[change.key] = change.after
+                    conflicts.pop(Name.of(change.key), None)
             # Not where nobody wants it any more, or the cluster is gone: nothing would ever end it.
             if outcome.conflict and (wanted := Name.of(outcome.unit.wanted)) in names_of(state.intended):
                 conflicts[wanted] = outcome.reason
