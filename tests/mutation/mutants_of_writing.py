@@ -358,7 +358,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         name="foreign-set-is-ours",
         without="a foreign set at the place of our set counts as ours",
         invariants="I3",
-        file="zone/writer.py",
+        file="cluster/keys/conflict_checks.py",
         old="            return Outcome(unit, conflict=True, reason=why_foreign(change.key, actual[change.key]))\n",
         new="            return Outcome(unit, landed=True)\n",
         caught_by=(_REFUSALS + "test_i3_a_set_that_is_not_ours_is_a_conflict_and_stays",),

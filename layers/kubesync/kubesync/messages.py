@@ -240,10 +240,7 @@ class CheckConflicts:
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """To a zone, or to named upstreams. The session ends: do what can be done until then (monotonic), and end.
-
-    ``abandon``: write nothing more.
-    """
+    """The session ends: do what can be done until then (monotonic). ``abandon``: write nothing. Named upstreams get it too."""
 
     until: float
     abandon: bool = False

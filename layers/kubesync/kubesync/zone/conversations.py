@@ -108,9 +108,8 @@ class Conversations:
         by_cluster: dict[str, list[ServiceKey]] = {}
         for key in keys:
             by_cluster.setdefault(key.cluster, []).append(key)
-        owed = {cluster: wanted[:KEYS_AT_A_TIME] for cluster, wanted in by_cluster.items()}
-        messages = {cluster: Want(self._zone_id, tuple(wanted)) for cluster, wanted in owed.items()}
-        self._ask(messages, lambda _talk: None, owed=owed)
+        owed = {cluster: tuple(wanted[:KEYS_AT_A_TIME]) for cluster, wanted in by_cluster.items()}
+        self._ask({name: Want(self._zone_id, wanted) for name, wanted in owed.items()}, lambda _talk: None, owed=owed)
 
     def judge_conflicts(self, wishes: Sequence[Wish], found: Mapping[str, Sets]) -> None:
         standing: dict[str, dict[ServiceKey, dict[str, Sets]]] = {}

@@ -228,7 +228,9 @@ class ZoneQueue:
             busy = {unit.key for unit in ready} | {wish.key for wish in in_check}
             ready_keys += len(busy)
             busy.update(to_ask)
-            self._sleep([key for key in keys if key in self._queue and key not in busy], now)
+            asleep = [key for key in keys if key in self._queue and key not in busy]
+            self._waits.sleep(asleep, now)
+            self._wishes.drop(asleep)
             if self._enough(units) or len(unknown) >= KEYS_AT_A_TIME or ready_keys + len(unknown) >= MOST_WISHES:
                 break
         if to_check and (checks or not (units or unknown)):
@@ -245,10 +247,6 @@ class ZoneQueue:
 
     def _enough(self, units: Sequence[Unit]) -> bool:
         return sum(unit.elements for unit in units) >= self._ports.limits.elements
-
-    def _sleep(self, keys: Sequence[ServiceKey], now: float) -> None:
-        self._waits.sleep(keys, now)
-        self._wishes.drop(keys)
 
     def _ready(self, keys: Iterable[ServiceKey]) -> list[Unit]:
         """Units that may go now. Keys that could only add sets to a full zone leave the queue, and wait there."""

@@ -56,12 +56,9 @@ class Isolation:
 
 @dataclass(slots=True)
 class ZoneReport:
-    """Counters of one zone in this session.
+    """Counters of one zone in this session. ``problem``: what is wrong with it. ``remark``: what was and is mended.
 
-    Args:
-        problem: what is wrong with the zone. ``remark``: what was and is mended.
-        reasons: how often each code of ``domain.reasons`` was in the way.
-        fresh_lags: those that the metrics do not show yet.
+    ``reasons``: how often each code of ``domain.reasons`` was in the way. ``fresh_lags``: those that the metrics do not show yet.
     """
 
     batches: int = 0
