@@ -168,7 +168,7 @@ class ClusterResync:
         return errors
 
     def _remove_orphans(self) -> int:
-        """Remove upstreams that no key knows: a table that was restored can bring them back. Scans the table. Returns how many."""
+        """Remove upstreams that no key knows (a restored table can bring them back). Scans the table. Returns how many."""
         removed, known = (
             0,
             {name for state in self._master.tables.state.load_all(self.name) for name in state.upstreams},

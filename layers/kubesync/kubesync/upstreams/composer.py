@@ -135,9 +135,9 @@ class Composer:
         return self._ports.referrals.follow(index)
 
     def _write(self, rewrites: Sequence[Rewrite], last: Sequence[Action] = (), *, all_or_nothing: bool = True) -> None:
-        """Write each named upstream in one transaction, several together if they fit, and then ``last``: removals of marks.
+        """Write each named upstream in one transaction, several together if they fit. ``last`` comes after all of them.
 
-        Unless ``all_or_nothing``, marks that were renewed since they were read stay.
+        It removes marks. Unless ``all_or_nothing``, marks that were renewed since they were read stay.
         """
         actions: list[Action] = []
         entries: list[Entry] = []

@@ -28,23 +28,16 @@ _COMPARE_SECONDS: Final = 60.0
 class Talk:
     """A question that was sent, and what has been answered.
 
-    Args:
-        question: its id, in ``Closed``.
-        clusters: who was asked.
-        until: monotonic. Then the zone goes on without those that have not answered.
-        over: what to do then, with this talk.
-        landed: it is about a batch that has landed. The zone waits for ever.
-        owed: clusters that have not answered. Those that were asked what keys want (``Want``): which keys are missing.
-        unserved: clusters that do not exist here.
+    ``owed``: clusters that have not answered. Those that were asked what keys want (``Want``): which keys are missing.
     """
 
-    question: int
-    clusters: frozenset[str]
-    until: float
-    over: Callable[[Talk], None]
-    landed: bool = False
+    question: int  # its id, in ``Closed``
+    clusters: frozenset[str]  # who was asked
+    until: float  # monotonic; then the zone goes on without those that have not answered
+    over: Callable[[Talk], None]  # what to do then, with this talk
+    landed: bool = False  # it is about a batch that has landed: the zone waits for ever
     owed: dict[str, set[ServiceKey]] = field(default_factory=dict)
-    unserved: set[str] = field(default_factory=set)
+    unserved: set[str] = field(default_factory=set)  # clusters that do not exist here
     answers: dict[str, Closed] = field(default_factory=dict)
 
     def closed(self, answer: Closed) -> None:

@@ -30,19 +30,12 @@ LATE_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What the zone does next. Only one of these is not empty.
+    """What the zone does next. Only one of these is not empty."""
 
-    Args:
-        units: for the next batch.
-        oversized: units that fit no batch at all.
-        unknown: keys of which the zone has to ask first what they want.
-        checks: keys in conflict whose names are to be checked.
-    """
-
-    units: Sequence[Unit] = ()
-    oversized: Sequence[Unit] = ()
-    unknown: Sequence[ServiceKey] = ()
-    checks: Sequence[Wish] = ()
+    units: Sequence[Unit] = ()  # for the next batch
+    oversized: Sequence[Unit] = ()  # they fit no batch at all
+    unknown: Sequence[ServiceKey] = ()  # the zone has to ask first what these keys want
+    checks: Sequence[Wish] = ()  # of keys in conflict, whose names are to be checked
 
     @property
     def nothing(self) -> bool:
@@ -50,7 +43,7 @@ class Due:
 
 
 class WishCache:
-    """What keys want, at most ``MOST_WISHES`` of them. Of others the zone knows the name, and asks when their turn comes."""
+    """What at most ``MOST_WISHES`` keys want. Of others the zone knows the name only, and asks when their turn comes."""
 
     def __init__(self) -> None:
         self._wishes: dict[ServiceKey, Wish] = {}
