@@ -61,7 +61,7 @@ class Reply[T](Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """What keys of a cluster want in the zone: ``wishes`` in full, or ``names``, of which the zone asks (``Want``).
+    """What keys of a cluster want in the zone: ``wishes``, in full. The zone asks what ``names`` want (``Want``).
 
     Args:
         since: monotonic time of the first event that led to them, for the lag.
@@ -240,10 +240,7 @@ class CheckConflicts:
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """To a zone, or to named upstreams. The session ends: do what can be done until then (monotonic), and end.
-
-    ``abandon``: write nothing more.
-    """
+    """The session ends: do what can be done until then (monotonic). ``abandon`` (named upstreams): write nothing."""
 
     until: float
     abandon: bool = False
@@ -277,8 +274,8 @@ class Listen:
 class StopListening:
     """Cut the listeners at once. Events that they have read are still recorded, and then how they ended.
 
-    Until ``listen_until`` (monotonic) listeners that hang are waited for, until ``drain_until`` events are recorded. ``abandon``: write
-    nothing more, because another session holds the lease. The reply: whether everything has been recorded.
+    The cluster waits for listeners that hang until ``listen_until`` (monotonic), and records until ``drain_until``. ``abandon``:
+    write nothing more, because another session holds the lease. The reply: whether everything has been recorded.
     """
 
     code: ErrorCode
@@ -311,7 +308,7 @@ class Promoted:
 
 
 class ListingFailedError(KubesyncError):
-    """The cluster could not be listed for a resync, tried for ``seconds``: errors of listeners, or another ``problem``."""
+    """A resync tried for ``seconds`` to list the cluster: errors of its listeners, or another ``problem``."""
 
     def __init__(self, errors: Mapping[str, ListenerError], seconds: float, problem: str = "") -> None:
         super().__init__(problem or "; ".join(sorted(f"{name}: {error.message}" for name, error in errors.items())))
@@ -322,7 +319,7 @@ class ListingFailedError(KubesyncError):
 class Relist:
     """List the cluster again for a full resync, and record the lists: upstreams are compared with the table.
 
-    ``forced``: let held deletions through (I5). ``deadline``: where the cluster is not watched yet, watch it until then (monotonic);
+    ``forced``: let held deletions through (I5). ``deadline`` (monotonic): watch the cluster until then, if it is not watched yet.
     None: refuse. The reply raises ListingFailedError.
     """
 

@@ -120,7 +120,7 @@ def test_killed_session_leaves_something_to_mend() -> None:
     play.one_session(arm)
     assert gate.killed
     assert gate.calls[-1].what.startswith("ChangeResourceRecordSets")
-    assert any("noted as under way" in line for line in judge_quiet(play.world, FOREIGN))
+    assert any("mark left over" in line for line in judge_quiet(play.world, FOREIGN))
 
 
 def test_table_counts_kinds_of_faults_and_ends_with_the_number_of_violations() -> None:

@@ -285,8 +285,9 @@ def test_counts_go_on_over_sessions_and_the_last_error_stays_until_another_comes
         first = stack.start()
         first.wait_for(lambda: rule.hits == 1 and bool(stack.api.requests.all(resource="services", verb="watch")))
         first_report = first.end(ErrorCode.MAX_RUNTIME)
+        watches = len(stack.api.requests.all(resource="services", verb="watch"))
         second = stack.start()
-        second.wait_for(lambda: second.saw("master"))
+        second.wait_for(lambda: len(stack.api.requests.all(resource="services", verb="watch")) > watches)
         second.end(ErrorCode.WORKER_EXITING)
         found = errors_of(stack.store)
         assert found.counts == {"ERR_REQUEST_STATUS": 1, "ERR_MAX_RUNTIME": 1, "ERR_WORKER_EXITING": 1}

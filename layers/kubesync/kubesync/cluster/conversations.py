@@ -109,7 +109,8 @@ class Conversations:
             self._answer(question, ())
             return
         tables = self._committer.tables
-        check = ConflictCheck(question.zone, question.standing, self._states, tables.claims, tables.state)
+        here = self._committer.fenced_here
+        check = ConflictCheck(question.zone, question.standing, self._states, tables.claims, tables.state, here)
         if check.free:
 
             def see(state: KeyState) -> KeyState:

@@ -1,4 +1,4 @@
-"""How an operation asks an actor and waits for the answer. It checks all the time whether it must stop."""
+"""How an operation asks an actor and waits for the answer. It checks every CHECK_SECONDS whether it must stop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from kubesync.operations.ports import Master
 LIST_SECONDS: Final = 300.0
 """A list, or an answer of a zone, that takes longer is given up. The session may end earlier."""
 CHECK_SECONDS: Final = 0.2
-"""How often a waiting thread checks whether the session must end."""
 
 
 class ResyncError(KubesyncError):
@@ -33,10 +32,7 @@ def wait_for[T](answer: Answer[T], check: Callable[[], None]) -> T:
 
 
 def ask_cluster[T](master: Master, cluster: str, question: object, answer: Answer[T], check: Callable[[], None]) -> T:
-    """Send a question to a cluster's actor, and wait for the answer.
-
-    Args:
-        check: raises if the wait must stop.
+    """Send a question to a cluster's actor, and wait for the answer. ``check`` raises if the wait must stop.
 
     Raises:
         ResyncError: the cluster is not served now.
@@ -48,7 +44,7 @@ def ask_cluster[T](master: Master, cluster: str, question: object, answer: Answe
 
 
 def ask_zone[T](master: Master, zone_id: str, question: object, answer: Answer[T], check: Callable[[], None]) -> T:
-    """Send a question to a zone's actor, and wait for the answer. Arguments as in ``ask_cluster``.
+    """Send a question to a zone's actor, and wait for the answer.
 
     Raises:
         ResyncError: nothing may be written to the zone, or it does not answer in time.
@@ -71,5 +67,4 @@ def ask_zone[T](master: Master, zone_id: str, question: object, answer: Answer[T
 
 
 def blocked(zone_id: str, problem: object) -> ResyncError:
-    """The error of a zone to which nothing may be written."""
     return ResyncError(f"zone {zone_id} could not be compared: {problem}; run it again once that is mended")

@@ -18,7 +18,7 @@ from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.dns.standing import Drift, Known, replacements
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.state import EMPTY, KeyState, Name
+from kubesync.domain.state import EMPTY, KeyState, Name, UpstreamState
 from kubesync.domain.window import Mode
 from kubesync.messages import (
     CheckConflicts,
@@ -27,23 +27,21 @@ from kubesync.messages import (
     ListingFailedError,
     Relist,
     Relisted,
+    RemoveOrphans,
     WithdrawRelist,
 )
 from kubesync.operations.asking import ResyncError, ask_cluster, ask_zone, check_time
 from kubesync.operations.drift import Coming, document_of
 from kubesync.operations.listing import advice, preview_lists
-from kubesync.operations.orphan_upstreams import remove_orphans
 from kubesync.operations.ports import Master
 
 _LAST_ERRORS_SECONDS: Final = 1.0
+_ORPHANS_AT_A_TIME: Final = 50
 _FINAL_ROUNDS: Final = 8
 
 
 class ClusterResync:
-    """The full resync of one cluster.
-
-    Args:
-        zones_held: nothing may be written in this session: no zone has an actor, and key states do not change.
+    """The full resync of one cluster. ``own_session``, ``zones_held``: as in ``Resync``.
 
     Raises:
         ResyncError: there is no such cluster, or it is disabled.
@@ -76,7 +74,7 @@ class ClusterResync:
         self._foreseen: dict[tuple[str, Name], str] = {}
 
     def document(self) -> dict[str, Any]:
-        """The cluster's report, once all zones were compared. Raises ResyncError, StoreError."""
+        """The report, once all zones were compared. Raises ResyncError, StoreError."""
         held: list[dict[str, Any]] = []
         known: dict[tuple[str, Name], str] = {}
         for state in self._states():
@@ -121,9 +119,8 @@ class ClusterResync:
         self._coming = Coming.of(states)
         self._held = [row for state in states for row in _held_in(state)]
         self.zones |= {key.zone_id for state in states for key in state.applied}
-        changes = [{"what": e.what, "from": e.before, "to": e.after} for e in preview.entries]
-        held = {resource.value: reason for resource, reason in preview.held.items()}
-        self._document |= {"changes": changes, "held": held}
+        self._document["changes"] = [{"what": e.what, "from": e.before, "to": e.after} for e in preview.entries]
+        self._document["held"] = {resource.value: reason for resource, reason in preview.held.items()}
 
     def _relist(self) -> None:
         held_before = {state.key for state in self._states() if _held_in(state)}
@@ -135,8 +132,11 @@ class ClusterResync:
                 held_after.add(state.key)
         # A key whose deletion is held back counts as written, but does not change.
         changed = max(0, relisted.changed_keys - len(held_after - held_before))
-        orphans = remove_orphans(self._master, self.name, self.check)
-        self._document |= {"changed_keys": changed, "stray_upstreams": orphans, "held": dict(relisted.held)}
+        self._document |= {
+            "changed_keys": changed,
+            "stray_upstreams": self._remove_orphans(),
+            "held": dict(relisted.held),
+        }
 
     def _relisted(self) -> Relisted:
         # A session that was started for the resync does not watch the cluster yet.
@@ -162,11 +162,28 @@ class ClusterResync:
             raise ResyncError(f"{ended} (the last error: {said})" if said else str(ended)) from None
 
     def _withdraw(self) -> Answer[Mapping[str, ListenerError]]:
-        """Withdraw the request for lists. The answer: the listeners' last errors."""
         errors: Answer[Mapping[str, ListenerError]] = Answer(self._master.parts.scheduler)
         if not self._master.send(self.name, WithdrawRelist(errors)):
             errors.set_result({})
         return errors
+
+    def _remove_orphans(self) -> int:
+        """Remove upstreams that no key knows (a restored table can bring them back). Scans the table. Returns how many."""
+        removed, known = (
+            0,
+            {name for state in self._master.tables.state.load_all(self.name) for name in state.upstreams},
+        )
+        for some in batched(self._upstreams_besides(known), _ORPHANS_AT_A_TIME):
+            answer: Answer[int] = Answer(self._master.parts.scheduler)
+            removed += ask_cluster(self._master, self.name, RemoveOrphans(dict(some), answer), answer, self.check)
+        return removed
+
+    def _upstreams_besides(self, known: AbstractSet[str]) -> Iterator[tuple[str, UpstreamState]]:
+        self.check()
+        for stored in self._master.tables.upstreams.read_all([self.name]):
+            self.check()
+            if not stored.deleted and stored.upstream not in known:
+                yield stored.upstream, UpstreamState(stored.version, stored.digest, max(stored.slices, stored.items))
 
     # --- state against zone ---
 
@@ -244,7 +261,6 @@ class ClusterResync:
         keys: tuple[ServiceKey, ...] = (),
         names: frozenset[str] = frozenset(),
     ) -> Compared:
-        """Let the zone compare, and mend unless it is a dry run. Arguments as in ``CompareZone``."""
         self.check()
         answer: Answer[Compared] = Answer(self._master.parts.scheduler)
         question = CompareZone(self.name, answer, known, keys, names, standing, mend=not self._dry_run)
@@ -262,12 +278,7 @@ def _why(failed: ListingFailedError) -> str:
 
 def _held_in(state: KeyState) -> list[dict[str, Any]]:
     return [
-        {
-            "service": str(state.key),
-            "listener": part_id.resource.value,
-            "object": part_id.name,
-            "code": "DeletionHeld",
-        }
+        {"service": str(state.key), "listener": part_id.resource.value, "object": part_id.name, "code": "DeletionHeld"}
         for part_id, part in state.parts.items()
         if part.held
     ]

@@ -16,12 +16,11 @@ from kubesync.domain.state import KeyState, Name
 
 def document_of(drift: Drift) -> dict[str, Any]:
     """A drift as reports show it."""
-    of_set = {"identifier": drift.key.identifier} if drift.key.identifier else {}
     return {
         "drift": what_stands(drift.known, drift.stands).value,
         "name": drift.key.name,
         "type": drift.key.type,
-        **of_set,
+        **({"identifier": drift.key.identifier} if drift.key.identifier else {}),
         "zone": drift.key.zone_id,
         "service": str(drift.service),
         "known": describe(drift.known),
@@ -51,9 +50,7 @@ class Coming:
     def of(cls, states: Iterable[KeyState]) -> Coming:
         """What states as they are planned to be will make."""
         known = list(states)
-        sets = tuple(
-            (str(state.key), key) for state in known for key in sorted(state.intended.keys() - state.applied.keys())
-        )
+        sets = tuple((str(s.key), key) for s in known for key in sorted(s.intended.keys() - s.applied.keys()))
         names = {(key.zone_id, key.name) for _, key in sets}
         return cls(sets, {key for state in known for key in state.applied if (key.zone_id, key.name) in names})
 

@@ -43,14 +43,7 @@ def advice(errors: Mapping[str, ListenerError]) -> str:
 
 
 def list_now(master: Master, config: ClusterConfig, check: Callable[[], None]) -> WindowContent:
-    """Read complete lists of both listeners' resources.
-
-    Args:
-        check: raises ResyncError if the wait must stop.
-
-    Raises:
-        ResyncError: the cluster could not be listed.
-    """
+    """Read complete lists of both listeners' resources. Raises ResyncError, as ``check`` does if the wait must stop."""
     clock = master.parts.clock
     until = min(clock.monotonic() + LIST_SECONDS, master.deadline)
     lists = _Lists(master.parts.connector, config, until, master.parts.scheduler)
@@ -75,7 +68,7 @@ def list_now(master: Master, config: ClusterConfig, check: Callable[[], None]) -
 
 
 def preview_lists(master: Master, config: ClusterConfig, mode: Mode, check: Callable[[], None]) -> Preview:
-    """Preview the effects of complete lists. Writes nothing. Arguments and errors as in ``list_now``."""
+    """Preview the effects of complete lists. Writes nothing. Raises ResyncError."""
     previewer = master.previewer(config)  # reads the checkpoints, before the lists
     return previewer.preview(list_now(master, config, check), mode, check)
 
@@ -100,7 +93,6 @@ class _Lists:
             self.done.set_exception(error)
 
     def stop(self) -> None:
-        """Cut the list that is being read."""
         with self._lock:
             self._stopped = True
             if self._lister is not None:

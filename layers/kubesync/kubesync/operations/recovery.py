@@ -33,7 +33,7 @@ from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import KeyState, Name
 from kubesync.domain.window import Mode
 from kubesync.messages import Claim, RecordLists
-from kubesync.operations.asking import ask_cluster, check_time
+from kubesync.operations.asking import ResyncError, ask_cluster, check_time
 from kubesync.operations.listing import list_now, preview_lists
 from kubesync.operations.ports import Master, MasterParts, unpaused
 
@@ -43,8 +43,6 @@ KINDS: Final = ("claimed", "unproven", "differing", "unwanted")
 
 @dataclass(frozen=True, slots=True)
 class JournalFound:
-    """The journal of a zone, as a person sees it before the recovery."""
-
     zone: Zone
     journal: Journal | None
 
@@ -63,7 +61,6 @@ class RecoveryRequest:
     names: str = "*"
 
     def about(self, key: RecordKey) -> bool:
-        """Whether a record set is among those that were asked for."""
         return fnmatchcase(key.name, self.names)
 
 
@@ -83,10 +80,9 @@ def recover(master: Master, journals: list[JournalFound], request: RecoveryReque
     names = [request.cluster] if request.cluster else unpaused(configs)
     clusters: list[dict[str, Any]] = []
     for name in names:
-        if name not in configs:
-            clusters.append({"cluster": name, "error": "no such cluster"})
-            continue
         try:
+            if name not in configs:
+                raise ResyncError("no such cluster")
             clusters.append(Recovery(master, configs[name], journals, request).run())
         except NotMasterError:
             raise
@@ -121,11 +117,7 @@ class Recovery:
         self._ours = {zone_id: journal.epoch for zone_id, journal in ours}
 
     def run(self) -> dict[str, Any]:
-        """Claim the sets that stand exactly as they are wanted. List the rest.
-
-        Raises:
-            ResyncError: the cluster could not be listed.
-        """
+        """Claim the sets that stand exactly as they are wanted. List the rest. Raises ResyncError."""
         master, config = self._master, self._config
         if self._request.dry_run:
             preview = preview_lists(master, config, Mode(distrust_upstreams=True), self._check)

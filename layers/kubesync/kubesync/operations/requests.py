@@ -2,7 +2,7 @@
 
     the session's thread              this runner
     --------------------              -----------
-    reads the requests ──Requests───> runs each one and writes the answer to the request table
+    reads the requests ─────────────> runs each one and writes the answer to the request table
     continues with its work           stops once the session must end, and says so in the answer
 
 A resync never delays configurations, removals, other clusters or the deadline.
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from aws_lambda_powertools import Logger
@@ -25,13 +24,6 @@ from kubesync.operations.ports import Master
 from kubesync.operations.resync import Resync
 
 logger = Logger(service="kubesync", child=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Requests:
-    """All requests that wait for an answer now."""
-
-    found: tuple[ResyncRequest, ...]
 
 
 class ResyncRunner:
@@ -51,7 +43,7 @@ class ResyncRunner:
         """Queue the requests that are new. Returns at once."""
         if found := tuple(requests):
             self._host.start()
-            self._host.send(Requests(found))
+            self._host.send(found)
 
     def close(self) -> None:
         """Start no more. The next master answers the remaining requests."""
@@ -66,13 +58,13 @@ class ResyncRunner:
     # --- the actor ---
 
     def receive(self, message: object) -> None:
-        assert isinstance(message, Requests)
-        fresh = [request for request in message.found if request.id not in self._known]
+        assert isinstance(message, tuple)
+        fresh: list[ResyncRequest] = [request for request in message if request.id not in self._known]
         self._queue.extend(fresh)
         self._known |= {request.id for request in fresh}
 
     def step(self) -> float | None:
-        """Do the next request. During a resync this takes long."""
+        """Do the next request. This takes long."""
         if self._closed:
             return None
         if not self._queue:

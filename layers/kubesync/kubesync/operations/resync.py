@@ -47,11 +47,7 @@ class Resync:
         self._errors: dict[str, str] = {}
 
     def run(self) -> dict[str, Any]:
-        """Do the resync, or a dry run. An error of one cluster goes into the report.
-
-        Raises:
-            NotMasterError: stop everything.
-        """
+        """Do the resync, or a dry run. An error of one cluster goes into the report. Raises NotMasterError."""
         request = self._request
         names = [request.cluster] if request.cluster else unpaused(self._master.configs)
         clusters: list[ClusterResync] = []
@@ -69,12 +65,9 @@ class Resync:
         for cluster in clusters:
             with self._reported(cluster.name):
                 documents[cluster.name] = with_counts(cluster.document())
-        reports = [
-            {"cluster": name, "error": self._errors[name]} if name in self._errors else documents[name]
-            for name in names
-        ]
+        documents |= {name: {"cluster": name, "error": error} for name, error in self._errors.items()}
         head = {"dry_run": request.dry_run, "forced": request.force, "named_upstreams": named}
-        return within_limits({**head, "clusters": reports})
+        return within_limits({**head, "clusters": [documents[name] for name in names]})
 
     def _compare_named(self) -> list[dict[str, str]]:
         """Compare named upstreams, after the clusters' lists. Returns those that drifted."""
@@ -108,10 +101,8 @@ class Resync:
             self._compare(zone_id, going_on)
         except NotMasterError:
             raise
-        except ResyncError as error:
-            self._errors |= {c.name: str(error) for c in going_on if c.name not in self._errors}
         except KubesyncError as error:
-            said = f"zone {zone_id} could not be compared: {error}"
+            said = str(error) if isinstance(error, ResyncError) else f"zone {zone_id} could not be compared: {error}"
             self._errors |= {c.name: said for c in going_on if c.name not in self._errors}
 
     def _compare(self, zone_id: str, clusters: Sequence[ClusterResync]) -> None:
@@ -126,9 +117,8 @@ class Resync:
         walks = _WALKS
         while going_on := [cluster for cluster in clusters if cluster.name not in self._errors]:
             standing = self._walk(zone_id)
-            unsettled = (
-                landed(self._master.inflight.read(zone_id), standing) if self._zones_held else frozenset[RecordKey]()
-            )
+            inflight = self._master.inflight.read(zone_id) if self._zones_held else None
+            unsettled = landed(inflight, standing)
             for cluster in going_on:
                 with self._reported(cluster.name):
                     cluster.compare_zone(zone_id, standing, unsettled)

@@ -40,11 +40,7 @@ class ResyncEvent(BaseModel):
 
     @classmethod
     def parse(cls, event: object) -> Self:
-        """Validate an event.
-
-        Raises:
-            UsageError: the event is invalid. The message says why in one line.
-        """
+        """Validate an event. Raises UsageError, which says in one line what is wrong."""
         if not isinstance(event, dict):
             raise UsageError('the event is not an object such as {"cluster": "prod", "dry_run": true}')
         try:
@@ -84,10 +80,7 @@ class ResyncInvocation:
         self._wanted = wanted
 
     def run(self) -> dict[str, Any]:
-        """Get the resync done.
-
-        Returns:
-            ``{"dry_run", "forced", "clusters": [...]}`` and ``by``: the session that did it.
+        """Get the resync done. Returns ``{"dry_run", "forced", "clusters": [...]}`` and ``by``: the session that did it.
 
         Raises:
             ResyncError: no report came in time, or the separate session ended without one.
@@ -106,8 +99,7 @@ class ResyncInvocation:
     def _by_own_session(self) -> dict[str, Any] | None:
         self._parts.on_progress("no master is running: this process does the resync")
         wanted = self._wanted
-        now_ms = self._now_ms()
-        request = ResyncRequest("", wanted.cluster, wanted.dry_run, wanted.force, now_ms)
+        request = ResyncRequest("", wanted.cluster, wanted.dry_run, wanted.force, self._now_ms())
         session = self._parts.run_session(request)
         if session.resyncs:
             return {**session.resyncs[0], "by": session.session}
@@ -118,13 +110,8 @@ class ResyncInvocation:
     def _by_master(self, holder: str) -> dict[str, Any] | None:
         """The master's report. None: there is no master any more."""
         parts, wanted = self._parts, self._wanted
-        request = new_request(
-            parts.scheduler.token_hex(4),
-            wanted.cluster,
-            parts.scheduler.epoch(),
-            dry_run=wanted.dry_run,
-            force=wanted.force,
-        )
+        id_, now = parts.scheduler.token_hex(4), parts.scheduler.epoch()
+        request = new_request(id_, wanted.cluster, now, dry_run=wanted.dry_run, force=wanted.force)
         answered = False
         try:
             # Inside `try`: an interrupt may come after the request is stored.
@@ -165,5 +152,4 @@ class ResyncInvocation:
 
 
 def has_errors(report: dict[str, Any]) -> bool:
-    """Whether the resync of some cluster failed."""
     return any("error" in cluster for cluster in report["clusters"])

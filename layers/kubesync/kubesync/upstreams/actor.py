@@ -60,7 +60,7 @@ class NamedUpstreams:
             self._host.start()
 
     def ask(self, message: object) -> None:
-        """Send a message. If the actor was not started, it answers, but does not compose for marks."""
+        """Send a message. Before ``start`` the actor answers, but does not compose for marks."""
         self._host.start()
         self._host.send(message)
 
@@ -71,11 +71,7 @@ class NamedUpstreams:
             self._host.wake()
 
     def stop(self, until_monotonic: float, *, abandon: bool = False) -> None:
-        """Compose for the marks that exist, as long as there is time, and end.
-
-        Args:
-            abandon: write nothing more.
-        """
+        """See ``Drain``."""
         self._stopped = Drain(until_monotonic, abandon or self._stopped.abandon)
         if self._host.alive:
             self._host.send(self._stopped)

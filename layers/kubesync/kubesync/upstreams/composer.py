@@ -4,8 +4,7 @@ marks ── registry, if it changed ── upstreams of Services ── compose
 
 The transactions check the shard's fence (I2). A change after a mark was read makes a new mark, and the round is repeated, at most
 twice. Then the composer writes what it read and leaves the new mark: otherwise Services that change all the time would prevent every
-write. If the master dies before the end, the mark stays for the next master (I1). An upstream that is already right is not written
-(I6).
+write. If the master dies before the end, the mark stays for the next master (I1).
 """
 
 from __future__ import annotations
@@ -77,10 +76,7 @@ class Composer:
         self._registry = Registry()
 
     def load(self) -> None:
-        """Read the registry before anything is recorded. Raises StoreError."""
         self._follow()
-
-    # --- marks ---
 
     def compose(self) -> None:
         """Compose for all marks. Raises KubesyncError, ReferencesError."""
@@ -135,22 +131,19 @@ class Composer:
         registry, shard = self._ports.table.read(), self._ports.shard
         ours = {name: entry.upstream for name, entry in registry.entries.items() if entry.shard == shard}
         index = index_of(ours)
-        self._registry = registry
-        self.report.registered = len(ours)
+        self._registry, self.report.registered = registry, len(ours)
         return self._ports.referrals.follow(index)
-
-    # --- writing ---
 
     def _write(self, rewrites: Sequence[Rewrite], last: Sequence[Action] = (), *, all_or_nothing: bool = True) -> None:
         """Write each named upstream in one transaction, several together if they fit. ``last`` comes after all of them.
 
-        Args:
-            last: removals of marks. Unless ``all_or_nothing``, marks that were renewed since they were read stay.
+        It removes marks. Unless ``all_or_nothing``, marks that were renewed since they were read stay.
         """
         actions: list[Action] = []
         entries: list[Entry] = []
         for rewrite in rewrites:
-            if len(actions) + len(rewrite.actions) > _MAX_ACTIONS or _puts([*actions, *rewrite.actions]) > _MAX_PUTS:
+            together = [*actions, *rewrite.actions]
+            if len(together) > _MAX_ACTIONS or sum(isinstance(action, Put) for action in together) > _MAX_PUTS:
                 self._run(actions, entries)
                 actions, entries = [], []
             actions += rewrite.actions
@@ -179,17 +172,13 @@ class Composer:
                 self.report.written += len(entries)
                 return
 
-    # --- full resync ---
-
     def compare(self, asked: CompareNamed) -> list[dict[str, str]]:
         """Compare named upstreams (of one cluster, or all) and correct them. Returns one row for each that differed unmarked.
 
         A comparison of all includes unregistered ones (it scans the table). Only a forced resync removes those: a registry
         that was lost, or restored from a backup, does not prove that they are unwanted (I5).
 
-        Raises:
-            StoreError, StaleStateError: some could not be compared.
-            ReferencesError: as above.
+        Raises StoreError, StaleStateError: some could not be compared. Raises ReferencesError.
         """
         if not asked.dry_run:
             self.compose()
@@ -222,7 +211,3 @@ class Composer:
         }
         ours = {name for name, entry in registry.entries.items() if entry.shard == self._ports.shard}
         return sorted(ours | (standing - registry.entries.keys() - registry.unreadable))
-
-
-def _puts(actions: Iterable[Action]) -> int:
-    return sum(isinstance(action, Put) for action in actions)

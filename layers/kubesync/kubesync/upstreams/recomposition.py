@@ -12,7 +12,7 @@ by another shard  any                    none: that shard's master writes it
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -49,36 +49,23 @@ class Recomposed:
     stuck: Mapping[str, str]
 
 
-@dataclass(slots=True)
-class _Read:
-    """Services' upstreams, each read once for all named upstreams. ``unreadable``: could not be read in full."""
-
-    nodes: dict[str, Sequence[Node] | None] = field(default_factory=dict)
-    unreadable: set[str] = field(default_factory=set)
-
-
 def recompose(
     table: UpstreamTable, registry: Registry, shard: str, whys: Mapping[str, str], now_epoch: float, reads: Map
 ) -> Recomposed:
-    """Compare these named upstreams with the registry and the Services' upstreams.
-
-    Args:
-        whys: their names, each with its cause, for the audit.
-        reads: runs the reads in parallel.
-    """
+    """Compare named upstreams with the registry and the Services' upstreams. ``whys``: their names, each with its cause."""
     named = registry.named
     made_of = {name: _constituents(name, named) for name in whys}
-    read = _read_all(table, sorted(set().union(*made_of.values())), reads)
+    upstreams = sorted(set[str]().union(*made_of.values()))
+    read = dict(zip(upstreams, reads(partial(_nodes_of, table), upstreams), strict=True))
+    unreadable = {upstream for upstream, nodes in read.items() if nodes is _UNREADABLE}
     # An unreadable upstream stops only the named upstreams that are made of it (I4).
-    stuck = {
-        name: min(upstreams & read.unreadable) for name, upstreams in made_of.items() if upstreams & read.unreadable
-    }
+    stuck = {name: min(of_one & unreadable) for name, of_one in made_of.items() if of_one & unreadable}
     rewrites: list[Rewrite] = []
     for name in sorted(whys.keys() - stuck.keys()):
         entry = registry.entries.get(name)
         if entry is not None and entry.shard != shard:
             continue
-        nodes = None if entry is None else compose(name, named, read.nodes).nodes
+        nodes = None if entry is None else compose(name, named, read).nodes
         try:
             rewrite = _rewrite(table, name, nodes, whys[name], now_epoch)
         except NewerSchemaError:
@@ -91,16 +78,6 @@ def recompose(
 
 def _constituents(name: str, named: Mapping[str, NamedUpstream]) -> set[str]:
     return {source.upstream for each in below(name, named) for source in named[each].services}
-
-
-def _read_all(table: UpstreamTable, upstreams: Sequence[str], reads: Map) -> _Read:
-    read = _Read()
-    for upstream, nodes in zip(upstreams, reads(partial(_nodes_of, table), upstreams), strict=True):
-        if nodes is _UNREADABLE:
-            read.unreadable.add(upstream)
-        else:
-            read.nodes[upstream] = nodes
-    return read
 
 
 def _nodes_of(table: UpstreamTable, upstream: str) -> Sequence[Node] | None:
@@ -132,6 +109,5 @@ def _rewrite(
         removed = table.remove(upstream, stands, now_epoch)
         return Rewrite(name, tuple(removed), Entry(f"upstream {upstream}", before, None, why), "stray")
     state, written = table.put(upstream, stands, nodes, now_epoch)
-    after = f"version {state.version}, {len(nodes)} nodes"
-    entry = Entry(f"upstream {upstream}", before, after, why)
+    entry = Entry(f"upstream {upstream}", before, f"version {state.version}, {len(nodes)} nodes", why)
     return Rewrite(name, tuple(written), entry, "changed" if there else "missing")

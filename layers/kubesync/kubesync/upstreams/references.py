@@ -54,12 +54,11 @@ class References:
 
     @property
     def waiting(self) -> list[str]:
-        """Clusters that have not noted a reference yet."""
         return sorted(name for name, asked in self._asked.items() if asked.noted < asked.needed)
 
     @property
     def seconds_left(self) -> float:
-        """Seconds until a cluster must be reminded."""
+        """Until a cluster must be reminded."""
         now = self._clock.monotonic()
         return min((self._asked[name].at + _REMIND_SECONDS - now for name in self.waiting), default=0.0)
 

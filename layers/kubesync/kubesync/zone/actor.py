@@ -200,7 +200,7 @@ class ZoneActor:
         elif self._writer.sent is not None:
             self._send()
         elif self._culprits:
-            self._ask_about_culprits()
+            self._ask_about(self._culprits)
         elif self._requests:
             self._serve(self._requests[0])
         elif not self._do_what_is_due():
@@ -248,8 +248,7 @@ class ZoneActor:
         self._culprits = refused.culprits
         self._queue.again(refused.again)
 
-    def _ask_about_culprits(self) -> None:
-        culprits = self._culprits
+    def _ask_about(self, culprits: Sequence[tuple[Unit, str]]) -> None:
         found = self._new_reader().read_all({unit.name for unit, _ in culprits})  # nothing from before the refusal
         self._culprits = ()
         self._talks.refuse([Refusal(unit, message, found[unit.name]) for unit, message in culprits])
@@ -286,7 +285,8 @@ class ZoneActor:
         standing = request.standing
         if request.keys:
             try:
-                standing = replacements(self._new_reader().read_sets(request.names))
+                found = self._new_reader().read_all(request.names).values()
+                standing = replacements({key: stands for of_name in found for key, stands in of_name.items()})
             except KubesyncError as error:
                 request.reply.set_exception(error)
                 return

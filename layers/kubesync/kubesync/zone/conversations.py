@@ -28,23 +28,16 @@ _COMPARE_SECONDS: Final = 60.0
 class Talk:
     """A question that was sent, and what has been answered.
 
-    Args:
-        question: its id, in ``Closed``.
-        clusters: who was asked.
-        until: monotonic. Then the zone goes on without those that have not answered.
-        over: what to do then, with this talk.
-        landed: it is about a batch that has landed. The zone waits for ever.
-        owed: clusters that have not answered. Those that were asked what keys want (``Want``): which keys are missing.
-        unserved: clusters that do not exist here.
+    ``owed``: clusters that have not answered. Those that were asked what keys want (``Want``): which keys are missing.
     """
 
-    question: int
-    clusters: frozenset[str]
-    until: float
-    over: Callable[[Talk], None]
-    landed: bool = False
+    question: int  # its id, in ``Closed``
+    clusters: frozenset[str]  # who was asked
+    until: float  # monotonic; then the zone goes on without those that have not answered
+    over: Callable[[Talk], None]  # what to do then, with this talk
+    landed: bool = False  # it is about a batch that has landed: the zone waits for ever
     owed: dict[str, set[ServiceKey]] = field(default_factory=dict)
-    unserved: set[str] = field(default_factory=set)
+    unserved: set[str] = field(default_factory=set)  # clusters that do not exist here
     answers: dict[str, Closed] = field(default_factory=dict)
 
     def closed(self, answer: Closed) -> None:
@@ -108,9 +101,8 @@ class Conversations:
         by_cluster: dict[str, list[ServiceKey]] = {}
         for key in keys:
             by_cluster.setdefault(key.cluster, []).append(key)
-        owed = {cluster: wanted[:KEYS_AT_A_TIME] for cluster, wanted in by_cluster.items()}
-        messages = {cluster: Want(self._zone_id, tuple(wanted)) for cluster, wanted in owed.items()}
-        self._ask(messages, lambda _talk: None, owed=owed)
+        owed = {cluster: tuple(wanted[:KEYS_AT_A_TIME]) for cluster, wanted in by_cluster.items()}
+        self._ask({name: Want(self._zone_id, wanted) for name, wanted in owed.items()}, lambda _talk: None, owed=owed)
 
     def judge_conflicts(self, wishes: Sequence[Wish], found: Mapping[str, Sets]) -> None:
         standing: dict[str, dict[ServiceKey, dict[str, Sets]]] = {}

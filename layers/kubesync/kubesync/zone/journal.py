@@ -227,7 +227,7 @@ class ZoneJournal:
         return True
 
     def _announce_swap(self) -> None:
-        """Announce every change of the journal: a journal that is newer than the tables shows that they come from a backup."""
+        """Every change of the journal is announced. A journal that is newer than the tables shows that they are a backup."""
         inflight, epoch = self.known_inflight(), self._ports.fenced_writer.epoch
         if inflight is not None and inflight.journal_epoch != epoch:
             self._write(replace(inflight, epoch=epoch))

@@ -30,19 +30,12 @@ LATE_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What the zone does next. Only one of these is not empty.
+    """What the zone does next. Only one of these is not empty."""
 
-    Args:
-        units: for the next batch.
-        oversized: units that fit no batch at all.
-        unknown: keys of which the zone has to ask first what they want.
-        checks: keys in conflict whose names are to be checked.
-    """
-
-    units: Sequence[Unit] = ()
-    oversized: Sequence[Unit] = ()
-    unknown: Sequence[ServiceKey] = ()
-    checks: Sequence[Wish] = ()
+    units: Sequence[Unit] = ()  # for the next batch
+    oversized: Sequence[Unit] = ()  # they fit no batch at all
+    unknown: Sequence[ServiceKey] = ()  # the zone has to ask first what these keys want
+    checks: Sequence[Wish] = ()  # of keys in conflict, whose names are to be checked
 
     @property
     def nothing(self) -> bool:
@@ -50,7 +43,7 @@ class Due:
 
 
 class WishCache:
-    """What keys want, at most ``MOST_WISHES`` of them. Of others the zone knows the name, and asks when their turn comes."""
+    """What at most ``MOST_WISHES`` keys want. Of others the zone knows the name only, and asks when their turn comes."""
 
     def __init__(self) -> None:
         self._wishes: dict[ServiceKey, Wish] = {}
@@ -228,7 +221,9 @@ class ZoneQueue:
             busy = {unit.key for unit in ready} | {wish.key for wish in in_check}
             ready_keys += len(busy)
             busy.update(to_ask)
-            self._sleep([key for key in keys if key in self._queue and key not in busy], now)
+            asleep = [key for key in keys if key in self._queue and key not in busy]
+            self._waits.sleep(asleep, now)
+            self._wishes.drop(asleep)
             if self._enough(units) or len(unknown) >= KEYS_AT_A_TIME or ready_keys + len(unknown) >= MOST_WISHES:
                 break
         if to_check and (checks or not (units or unknown)):
@@ -245,10 +240,6 @@ class ZoneQueue:
 
     def _enough(self, units: Sequence[Unit]) -> bool:
         return sum(unit.elements for unit in units) >= self._ports.limits.elements
-
-    def _sleep(self, keys: Sequence[ServiceKey], now: float) -> None:
-        self._waits.sleep(keys, now)
-        self._wishes.drop(keys)
 
     def _ready(self, keys: Iterable[ServiceKey]) -> list[Unit]:
         """Units that may go now. Keys that could only add sets to a full zone leave the queue, and wait there."""

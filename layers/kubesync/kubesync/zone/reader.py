@@ -1,6 +1,4 @@
-"""Reads what stands at names of one zone.
-
-Few names are read one by one, many with the whole zone at once.
+"""Reads what stands at names of one zone: few names one by one, many with the whole zone at once.
 
 A name costs a request to Route 53, and so do 300 record sets of a walk. Where hundreds of names are in conflict (a zone that another
 program wrote before), reading each by itself would take the account's requests for minutes, and changes would wait.
@@ -33,10 +31,6 @@ class ZoneReader:
         self._asked: deque[float] = deque()
         self._walked_at: float | None = None
         self._found: dict[str, dict[RecordKey, RecordSet]] = {}
-
-    def read_sets(self, names: Collection[str]) -> dict[RecordKey, RecordSet]:
-        """All sets that stand at these names."""
-        return {key: found for of_name in self.read_all(names).values() for key, found in of_name.items()}
 
     def read_all(self, names: Collection[str], not_before: float = 0.0) -> dict[str, dict[RecordKey, RecordSet]]:
         """What stands at each of these names.

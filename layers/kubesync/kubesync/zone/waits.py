@@ -38,7 +38,7 @@ class Reason(Enum):
 
 
 class Waits:
-    """For the zone's own thread. All times are epoch seconds."""
+    """All times are epoch seconds."""
 
     def __init__(self) -> None:
         self._keys: dict[Reason, dict[ServiceKey, float]] = {reason: {} for reason in Reason}
@@ -53,7 +53,6 @@ class Waits:
         self._units.setdefault(unit.key, {})[unit] = not_before
 
     def put_off(self, reason: Reason, not_before: float) -> None:
-        """Nothing that waits for this reason goes earlier."""
         self._put_off[reason] = not_before
 
     def end(self, key: ServiceKey, reason: Reason) -> None:

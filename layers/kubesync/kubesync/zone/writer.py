@@ -43,25 +43,19 @@ class Sent:
 class Isolation:
     """A refused batch taken apart.
 
-    Args:
-        culprits: units at fault, each with the message about it.
-        again: groups of units to be sent again at once.
-        zone_is_full: what Route 53 said, if the zone is full. Units that add sets are then in neither: they wait for room.
+    ``zone_is_full``: what Route 53 said. Units that add sets are then in no other field: they wait for room.
     """
 
-    culprits: tuple[tuple[Unit, str], ...] = ()
-    again: tuple[Sequence[Unit], ...] = ()
+    culprits: tuple[tuple[Unit, str], ...] = ()  # units at fault, each with the message about it
+    again: tuple[Sequence[Unit], ...] = ()  # groups of units to be sent again at once
     zone_is_full: str = ""
 
 
 @dataclass(slots=True)
 class ZoneReport:
-    """Counters of one zone in this session.
+    """Counters of one zone in this session. ``problem``: what is wrong with it. ``remark``: what was and is mended.
 
-    Args:
-        problem: what is wrong with the zone. ``remark``: what was and is mended.
-        reasons: how often each code of ``domain.reasons`` was in the way.
-        fresh_lags: those that the metrics do not show yet.
+    ``reasons``: how often each code of ``domain.reasons`` was in the way. ``fresh_lags``: not yet shown by the metrics.
     """
 
     batches: int = 0

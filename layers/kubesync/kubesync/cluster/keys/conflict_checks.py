@@ -15,6 +15,7 @@ claim to and fro for ever.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.state import StateTable
@@ -69,6 +70,9 @@ def judge(refusal: Refusal, state: KeyState) -> Outcome:
 class ConflictCheck:
     """Compares names in conflict with what stands there, for keys of one cluster in one zone.
 
+    Args:
+        fenced_here: clusters whose fence this master has raised.
+
     ``free``: by key, names that nothing keeps it from. Reads claims, and the states of their owners, of whatever cluster.
     """
 
@@ -79,8 +83,10 @@ class ConflictCheck:
         states: KeyStates,
         claims: ClaimTable,
         table: StateTable,
+        fenced_here: AbstractSet[str],
     ) -> None:
         self._states = states
+        self._fenced_here = fenced_here
         of_keys = states.states(found).values()
         names = {state.key: [n for n in sorted(state.conflicts) if n.zone_id == zone_id] for state in of_keys}
         claimed = claims.read({name for of_key in names.values() for name in of_key})
@@ -101,9 +107,10 @@ class ConflictCheck:
         self.free: Mapping[ServiceKey, frozenset[Name]] = {key: names for key, names in free.items() if names}
 
     def _owners(self, keys: Sequence[ServiceKey], table: StateTable) -> dict[ServiceKey, KeyState]:
-        """States of keys that own names. A key that a newer release has written is left out: its own master finds out."""
+        """States of keys that own names. Left out: keys of clusters that another master serves, or that a newer release has written."""
         own = [key for key in keys if key.cluster == self._states.config.name]
-        others = sorted({key for key in keys if key.cluster != self._states.config.name})
+        elsewhere = self._fenced_here - {self._states.config.name}
+        others = sorted({key for key in keys if key.cluster in elsewhere})
         owners = self._states.states(own)
         try:
             return owners | (table.load(others) if others else {})
