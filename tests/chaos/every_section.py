@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from chaos.faults import crash, days, killed, schedules, situations, tables, two_masters, unexpected, unknown, weather
+from chaos.faults import (
+    crash,
+    days,
+    killed,
+    late,
+    schedules,
+    situations,
+    tables,
+    two_masters,
+    unexpected,
+    unknown,
+    weather,
+)
 from chaos.sections import Section
 from sequences import trial
 
@@ -21,5 +33,6 @@ SECTIONS: Final[tuple[Section, ...]] = (
     days.SECTION,
     situations.SECTION,
     unexpected.SECTION,
+    late.SECTION,
 )
 BY_NUMBER: Final = {section.number: section for section in SECTIONS}

@@ -6,12 +6,13 @@ here is the world itself: ``clock`` is its process, and while it sleeps, the oth
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from harness.fakes.memory_store import Call, MemoryStore, NoFaults, _Partition
+from kubesync.actors.actor import Host
 from kubesync.aws.dynamodb.store import CONTROL, KEY_ATTRIBUTES, STATE, Action, Item, Key, Store
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.route53.zones import ZoneClient
@@ -29,12 +30,15 @@ from kubesync.settings import Settings
 from simulation.cluster import ScriptedCluster, ScriptedConnector
 from simulation.gate import Gate
 from simulation.machine import Machine, SimThread
+from simulation.post import Delay, deliver_late
 from simulation.process import Process
 from simulation.writes import kind_of
 from simulation.zones import GatedZones, MemoryRoute53
 
 if TYPE_CHECKING:
     import boto3
+
+    from kubesync.actors.scheduler import Thread
 
 # The lease is renewed often, so that it does not take long until a session knows what somebody asks for.
 SETTINGS = Settings(
@@ -127,12 +131,19 @@ def _describe(call: Call) -> str:
 
 
 class SessionProcess(Process):
-    """A process in which one session runs."""
+    """A process in which one session runs. ``delay``: of messages to its actors; None: they are there at once."""
 
-    def __init__(self, machine: Machine, gate: Gate, seed: object) -> None:
+    def __init__(self, machine: Machine, gate: Gate, seed: object, delay: Delay | None = None) -> None:
         super().__init__(machine, gate.name, seed)
         self.gate = gate
+        self.delay = delay
         gate.process = self
+
+    def thread(self, name: str, run: Callable[[], object]) -> Thread:
+        host = getattr(run, "__self__", None)
+        if self.delay is not None and isinstance(host, Host):
+            deliver_late(host, name, self, self.delay)
+        return super().thread(name, run)
 
 
 class SimulatedApplication(Application):
@@ -175,7 +186,7 @@ class Running:
 
     def __init__(self, world: World, gate: Gate, recovery: RecoveryRequest | None) -> None:
         self.gate = gate
-        self.process = SessionProcess(world.machine, gate, f"{world.seed} {world.sessions}")
+        self.process = SessionProcess(world.machine, gate, f"{world.seed} {world.sessions}", world.delay)
         self.session = SimulatedApplication(world, self.process).new_session()
         self.report: SessionReport | None = None
         self.error: KubesyncError | None = None
@@ -220,7 +231,10 @@ class Running:
 
 @dataclass
 class World:
-    """The outside of all sessions. ``drip``: see ``ScriptedReflector``. ``seed``: of the machine; None: the fixed schedule."""
+    """The outside of all sessions. ``drip``: see ``ScriptedReflector``. ``seed``: of the machine; None: the fixed schedule.
+
+    ``delay``: of messages to actors of sessions that begin from now on; a copy has none.
+    """
 
     clusters: dict[str, ScriptedCluster]
     route53: MemoryRoute53
@@ -229,6 +243,7 @@ class World:
     seed: object = None
     settings: Settings = SETTINGS
     drip: bool = False
+    delay: Delay | None = None
     connectors: dict[str, ScriptedConnector] = field(default_factory=dict)
     connector_type: ClassVar[type[ScriptedConnector]] = ScriptedConnector
 
