@@ -1,0 +1,166 @@
+"""A cluster does not answer a question of its zone for a minute. Whoever needs no answer of it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from harness.deployment import ZONE_ID, Deployment
+from harness.seen.builders import a_service
+from kubesync.aws.tables.control.clusters import ZoneReference
+from kubesync.aws.tables.state import StateTable
+from kubesync.domain.dns.records import RecordKey
+from kubesync.domain.objects import ServiceKey
+from kubesync.messages import Landed, Refused, Standing, Want
+from simulation.cluster import ScriptedCluster
+from simulation.gate import Outward
+
+FAR = ZoneReference(id="Z2", name="example.net")
+SLOW = "web.shop.svc.slow.example.com"
+MINUTE = 60.0
+RECORDED_SECONDS = 1.5
+# The zone waits 5 s for an answer, then goes on without that cluster for 5 s.
+GOES_ON_SECONDS = 5.0 + 5.0
+ROUNDS = 5
+NO_MAIL, NO_WRITES = "it reads no messages", "its writes hang"
+
+
+class Owing(Deployment):
+    """Clusters ``slow`` and ``other`` share the zone; ``far`` is in a zone of its own.
+
+    Args:
+        question: the minute begins when the first of these is sent to ``slow``.
+        how: why there is no answer.
+    """
+
+    def __init__(self, question: type, how: str) -> None:
+        super().__init__()
+        self.route53.create(FAR.id, FAR.name)
+        self.slow, self.other = self.add_cluster("slow"), self.add_cluster("other")
+        self.far = self.add_cluster("far", domain="far.example.net", zones=(FAR,))
+        self.until: float | None = None
+        self._question = question
+        self._how = how
+        self._changes = 0
+        self.world.delay = self._held
+
+    @property
+    def left(self) -> float:
+        """Seconds of the minute that are left."""
+        return 0.0 if self.until is None else max(0.0, self.until - self.world.machine.now)
+
+    def _held(self, receiver: str, message: object) -> float:
+        if receiver != "slow/cluster":
+            return 0.0
+        if self.until is None and isinstance(message, self._question):
+            self.until = self.world.machine.now + MINUTE
+        return self.left if self._how == NO_MAIL else 0.0
+
+    def _before(self, call: Outward) -> None:
+        super()._before(call)
+        if call.writes and call.thread.endswith("slow/cluster") and self._how == NO_WRITES:
+            self.hold(self.left)
+
+    def change(self, cluster: ScriptedCluster) -> str:
+        """Returns the address that the cluster's Service wants from now on."""
+        self._changes += 1
+        address = f"10.0.1.{self._changes}"
+        cluster.apply("web", a_service(cluster_ips=(address,)))
+        return address
+
+    def recorded(self, cluster: str) -> tuple[str, ...]:
+        """The addresses of the cluster's Service in the table."""
+        key = ServiceKey(cluster, "shop", "web")
+        service = StateTable(self.store).load([key])[key].service
+        return () if service is None else service.cluster_ips
+
+    def published(self, name: str, zone_id: str = ZONE_ID) -> tuple[str, ...]:
+        found = self.route53.records(zone_id).get(RecordKey(zone_id, name, "A"))
+        return () if found is None else found.values
+
+    def written(self) -> int:
+        """How many batches sessions have sent to the shared zone."""
+        return sum(changes[0].key.zone_id == ZONE_ID for changes in self.sent)
+
+    def begin(self) -> None:
+        """Let the minute begin."""
+        if self._question in (Refused, Want):
+            self.refuse(SLOW)
+        if self._question is Standing:
+            self.by_hand("CREATE", SLOW, "A", "192.0.2.66")
+        self.meet_in_one_batch([self.slow, self.other, self.far])
+        self.route53.let_through(None)
+        for _ in range(100):
+            if self.until is not None:
+                return
+            self.pass_time(0.1)
+        raise AssertionError("the question is not asked")
+
+    def mend(self) -> None:
+        """Nothing is in the way of the slow cluster's record set any more."""
+        self.route53.refused.clear()
+        if self._question is Standing:
+            self.by_hand("DELETE", SLOW, "A")
+
+    def open_keys(self) -> list[ServiceKey]:
+        table = StateTable(self.store)
+        return [key for name in self.world.clusters for key, _ in table.open_keys(name)]
+
+
+@pytest.fixture
+def owing(question: type, how: str) -> Iterator[Owing]:
+    made = Owing(question, how)
+    yield made
+    made.close()
+
+
+def all_is_right(owing: Owing, other: str, far: str) -> None:
+    """Some time after the minute."""
+    slow = owing.change(owing.slow)
+    owing.pass_time(owing.left + 2 * GOES_ON_SECONDS)
+    assert owing.published(SLOW) == (slow,)
+    assert owing.published("web.shop.svc.other.example.com") == (other,)
+    assert owing.published("web.shop.svc.far.example.net", FAR.id) == (far,)
+    assert owing.open_keys() == []
+    assert owing.end().clean
+    assert owing.announced() == ""
+
+
+@pytest.mark.parametrize("how", [NO_MAIL, NO_WRITES])
+@pytest.mark.parametrize("question", [Landed])
+def test_landed_batch_that_is_not_closed_holds_up_its_own_zone_alone(owing: Owing) -> None:
+    owing.begin()
+    other, far = "", ""
+    written = owing.written()
+    for _ in range(ROUNDS):
+        owing.change(owing.slow)
+        other, far = owing.change(owing.other), owing.change(owing.far)
+        owing.pass_time(RECORDED_SECONDS)
+        assert owing.recorded("other") == (other,)
+        assert owing.published("web.shop.svc.far.example.net", FAR.id) == (far,)
+        owing.pass_time(GOES_ON_SECONDS)
+        assert owing.written() == written, "the inflight item names the batch that is not closed"
+    assert owing.left > 0
+    owing.pass_time(owing.left + RECORDED_SECONDS)
+    assert owing.published("web.shop.svc.other.example.com") == (other,)
+    all_is_right(owing, other, far)
+
+
+@pytest.mark.parametrize(
+    ("question", "how"), [(Want, NO_MAIL), (Refused, NO_MAIL), (Refused, NO_WRITES), (Standing, NO_MAIL)]
+)
+def test_zone_goes_on_without_a_cluster_that_answers_nothing_else(owing: Owing) -> None:
+    owing.begin()
+    other, far = "", ""
+    for _ in range(ROUNDS):
+        owing.change(owing.slow)
+        other, far = owing.change(owing.other), owing.change(owing.far)
+        owing.pass_time(RECORDED_SECONDS)
+        assert owing.recorded("other") == (other,)
+        assert owing.published("web.shop.svc.far.example.net", FAR.id) == (far,)
+        owing.pass_time(GOES_ON_SECONDS)
+        assert owing.published("web.shop.svc.other.example.com") == (other,)
+    assert owing.left > 0
+    owing.mend()
+    all_is_right(owing, other, far)
