@@ -39,7 +39,9 @@ def kind_of(actions: Sequence[Action]) -> str:
     if any(a.key.partition.startswith("named-marks#") and isinstance(a, Delete) for a in written):
         return "upstreams composed"
     if any(partition.startswith("inflight#") for partition, _ in control):
-        return "batch announced" if any(isinstance(a, Put) and a.item.get("batch") for a in written) else "batch cleared"
+        return (
+            "batch announced" if any(isinstance(a, Put) and a.item.get("batch") for a in written) else "batch cleared"
+        )
     of_one_item = {
         "deployment": "deployment bound",
         "epoch": "epoch drawn",
