@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, cast
 
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, UPSTREAMS, Action, Check, Delete, Put
 from kubesync.aws.tables.state_codec import unpack
@@ -72,4 +72,4 @@ def _tells_of_records(action: Action) -> bool:
     """Whether it is an audit item that says which record sets were changed."""
     if action.key.table != AUDIT or not isinstance(action, Put) or "body" not in action.item:
         return False
-    return any(str(row[0]).startswith("record ") for row in unpack(action.item["body"]))
+    return any(str(row[0]).startswith("record ") for row in unpack(cast("str | bytes", action.item["body"])))
