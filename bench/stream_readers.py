@@ -30,7 +30,7 @@ def through_window_parsed(url: str, resource: str, events: int) -> int:
 
 def _into_window(url: str, resource: str, events: int, *, parse: bool) -> int:
     from kubesync.actors.threads import ThreadScheduler
-    from kubesync.cluster.listener import Listener, ListenerEvents, SharedWindow
+    from kubesync.cluster.listener import Listener, SharedWindow
     from kubesync.domain.objects import RawEvent, Resource
     from kubesync.kubernetes.ports import ReflectorPolicy
     from kubesync.kubernetes.reflector import KubernetesReflector
@@ -50,8 +50,7 @@ def _into_window(url: str, resource: str, events: int, *, parse: bool) -> int:
     window = SharedWindow(1.0, clock, lambda: None)
     access = ClusterAccess(url, policy=ReflectorPolicy())
     reflector = KubernetesReflector(ApiClient(access, clock), Resource(resource), scheduler=clock)
-    callbacks = ListenerEvents(lambda _r: None, lambda _r: None, _raise)
-    listener = UntilLast("bench", Resource(resource), reflector, window, callbacks, clock)
+    listener = UntilLast("bench", Resource(resource), reflector, window, _raise, clock)
     reflector.run(listener, FIRST_VERSION, clock.monotonic() + 600)
     content, _ = window.close()
     if parse:
@@ -59,8 +58,9 @@ def _into_window(url: str, resource: str, events: int, *, parse: bool) -> int:
     return content.received
 
 
-def _raise(_resource: object, error: Exception) -> None:
-    raise error
+def _raise(_resource: object, _what: str, error: Exception | None) -> None:
+    if error is not None:
+        raise error
 
 
 def through_kubernetes(url: str, resource: str, events: int) -> int:

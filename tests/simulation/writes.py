@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, cast
 
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, UPSTREAMS, Action, Check, Delete, Put
 from kubesync.aws.tables.state_codec import unpack
@@ -39,7 +39,9 @@ def kind_of(actions: Sequence[Action]) -> str:
     if any(a.key.partition.startswith("named-marks#") and isinstance(a, Delete) for a in written):
         return "upstreams composed"
     if any(partition.startswith("inflight#") for partition, _ in control):
-        return "batch announced" if any(isinstance(a, Put) and a.item.get("batch") for a in written) else "batch cleared"
+        return (
+            "batch announced" if any(isinstance(a, Put) and a.item.get("batch") for a in written) else "batch cleared"
+        )
     of_one_item = {
         "deployment": "deployment bound",
         "epoch": "epoch drawn",
@@ -70,4 +72,4 @@ def _tells_of_records(action: Action) -> bool:
     """Whether it is an audit item that says which record sets were changed."""
     if action.key.table != AUDIT or not isinstance(action, Put) or "body" not in action.item:
         return False
-    return any(str(row[0]).startswith("record ") for row in unpack(action.item["body"]))
+    return any(str(row[0]).startswith("record ") for row in unpack(cast("str | bytes", action.item["body"])))

@@ -121,9 +121,10 @@ def test_actor_that_has_ended_takes_nothing_more(late: bool) -> None:
 
 def test_activity_counts_actors_that_have_something_to_do() -> None:
     stage = Stage(later=3.0)
-    assert stage.activity.none
+    idle = [stage.activity.none]
     stage.host.send("later")
-    assert not stage.activity.none
+    idle.append(stage.activity.none)
     stage.host.start()
     stage.outside.sleep(1.0)
-    assert stage.activity.none
+    idle.append(stage.activity.none)
+    assert idle == [True, False, True]

@@ -175,7 +175,6 @@ class Compare:
         known: what was known of each key before the zone was walked. Empty: compare ``keys`` as they are now.
         keys: to be compared as they are now: ``standing`` was read after the last batch, at ``names`` and nowhere else.
         standing: what stands in the zone.
-        ignored: sets that nobody decides about now.
         mend: take what stands as known. False: only report it.
         why: for the audit.
     """
@@ -186,7 +185,6 @@ class Compare:
     keys: tuple[ServiceKey, ...]
     names: frozenset[str]
     standing: Sets
-    ignored: frozenset[RecordKey]
     mend: bool
     why: str
 
@@ -226,7 +224,6 @@ class CompareZone:
     keys: tuple[ServiceKey, ...] = ()
     names: frozenset[str] = frozenset()
     standing: Sets = field(default_factory=dict)
-    ignored: frozenset[RecordKey] = frozenset()
     mend: bool = True
     why: str = "resync"
 

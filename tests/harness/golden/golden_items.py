@@ -180,7 +180,7 @@ def write_everything(store: Store) -> None:
     actions += UpstreamTable.put("prod/shop/web/80/TCP", None, NODES, NOW)[1]
     actions += UpstreamTable.put(named_key("shop"), None, NAMED_NODES, NOW)[1]
     actions += UpstreamTable.remove("prod/shop/old/80/TCP", None, NOW)
-    audit = AuditTable(store, "session-1")
+    audit = AuditTable("session-1")
     entry = Entry(
         "change", {"ttl": 60, "values": ["10.0.0.9"]}, None, "watch services/web@1234", str(WEB), "batch-1", "conflict"
     )

@@ -214,19 +214,19 @@ def an_upstream(scene: Scene, key: Key, _item: Item) -> list[Action]:
 def changes(scene: Scene, key: Key, item: Item) -> list[Action]:
     entries = [Entry(*row) for row in unpack(cast("str | bytes", item["body"]))]
     token = str(key.sort).rpartition("#")[2]
-    table = AuditTable(scene.store, str(item["session"]))
+    table = AuditTable(str(item["session"]))
     return [table.changes(key.partition.split("#")[1], entries, cast(int, item["epoch"]), seconds(item["at"]), token)]
 
 
 def an_error(scene: Scene, key: Key, item: Item) -> list[Action]:
     fields = {name: value for name, value in item.items() if name not in ("v", "at", "session", "expires_at")}
-    table = AuditTable(scene.store, str(item["session"]))
+    table = AuditTable(str(item["session"]))
     return [table.error(key.partition.split("#")[1], fields, seconds(item["at"]))]
 
 
 def an_end(scene: Scene, _key: Key, item: Item) -> list[Action]:
     fields = {name: value for name, value in item.items() if name not in ("v", "at", "session", "expires_at")}
-    return [AuditTable(scene.store, str(item["session"])).session_ended(fields, seconds(item["at"]))]
+    return [AuditTable(str(item["session"])).session_ended(fields, seconds(item["at"]))]
 
 
 REWRITES: Final[Mapping[str, Rewrite]] = {

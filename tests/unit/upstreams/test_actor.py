@@ -50,7 +50,7 @@ class Stepped:
                 UpstreamTable(self.store),
                 self.referrals,
                 FencedWriter(self.store, 7, lambda: None, self.clock),
-                AuditTable(self.store, "s1", 3600),
+                AuditTable("s1", 3600),
                 self.clock,
                 self._to_cluster,
                 self.ended.append,

@@ -21,7 +21,7 @@ from typing import Final
 
 from aws_lambda_powertools import Logger
 
-from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Host
+from kubesync.actors.actor import AT_ONCE, WHEN_TOLD
 from kubesync.actors.backoff import Backoff
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.control.clusters import ClusterConfig
@@ -94,10 +94,6 @@ class ClusterActor:
         self._ended = False
         self._not_master = False
 
-    def hosted_by(self, host: Host) -> None:
-        """The host that runs this actor. Listeners send to it."""
-        self.service.host = host
-
     @property
     def running(self) -> ListeningRun | None:
         """The run that goes on, or that ended with the session."""
@@ -141,12 +137,8 @@ class ClusterActor:
             self._questions.remove(work)
             if work.steps is not None:
                 work.steps.close()
-        lasting = isinstance(question, Landed)
-        answer = partial(self._answer, question)
-        self._questions.append(Work(answer, question.zone, lasting))
-
-    def _answer(self, question: Question) -> Steps[None]:
-        return self.service.conversations.answer(question)
+        answer = partial(self.service.answer, question)
+        self._questions.append(Work(answer, question.zone, isinstance(question, Landed)))
 
     def _observed(self, seen: Observed) -> None:
         if self.service.run is None or seen.run != self.service.run.number:
@@ -195,7 +187,7 @@ class ClusterActor:
             return AT_ONCE
         if self._work is None:
             self._work = self._next_work(now)
-        if self._work is not None and (self._late(now) or self._work.not_before <= now):
+        if self._work is not None and (now >= self._drain_until or self._work.not_before <= now):
             self._do(self._work, now)
             return AT_ONCE
         return self._wait(now)
@@ -209,7 +201,7 @@ class ClusterActor:
 
     def _do(self, work: Work, now: float) -> None:
         """Go on with the work, unless its time is over."""
-        if self._late(now):
+        if now >= self._drain_until:
             self._work = None
             # Commands before it are superseded: the session ends, or another configuration follows.
             while not isinstance(command := self._commands.popleft(), StopListening):
@@ -222,9 +214,6 @@ class ClusterActor:
             self.service.run.give_up_round()
             self.service.promoted |= self.service.run.take_early_promoted()
         self.service.published.tell_listed(self.service.states.listed)
-
-    def _late(self, now: float) -> bool:
-        return now >= self._drain_until
 
     @property
     def _drain_until(self) -> float:

@@ -134,7 +134,6 @@ class Conversations:
                 drifts += drifts_of(states[key], question.zone, question.standing)
             else:
                 moved |= {key}
-        drifts = [drift for drift in drifts if drift.key not in question.ignored]
         if drifts and question.mend and self._reconciler is not None:
             by_key: dict[ServiceKey, list[Drift]] = {}
             for drift in drifts:

@@ -107,18 +107,6 @@ class SharedWindow:
             return self._window.close(), rounds
 
 
-@dataclass(frozen=True, slots=True)
-class ListenerEvents:
-    """Callbacks of a listener, on its thread.
-
-    ``resumed``: the view is complete again. ``stale``: the view is out of date. ``error``: an error to persist.
-    """
-
-    resumed: Callable[[Resource], None]
-    stale: Callable[[Resource], None]
-    error: Callable[[Resource, ListenerError], None]
-
-
 class Listener:
     """Runs one reflector and counts its events, lists and errors. Implements WatchSink.
 
@@ -126,6 +114,8 @@ class Listener:
     a failing error that a retry cannot mend. Each is None otherwise.
 
     Args:
+        observed: called in the listener's thread. ``resumed``: the view is complete again. ``stale``: it is out of date.
+            ``error``: an error to persist.
         lists_for: the round that its lists belong to.
     """
 
@@ -135,7 +125,7 @@ class Listener:
         resource: Resource,
         reflector: Reflector,
         window: SharedWindow,
-        events: ListenerEvents,
+        observed: Callable[[Resource, str, ListenerError | None], None],
         scheduler: Scheduler,
         lists_for: ListRound | None = None,
     ) -> None:
@@ -146,7 +136,7 @@ class Listener:
         self.failing: ListenerError | None = None
         self._reflector = reflector
         self._window = window
-        self._events = events
+        self._observed = observed
         self._lists_for = lists_for
         self._scheduler = scheduler
         self._thread: Thread | None = None
@@ -190,17 +180,17 @@ class Listener:
     def on_resumed(self) -> None:
         self.report.resumed = self.report.resumed or not self.report.lists
         self.refused = self.failing = None
-        self._events.resumed(self.resource)
+        self._observed(self.resource, "resumed", None)
 
     def on_stale(self) -> None:
-        self._events.stale(self.resource)
+        self._observed(self.resource, "stale", None)
 
     def on_error(self, error: ListenerError, *, consecutive: int) -> None:
         self.report.errors[error.code.key] = self.report.errors.get(error.code.key, 0) + 1
         self.last_error = error
         self.failing = error if consecutive >= _REFUSED_AFTER else None
         self.refused = error if self.failing and _will_last(error) else None
-        self._events.error(self.resource, error)
+        self._observed(self.resource, "error", error)
 
 
 def log_list(cluster: str, snapshot: Snapshot) -> None:

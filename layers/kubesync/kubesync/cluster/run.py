@@ -10,7 +10,7 @@ from aws_lambda_powertools import Logger
 from kubesync.cluster.keys.committer import Steps
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.reconciler import IDLE_CHECKPOINT_SECONDS, Reconciler, Recorded
-from kubesync.cluster.listener import Listener, ListenerEvents, ListRound, SharedWindow, round_of
+from kubesync.cluster.listener import Listener, ListRound, SharedWindow, round_of
 from kubesync.cluster.listener_errors import ListenerErrors
 from kubesync.cluster.ports import ClusterPorts, EventWriter
 from kubesync.domain.errors import ErrorCode, ListenerError
@@ -111,20 +111,17 @@ class ListeningRun:
             return None
         self._unreachable.pop(resource.value, None)
 
-        def told(what: str) -> Callable[[Resource], None]:
-            return lambda of: self._send(Observed(self.number, of, what))
-
-        def error_of(of: Resource, error: ListenerError) -> None:
-            self._send(Observed(self.number, of, "error", error))
-
-        events = ListenerEvents(told("resumed"), told("stale"), error_of)
-        listener = Listener(config.name, resource, reflector, self._window, events, self._scheduler, made_for)
+        listener = Listener(config.name, resource, reflector, self._window, self._observed, self._scheduler, made_for)
         stored = self._states.listeners[resource].checkpoint
         if stored is not None and stored.basis == self._states.basis and made_for is None:
             return listener, stored.resource_version
         # Its view is incomplete until its watch is accepted: a refused list or watch leaves it unknown (I5).
         self._unseen.add(resource)
         return listener, None
+
+    def _observed(self, resource: Resource, what: str, error: ListenerError | None) -> None:
+        """In the listener's thread."""
+        self._send(Observed(self.number, resource, what, error))
 
     def observed(self, seen: Observed) -> set[ServiceKey]:
         """Take in what a listener saw. Returns keys that can be planned now."""

@@ -13,7 +13,7 @@ from kubesync.actors.actor import AT_ONCE, Host
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.listeners import Remembered
 from kubesync.aws.tables.state import Queued
-from kubesync.cluster.conversations import Conversations
+from kubesync.cluster.conversations import Conversations, Question
 from kubesync.cluster.keys.committer import Committer, Steps
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.reconciler import Reconciler, Recorded
@@ -27,16 +27,7 @@ from kubesync.cluster.run import ListeningRun
 from kubesync.domain.errors import KubesyncError, NewerSchemaError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.window import Mode
-from kubesync.messages import (
-    Claim,
-    Configure,
-    Listen,
-    Promoted,
-    RecordLists,
-    Relist,
-    RemoveOrphans,
-    TakeUp,
-)
+from kubesync.messages import Claim, Configure, Listen, Promoted, RecordLists, Relist, RemoveOrphans, TakeUp
 
 logger = Logger(service="kubesync", child=True)
 
@@ -82,6 +73,9 @@ class Service:
             case RecordLists() | Claim() | RemoveOrphans():
                 assert self._reconciler is not None
                 yield from Requests(self._ports, self._committer, self._reconciler).answer(command)
+
+    def answer(self, question: Question) -> Steps[None]:
+        return self.conversations.answer(question)
 
     def _serve(self, configured: Configured | None) -> None:
         """Go by a configuration from now on. None, or if a newer release wrote to its tables: only close batches."""
@@ -137,8 +131,7 @@ class Service:
             self._new_run().start(self._deadline)
 
     def _new_run(self) -> ListeningRun:
-        assert self.host is not None
-        assert self._reconciler is not None
+        assert self.host is not None and self._reconciler is not None  # noqa: PT018
         run = ListeningRun(
             len(self.runs) + 1,
             self._ports,

@@ -47,7 +47,8 @@ def list_now(master: Master, config: ClusterConfig, check: Callable[[], None]) -
     clock = master.parts.clock
     until = min(clock.monotonic() + LIST_SECONDS, master.deadline)
     lists = _Lists(master.parts.connector, config, until, master.parts.scheduler)
-    thread = master.start_thread(f"{config.name}/lists", lists.run)
+    thread = master.parts.scheduler.thread(f"{config.name}/lists", lists.run)
+    thread.start()
 
     def in_time() -> None:
         check()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kubesync.actors.scheduler import Scheduler, Thread
+from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.fencing.writer import FencedWriter
@@ -63,7 +63,6 @@ class Master(Protocol):
         """Send to the actor of named upstreams, which starts when it is first needed."""
 
     def not_master(self, error: NotMasterError) -> None: ...
-    def start_thread(self, name: str, run: Callable[[], None]) -> Thread: ...
 
     def previewer(self, config: ClusterConfig) -> Reconciler:
         """A reconciler with key states of its own, read from the tables, for a preview."""

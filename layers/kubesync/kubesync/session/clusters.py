@@ -60,7 +60,7 @@ class Clusters:
         ports = self._new_ports()
         actor = ClusterActor(config, ports)
         host = Host(f"{name}/cluster", actor, ports.scheduler, self._activity)
-        actor.hosted_by(host)
+        actor.service.host = host  # its listeners send to it
         self._actors[name], self._hosts[name] = actor, host
         host.start()
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import ClassVar, Final
+from typing import Final
 
 from aws_lambda_powertools import Logger
 
 from kubesync.actors.actor import Activity
 from kubesync.actors.answer import Answer
 from kubesync.actors.parallel import ParallelMap
-from kubesync.actors.scheduler import Thread
 from kubesync.aws.dynamodb.retry import retry_while_throttled
 from kubesync.aws.fencing.take_over import Fencing
 from kubesync.aws.fencing.writer import FencedWriter
@@ -48,6 +47,8 @@ from kubesync.zone.ports import ZonePorts
 
 logger = Logger(service="kubesync", child=True)
 
+# Threads of a take-over or a resync. Fewer than the connections of the store's client.
+_READS_AT_ONCE: Final = 16
 _LISTENERS_END_SECONDS: Final = 2.0
 _LAST_WORDS_SECONDS: Final = 5.0
 _ENDINGS_SECONDS: Final = 2.0
@@ -56,11 +57,8 @@ _ENDINGS_SECONDS: Final = 2.0
 class Master:
     """Everything that one master runs. The session's own thread calls the methods, unless they say otherwise.
 
-    ``reads_at_once``: the threads that a take-over or a resync reads with. Fewer than the connections of the store's client.
     ``configs``: of the clusters that are served, also those that are being deleted.
     """
-
-    reads_at_once: ClassVar[int] = 16
 
     def __init__(
         self,
@@ -82,7 +80,7 @@ class Master:
         self._keeper = keeper
         self._end = end
         settings, store, scheduler = parts.settings, parts.store, parts.scheduler
-        self._reads = ParallelMap(scheduler, self.reads_at_once)
+        self._reads = ParallelMap(scheduler, _READS_AT_ONCE)
         self.activity = Activity(scheduler)
         self.clusters = ClusterTable(store)
         self.tables = Tables(
@@ -90,7 +88,7 @@ class Master:
             ClaimTable(store),
             UpstreamTable(store),
             ListenerTable(store),
-            AuditTable(store, report.session, settings.audit_retention_days * 86_400),
+            AuditTable(report.session, settings.audit_retention_days * 86_400),
             NamedReferrals(settings.shard),
             self._reads,
         )
@@ -103,12 +101,6 @@ class Master:
         self._held = False
         self._removed: deque[str] = deque()
         self._unreadable: deque[str] = deque()
-
-    def start_thread(self, name: str, run: Callable[[], None]) -> Thread:
-        """Run something in a separate thread. The caller need not join it."""
-        thread = self.parts.scheduler.thread(name, run)
-        thread.start()
-        return thread
 
     def send(self, cluster: str, message: object) -> bool:
         """Send a message to a cluster's actor, from any thread. False: no such cluster here."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import ClassVar, Final
+from typing import Final
 
 from aws_lambda_powertools import Logger
 
@@ -50,8 +50,6 @@ class Session:
 
     ``on_beat`` gets a snapshot of the report: once the session is master, then once a minute, and at the end.
     """
-
-    master_type: ClassVar[type[Master]] = Master
 
     def __init__(
         self,
@@ -124,7 +122,7 @@ class Session:
         self._keeper.on_signal = self._signalled
         self._keeper.start(self._clock.epoch() + (deadline - now))
         self._progress("master", {"session": self.report.session, "epoch": lease.epoch, "after": self.report.took_over})
-        master = self.master_type(self._parts, self._keeper, lease.epoch, self.report, self._progress, self.stop)
+        master = Master(self._parts, self._keeper, lease.epoch, self.report, self._progress, self.stop)
         master.ending = lambda: self._code is not None
         try:
             master.deadline = deadline
@@ -257,7 +255,7 @@ class Session:
             message = f"{self._message or code.key}: it never held the lease ({error})"
         self.report.code, self.report.ended, self.report.message = int(code), code.key, message
         self.report.seconds = round(self._clock.monotonic() - started, 3)
-        audit = AuditTable(self._parts.store, self.report.session, self._settings.audit_retention_days * 86_400)
+        audit = AuditTable(self.report.session, self._settings.audit_retention_days * 86_400)
         fields = {"code": int(code), "key": code.key, "message": message}
         try:
             self._parts.store.write(audit.session_ended(fields, self._clock.epoch()))

@@ -160,7 +160,7 @@ class Conversations:
             else:
                 request.reply.set_result(talk.answers[cluster].compared or Compared())
 
-        what = request.known, request.keys, request.names, standing, request.ignored, request.mend, request.why
+        what = request.known, request.keys, request.names, standing, request.mend, request.why
         self._comparing = request
         self._ask({cluster: Compare(self._zone_id, self._next_question(), *what)}, over, _COMPARE_SECONDS)
 

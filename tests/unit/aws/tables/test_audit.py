@@ -17,7 +17,7 @@ TWO_DAYS = Span(NOW - DAY, NOW + 60)
 
 def a_table(session: str = "s1", **changes: int) -> tuple[MemoryStore, AuditTable]:
     store = MemoryStore(clock=ManualClock())
-    return store, AuditTable(store, session, **changes)
+    return store, AuditTable(session, **changes)
 
 
 def test_changes_are_read_newest_first_one_row_each() -> None:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
-from kubesync.aws.dynamodb.store import AUDIT, Item, Key, Put, Store
+from kubesync.aws.dynamodb.store import AUDIT, Item, Key, Put
 from kubesync.aws.tables.state_codec import SCHEMA, pack
 from kubesync.aws.tables.upstreams import timestamp
 from kubesync.domain.dns.records import RecordSet
@@ -64,7 +64,7 @@ def describe(record_set: RecordSet | None) -> object:
 class AuditTable:
     """Builds the audit items of one session."""
 
-    def __init__(self, _store: Store, session: str, retention_seconds: int = DEFAULT_RETENTION_SECONDS) -> None:
+    def __init__(self, session: str, retention_seconds: int = DEFAULT_RETENTION_SECONDS) -> None:
         self._session = session
         self._retention_seconds = retention_seconds
 
