@@ -16,14 +16,16 @@ The way of a change:
     cluster <─ Standing(names) ─── zone       a conflict check: what stands at names in conflict
     cluster ── Closed(decisions) ─> zone
 
-If a session dies between sending a batch and its answer: the zone's inflight item names the batch and its units, and was written before
-the batch was sent. The next session's zone swaps the journal first, so that nothing late can land. The journal's old value names the
-last batch that landed. Is it the batch of the item, then its units have landed: the zone sends ``Landed``, the clusters close what is
-not closed yet. Else the batch never happened: its keys are still open, and are sent anew.
+If a session dies between sending a batch and its answer: the zone's inflight item names the batch and its units. It was written before
+the batch was sent. The journal is a record set in the zone that every batch changes, so it names the last batch that landed. The
+next session's zone reads it. If it names the item's batch, the units have landed: the zone sends ``Landed`` and waits until the clusters
+have closed what is not closed yet. Then the zone swaps the journal, so that no late batch can land. If the swap is refused, a late
+batch came first, and the zone begins again. A batch that the journal does not name never happened: its keys are open, and are sent anew.
 
 Rules:
 
-- ``Publish``, ``Wishes`` and ``Closed`` say all that a key wants in a zone now, and replace what was said before. No changes: nothing.
+- ``Publish``, ``Wishes`` and ``Closed`` say all that a key wants in a zone now, and replace what was said before. Without changes
+  a key wants nothing there.
 - A refusal counts only for a unit that the key still wants.
 - A cluster answers each question of a zone with ``Closed`` and the question's id. A zone waits for ever for the answer to ``Landed``, and
   5 seconds for any other. A late answer still says what its keys want.
@@ -172,8 +174,8 @@ class Compare:
     """Sets of ours against the zone, for a resync or a removal. Nothing is under way in the zone, and its inflight item is clear.
 
     Args:
-        known: what was known of each key before the zone was walked. Empty: compare ``keys`` as they are now.
-        keys: to be compared as they are now: ``standing`` was read after the last batch, at ``names`` and nowhere else.
+        known: what was known of each key before the zone was walked; then ``keys`` is empty.
+        keys: compared as they are now; then ``known`` is empty, and ``standing`` was read after the last batch, at ``names`` only.
         standing: what stands in the zone.
         mend: take what stands as known. False: only report it.
         why: for the audit.
@@ -317,7 +319,7 @@ class Relist:
     """List the cluster again for a full resync, and record the lists: upstreams are compared with the table.
 
     ``forced``: let held deletions through (I5). ``deadline`` (monotonic): watch the cluster until then, if it is not watched yet.
-    None: refuse. The reply raises ListingFailedError.
+    None: if the cluster is not watched yet, refuse. The reply raises ListingFailedError.
     """
 
     forced: bool
@@ -381,7 +383,8 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class CompareNamed:
-    """Compare named upstreams for a full resync (empty ``cluster``: all). Answered with one row for each that differed unmarked."""
+    """Compare named upstreams for a full resync (empty ``cluster``: all). Answered with one row for each that
+    differed, unless a mark says that it is to be composed anyway."""
 
     cluster: str
     dry_run: bool

@@ -95,7 +95,7 @@ class Session:
             recovery: recover lost or restored tables and end, instead of watching.
 
         Returns:
-            The report. Codes 4 and 5 are normal.
+            The report. ERR_NOT_MASTER (4) and ERR_MAX_RUNTIME (5) are normal ends.
 
         Raises:
             StoreError: the tables cannot be used. Nothing was done.
@@ -107,6 +107,7 @@ class Session:
             self._keeper.bind(self._settings.deployment)
         journals = find_journals(self._parts) if recovery is not None else []
         if recovery is not None and not recovery.dry_run:
+            # Before the lease is taken: its epoch must be above every journal's.
             self._keeper.raise_epoch(newest_epoch(journals, self._settings.deployment))
         try:
             before, lease = self._keeper.acquire(lambda: self._may_wait(remaining), self._settings.deployment)
@@ -129,7 +130,7 @@ class Session:
             if recovery is not None or resync is not None:
                 # They write in this thread, which must end the session in time.
                 master.fenced_writer.until_monotonic = deadline
-            left = self._keeper.to_settle(before)
+            left = self._keeper.to_settle(before)  # None: all zones
             # A recovery releases the zones once it knows them. A dry run never does: what is open stays open.
             hold_zones = recovery is not None or (resync is not None and resync.dry_run)
             master.take_over(clean=left is not None, unsettled=left or (), hold_zones=hold_zones)

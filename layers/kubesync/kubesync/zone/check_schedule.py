@@ -175,7 +175,7 @@ class CheckSchedule:
         self._waits.put_off(Reason.CONFLICT, self._ports.clock.epoch() + _THROTTLED_SECONDS)
 
     def to_be_noted(self) -> float | None:
-        """Since when every key that has settled was checked, if that has moved on. None: it has not."""
+        """The time since which every settled key has been checked. None: it has not moved on enough to be stored."""
         if not self._checked:
             return None
         self._checked = False

@@ -177,7 +177,7 @@ class Conversations:
         landed: bool = False,
         owed: Mapping[str, Sequence[ServiceKey]] | None = None,
     ) -> None:
-        """Send a message to each of these clusters. Messages that are answered with ``Closed`` hold the newest question's id."""
+        """Send a message to each of these clusters. If the answer is ``Closed``, draw a new question's id first."""
         talk = Talk(self._question, frozenset(messages), self._ports.clock.monotonic() + seconds, over, landed)
         self.open = talk
         for cluster, message in messages.items():

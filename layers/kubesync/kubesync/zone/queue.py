@@ -103,7 +103,7 @@ class ZoneQueue:
         """What these keys want now replaces what the zone knew. Keys that want nothing leave the queue."""
         for wish in wishes:
             key = wish.key
-            published = key in self._undecided
+            news = key in self._undecided  # the wish was published, not asked for
             inherited = self._undecided.pop(key, False)
             if not wish.changes:
                 self._leave(key)
@@ -113,7 +113,8 @@ class ZoneQueue:
             self._waits.wake(key)
             self._wishes.put(wish, asked=asked)
             self.checks.see(wish)
-            if published and not wish.attempts:
+            if news and not wish.attempts:
+                # It waits no longer for what an earlier session was refused.
                 self._waits.put(key, Reason.INHERITED, 0.0)
                 self.checks.news(key)
             elif inherited:

@@ -87,11 +87,12 @@ class ClaimBook:
         return self._table.requeue(claim, key, created_at, left)
 
     def let_go(self, name: Name, key: ServiceKey) -> tuple[list[Action], frozenset[str]]:
-        """Let a name go: hand it on to the next in line, if one waits. Returns clusters besides the key's own."""
+        """Let a name go: hand it on to the next in line, if one waits. Also returns other clusters whose fence is checked."""
         claim = self._claims.get(name)
         return ([], frozenset()) if claim is None or claim.owner != key else self._let_go(claim)
 
     def _let_go(self, claim: Claim) -> tuple[list[Action], frozenset[str]]:
+        """As ``let_go``. The new owner gets a note under its cluster's fence. A cluster of another master finds the claim itself."""
         name = claim.name
         waiting = self._waiters(name) if claim.waiting else {}
         place = min(waiting, key=lambda p: str(p.sort), default=None)

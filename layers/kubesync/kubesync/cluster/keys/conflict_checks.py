@@ -122,7 +122,7 @@ class ConflictCheck:
         for key, reasons in self._reasons.items():
             state = self._states.states([key])[key]
             changes = changes_of(state, policy)
-            # Free names too, where the key cannot be planned yet.
+            # A free name (empty reason) is still here if its key could not be planned. Its old reason stays.
             for name in sorted(state.conflicts.keys() & reasons.keys()):
                 if at_name := tuple(change for change in changes if Name.of(change.key) == name):
                     reason = reasons[name] or state.conflicts[name]

@@ -45,14 +45,14 @@ class KeyStates:
     """State of one cluster in this process. Only the cluster's actor uses it, or a preview that has one of its own."""
 
     def __init__(self, config: ClusterConfig, table: StateTable) -> None:
-        self.identity: str | None = None
+        self.identity: str | None = None  # the remembered uid of Service default/kubernetes
         self.configure(config, {})
         # In the order of their coming, so that the same run sweeps the same keys first.
         self.tombstoned: dict[ServiceKey, None] = {}
         # How often each code of ``domain.reasons`` came up anew, and who is told of it.
         self.reasons: dict[str, int] = {}
         self.on_problems: Callable[[KeyState, Iterable[Problem]], None] | None = None
-        # How many names of known keys somebody else holds. Open keys are known.
+        # Names in conflict, of the keys in the cache. All open keys were read once.
         self.conflicts = 0
         self._table = table
         self._states: OrderedDict[ServiceKey, KeyState] = OrderedDict()
