@@ -34,6 +34,7 @@ from kubesync.domain.errors import ErrorCode, ListenerError, NotMasterError, Sto
 from kubesync.domain.objects import Resource
 from kubesync.messages import (
     Compare,
+    Configure,
     EndCluster,
     Forgotten,
     Landed,
@@ -321,11 +322,14 @@ class ClusterActor:
         self._stopped(stopping, clean=True)
 
     def _begin_anew(self) -> None:
-        """After a fault of ours: resume from what is stored. The second time in a row: listen no more."""
-        run, self._work = self.service.run, None
-        if run is None:
-            return
+        """After a fault of ours: resume from what is stored, or try a command again. The second time in a row: listen no more."""
+        run = self.service.run
         self._faults += 1
+        if run is None:
+            if self._faults > 1:  # never go on by half a configuration, or by the one before
+                self._work = Work(partial(self.service.obey, Configure(None)))
+            return
+        self._work = None
         run.cut(ErrorCode.WORKER_EXITING, lost=self._faults > 1)
         if not run.failed and run.stopping is None:
             self._work = Work(self.service.begin_anew)
