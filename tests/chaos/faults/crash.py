@@ -62,7 +62,7 @@ def undisturbed(seed: int, name: str = CHANGES) -> Undisturbed:
     while not play.over:
         play.prepare()
         begins.append((len(calls), play.copy()))
-        normals[_place(play)] = play.world.normal()
+        normals[place(play)] = play.world.normal()
         calls += play.one_session().calls
         report = play.reports[-1]
         told_to_die = play.position > 0 and play.story.steps[play.position - 1].killed
@@ -73,7 +73,8 @@ def undisturbed(seed: int, name: str = CHANGES) -> Undisturbed:
     return Undisturbed(play, normal, tuple(begins), tuple(calls), normals)
 
 
-def _place(play: Play) -> object:
+def place(play: Play) -> object:
+    """Where in its story a play stands between two sessions."""
     return play.position, play.quiet, play.waits
 
 
@@ -85,10 +86,10 @@ def to_rest(tried: Play, wanted: Undisturbed, arm: Arm | None = None) -> Play:
     """
     while not tried.over:
         tried.prepare()
-        place = _place(tried)
+        here = place(tried)
         on_its_way = tried.world.store.in_flight or tried.world.route53.delayed
-        if place in wanted.normals and not on_its_way and tried.world.normal() == wanted.normals[place]:
-            return next(play for _, play in wanted.begins if _place(play) == place)
+        if here in wanted.normals and not on_its_way and tried.world.normal() == wanted.normals[here]:
+            return next(play for _, play in wanted.begins if place(play) == here)
         tried.one_session(arm)
     return wanted.end
 

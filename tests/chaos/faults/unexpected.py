@@ -1,8 +1,8 @@
 """Section 16: a step of an actor raises what nobody expected, before or after the effect of a call (I1, I3, I4).
 
-Such an error is a fault of ours. It stops what met it, and only that. A zone and the named upstreams try again in the same session.
-A cluster resumes from what is stored. If that fails again, it listens no more, and the next session completes what it left. The
-session itself goes on as ever.
+Such an error is a fault of ours. It stops what met it, and only that. Whoever failed once is right again in the same session: a zone settles, a
+cluster resumes from what is stored or takes its message again, and the named upstreams compose again. A cluster that fails again listens no
+more, and the next session completes what it left. The session itself goes on as ever.
 """
 
 from __future__ import annotations
@@ -11,17 +11,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from chaos.faults.crash import places, to_rest, undisturbed
+from chaos.faults.crash import Undisturbed, place, places, to_rest, undisturbed
 from chaos.sections import Effort, Section, sample
 from chaos.stories.every_story import STORIES
+from chaos.stories.play import Play
 from chaos.stories.verdict import judge, shortened
 from simulation.gate import Gate, Outward
 
 ZONE, UPSTREAMS, CLUSTER = "a zone", "named upstreams", "a cluster"
 _THREADS: Final = ((ZONE, "/zone "), (UPSTREAMS, "/composer"), (CLUSTER, "/cluster"))
 _SHORT_OF_EACH: Final = 3
-# A zone tries again after 5 s.
+# A zone, or a cluster with a message, tries again after 5 s.
 _TRIES_AGAIN_SECONDS: Final = 6.0
+_RIGHT_AGAIN_SECONDS: Final = 2 * _TRIES_AGAIN_SECONDS
 
 
 class OurFaultError(Exception):
@@ -96,7 +98,10 @@ def play(case: object) -> list[str]:
     offset, begin = next((at, p) for at, p in reversed(wanted.begins) if at < case.call)
     tried, call = begin.copy(), _call(case)
     strike = _Strike(case.call - offset, call.thread, case)
+    once = case.times == 1 and begin.recovery is None
+    tried.patience = _RIGHT_AGAIN_SECONDS if once else 0.0
     gate = tried.one_session(strike.arm)
+    tried.patience = 0.0
     if strike.struck is None:
         return ["no call was struck: its calls are not those of the undisturbed run"]
     ended, normally = tried.reports[-1], wanted.end.reports[len(begin.reports)]
@@ -104,10 +109,22 @@ def play(case: object) -> list[str]:
         return [f"at {call}: the session ended: {ended}"]
     if actor_of(call) != CLUSTER and not _went_on(strike.struck, gate):
         return [f"at {call}: it did not go on"]
+    if once and ended is not None and (wrong := _wrong(tried, wanted)):
+        return [f"at {call}: not right again in the same session: {line}" for line in shortened(wrong)]
     reached = to_rest(tried, wanted)
     lines = judge(tried, reached.world.normal())
     lines += tried.world.machine.failures
     return [f"at {call}: {line}" for line in shortened(lines)]
+
+
+def _wrong(tried: Play, wanted: Undisturbed) -> list[str]:
+    """What is neither as in the undisturbed run, nor what the clusters ask for: a name may go to another one who wants it."""
+    if tried.over:
+        return []  # judged in any case
+    tried.prepare()
+    normal = tried.world.normal()
+    expected = wanted.normals.get(place(tried))
+    return [] if normal == expected else tried.judge()
 
 
 def _went_on(struck: Outward, gate: Gate) -> bool:

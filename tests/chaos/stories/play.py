@@ -30,7 +30,10 @@ type Arm = Callable[[Gate], None]
 
 @dataclass(slots=True)
 class Play:
-    """A story under way. ``position`` is the next step; ``quiet`` counts the sessions after the last one."""
+    """A story under way. ``position`` is the next step; ``quiet`` counts the sessions after the last one.
+
+    ``patience``: for so many seconds a session goes on once its time is up.
+    """
 
     world: World
     story: Story
@@ -39,6 +42,7 @@ class Play:
     reports: list[SessionReport | None] = field(default_factory=list)
     linger: bool = False
     waits: int = 0
+    patience: float = 0.0
 
     @property
     def over(self) -> bool:
@@ -92,6 +96,7 @@ class Play:
         self.linger = False
         while running.alive and not running.process.paused and self.advance(running):
             clock.sleep(STEP_SECONDS)
+        clock.sleep(self.patience)
         if running.alive and not running.process.paused:
             running.end()
 

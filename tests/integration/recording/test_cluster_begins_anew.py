@@ -13,6 +13,7 @@ from simulation.gate import Outward
 from simulation.writes import RECORD
 
 RECORDED, CONFIGURED, TAKEN_UP = "it records a window", "it takes a configuration", "it reads its open keys"
+ENDED = "it notes how its listeners ended"
 # A message that failed is tried again after 5 s.
 AGAIN_SECONDS = 5.0 + 3.0
 
@@ -48,6 +49,8 @@ class Faulty(Deployment):
 def _what(call: Outward) -> str:
     if call.kind == RECORD:
         return RECORDED
+    if call.kind == "error noted":
+        return ENDED
     if not call.writes and "/checkpoint#" in call.what:
         return CONFIGURED
     return TAKEN_UP if call.what.startswith(f"query {STATE} prod#open#") else ""
@@ -60,7 +63,7 @@ def faulty() -> Iterator[Faulty]:
     made.close()
 
 
-@pytest.mark.parametrize("what", [RECORDED, CONFIGURED, TAKEN_UP])
+@pytest.mark.parametrize("what", [RECORDED, ENDED, CONFIGURED, TAKEN_UP])
 def test_cluster_that_failed_once_is_right_again_in_the_same_session(faulty: Faulty, what: str) -> None:
     faulty.fail(what, times=1)
     faulty.world.configure("prod", ttl=90)

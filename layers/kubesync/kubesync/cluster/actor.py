@@ -63,11 +63,15 @@ _RECONFIGURED: Final = (ErrorCode.CONFIG_UPDATE, ErrorCode.CONFIG_DELETE)
 
 @dataclass(slots=True, eq=False)
 class Work:
-    """Something to do in steps. ``begin``: from the beginning, also after a failure. ``zone``: that asked for it; ``lasting``: it waits for ever."""
+    """Something to do in steps. ``begin``: from the beginning, also after a failure. ``zone``: that asked for it; ``lasting``: it waits for ever.
+
+    ``command``: of the session. After a fault of ours it is obeyed again, once.
+    """
 
     begin: Callable[[], Steps[object]]
     zone: str = ""
     lasting: bool = False
+    command: bool = False
     steps: Steps[object] | None = None
     not_before: float = 0.0
     failures: int = 0
@@ -241,7 +245,7 @@ class ClusterActor:
             logger.exception("a step failed", cluster=self.service.name)
             work.steps, work.not_before = None, self._clock.monotonic() + _FAULT_SECONDS
             if work is self._work and self.service.removal is None:
-                self._begin_anew()
+                self._begin_anew(work)
         return False
 
     def _note(self, problem: str) -> None:
@@ -294,7 +298,7 @@ class ClusterActor:
             command = self._commands[0]
             if not isinstance(command, StopListening):
                 self._commands.popleft()
-                return Work(partial(self.service.obey, command))
+                return Work(partial(self.service.obey, command), command=True)
             return Work(
                 partial(self._finish, command)
             )  # the command stays until it is done: its time may be over before
@@ -321,12 +325,15 @@ class ClusterActor:
         self._commands.popleft()
         self._stopped(stopping, clean=True)
 
-    def _begin_anew(self) -> None:
-        """After a fault of ours: resume from what is stored, or try a command again. The second time in a row: listen no more."""
+    def _begin_anew(self, work: Work) -> None:
+        """After a fault of ours: resume from what is stored, or obey the command again. The second time in a row: listen no more."""
         run = self.service.run
         self._faults += 1
         if run is None:
-            if self._faults > 1:  # never go on by half a configuration, or by the one before
+            if not work.command:
+                self._work = None
+            elif self._faults > 1:
+                # Nothing goes on by half a configuration, or by the one before.
                 self._work = Work(partial(self.service.obey, Configure(None)))
             return
         self._work = None
