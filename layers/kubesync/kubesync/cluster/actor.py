@@ -63,9 +63,9 @@ _RECONFIGURED: Final = (ErrorCode.CONFIG_UPDATE, ErrorCode.CONFIG_DELETE)
 
 @dataclass(slots=True, eq=False)
 class Work:
-    """Something to do in steps. ``begin``: from the beginning, also after a failure. ``zone``: that asked for it; ``lasting``: it waits for ever.
+    """Something to do in steps. ``begin``: from the beginning, also after a failure.
 
-    ``command``: of the session. After a fault of ours it is obeyed again, once.
+    ``zone``: that asked for it; ``lasting``: it waits for ever. ``command``: of the session, obeyed again once after a fault of ours.
     """
 
     begin: Callable[[], Steps[object]]
@@ -299,9 +299,8 @@ class ClusterActor:
             if not isinstance(command, StopListening):
                 self._commands.popleft()
                 return Work(partial(self.service.obey, command), command=True)
-            return Work(
-                partial(self._finish, command)
-            )  # the command stays until it is done: its time may be over before
+            # The command stays until it is done: its time may be over before.
+            return Work(partial(self._finish, command))
         if self.service.removal is not None:
             return Work(partial(self.service.remove, self.service.removal))
         if run is None or run.failed:
@@ -351,4 +350,6 @@ class ClusterActor:
             except NotMasterError as error:
                 self._not_master = True
                 self._ports.not_master(error)
+            except Exception:  # a fault of ours: the session waits for an answer
+                logger.exception("how listeners ended could not be noted", cluster=self.service.name)
         stopping.reply.set_result(clean)
