@@ -348,8 +348,7 @@ class ClusterActor:
             try:
                 run.end()
             except NotMasterError as error:
-                self._not_master = True
-                self._ports.not_master(error)
+                self.failed(error)
             except Exception:  # a fault of ours: the session waits for an answer
                 logger.exception("how listeners ended could not be noted", cluster=self.service.name)
         stopping.reply.set_result(clean)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 
 from kubesync.cluster.keys.committer import Committer, Outbox, Steps
 from kubesync.cluster.keys.conflict_checks import ConflictCheck, judge
@@ -138,10 +137,6 @@ class Conversations:
             by_key: dict[ServiceKey, list[Drift]] = {}
             for drift in drifts:
                 by_key.setdefault(drift.service, []).append(drift)
-            see = partial(_mended, by_key)
-            self._follow_up((yield from self._reconciler.transform(by_key, see, question.why)))
+            steps = self._reconciler.transform(by_key, lambda s: as_it_stands(s, by_key[s.key]), question.why)
+            self._follow_up((yield from steps))
         self._answer(question, keys, compared=Compared(tuple(drifts), moved))
-
-
-def _mended(drifts: Mapping[ServiceKey, Iterable[Drift]], state: KeyState) -> KeyState:
-    return as_it_stands(state, drifts[state.key])

@@ -66,11 +66,7 @@ def round_of(rounds: Iterable[ListRound | None]) -> ListRound | None:
 
 
 class SharedWindow:
-    """A cluster's merge window. Its listeners' threads fill it, and its actor closes it.
-
-    Args:
-        opened: wakes the actor.
-    """
+    """A cluster's merge window. Its listeners' threads fill it, and its actor closes it. ``opened`` wakes the actor."""
 
     def __init__(self, length_seconds: float, scheduler: Scheduler, opened: Callable[[], None]) -> None:
         self._window = Window(length_seconds)

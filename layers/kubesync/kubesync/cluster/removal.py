@@ -12,7 +12,7 @@ Each is a sequence of short steps of the cluster's actor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import batched, chain
 from typing import Final
@@ -115,8 +115,7 @@ class Removal:
                 logger.warning("comparison with a zone failed, trying again", error=str(error))
 
     def _part(self) -> Steps[None]:
-        zones: Iterable[str] = self._ports.zones()
-        self._asked = set(zones)
+        self._asked = set(self._ports.zones())
         for zone_id in sorted(self._asked):
             self._ports.to_zone(zone_id, Forget(self._config.name))
         while self._asked:
