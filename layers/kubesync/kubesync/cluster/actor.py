@@ -94,6 +94,7 @@ class ClusterActor:
         self._commands: deque[object] = deque()
         self._work: Work | None = None
         self._relisting: Work | None = None
+        self._anew: Work | None = None
         self._faults = 0
         self._last_run: ListeningRun | None = None
         self._ended = False
@@ -122,9 +123,10 @@ class ClusterActor:
                     self.service.removal.forgotten(message.zone)
             case WithdrawRelist():
                 run = self.service.run
-                self._relisting = None
-                if run is not None and run.round is not None:
-                    run.round.reply = None
+                if self._relisting is not None and self._relisting.steps is None:
+                    self._relisting = None
+                if self.service.asked is not None:
+                    self.service.asked.reply = None
                 message.reply.set_result({} if run is None else run.last_errors)
             case Relist():
                 # Beside the window that is being recorded: whoever asks does not wait while that fails.
@@ -159,6 +161,11 @@ class ClusterActor:
             self.service.run.stop(message)
         if self.service.removal is not None:
             self.service.removal = self._work = None
+        if self._anew is not None and self._work is self._anew:
+            # What the run has seen since its fault is not recorded: no checkpoint may say so.
+            self._work = None
+            if self.service.run is not None:
+                self.service.run.failed = True
         self._relisting = None
         kept = (command for command in self._commands if not isinstance(command, Listen))
         self._commands = deque([*kept, message])
@@ -214,7 +221,7 @@ class ClusterActor:
             self._stopped(command, clean=False)
         elif self._advance(work) and self._work is work:
             self._work = None
-            self._faults = 0
+            self._faults = self._faults if work.command else 0
         if self.service.run is not None:
             self.service.run.give_up_round()
             self.service.promoted |= self.service.run.take_early_promoted()
@@ -311,7 +318,7 @@ class ClusterActor:
         return Work(run.record) if run.due_in(now) <= 0 else None
 
     def _relist(self, asked: Relist) -> Steps[None]:
-        while any(not isinstance(command, StopListening) for command in self._commands):
+        while self._commands or (self._work is not None and self._work.command):
             yield _POLL_SECONDS  # the cluster is configured first
         yield from self.service.relist(asked)
 
@@ -320,7 +327,7 @@ class ClusterActor:
         if self.service.run is not None:
             yield from self.service.run.finish()
             while self.service.fresh:
-                yield AT_ONCE
+                yield AT_ONCE if self._publish_at <= self._clock.monotonic() else _POLL_SECONDS
         self._commands.popleft()
         self._stopped(stopping, clean=True)
 
@@ -338,7 +345,10 @@ class ClusterActor:
         self._work = None
         run.cut(ErrorCode.WORKER_EXITING, lost=self._faults > 1)
         if not run.failed and run.stopping is None:
-            self._work = Work(self.service.begin_anew)
+            later = self._clock.monotonic() + _FAULT_SECONDS
+            self._work = self._anew = Work(self.service.begin_anew, command=True, not_before=later)
+            if self._relisting is not None:
+                self._relisting.steps, self._relisting.not_before = None, later + _POLL_SECONDS
 
     def _stopped(self, stopping: StopListening, *, clean: bool) -> None:
         run, self.service.run = self.service.run, None

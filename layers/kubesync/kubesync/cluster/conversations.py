@@ -81,7 +81,9 @@ class Conversations:
         try:
             yield from closing.close(outbox)
         finally:
-            self._follow_up(Recorded(promoted=tuple(outbox.promoted)))
+            # What settling opens anew, no zone knows yet.
+            opened = (key for key in outbox.opened if not self._published.knows(key))
+            self._follow_up(Recorded(tuple(opened), tuple(outbox.promoted)))
         return closing.marks
 
     def _refused(self, question: Refused) -> Steps[None]:

@@ -29,6 +29,7 @@ class Published:
         self._told: dict[ServiceKey, frozenset[str]] = {}
         self._zones: set[str] = set()
         self._listed: frozenset[Resource] = frozenset()
+        self.silent = False  # the cluster is not served: it wants nothing
 
     def knows(self, key: ServiceKey) -> bool:
         """Whether a zone was told that the key wants changes."""
@@ -78,10 +79,10 @@ class Published:
                 self._send(zone_id, Publish(self._cluster, listed=listed))
 
     def _wish(self, states: KeyStates, state: KeyState, zone_id: str) -> Wish:
-        return Wish(state.key) if states.config.paused else wish_of(state, zone_id, states.config.policy)
+        return Wish(state.key) if self.silent or states.config.paused else wish_of(state, zone_id, states.config.policy)
 
     def _zones_of(self, states: KeyStates, state: KeyState) -> frozenset[str]:
-        return frozenset() if states.config.paused else zones_of(state, states.config.policy)
+        return frozenset() if self.silent or states.config.paused else zones_of(state, states.config.policy)
 
     def _tell(self, key: ServiceKey, zones: frozenset[str]) -> None:
         if zones:

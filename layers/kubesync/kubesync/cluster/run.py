@@ -168,6 +168,8 @@ class ListeningRun:
         self.failed = self.failed or lost
         for listener in self._listeners:
             listener.stop(code)
+        self._content = None
+        self._window.close()
         if self.round is not None and self.round.reply is not None and self.round.applies:
             lasted = self._scheduler.monotonic() - self.round.began
             self.round.reply.set_exception(ListingFailedError({}, lasted, self.report.problem))
@@ -293,6 +295,8 @@ class ListeningRun:
             yield _POLL_SECONDS
         if self.stopping is None and not self.failed:
             self.start(self._deadline, made_for)
+        elif made_for.reply is not None:
+            made_for.reply.set_exception(ListingFailedError({}, 0.0, self.report.problem or "it is watched no more"))
 
     @property
     def last_errors(self) -> Mapping[str, ListenerError]:

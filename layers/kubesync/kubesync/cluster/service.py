@@ -50,6 +50,7 @@ class Service:
         self.fresh: deque[tuple[Recorded, float | None]] = deque()
         self.promoted: set[ServiceKey] = set()
         self.host: Host | None = None
+        self.asked: ListRound | None = None  # the lists that were asked for last
         self.published = Published(self.name, ports.to_zone)
         self.errors = ListenerErrors(
             ports.session, self.states, ports.tables, ports.fenced_writer, ports.scheduler, ports.progress
@@ -80,6 +81,7 @@ class Service:
     def _serve(self, configured: Configured | None) -> None:
         """Go by a configuration from now on. None, or if a newer release wrote to its tables: only close batches."""
         self.published.withdraw()
+        self.fresh.clear()  # what is open is taken up anew
         self.run = self.removal = None
         reconciler = None
         try:
@@ -97,6 +99,7 @@ class Service:
             probe = partial(probe_identity, connector, config, self._clock)
             reconciler = Reconciler(self._committer, connector.observe, probe)
         self._reconciler = reconciler
+        self.published.silent = reconciler is None
         self.conversations = Conversations(self._ports, self._committer, reconciler, self.published, self.follow_up)
 
     def _remembered(self) -> Remembered:
@@ -154,7 +157,7 @@ class Service:
             asked.reply.set_exception(KubesyncError(changing))
             return
         changed = 0 if self.run is None else self.run.report.changed_keys
-        made_for = ListRound(mode, set(self.states.sources), now, changed, asked.reply)
+        made_for = self.asked = ListRound(mode, set(self.states.sources), now, changed, asked.reply)
         if self.run is not None:
             yield from self.run.relist(made_for)
         elif asked.deadline is not None:
@@ -186,6 +189,10 @@ class Service:
         """Tell zones what was recorded first. Raises StoreError."""
         recorded, since = self.fresh[0]
         told = (key for key in sorted(recorded.changed) if self.published.knows(key))
-        states = self.states.states(dict.fromkeys((*recorded.opened, *told)))
-        self.fresh.popleft()
+        keys = list(dict.fromkeys((*recorded.opened, *told)))
+        states = self.states.states(keys[:_TAKEN_UP_AT_A_TIME])
         self.published.publish(self.states, states.values(), since)
+        if rest := keys[_TAKEN_UP_AT_A_TIME:]:
+            self.fresh[0] = Recorded(tuple(rest)), since
+        else:
+            self.fresh.popleft()

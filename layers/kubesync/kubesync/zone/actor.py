@@ -28,6 +28,7 @@ from kubesync.domain.errors import (
     KubesyncError,
     NotMasterError,
     ZoneError,
+    ZoneGoneError,
     ZoneOutcomeUnknownError,
     ZoneThrottledError,
     ZoneUnavailableError,
@@ -185,6 +186,9 @@ class ZoneActor:
         if (wait := self._not_before - self._now()) > 0:
             return wait
         if self._talks.open is not None:
+            if overdue := self._talks.overdue:
+                self.report.problem = overdue
+                self._note_problem(overdue)
             return self._talks.go_on(self._talks.open)
         seconds = self._work()
         self._failures = 0
@@ -278,8 +282,8 @@ class ZoneActor:
     def _serve(self, request: Reach | CompareZone) -> None:
         if isinstance(request, CompareZone) and request.mend and self._journal.names_landed:
             self._journal.clear()  # what is applied may change now without a batch
-        self._requests.popleft()
         if isinstance(request, Reach):
+            self._requests.popleft()
             request.reply.set_result(None)
             return
         standing = request.standing
@@ -288,8 +292,9 @@ class ZoneActor:
                 found = self._new_reader().read_all(request.names).values()
                 standing = replacements({key: stands for of_name in found for key, stands in of_name.items()})
             except KubesyncError as error:
-                request.reply.set_exception(error)
+                self._requests.popleft().reply.set_exception(error)
                 return
+        self._requests.popleft()
         self._talks.compare(request, standing)
 
     def _fail_requests(self, error: KubesyncError) -> None:
@@ -312,6 +317,9 @@ class ZoneActor:
             return False
         inflight = self._journal.known_inflight()
         if inflight is None or cluster not in inflight.clusters:
+            return False
+        if not self._writer.settled and isinstance(self._blocked_by, ZoneGoneError):
+            self._journal.leave_out(cluster)  # whoever is removed need not know what became of a zone that is gone
             return False
         if not self._writer.settled or self._talks.closing:
             return True

@@ -71,6 +71,7 @@ class Conversations:
         self._queue = queue
         self._reasons = reasons
         self._question = 0
+        self._asked_at = 0.0
         self._comparing: CompareZone | None = None
 
     @property
@@ -78,10 +79,18 @@ class Conversations:
         """A batch has landed, and a cluster has not closed its keys yet."""
         return self.open is not None and self.open.landed
 
+    @property
+    def overdue(self) -> str:
+        """Why the zone stands still, if clusters take long to close a batch. Empty: it does not."""
+        if not self.closing or self.open is None or self._ports.clock.monotonic() - self._asked_at < _ANSWER_SECONDS:
+            return ""
+        owed = ", ".join(sorted(self.open.owed))
+        return f"the zone waits until its last batch is closed: {owed} cannot write its keys" if owed else ""
+
     def go_on(self, talk: Talk) -> float:
         left = talk.until - self._ports.clock.monotonic()
         if talk.owed and left > 0:
-            return left
+            return min(left, _ANSWER_SECONDS)
         self.open = None
         for cluster in talk.unserved:
             self._queue.forget(cluster)
@@ -179,7 +188,7 @@ class Conversations:
     ) -> None:
         """Send a message to each of these clusters. If the answer is ``Closed``, draw a new question's id first."""
         talk = Talk(self._question, frozenset(messages), self._ports.clock.monotonic() + seconds, over, landed)
-        self.open = talk
+        self.open, self._asked_at = talk, self._ports.clock.monotonic()
         for cluster, message in messages.items():
             if self._ports.to_cluster(cluster, message):
                 talk.owed[cluster] = set((owed or {}).get(cluster, ()))

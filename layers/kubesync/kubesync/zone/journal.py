@@ -172,6 +172,13 @@ class ZoneJournal:
         if inflight is not None and inflight.batch:
             self._write(replace(inflight, batch="", units=()))
 
+    def leave_out(self, cluster: str) -> None:
+        """Forget what was under way of one cluster."""
+        inflight = self.known_inflight()
+        if inflight is not None:
+            units = tuple(unit for unit in inflight.units if unit.key.cluster != cluster)
+            self._write(replace(inflight, batch=inflight.batch if units else "", units=units))
+
     def _write(self, inflight: Inflight) -> None:
         fenced_writer = self._ports.fenced_writer
         token = fenced_writer.token()

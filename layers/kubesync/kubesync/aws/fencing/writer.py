@@ -97,6 +97,7 @@ class FencedWriter:
         whole = [*checks, *actions]
         witness = _witness(actions, token)
         self.sent += 1
+        limit = min(self.until_monotonic, until_monotonic)
         for failures in count(1):
             try:
                 with self._turn(checks, until_monotonic):
@@ -113,12 +114,13 @@ class FencedWriter:
             except StoreOutcomeUnknownError:
                 if self._landed(witness, token):
                     return
+                limit = self.until_monotonic  # it may land yet: repeat it, whatever else there is to do
             except StoreBusyError:
                 pass
             else:
                 return
             self.repeated += 1
-            if self._scheduler.monotonic() + _BACKOFF.doubled(failures) > min(self.until_monotonic, until_monotonic):
+            if self._scheduler.monotonic() + _BACKOFF.doubled(failures) > min(self.until_monotonic, limit):
                 raise StoreBusyError("DynamoDB is busy, and the session has to end")
             self._scheduler.sleep(_BACKOFF.delay(failures, self._scheduler.random()))
 
