@@ -62,7 +62,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         old="        self._write(Inflight(batch, self._ports.fenced_writer.epoch, units))\n",
         new="        del batch, units\n",
         caught_by=(
-            "unit/proof/test_zone_ground_takeover.py::test_i1_an_inflight_item_that_moved_under_a_writer_is_settled_not_overwritten",
+            "unit/zone/test_settling.py::test_i1_batch_in_flight_that_the_journal_holds_had_landed_and_is_not_sent_again",
             _WRITER + "test_i2_nothing_is_sent_where_the_fence_was_raised",
         ),
         section=1,
