@@ -51,6 +51,8 @@ def begun(count: int, **config: object) -> tuple[FedDeployment, FedSession]:
 
 def test_changed_selector_takes_away_whatever_it_leaves_out_and_nothing_is_held_i5() -> None:
     deployment, session = begun(12)
+    session.end()  # no batch is left to be closed again, which would sweep its keys
+    session = deployment.session()
     session.configure(selector="app=web")
     deployment.faults = DiesOnceAListIsRecorded()
     with pytest.raises(CrashError):
