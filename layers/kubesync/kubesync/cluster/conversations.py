@@ -23,12 +23,7 @@ type Question = Landed | Refused | Standing | Compare | Want
 
 
 class Conversations:
-    """For the cluster's actor, which makes it anew for each configuration.
-
-    Args:
-        reconciler: None: the cluster is not served. Its keys are only closed.
-        follow_up: passes on what was recorded.
-    """
+    """For the cluster's actor, anew for each configuration. Without ``reconciler`` the cluster is not served: its keys are only closed."""
 
     def __init__(
         self,

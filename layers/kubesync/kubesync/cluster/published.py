@@ -17,11 +17,7 @@ _WISHES_AT_A_TIME: Final = 500
 
 
 class Published:
-    """The cluster's side of its zones' queues.
-
-    Args:
-        send: to a zone.
-    """
+    """The cluster's side of its zones' queues. ``send``: to a zone."""
 
     def __init__(self, cluster: str, send: Callable[[str, object], None]) -> None:
         self._cluster = cluster
@@ -38,12 +34,7 @@ class Published:
     def publish(
         self, states: KeyStates, keys: Iterable[KeyState], since: float | None = None, *, inherited: bool = False
     ) -> None:
-        """Tell every zone what these keys want there now.
-
-        Args:
-            since: monotonic time of the first event that led to it.
-            inherited: the keys were open when the session began.
-        """
+        """Tell every zone what these keys want there now. ``since``, ``inherited``: see ``Publish``."""
         wishes: dict[str, list[Wish]] = defaultdict(list)
         for state in keys:
             wanted = self._zones_of(states, state)

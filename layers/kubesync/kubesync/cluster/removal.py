@@ -1,13 +1,11 @@
-"""Removes a cluster whose configuration is marked as deleting, over several sessions if needed.
+"""Removes a cluster whose configuration is marked as deleting, in short steps, over several sessions if needed.
 
-    emptying    normal commits remove every key's outputs. A person requested these deletions, so they are not held (I5). With
-                `retain`, record sets and upstreams stay, and kubesync forgets that it owned them
-    waiting     until no key is left. Refused sets are compared with the zone and deleted with their current values
-    parting     every zone says that nothing of the cluster is under way: its outcome could bring a key back. With `retain` also
-                before the emptying: a batch that is settled later would bring a forgotten key back
-    forgetting  remembered slices, notes, listener items, and last the configuration
-
-Each is a sequence of short steps of the cluster's actor.
+emptying    normal commits remove every key's outputs. A person requested these deletions, so they are not held (I5). With
+`retain`, record sets and upstreams stay, and kubesync forgets that it owned them
+waiting     until no key is left. Refused sets are compared with the zone and deleted with their current values
+parting     every zone says that nothing of the cluster is under way: its outcome could bring a key back. With `retain` also
+before the emptying: a batch that is settled later would bring a forgotten key back
+forgetting  remembered slices, notes, listener items, and last the configuration
 """
 
 from __future__ import annotations
@@ -40,11 +38,7 @@ _WHY: Final = "the cluster is removed"
 
 
 class Removal:
-    """The removal of one cluster. ``steps`` may be begun again after an error.
-
-    Args:
-        follow_up: passes on what was recorded.
-    """
+    """The removal of one cluster. ``steps`` may be begun again after an error. ``follow_up`` passes on what was recorded."""
 
     def __init__(
         self,

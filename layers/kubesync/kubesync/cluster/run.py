@@ -64,7 +64,7 @@ class ListeningRun:
         self._scheduler = ports.scheduler
         self._window = SharedWindow(ports.window_seconds, ports.scheduler, wake)
         self._content: tuple[WindowContent, ListRound | None] | None = None  # closed, and not recorded yet
-        self._listeners: list[Listener] = []
+        self.listeners: list[Listener] = []  # those that run, or the last ones
         self._past: list[Listener] = []  # a relist has cut them off
         self._unreachable: dict[str, ListenerError] = {}
         self._unseen: set[Resource] = set()  # their lists are not recorded yet
@@ -94,8 +94,8 @@ class ListeningRun:
         # Decide all resume points before any listener starts: a window that the first one fills may withdraw the checkpoint
         # of the next, whose view is not complete yet (I5).
         made = [self._listener(resource, made_for) for resource in self._states.sources]
-        self._past += self._listeners
-        self._listeners = [listener for listener, _ in filter(None, made)]
+        self._past += self.listeners
+        self.listeners = [listener for listener, _ in filter(None, made)]
         for listener, resume in filter(None, made):
             listener.start(resume, self._deadline)
 
@@ -145,14 +145,9 @@ class ListeningRun:
         return set()
 
     @property
-    def listeners(self) -> list[Listener]:
-        """The running listeners, or the last ones."""
-        return list(self._listeners)
-
-    @property
     def all_listeners(self) -> list[Listener]:
         """All listeners, including those that a resync cut."""
-        return [*self._past, *self._listeners]
+        return [*self._past, *self.listeners]
 
     def stop(self, stopping: StopListening) -> None:
         """Cut the listeners at once. ``finish`` records what they have read."""
@@ -160,13 +155,13 @@ class ListeningRun:
         self.failed = self.failed or stopping.abandon
         if self._event_writer is not None:
             self._event_writer.close()
-        for listener in self._listeners:
+        for listener in self.listeners:
             listener.stop(stopping.code)
 
     def cut(self, code: ErrorCode, *, lost: bool) -> None:
         """Listen no more, after a fault of ours. ``lost``: no other run takes its place; it must not look like a quiet cluster."""
         self.failed = self.failed or lost
-        for listener in self._listeners:
+        for listener in self.listeners:
             listener.stop(code)
         self._content = None
         self._window.close()
@@ -263,7 +258,7 @@ class ListeningRun:
         """
         stopping = self.stopping
         assert stopping is not None
-        while self._scheduler.monotonic() < stopping.listen_until and any(each.alive for each in self._listeners):
+        while self._scheduler.monotonic() < stopping.listen_until and any(each.alive for each in self.listeners):
             yield _POLL_SECONDS
         if self._content is not None and not self.failed:
             yield from self.record()
@@ -274,7 +269,7 @@ class ListeningRun:
         """Persist how the listeners ended. Write no more Events."""
         assert self.stopping is not None
         self._states.on_problems = None
-        for listener in self._listeners:
+        for listener in self.listeners:
             self._errors.ended(listener.resource, self.stopping.code)
         if self._event_writer is not None:
             self._event_writer.stop()
@@ -283,10 +278,10 @@ class ListeningRun:
 
     def relist(self, made_for: ListRound) -> Steps[None]:
         """Cut the watches and list again. Events read before are recorded first, in order."""
-        for listener in self._listeners:
+        for listener in self.listeners:
             listener.cut()
         now = self._scheduler.monotonic()
-        while self._scheduler.monotonic() < now + _CUT_SECONDS and any(each.alive for each in self._listeners):
+        while self._scheduler.monotonic() < now + _CUT_SECONDS and any(each.alive for each in self.listeners):
             yield _POLL_SECONDS
         # A list that is pending, or is being recorded, does not belong to this request.
         while self._scheduler.monotonic() < now + _REST_SECONDS and (
@@ -301,7 +296,7 @@ class ListeningRun:
     @property
     def last_errors(self) -> Mapping[str, ListenerError]:
         """The newest error of each listener."""
-        seen = {listener.resource.value: listener.last_error for listener in self._listeners if listener.last_error}
+        seen = {listener.resource.value: listener.last_error for listener in self.listeners if listener.last_error}
         return self._unreachable | seen
 
     def give_up_round(self) -> None:
@@ -310,9 +305,9 @@ class ListeningRun:
         if waits is None or waits.reply is None or not waits.unlisted:
             return
         lasted = self._scheduler.monotonic() - waits.began
-        refused = {each.resource.value: each.refused for each in self._listeners if each.refused}
+        refused = {each.resource.value: each.refused for each in self.listeners if each.refused}
         failing = {
-            each.resource.value: each.failing for each in self._listeners if each.failing and not each.report.lists
+            each.resource.value: each.failing for each in self.listeners if each.failing and not each.report.lists
         }
         errors = self._unreachable | refused or (failing if lasted >= GIVE_UP_SECONDS else {})
         if not errors and lasted < LIST_SECONDS and not self.failed:

@@ -1,11 +1,6 @@
 """The actors of all clusters, by name. A cluster that is not served any more keeps its actor: its batches are still closed.
 
-why the cluster is not served                   how its batch is closed
------------------------------                   -----------------------
-dropped while a batch was under way             by its actor, which stays
-in flight since the last master, and either     its fence is raised, and it gets an actor. Its state is
-unregistered or unreadable by this release      correct once it is registered or readable again
-in flight, and another shard serves it          not closed: that shard's fence is above ours. Logged
+A cluster that only a batch in flight names gets an actor too, if its fence can be raised. Else another shard serves it.
 """
 
 from __future__ import annotations
@@ -65,11 +60,7 @@ class Clusters:
         host.start()
 
     def host_unserved(self, names: Iterable[str], zone_id: str, fence: Callable[[str], None]) -> None:
-        """Make actors that close a zone's batch for clusters that are not served.
-
-        Args:
-            fence: raises a cluster's fence. Raises NotMasterError if a newer fence exists.
-        """
+        """Make actors that close a zone's batch for clusters that are not served. ``fence`` raises a fence, or NotMasterError."""
         for name in names:
             if name in self._hosts:
                 continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -19,9 +19,7 @@ def fill(
     for run in runs:
         report.clusters.append(run.report)
         report.listeners += [listener.report for listener in run.listeners]
-    report.zones += [_zone(zone_id, zone) for zone_id, zone in zones.items()]
-    report.lag = percentiles([lag for zone in zones.values() for lag in zone.report.lags])
-    report.named_upstreams = asdict(named)
+    _fill_zones(report, zones, named, [lag for zone in zones.values() for lag in zone.report.lags])
 
 
 def snapshot(
@@ -45,15 +43,18 @@ def snapshot(
             replace(counts, conflicts=conflicts(counts.cluster)) if goes_on else replace(counts, holding={})
         )
         found.listeners += [listener.report for listener in run.all_listeners]
-    found.zones += [_zone(zone_id, zone) for zone_id, zone in zones.items()]
-    lags: list[float] = []
-    for zone in zones.values():
-        fresh = zone.report.fresh_lags
-        # The zone's thread may add lags at the same time.
-        lags += [fresh.popleft() for _ in range(len(fresh))]
-    found.lag = percentiles(lags)
-    found.named_upstreams = asdict(named)
+    fresh = [zone.report.fresh_lags for zone in zones.values()]
+    # The zone's thread may add lags at the same time.
+    _fill_zones(found, zones, named, [lags.popleft() for lags in fresh for _ in range(len(lags))])
     return found
+
+
+def _fill_zones(
+    report: SessionReport, zones: Mapping[str, ZoneActor], named: NamedReport, lags: Sequence[float]
+) -> None:
+    report.zones += [_zone(zone_id, zone) for zone_id, zone in zones.items()]
+    report.lag = percentiles(lags)
+    report.named_upstreams = asdict(named)
 
 
 def _zone(zone_id: str, zone: ZoneActor) -> dict[str, Any]:

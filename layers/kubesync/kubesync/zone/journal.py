@@ -10,9 +10,8 @@ What the journal in the zone means for a master:
     tables cannot know                   restored: nothing is written, reported
     ours, else                           what the next batch swaps
 
-The item of a batch that has landed and is closed stays until the next announcement replaces it. It is cleared before ``applied`` may
-change without a batch, before a cluster is forgotten, and before the session ends. Otherwise a successor that settles would close
-its units once more, and bring back what was forgotten.
+The item of a closed batch stays until the next announcement replaces it. It is cleared before ``applied`` may change without a batch,
+before a cluster is forgotten, and before the session ends: a successor that settles would close its units once more.
 """
 
 from __future__ import annotations

@@ -42,7 +42,8 @@ def _outputs(work: Workplace, config: ClusterConfig) -> str:
 def _unless_referred_to(cluster: str, named: NamedRegistry) -> list[Check]:
     """Check that no named upstream uses a Service of the cluster, now and when the mark is written. Raises UsageError."""
     registry = named.read()
-    if names := registry.of_cluster(cluster):
+    entries = sorted(registry.entries.items())
+    if names := [name for name, entry in entries if any(s.key.cluster == cluster for s in entry.upstream.services)]:
         raise UsageError(
             f"cluster {cluster} has Services in named upstream{'s' if len(names) > 1 else ''} {', '.join(names)}: first take them "
             "out (`kubesync upstream add NAME ... --replace`) or remove the named upstream (`kubesync upstream remove NAME`)"

@@ -1,14 +1,8 @@
 """Who may run: work that needs the same place takes turns. It takes all its places together, or none, first come first served.
 
-        asked   needs   meanwhile
-        -----   -----   ---------
-        1       A       runs
-        2       A, B    waits for 1, and holds nothing that runs
-        3       B       waits for 2: otherwise a stream of such work would keep 2 out for ever
-        4       C       runs
-
-Each place has a queue. Work runs when it is the first in all its queues. It enters them in one step, so the work that asked
-first of all is the first everywhere: nobody waits in a circle. Whoever ends wakes only those who were waiting for nobody else.
+Each place has a queue. Work enters all its queues in one step, and runs when it is the first in all of them. The work that asked first
+of all is the first everywhere, so nobody waits in a circle, and no stream of small work keeps out what needs many places. Whoever
+ends wakes only those who were waiting for nobody else.
 """
 
 from __future__ import annotations

@@ -84,14 +84,6 @@ class Registry:
         """The configurations alone."""
         return {name: entry.upstream for name, entry in self.entries.items()}
 
-    def of_cluster(self, cluster: str) -> list[str]:
-        """Names of those that refer directly to a Service of a cluster."""
-        return [
-            name
-            for name, entry in sorted(self.entries.items())
-            if any(source.key.cluster == cluster for source in entry.upstream.services)
-        ]
-
     def including(self, name: str) -> list[str]:
         """Names of those that include another one directly."""
         return [other for other, entry in sorted(self.entries.items()) if name in entry.upstream.includes]
