@@ -70,7 +70,8 @@ def judge(refusal: Refusal, state: KeyState) -> Outcome:
 class ConflictCheck:
     """Compares names in conflict with what stands there, for keys of one cluster in one zone.
 
-    ``fenced_here``: clusters whose fence this master has raised. ``free``: by key, names that nothing keeps it from. Reads claims, and the states of their owners, of whatever cluster.
+    ``fenced_here``: clusters whose fence this master has raised. ``free``: by key, names that nothing keeps it from. Reads claims,
+    and the states of their owners, of whatever cluster.
     """
 
     def __init__(
