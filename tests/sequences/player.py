@@ -18,6 +18,7 @@ from kubesync.domain.named_upstreams import Member, NamedUpstream
 from kubesync.domain.objects import Resource, Service
 from kubesync.domain.plan import Policy
 from kubesync.domain.report import SessionReport
+from kubesync_local.registration.named_upstreams import referring_to
 from sequences.outside import WINDOW_CLOSES_SECONDS, Delivery, UnrulyConnector, an_outside, register
 from sequences.steps import (
     Compact,
@@ -169,7 +170,7 @@ def happen(world: World, step: Step) -> None:
             if _served(world, name):
                 world.configure(name, **dict[str, Any](settings))
         case Unregister(name):
-            referred_to = NamedUpstreamTable(world.store).read().of_cluster(name)
+            referred_to = referring_to(NamedUpstreamTable(world.store).read(), name)
             if _served(world, name) and not referred_to:  # under another policy what stands would be left there
                 world.configure(name, deleting=True, policy=Policy.SYNC)
         case Register(name):

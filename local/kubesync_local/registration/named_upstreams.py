@@ -232,3 +232,9 @@ def _depth(name: str, named: Named, known: dict[str, int]) -> int:
         includes = named[name].includes if name in named else ()
         known[name] = 1 + max((_depth(include, named, known) for include in includes), default=0)
     return known[name]
+
+
+def referring_to(registry: Registry, cluster: str) -> list[str]:
+    """Names of those that refer directly to a Service of a cluster."""
+    entries = sorted(registry.entries.items())
+    return [name for name, entry in entries if any(each.key.cluster == cluster for each in entry.upstream.services)]

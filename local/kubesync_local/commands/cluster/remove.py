@@ -8,7 +8,7 @@ from kubesync.aws.dynamodb.store import Check
 from kubesync.aws.tables.control.clusters import ClusterConfig, OnDelete, retains
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import UsageError
-from kubesync_local.registration.named_upstreams import NamedRegistry
+from kubesync_local.registration.named_upstreams import NamedRegistry, referring_to
 from kubesync_local.terminal.output import counted, remark
 from kubesync_local.workplace.workplace import Workplace
 
@@ -42,8 +42,7 @@ def _outputs(work: Workplace, config: ClusterConfig) -> str:
 def _unless_referred_to(cluster: str, named: NamedRegistry) -> list[Check]:
     """Check that no named upstream uses a Service of the cluster, now and when the mark is written. Raises UsageError."""
     registry = named.read()
-    entries = sorted(registry.entries.items())
-    if names := [name for name, entry in entries if any(s.key.cluster == cluster for s in entry.upstream.services)]:
+    if names := referring_to(registry, cluster):
         raise UsageError(
             f"cluster {cluster} has Services in named upstream{'s' if len(names) > 1 else ''} {', '.join(names)}: first take them "
             "out (`kubesync upstream add NAME ... --replace`) or remove the named upstream (`kubesync upstream remove NAME`)"

@@ -12,7 +12,7 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, Zo
 from kubesync.aws.tables.control.named_upstreams import Registration
 from kubesync.domain.errors import UsageError
 from kubesync.domain.named_upstreams import Member, NamedUpstream
-from kubesync_local.registration.named_upstreams import NamedRegistry, member_text
+from kubesync_local.registration.named_upstreams import NamedRegistry, member_text, referring_to
 
 WEB = member("prod/shop/web/80", 3, backup=True)
 NODE = member("[2001:db8::1]:80")
@@ -38,7 +38,7 @@ def test_what_is_registered_is_read_back(store: MemoryStore, table: NamedRegistr
     registry = table.read()
     assert registry.entries["shop"] == Registration(NamedUpstream("shop", (WEB, member("inner", 2), NODE)), "0")
     assert (registry.version, table.version()) == (2, 2)
-    assert registry.of_cluster("prod") == ["shop"]
+    assert referring_to(registry, "prod") == ["shop"]
     assert registry.including("inner") == ["shop"]
     assert [member_text(each) for each in registry.named["shop"].members] == [
         {"service": "prod/shop/web/80/TCP", "weight": 3, "backup": True},
