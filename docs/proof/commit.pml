@@ -178,6 +178,11 @@ bit  quiet;                         /* the last master has ended with nothing le
 
 /* The release before cleared the item when a batch was closed: it never looks whether it is cleared. */
 #define cleared_for(m) (cleared || former_of(m))
+#ifdef CHECKPOINT_BEFORE_RECORD
+#define recorded_after(seen) (checkpoint >= seen)
+#else
+#define recorded_after(seen) (true)
+#endif
 #ifdef MEND_WITHOUT_CLEARING
 #define may_mend(m) (true)
 #else
@@ -240,6 +245,58 @@ inline empty_batch(b) {
 	z = 0
 }
 
+/* -DALIKE: batches are numbered in the order in which they are remembered, so that states that differ only in these numbers look
+ * equal. Ids are only ever compared. It is for the runs that visit every state: a trace with changing numbers is hard to read. */
+#ifdef ALIKE
+#define exchange(a, b)   w = a; a = b; b = w
+#define renumber(id)     id = (id == n -> y : (id == y -> n : id))
+
+/* The batch that `id` names gets number n, the lowest that is free, unless it has a lower one. y, z, w: scratch. */
+inline number(id) {
+	if
+	:: id < n || id > NB
+	:: id == n -> n++
+	:: id > n && id <= NB ->
+		y = id;
+		z = 0;
+		do
+		:: z == KEYS -> break
+		:: else ->
+			exchange(before[AT(y, z)], before[AT(n, z)]);
+			exchange(after[AT(y, z)], after[AT(n, z)]);
+			z++
+		od;
+		exchange(by[y], by[n]);
+		exchange(fits[y], fits[n]);
+		exchange(air[y], air[n]);
+		renumber(inflight);
+		renumber(journal);
+		z = 1;
+		do
+		:: z > MASTERS -> break
+		:: else -> renumber(sent[z]); renumber(found[z]); renumber(closing[z]); z++
+		od;
+		y = 0; z = 0; w = 0;
+		n++
+	fi
+}
+
+inline number_all() {
+	n = 1;
+	number(inflight);
+	number(journal);
+	x = 1;
+	do
+	:: x > MASTERS -> break
+	:: else -> number(sent[x]); number(found[x]); number(closing[x]); x++
+	od;
+	x = 0; n = 0
+}
+#define SCRATCH byte x, y, z, w, n
+#else
+#define SCRATCH byte x, y, z
+#endif
+
 /* Forget what nobody can ask for any more, so that equal states look equal. Changes no behaviour. */
 inline tidy() {
 	y = 1;
@@ -260,7 +317,10 @@ inline tidy() {
 		fi;
 		y++
 	od;
-	x = 0; y = 0
+	x = 0; y = 0;
+#ifdef ALIKE
+	number_all()
+#endif
 }
 
 /* The journal now says (id, epoch): whatever was to delete the old value can never land any more. */
@@ -381,7 +441,8 @@ end:
 
 /* ---- the way to Route 53: copies of requests whose answers were lost land late ---- */
 proctype Air() {
-	byte x, y, z, b, bad;
+	SCRATCH;
+	byte b, bad;
 end:
 	do
 	:: atomic {
@@ -548,7 +609,8 @@ inline retained(k) {
 
 /* ---- a session's cluster: reads events and makes them durable; closes its keys; mends them; is removed ---- */
 proctype Cluster(byte m) {
-	byte x, y, z, k, seen, place;
+	SCRATCH;
+	byte k, seen, place;
 	byte stage;                     /* transactions of the window that are done */
 #ifdef HEED_OLD_MESSAGES
 	byte old_value; bit old;
@@ -635,11 +697,7 @@ end:
 	}
 #endif
 	:: atomic {
-		recording[m] && stage == KEYS - 1
-#ifdef CHECKPOINT_BEFORE_RECORD
-		&& checkpoint >= seen
-#endif
-		->
+		recording[m] && stage == KEYS - 1 && recorded_after(seen) ->
 		if
 		:: fenced_in(m) ->
 			printf("master %d records up to event %d, checkpoint with it\n", m, seen);
@@ -734,7 +792,7 @@ end:
 		owed[m] && !refused[m] && !old -> old = 1; old_value = after[AT(closing[m], 0)]
 	}
 	:: atomic {
-		old && !owed[m] && fenced_in(m) ->
+		old && !owed[m] && up[m] == 1 && fenced_in(m) ->
 		printf("master %d closes key 0 again, from an old message: %d\n", m, old_value);
 		d_step { WRITES(m); moves_applied(0, old_value); old_value = 0; old = 0 }
 	}
@@ -826,7 +884,8 @@ inline check_quiet(k) {
 
 /* ---- a session: lease, fence, and its one zone ---- */
 proctype Zone(byte m) {
-	byte x, y, z, k, b, bad;
+	SCRATCH;
+	byte k, b, bad;
 	bit clean, journal_read, unknown;
 	bit announced;                  /* the zone knows that the inflight item has this master's epoch */
 	bit cleared;                    /* the zone knows that the inflight item names no batch */
@@ -992,6 +1051,9 @@ swap:
 		if
 		:: !owed[m]
 		:: fence > m -> goto lost
+#if ANEW
+		:: !former_of(m) -> goto anew
+#endif
 		fi
 	}
 #endif
@@ -1171,6 +1233,9 @@ idle:
 		if
 		:: !owed[m]
 		:: fence > m -> goto lost
+#if ANEW
+		:: !former_of(m) -> goto anew
+#endif
 		fi
 	}
 #endif
