@@ -638,7 +638,10 @@ end:
 		:: else ->
 			if
 			:: fenced_in(m) ->
-				printf("master %d closes key %d of batch %d; refused: %d\n", m, k, closing[m], refused[m]);
+				if
+				:: refused[m] -> printf("master %d closes key %d of batch %d, which was refused\n", m, k, closing[m])
+				:: else -> printf("master %d closes key %d of batch %d, which has landed\n", m, k, closing[m])
+				fi;
 				d_step {
 					WRITES(m);
 					close_key(k);
@@ -1064,7 +1067,10 @@ swap:
 		:: else ->
 			if
 			:: fenced_in(m) ->
-				printf("master %d clears inflight; not closed of it, as it never landed: batch %d\n", m, found[m]);
+				if
+				:: found[m] -> printf("master %d clears inflight: batch %d never landed\n", m, found[m])
+				:: else -> printf("master %d clears inflight: its batch is closed\n", m)
+				fi;
 				d_step {
 					WRITES(m);
 #ifdef UNLANDED_IS_UNDONE
@@ -1349,7 +1355,9 @@ anew:
 	atomic {
 		printf("the zone of master %d begins anew\n", m);
 		if
-		:: owed[m] -> d_step { owed[m] = 0; answered() }
+		:: owed[m] ->
+			printf("the cluster of master %d drops what the zone told it last\n", m);
+			d_step { owed[m] = 0; answered() }
 		:: true
 		fi;
 		d_step {
@@ -1403,7 +1411,10 @@ init {
 			fi;
 #endif
 #if RELEASES
-			printf("master %d is of the release before: %d\n", i, former[i]);
+			if
+			:: former[i] -> printf("master %d is of the release before\n", i)
+			:: else
+			fi;
 #endif
 			run Zone(i); run Cluster(i); i++
 		od;
