@@ -17,7 +17,7 @@
  *   A crash     is a pause that never ends: whatever holds after any prefix of a run holds after a crash there.
  *   Taken for dead: the next master may take the lease at any moment, whatever the holder is doing.
  *   A lost answer leaves a copy of the request "in the air"; it lands at any later moment, or never. Their number is unbounded.
- *   Begins anew: with ANEW, an actor may forget what it knows at any moment, and as often as it likes.
+ *   Begins anew: with ANEW, an actor may forget what it knows at any moment, and any number of times.
  *   Random ids  (batch ids) are drawn from a small pool, and only such as nobody remembers: as unique as 128 random bits.
  *
  * Sizes (-D): MASTERS sessions one after the other (the last does not crash), KEYS service keys with one record set each,
@@ -149,6 +149,13 @@ bit  quiet;                         /* the last master has ended with nothing le
 #define LANDS(e)   assert((e) >= settled_epoch); assert(!quiet)
 #endif
 
+/* Actors of the release before do not begin anew. ANEW=2: only those of the second session do. */
+#if ANEW == 2
+#define begins_anew(m) (m == 2 && !former_of(m))
+#else
+#define begins_anew(m) (!former_of(m))
+#endif
+
 #ifdef NO_FENCE_CHECK
 #define fenced_in(m) (true)
 #else
@@ -207,32 +214,26 @@ bit  quiet;                         /* the last master has ended with nothing le
 #define has(bits, k)  (((bits) >> (k)) & 1)
 #define changes(b, k) (before[AT(b, k)] != after[AT(b, k)])
 
-/* Whether nobody remembers batch `id`, but for the inflight item, the journal and copies in the air. x > MASTERS: nobody does. */
-inline who_remembers(id) {
+/* The batches that masters remember: r, a bit for each. */
+inline remember() {
+	r = 0;
 	x = 1;
 	do
-	:: x > MASTERS || sent[x] == id || found[x] == id || closing[x] == id -> break
-	:: else -> x++
-	od
+	:: x > MASTERS -> break
+	:: else -> r = r | (1 << sent[x]) | (1 << found[x]) | (1 << closing[x]); x++
+	od;
+	x = 0
 }
 
 /* An id that nobody remembers. */
 inline fresh(id) {
+	remember();
 	id = 1;
 	do
-	:: id > NB -> break
-	:: else ->
-		if
-		:: journal == id || inflight == id || air[id] -> id++
-		:: else ->
-			who_remembers(id);
-			if
-			:: x > MASTERS -> break
-			:: else -> id++
-			fi
-		fi
+	:: id <= NB && (journal == id || inflight == id || air[id] || has(r, id)) -> id++
+	:: else -> break
 	od;
-	x = 0;
+	r = 0;
 	assert(id <= NB)                /* else: raise NB, the model is too small */
 }
 
@@ -292,32 +293,35 @@ inline number_all() {
 	od;
 	x = 0; n = 0
 }
-#define SCRATCH byte x, y, z, w, n
+#define SCRATCH byte x, y, z, w, n; short r
 #else
-#define SCRATCH byte x, y, z
+#define SCRATCH byte x, y, z; short r
 #endif
 
 /* Forget what nobody can ask for any more, so that equal states look equal. Changes no behaviour. */
 inline tidy() {
+	remember();
 	y = 1;
 	do
 	:: y > NB -> break
 	:: else ->
-		who_remembers(y);
 		if
-		:: x > MASTERS && !air[y] ->
-			by[y] = 0; fits[y] = 0;
+		:: has(r, y) || (air[y] && journal != y)
+		:: else ->
 			if
-			:: inflight != y -> empty_batch(y); journal = (journal == y -> OTHER : journal)
-			:: inflight == y && journal != y && !NO_COMPARISON -> empty_batch(y)   /* it neither lands any more nor has it landed */
+			:: !air[y] ->
+				by[y] = 0; fits[y] = 0;
+				if
+				:: inflight != y || (journal != y && !NO_COMPARISON) -> empty_batch(y)   /* it neither lands any more nor has it landed */
+				:: else
+				fi
 			:: else
-			fi
-		:: x > MASTERS && journal == y && inflight != y -> journal = OTHER
-		:: else
+			fi;
+			journal = (journal == y && inflight != y -> OTHER : journal)
 		fi;
 		y++
 	od;
-	x = 0; y = 0;
+	y = 0; r = 0;
 #ifdef ALIKE
 	number_all()
 #endif
@@ -785,7 +789,7 @@ end:
 #if ANEW
 	/* ---- it begins anew: the window is dropped. What it owes stands in its mailbox still. ---- */
 	:: atomic {
-		recording[m] && !former_of(m) ->
+		recording[m] && begins_anew(m) ->
 		printf("the cluster of master %d begins anew\n", m);
 		recording[m] = 0; seen = 0; stage = 0; place = checkpoint
 	}
@@ -997,7 +1001,7 @@ settle:
 		:: !owed[m]
 		:: fence > m -> goto lost
 #if ANEW
-		:: !former_of(m) -> goto anew
+		:: begins_anew(m) -> goto anew
 #endif
 		fi
 	}
@@ -1034,7 +1038,7 @@ swap:
 			printf("master %d sends a swap of the journal, no answer\n", m);
 			swap_air[m] = 1; goto settle
 #if ANEW
-		:: !former_of(m) -> goto anew
+		:: begins_anew(m) -> goto anew
 #endif
 		fi;
 		settled_epoch = m
@@ -1055,7 +1059,7 @@ swap:
 		:: !owed[m]
 		:: fence > m -> goto lost
 #if ANEW
-		:: !former_of(m) -> goto anew
+		:: begins_anew(m) -> goto anew
 #endif
 		fi
 	}
@@ -1104,7 +1108,7 @@ idle:
 	/* the lease is lost, or the cluster met a newer fence: the session ends, and not clean */
 	:: atomic { fence > m -> goto lost }
 #if ANEW
-	:: atomic { !former_of(m) && !(m == MASTERS && all_done) -> goto anew }
+	:: atomic { begins_anew(m) && !(m == MASTERS && all_done) -> goto anew }
 #endif
 	/* retry_at of a postponed key has come. The last session need not try in vain. */
 	:: atomic { wait[m] && (m < MASTERS || any_helps) -> wait[m] = 0 }
@@ -1240,7 +1244,7 @@ idle:
 		:: !owed[m]
 		:: fence > m -> goto lost
 #if ANEW
-		:: !former_of(m) -> goto anew
+		:: begins_anew(m) -> goto anew
 #endif
 		fi
 	}
@@ -1281,7 +1285,7 @@ send:
 			goto send
 #endif
 #if ANEW
-		:: !former_of(m) -> goto anew
+		:: begins_anew(m) -> goto anew
 #endif
 		fi
 	}
