@@ -109,7 +109,7 @@ byte up[MASTERS + 1];               /* 1: fence raised, running; 2: ended */
 byte sent[MASTERS + 1];             /* the batch that is under way; its zone repeats it unchanged */
 byte found[MASTERS + 1];            /* the inflight batch that a settling zone has read */
 bit  knows[MASTERS + 1];            /* the journal that the zone knows is the one that stands */
-bit  recording[MASTERS + 1];        /* the cluster is in the middle of a window */
+bit  recording[MASTERS + 1];        /* the cluster has recorded a part of a window */
 byte wait[MASTERS + 1];             /* keys postponed after a refusal, until their retry (a bit each) */
 #if RELEASES
 bit  former[MASTERS + 1];           /* this session is of the release before */
@@ -185,11 +185,6 @@ bit  quiet;                         /* the last master has ended with nothing le
 
 /* The release before cleared the item when a batch was closed: it never looks whether it is cleared. */
 #define cleared_for(m) (cleared || former_of(m))
-#ifdef CHECKPOINT_BEFORE_RECORD
-#define recorded_after(seen) (checkpoint >= seen)
-#else
-#define recorded_after(seen) (true)
-#endif
 #ifdef MEND_WITHOUT_CLEARING
 #define may_mend(m) (true)
 #else
@@ -611,11 +606,17 @@ inline retained(k) {
 	touched[k] = 0
 }
 
+/* A session may not have heard of the removal yet. */
+#if REMOVALS
+#define listens       (config == REGISTERED || (config == LEAVES && !parted[m]))
+#else
+#define listens       (true)
+#endif
+
 /* ---- a session's cluster: reads events and makes them durable; closes its keys; mends them; is removed ---- */
 proctype Cluster(byte m) {
 	SCRATCH;
 	byte k, seen, place;
-	byte stage;                     /* transactions of the window that are done */
 #ifdef HEED_OLD_MESSAGES
 	byte old_value; bit old;
 #endif
@@ -671,52 +672,49 @@ end:
 		fi
 	}
 
-	/* ---- recording ---- */
+	/* ---- recording: the window closes, with everything up to some event, merged. It is durable with its last transaction. ---- */
 	:: atomic {
-		/* the window closes: everything up to some event, merged */
-		up[m] == 1 && !recording[m] && place < events && config == REGISTERED ->
-		recording[m] = 1;
+		up[m] == 1 && !recording[m] && place < events && listens ->
 		seen = place + 1;
 		do
 		:: seen < events -> seen++
 		:: break
-		od
-	}
-#ifdef CHECKPOINT_BEFORE_RECORD
-	:: atomic {
-		recording[m] && checkpoint < seen ->
+		od;
 		if
-		:: fenced_in(m) -> WRITES(m); checkpoint = seen; printf("master %d moves the checkpoint to %d\n", m, seen)
+		:: fenced_in(m)
 		:: else -> goto lost
-		fi
+		fi;
+#ifdef CHECKPOINT_BEFORE_RECORD
+		printf("master %d moves the checkpoint to %d\n", m, seen);
+		d_step { WRITES(m); checkpoint = seen; recording[m] = 1 }
 	}
+	:: atomic {
+		recording[m] ->
+		if
+		:: fenced_in(m)
+		:: else -> goto lost
+		fi;
 #endif
 #if KEYS > 1
-	/* more than one transaction; keys whole, checkpoints in the last */
-	:: atomic {
-		recording[m] && stage == 0 ->
-		if
-		:: fenced_in(m) ->
-			printf("master %d records key 0 as of event %d, no checkpoint yet\n", m, seen);
-			d_step { WRITES(m); record(0); stage = 1 }
-		:: else -> goto lost
-		fi
+		/* more than one transaction; keys whole, checkpoints in the last */
+		printf("master %d records key 0 as of event %d, no checkpoint yet\n", m, seen);
+		d_step { WRITES(m); record(0); recording[m] = 1 }
 	}
-#endif
 	:: atomic {
-		recording[m] && stage == KEYS - 1 && recorded_after(seen) ->
+		recording[m] ->
 		if
-		:: fenced_in(m) ->
-			printf("master %d records up to event %d, checkpoint with it\n", m, seen);
-			d_step {
-				WRITES(m);
-				record(KEYS - 1);
-				checkpoint = seen;
-				place = seen; seen = 0; stage = 0;
-				recording[m] = 0
-			}
+		:: fenced_in(m)
 		:: else -> goto lost
-		fi
+		fi;
+#endif
+		printf("master %d records up to event %d, checkpoint with it\n", m, seen);
+		d_step {
+			WRITES(m);
+			record(KEYS - 1);
+			checkpoint = seen;
+			place = seen; seen = 0;
+			recording[m] = 0
+		}
 	}
 
 #if FOREIGN
@@ -791,7 +789,7 @@ end:
 	:: atomic {
 		recording[m] && begins_anew(m) ->
 		printf("the cluster of master %d begins anew\n", m);
-		recording[m] = 0; seen = 0; stage = 0; place = checkpoint
+		recording[m] = 0; seen = 0; place = checkpoint
 	}
 #endif
 #ifdef HEED_OLD_MESSAGES
@@ -810,7 +808,7 @@ lost:                               /* a newer fence */
 over:
 	atomic {
 		up[m] == 2 ->
-		place = 0; seen = 0; stage = 0; recording[m] = 0; wait[m] = 0;
+		place = 0; seen = 0; recording[m] = 0; wait[m] = 0;
 #if FOREIGN
 		missing[m] = 0;
 #endif
@@ -1207,21 +1205,22 @@ idle:
 			fi;
 			k++
 		od;
-		k = 0
+		k = 0;
+		if
+		:: journal_read -> fits[sent[m]] = knows[m]; goto announce
+		:: else
+		fi
 	}
 	/* the journal (read once; afterwards this zone moves it), and the swap built from it */
 	atomic {
 		if
-		:: journal_read
-		:: else ->
-			if
-			:: beyond_us -> goto lost
-			:: else -> knows[m] = 1; journal_read = 1
-			fi
+		:: beyond_us -> goto lost
+		:: else -> knows[m] = 1; journal_read = 1
 		fi;
 		fits[sent[m]] = knows[m]
 	}
 	/* the batch is announced: this replaces what the inflight item said */
+announce:
 	atomic {
 		if
 		:: fenced_in(m) ->
