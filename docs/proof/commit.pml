@@ -553,9 +553,14 @@ inline record(k) {
 inline moves_applied(k, value) {
 	applied[k] = value;
 	opened[k] = (intended[k] != applied[k]);
-#if FOREIGN
+#if FOREIGN && !defined(MEND_WHAT_MOVED_MEANWHILE)
 	missing[m] = missing[m] & ~(1 << (k))               /* what was seen before is old */
 #endif
+}
+
+/* The tables know that the set is gone. From now on it must not be missing any more. */
+inline noticed(k) {
+	touched[k] = touched[k] && zone[k]
 }
 
 /* Key k of the batch that is owed: landed, gone, in conflict, or postponed. Refusals count only for what the key still wants. */
@@ -568,7 +573,7 @@ inline close_key(k) {
 		moves_applied(k, after[AT(closing[m], k)]);
 #endif
 		wait[m] = wait[m] & ~(1 << (k))
-	:: refused[m] && has(free[m], k) -> moves_applied(k, after[AT(closing[m], k)])
+	:: refused[m] && has(free[m], k) -> moves_applied(k, after[AT(closing[m], k)]); noticed(k)
 	:: refused[m] && has(alien[m], k) ->
 		if
 		:: applied[k] == before[AT(closing[m], k)] && intended[k] == after[AT(closing[m], k)] ->
@@ -733,7 +738,8 @@ end:
 			d_step {
 				WRITES(m);
 				moves_applied(k, 0);
-				touched[k] = touched[k] && zone[k];
+				missing[m] = missing[m] & ~(1 << k);
+				noticed(k);
 				k = 0
 			}
 		:: else -> goto lost
