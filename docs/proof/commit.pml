@@ -22,7 +22,7 @@
  *
  * Sizes (-D): MASTERS sessions one after the other (the last does not crash), KEYS service keys with one record set each,
  * EVENTS in the cluster, FOREIGN acts of somebody else in the zone, REMOVALS of the cluster by a person. One cluster, one zone.
- * RELEASES: which sessions are of the release before (0: none, 1: all but the last, 2: the last, 3: any).
+ * RELEASES=2: each session is of this release or of the one before.
  *
  * Each session runs two actors: its zone (process Zone) and its cluster (process Cluster). The session's own part, lease and fence,
  * is at the beginning of Zone. The zone sends the cluster one message at a time (`owed`), and the cluster's answer is that
@@ -50,7 +50,7 @@
 #define ANEW 0
 #endif
 #ifndef RELEASES
-#define RELEASES 0
+#define RELEASES 1
 #endif
 #ifndef VALUES
 #define VALUES 2                    /* a key wants nothing (0) or one of so many values */
@@ -111,8 +111,9 @@ byte found[MASTERS + 1];            /* the inflight batch that a settling zone h
 bit  knows[MASTERS + 1];            /* the journal that the zone knows is the one that stands */
 bit  recording[MASTERS + 1];        /* the cluster has recorded a part of a window */
 byte wait[MASTERS + 1];             /* keys postponed after a refusal, until their retry (a bit each) */
-#if RELEASES
+#if RELEASES > 1
 bit  former[MASTERS + 1];           /* this session is of the release before */
+#define former_of(m) former[m]
 #else
 #define former_of(m) 0
 #endif
@@ -133,10 +134,6 @@ bit  parted[MASTERS + 1];           /* the answer to Forget: nothing is under wa
 /* ---- ghosts: what the invariants speak of ---- */
 byte settled_epoch;                 /* the newest master whose zone has settled: older ones must change nothing any more */
 bit  quiet;                         /* the last master has ended with nothing left to do */
-
-#if RELEASES
-#define former_of(m) former[m]
-#endif
 
 /* -DONLY_HARM leaves only I1 and I3 to be checked: what a broken I2 leads to. */
 #ifdef ONLY_HARM
@@ -1409,20 +1406,10 @@ init {
 		do
 		:: i > MASTERS -> break
 		:: else ->
-#if RELEASES == 1
-			former[i] = (i < MASTERS);
-#elif RELEASES == 2
-			former[i] = (i == MASTERS);
-#elif RELEASES == 3
+#if RELEASES > 1
 			if
 			:: true
-			:: former[i] = 1
-			fi;
-#endif
-#if RELEASES
-			if
-			:: former[i] -> printf("master %d is of the release before\n", i)
-			:: else
+			:: former[i] = 1; printf("master %d is of the release before\n", i)
 			fi;
 #endif
 			run Zone(i); run Cluster(i); i++
