@@ -17,10 +17,16 @@
  *   A crash     is a pause that never ends: whatever holds after any prefix of a run holds after a crash there.
  *   Taken for dead: the next master may take the lease at any moment, whatever the holder is doing.
  *   A lost answer leaves a copy of the request "in the air"; it lands at any later moment, or never. Their number is unbounded.
+ *   Begins anew: with ANEW, an actor may forget what it knows at any moment, and any number of times.
  *   Random ids  (batch ids) are drawn from a small pool, and only such as nobody remembers: as unique as 128 random bits.
  *
  * Sizes (-D): MASTERS sessions one after the other (the last does not crash), KEYS service keys with one record set each,
- * EVENTS in the cluster, FOREIGN acts of somebody else in the zone. One cluster, one zone.
+ * EVENTS in the cluster, FOREIGN acts of somebody else in the zone, REMOVALS of the cluster by a person. One cluster, one zone.
+ * RELEASES=2: each session is of this release or of the one before.
+ *
+ * Each session runs two actors: its zone (process Zone) and its cluster (process Cluster). The session's own part, lease and fence,
+ * is at the beginning of Zone. The zone sends the cluster one message at a time (`owed`), and the cluster's answer is that
+ * nothing is owed any more.
  *
  * The table in README.md says which step stands for which function. Mechanisms can be removed with -D, see "mutations" there.
  */
@@ -37,11 +43,20 @@
 #ifndef FOREIGN
 #define FOREIGN 0
 #endif
+#ifndef REMOVALS
+#define REMOVALS 0
+#endif
+#ifndef ANEW
+#define ANEW 0
+#endif
+#ifndef RELEASES
+#define RELEASES 1
+#endif
 #ifndef VALUES
 #define VALUES 2                    /* a key wants nothing (0) or one of so many values */
 #endif
 
-#define NB       (2 * MASTERS + 1)  /* batch ids that can be told apart at one time; `fresh` asserts that they suffice */
+#define NB       (2 * MASTERS + 2)  /* batch ids that can be told apart at one time; `fresh` asserts that they suffice */
 #define OTHER    (NB + 1)           /* a journal whose batch id nobody remembers: a swap, or a batch long closed */
 #define ALIEN    9                  /* a value that no key ever wants */
 #define AT(b, k) ((b) * KEYS + (k))
@@ -62,12 +77,22 @@ bit  opened[KEYS];                  /* the durable work queue */
 bit  conflict[KEYS];                /* a foreign set stands at the name: the claim was let go */
 bit  inflight_exists;
 byte inflight_epoch;                /* of the master that wrote it last: its batch may be an earlier one's */
-byte inflight;                      /* id of the batch that is or may be under way; its content is batch `inflight` below */
+byte inflight;                      /* id of the batch announced last, 0: cleared; its content is batch `inflight` below */
+
+/* The cluster's configuration. */
+#define REGISTERED 0
+#define LEAVES     1                /* being removed; its record sets are retained */
+#define GONE       2
+#if REMOVALS
+byte config;
+#else
+#define config REGISTERED
+#endif
 
 /* ---- the hosted zone ---- */
 byte zone[KEYS];                    /* what stands at the key's name, 0: nothing */
-bit  theirs[KEYS];                  /* ghost: a foreign actor made it */
-bit  touched[KEYS];                 /* ghost: a foreign actor took a set of ours away */
+bit  theirs[KEYS];                  /* ghost: a foreign actor made it, or a person retained it */
+bit  touched[KEYS];                 /* ghost: a foreign actor took a set of ours away, and no resync has noticed */
 byte journal;                       /* its batch id, 0: none yet */
 byte journal_epoch;
 
@@ -81,14 +106,33 @@ bit  swap_air[MASTERS + 1];         /* the same for a swap of the journal alone,
 
 /* ---- masters ---- */
 byte up[MASTERS + 1];               /* 1: fence raised, running; 2: ended */
-byte sent[MASTERS + 1];             /* the batch that is under way; its writer repeats it unchanged */
-byte found[MASTERS + 1];            /* the inflight batch that a settling writer has read */
-bit  knows[MASTERS + 1];            /* the journal that the writer knows is the one that stands */
-bit  recording[MASTERS + 1];        /* the recorder is in the middle of a window */
+byte sent[MASTERS + 1];             /* the batch that is under way; its zone repeats it unchanged */
+byte found[MASTERS + 1];            /* the inflight batch that a settling zone has read */
+bit  knows[MASTERS + 1];            /* the journal that the zone knows is the one that stands */
+bit  recording[MASTERS + 1];        /* the cluster has recorded a part of a window */
 byte wait[MASTERS + 1];             /* keys postponed after a refusal, until their retry (a bit each) */
+#if RELEASES > 1
+bit  former[MASTERS + 1];           /* this session is of the release before */
+#define former_of(m) former[m]
+#else
+#define former_of(m) 0
+#endif
+
+/* ---- what the zone told the cluster, and the cluster has not answered yet ---- */
+byte owed[MASTERS + 1];             /* keys that the cluster still has to close (a bit each) */
+byte closing[MASTERS + 1];          /* .. of this batch */
+bit  refused[MASTERS + 1];          /* .. which was refused; else it has landed */
+byte free[MASTERS + 1];             /* of a refused batch: nothing stands where a set was to be deleted */
+byte alien[MASTERS + 1];            /* of a refused batch: a set stands where there should be none */
+#if FOREIGN
+byte missing[MASTERS + 1];          /* keys whose set was not on a page of the zone: to be mended */
+#endif
+#if REMOVALS
+bit  parted[MASTERS + 1];           /* the answer to Forget: nothing is under way, and the inflight item is cleared */
+#endif
 
 /* ---- ghosts: what the invariants speak of ---- */
-byte settled_epoch;                 /* the newest master whose zone writer has settled: older ones must change nothing any more */
+byte settled_epoch;                 /* the newest master whose zone has settled: older ones must change nothing any more */
 bit  quiet;                         /* the last master has ended with nothing left to do */
 
 /* -DONLY_HARM leaves only I1 and I3 to be checked: what a broken I2 leads to. */
@@ -102,6 +146,13 @@ bit  quiet;                         /* the last master has ended with nothing le
 #define LANDS(e)   assert((e) >= settled_epoch); assert(!quiet)
 #endif
 
+/* Actors of the release before do not begin anew. ANEW=2: only those of the second session do. */
+#if ANEW == 2
+#define begins_anew(m) (m == 2 && !former_of(m))
+#else
+#define begins_anew(m) (!former_of(m))
+#endif
+
 #ifdef NO_FENCE_CHECK
 #define fenced_in(m) (true)
 #else
@@ -113,7 +164,7 @@ bit  quiet;                         /* the last master has ended with nothing le
 #else
 #define NO_COMPARISON 0
 #endif
-#ifdef SWAP_BEFORE_CLOSING
+#if defined(SWAP_BEFORE_CLOSING) || defined(SETTLE_WITHOUT_CLOSING)
 #define CLOSES_FIRST 0
 #else
 #define CLOSES_FIRST 1
@@ -129,26 +180,52 @@ bit  quiet;                         /* the last master has ended with nothing le
 #define MUST_MATCH 1
 #endif
 
+/* The release before cleared the item when a batch was closed: it never looks whether it is cleared. */
+#define cleared_for(m) (cleared || former_of(m))
+#ifdef MEND_WITHOUT_CLEARING
+#define may_mend(m) (true)
+#else
+#define may_mend(m) cleared_for(m)
+#endif
+#ifdef FORGET_WITHOUT_CLEARING
+#define may_part(m) (true)
+#else
+#define may_part(m) cleared_for(m)
+#endif
+#ifdef END_CLEAN_WITHOUT_CLEARING
+#define may_end(m) (true)
+#else
+#define may_end(m) cleared_for(m)
+#endif
+#ifdef CLEAR_BEFORE_ALL_HAVE_CLOSED
+#define may_clear(m) (true)
+#else
+#define may_clear(m) (!owed[m])
+#endif
+
+#define has(bits, k)  (((bits) >> (k)) & 1)
+#define changes(b, k) (before[AT(b, k)] != after[AT(b, k)])
+
+/* The batches that masters remember: r, a bit for each. */
+inline remember() {
+	r = 0;
+	x = 1;
+	do
+	:: x > MASTERS -> break
+	:: else -> r = r | (1 << sent[x]) | (1 << found[x]) | (1 << closing[x]); x++
+	od;
+	x = 0
+}
+
 /* An id that nobody remembers. */
 inline fresh(id) {
+	remember();
 	id = 1;
 	do
-	:: id > NB -> break
-	:: else ->
-		if
-		:: journal == id || inflight == id || air[id] -> id++
-		:: else ->
-			x = 1;
-			do
-			:: x > MASTERS || sent[x] == id || found[x] == id -> break
-			:: else -> x++
-			od;
-			if
-			:: x > MASTERS -> break
-			:: else -> id++
-			fi
-		fi
+	:: id <= NB && (journal == id || inflight == id || air[id] || has(r, id)) -> id++
+	:: else -> break
 	od;
+	r = 0;
 	assert(id <= NB)                /* else: raise NB, the model is too small */
 }
 
@@ -161,34 +238,85 @@ inline empty_batch(b) {
 	z = 0
 }
 
+/* -DALIKE: batches are numbered in the order in which they are remembered, so that states that differ only in these numbers look
+ * equal. Ids are only ever compared. It is for the runs that visit every state: a trace with changing numbers is hard to read. */
+#ifdef ALIKE
+#define exchange(a, b)   w = a; a = b; b = w
+#define renumber(id)     id = (id == n -> y : (id == y -> n : id))
+
+/* The batch that `id` names gets number n, the lowest that is free, unless it has a lower one. y, z, w: scratch. */
+inline number(id) {
+	if
+	:: id < n || id > NB
+	:: id == n -> n++
+	:: id > n && id <= NB ->
+		y = id;
+		z = 0;
+		do
+		:: z == KEYS -> break
+		:: else ->
+			exchange(before[AT(y, z)], before[AT(n, z)]);
+			exchange(after[AT(y, z)], after[AT(n, z)]);
+			z++
+		od;
+		exchange(by[y], by[n]);
+		exchange(fits[y], fits[n]);
+		exchange(air[y], air[n]);
+		renumber(inflight);
+		renumber(journal);
+		z = 1;
+		do
+		:: z > MASTERS -> break
+		:: else -> renumber(sent[z]); renumber(found[z]); renumber(closing[z]); z++
+		od;
+		y = 0; z = 0; w = 0;
+		n++
+	fi
+}
+
+inline number_all() {
+	n = 1;
+	number(inflight);
+	number(journal);
+	x = 1;
+	do
+	:: x > MASTERS -> break
+	:: else -> number(sent[x]); number(found[x]); number(closing[x]); x++
+	od;
+	x = 0; n = 0
+}
+#define SCRATCH byte x, y, z, w, n; short r
+#else
+#define SCRATCH byte x, y, z; short r
+#endif
+
 /* Forget what nobody can ask for any more, so that equal states look equal. Changes no behaviour. */
 inline tidy() {
+	remember();
 	y = 1;
 	do
 	:: y > NB -> break
 	:: else ->
-		x = 1;
-		do
-		:: x > MASTERS || sent[x] == y || found[x] == y -> break
-		:: else -> x++
-		od;
 		if
-		:: x > MASTERS && inflight != y ->
-			if
-			:: journal == y -> journal = OTHER
-			:: else
-			fi;
+		:: has(r, y) || (air[y] && journal != y)
+		:: else ->
 			if
 			:: !air[y] ->
 				by[y] = 0; fits[y] = 0;
-				empty_batch(y)
+				if
+				:: inflight != y || (journal != y && !NO_COMPARISON) -> empty_batch(y)   /* it neither lands any more nor has it landed */
+				:: else
+				fi
 			:: else
-			fi
-		:: else
+			fi;
+			journal = (journal == y && inflight != y -> OTHER : journal)
 		fi;
 		y++
 	od;
-	x = 0; y = 0
+	y = 0; r = 0;
+#ifdef ALIKE
+	number_all()
+#endif
 }
 
 /* The journal now says (id, epoch): whatever was to delete the old value can never land any more. */
@@ -206,7 +334,7 @@ inline journal_moves(id, epoch) {
 		:: else
 		fi;
 #endif
-		fits[x] = 0; air[x] = 0; x++
+		fits[x] = 0; air[x] = 0; by[x] = 0; x++
 	od;
 	x = 1;
 	do
@@ -225,7 +353,7 @@ inline judge_batch(b, bad) {
 	:: x == KEYS -> break
 	:: else ->
 		if
-		:: MUST_MATCH && before[AT(b, x)] != after[AT(b, x)] && zone[x] != before[AT(b, x)] -> bad = bad | (1 << x)
+		:: MUST_MATCH && changes(b, x) && zone[x] != before[AT(b, x)] -> bad = bad | (1 << x)
 		:: else
 		fi;
 		x++
@@ -241,9 +369,12 @@ inline land(b) {
 	:: x == KEYS -> break
 	:: else ->
 		if
-		:: before[AT(b, x)] != after[AT(b, x)] ->
+		:: changes(b, x) ->
 			assert(!(zone[x] && theirs[x]));    /* I3: a set that is not ours is never deleted or overwritten */
 			zone[x] = after[AT(b, x)];
+#if !defined(NO_JOURNAL_SWAP) && !defined(UNLANDED_IS_UNDONE)
+			before[AT(b, x)] = !after[AT(b, x)];    /* only that it differs still matters: equal states look equal */
+#endif
 			theirs[x] = 0
 		:: else
 		fi;
@@ -253,8 +384,26 @@ inline land(b) {
 	journal_moves(b, by[b])
 }
 
+/* The zone tells the cluster what became of batch id: the keys of `bits` are to be closed. */
+inline tell(id, bits, was_refused) {
+	owed[m] = bits;
+	closing[m] = (owed[m] -> id : 0);
+	refused[m] = was_refused && owed[m]
+}
+
+/* The keys that have a unit in batch id. */
+inline units_of(id, bits) {
+	bits = 0;
+	x = 0;
+	do
+	:: x == KEYS -> break
+	:: else -> bits = bits | (changes(id, x) << x); x++
+	od;
+	x = 0
+}
+
 /* ---- the cluster: something changes ---- */
-proctype Cluster() {
+proctype Events() {
 	byte x, y;
 end:
 	do
@@ -288,7 +437,8 @@ end:
 
 /* ---- the way to Route 53: copies of requests whose answers were lost land late ---- */
 proctype Air() {
-	byte x, y, z, b, bad;
+	SCRATCH;
+	byte b, bad;
 end:
 	do
 	:: atomic {
@@ -297,10 +447,13 @@ end:
 		:: air[2] -> b = 2
 		:: air[3] -> b = 3
 		:: air[4] -> b = 4
+#if MASTERS > 1
 		:: air[5] -> b = 5
-#if MASTERS > 2
 		:: air[6] -> b = 6
+#endif
+#if MASTERS > 2
 		:: air[7] -> b = 7
+		:: air[8] -> b = 8
 #endif
 		fi;
 		d_step {
@@ -316,7 +469,9 @@ end:
 	:: atomic {
 		if
 		:: swap_air[1] -> b = 1
+#if MASTERS > 1
 		:: swap_air[2] -> b = 2
+#endif
 #if MASTERS > 2
 		:: swap_air[3] -> b = 3
 #endif
@@ -363,7 +518,24 @@ end:
 }
 #endif
 
-/* planner._write: what the key wants now; open where the zone does not have it; a postponed key with news is due at once */
+#if REMOVALS
+/* ---- a person: removes the cluster with `retain`, and registers it again ---- */
+proctype Person() {
+	byte removals;
+end:
+	do
+	:: atomic {
+		config == REGISTERED && removals < REMOVALS ->
+		removals++;
+		config = LEAVES;
+		printf("a person removes the cluster; its record sets are retained\n")
+	}
+	:: atomic { config == GONE -> config = REGISTERED; printf("a person registers the cluster again\n") }
+	od
+}
+#endif
+
+/* What the key wants now; open where the zone does not have it; a postponed key with news is due at once. */
 inline record(k) {
 	if
 	:: intended[k] != want(seen, k) -> wait[m] = wait[m] & ~(1 << (k))
@@ -374,121 +546,357 @@ inline record(k) {
 	opened[k] = (intended[k] != applied[k])
 }
 
-/* ---- a session's recorder: reads events, makes them durable ---- */
-proctype Recorder(byte m) {
-	byte seen, place;
+/* What landed moves `applied`; a key without a change left closes. */
+inline moves_applied(k, value) {
+	applied[k] = value;
+	opened[k] = (intended[k] != applied[k]);
+#if FOREIGN && !defined(MEND_WHAT_MOVED_MEANWHILE)
+	missing[m] = missing[m] & ~(1 << (k))               /* what was seen before is old */
+#endif
+}
 
-	/* cluster_runner._listen: from the checkpoint as read after the fence was raised */
+/* The tables know that the set is gone. From now on it must not be missing any more. */
+inline noticed(k) {
+	touched[k] = touched[k] && zone[k]
+}
+
+/* Key k of the batch that is owed: landed, gone, in conflict, or postponed. Refusals count only for what the key still wants. */
+inline close_key(k) {
+	if
+	:: !refused[m] ->
+#if defined(CLOSE_WHAT_IS_WANTED_NOW)
+		moves_applied(k, intended[k]);
+#else
+		moves_applied(k, after[AT(closing[m], k)]);
+#endif
+		wait[m] = wait[m] & ~(1 << (k))
+	:: refused[m] && has(free[m], k) -> moves_applied(k, after[AT(closing[m], k)]); noticed(k)
+	:: refused[m] && has(alien[m], k) ->
+		if
+		:: applied[k] == before[AT(closing[m], k)] && intended[k] == after[AT(closing[m], k)] ->
+			conflict[k] = 1; wait[m] = wait[m] | (1 << (k))
+		:: else
+		fi;
+		opened[k] = (intended[k] != applied[k])
+	:: else -> wait[m] = wait[m] | (1 << (k))
+	fi;
+	owed[m] = owed[m] & ~(1 << (k))
+}
+
+/* The answer: all keys of the batch are closed. */
+inline answered() {
+	if
+	:: !owed[m] -> closing[m] = 0; refused[m] = 0; free[m] = 0; alien[m] = 0; tidy()
+	:: else
+	fi
+}
+
+#if KEYS > 1
+#define nothing_known (!(intended[0] || applied[0] || opened[0] || conflict[0] || intended[1] || applied[1] || opened[1] || conflict[1]))
+#else
+#define nothing_known (!(intended[0] || applied[0] || opened[0] || conflict[0]))
+#endif
+
+/* The cluster forgets key k; what stands in the zone stays there. */
+inline forget_key(k) {
+	intended[k] = 0; applied[k] = 0; opened[k] = 0; conflict[k] = 0
+}
+
+/* From now on its set is not ours. */
+inline retained(k) {
+	theirs[k] = (zone[k] != 0);
+	touched[k] = 0
+}
+
+/* A session may not have heard of the removal yet. */
+#if REMOVALS
+#define listens       (config == REGISTERED || (config == LEAVES && !parted[m]))
+#else
+#define listens       (true)
+#endif
+
+/* ---- a session's cluster: reads events and makes them durable; closes its keys; mends them; is removed ---- */
+proctype Cluster(byte m) {
+	SCRATCH;
+	byte k, seen, place;
+#ifdef HEED_OLD_MESSAGES
+	byte old_value; bit old;
+#endif
+	/* from the checkpoint as read after the fence was raised */
 end0:
 	d_step { up[m] -> place = checkpoint }
 end:
 	do
 	:: atomic { up[m] == 2 -> goto over }
+
+	/* ---- closing: each key in a transaction of its own. The release before closed all of them in one, and cleared the item. ---- */
 	:: atomic {
-		/* window.close: everything up to some event, merged */
-		up[m] == 1 && place < events ->
-		recording[m] = 1;
+		owed[m] ->
+#if KEYS > 1
+		if
+		:: has(owed[m], 0)
+		:: has(owed[m], 1) && !(former_of(m) && has(owed[m], 0)) -> k = 1
+		fi;
+#endif
+		if
+		:: !refused[m] && !former_of(m) && applied[k] == after[AT(closing[m], k)] ->
+			/* closed before: left as it is */
+			d_step { owed[m] = owed[m] & ~(1 << k); wait[m] = wait[m] & ~(1 << k); answered(); k = 0 }
+		:: else ->
+			if
+			:: fenced_in(m) ->
+				if
+				:: refused[m] -> printf("master %d closes key %d of batch %d, which was refused\n", m, k, closing[m])
+				:: else -> printf("master %d closes key %d of batch %d, which has landed\n", m, k, closing[m])
+				fi;
+				d_step {
+					WRITES(m);
+					close_key(k);
+					if
+					:: former_of(m) ->
+#if KEYS > 1
+						if
+						:: owed[m] -> close_key(1)
+						:: else
+						fi;
+#endif
+						if
+						:: !refused[m] -> inflight = 0; inflight_epoch = m
+						:: else
+						fi
+					:: else
+					fi;
+					answered();
+					k = 0
+				}
+			:: else -> goto lost
+			fi
+		fi
+	}
+
+	/* ---- recording: the window closes, with everything up to some event, merged. It is durable with its last transaction. ---- */
+	:: atomic {
+		up[m] == 1 && !recording[m] && place < events && listens ->
 		seen = place + 1;
 		do
 		:: seen < events -> seen++
 		:: break
-		od
-	}
-#ifdef CHECKPOINT_BEFORE_RECORD
-	atomic {
+		od;
 		if
-		:: fenced_in(m) -> WRITES(m); checkpoint = seen; printf("master %d moves the checkpoint to %d\n", m, seen)
+		:: fenced_in(m)
 		:: else -> goto lost
-		fi
+		fi;
+#ifdef CHECKPOINT_BEFORE_RECORD
+		printf("master %d moves the checkpoint to %d\n", m, seen);
+		d_step { WRITES(m); checkpoint = seen; recording[m] = 1 }
 	}
+	:: atomic {
+		recording[m] ->
+		if
+		:: fenced_in(m)
+		:: else -> goto lost
+		fi;
 #endif
 #if KEYS > 1
-	/* recorder._commit: more than one transaction; keys whole, checkpoints in the last */
-	atomic {
-		if
-		:: fenced_in(m) ->
-			printf("master %d records key 0 as of event %d, no checkpoint yet\n", m, seen);
-			d_step { WRITES(m); record(0) }
-		:: else -> goto lost
-		fi
+		/* more than one transaction; keys whole, checkpoints in the last */
+		printf("master %d records key 0 as of event %d, no checkpoint yet\n", m, seen);
+		d_step { WRITES(m); record(0); recording[m] = 1 }
 	}
+	:: atomic {
+		recording[m] ->
+		if
+		:: fenced_in(m)
+		:: else -> goto lost
+		fi;
 #endif
-	atomic {
+		printf("master %d records up to event %d, checkpoint with it\n", m, seen);
+		d_step {
+			WRITES(m);
+			record(KEYS - 1);
+			checkpoint = seen;
+			place = seen; seen = 0;
+			recording[m] = 0
+		}
+	}
+
+#if FOREIGN
+	/* ---- mending without a batch: a set that was missing on a page is known to be gone. Any time after the page. ---- */
+	:: atomic {
+		missing[m] ->
+#if KEYS > 1
+		if
+		:: has(missing[m], 0)
+		:: has(missing[m], 1) -> k = 1
+		fi;
+#endif
 		if
 		:: fenced_in(m) ->
-			printf("master %d records up to event %d, checkpoint with it\n", m, seen);
+			printf("master %d mends key %d: its set is gone\n", m, k);
 			d_step {
 				WRITES(m);
-				record(KEYS - 1);
-				checkpoint = seen;
-				place = seen; seen = 0;
-				recording[m] = 0
+				moves_applied(k, 0);
+				missing[m] = missing[m] & ~(1 << k);
+				noticed(k);
+				k = 0
 			}
 		:: else -> goto lost
 		fi
 	}
-	od;
-lost:                               /* NotMasterError */
-over:
-	atomic { up[m] == 2 -> place = 0; seen = 0; recording[m] = 0 }
-}
+#endif
 
-/* closer._after: what landed moves `applied`; a key without a change left closes */
-inline moves_applied(k, value) {
-	applied[k] = value;
-	opened[k] = (intended[k] != applied[k])
-}
-
-/* the closing transaction of a landed batch: all its units, and the inflight item */
-inline close_batch(b) {
-	x = 0;
-	do
-	:: x == KEYS -> break
-	:: else ->
+#if REMOVALS
+	/* ---- removal: every key is emptied, the zone parts, and what came back meanwhile is emptied again ---- */
+	:: atomic {
+		up[m] == 1 && config == LEAVES && !recording[m] && !nothing_known ->
 		if
-		:: before[AT(b, x)] != after[AT(b, x)] ->
-			moves_applied(x, after[AT(b, x)]);
-			wait[m] = wait[m] & ~(1 << x)
-		:: else
-		fi;
-		x++
+		:: fenced_in(m) ->
+			printf("master %d empties the keys of the cluster\n", m);
+			d_step {
+				WRITES(m);
+				forget_key(0);
+#if KEYS > 1
+				forget_key(1);
+#endif
+#if FOREIGN
+				missing[m] = 0;
+#endif
+				wait[m] = 0
+			}
+		:: else -> goto lost
+		fi
+	}
+	:: atomic {
+#ifdef FORGET_WITHOUT_ASKING
+		up[m] == 1 && config == LEAVES && !recording[m] && nothing_known ->
+#else
+		up[m] == 1 && config == LEAVES && !recording[m] && nothing_known && parted[m] ->
+#endif
+		if
+		:: fenced_in(m) ->
+			printf("master %d forgets the cluster\n", m);
+			d_step {
+				WRITES(m);
+				config = GONE; checkpoint = 0; place = 0; parted[m] = 0;
+				retained(0);
+#if KEYS > 1
+				retained(1)
+#endif
+			}
+		:: else -> goto lost
+		fi
+	}
+#endif
+
+#if ANEW
+	/* ---- it begins anew: the window is dropped. What it owes stands in its mailbox still. ---- */
+	:: atomic {
+		recording[m] && begins_anew(m) ->
+		printf("the cluster of master %d begins anew\n", m);
+		recording[m] = 0; seen = 0; place = checkpoint
+	}
+#endif
+#ifdef HEED_OLD_MESSAGES
+	:: atomic {
+		owed[m] && !refused[m] && !old -> old = 1; old_value = after[AT(closing[m], 0)]
+	}
+	:: atomic {
+		old && !owed[m] && up[m] == 1 && fenced_in(m) ->
+		printf("master %d closes key 0 again, from an old message: %d\n", m, old_value);
+		d_step { WRITES(m); moves_applied(0, old_value); old_value = 0; old = 0 }
+	}
+#endif
 	od;
-	inflight = 0; inflight_epoch = m;
-	x = 0
+lost:                               /* a newer fence */
+	atomic { k = 0 };
+over:
+	atomic {
+		up[m] == 2 ->
+		place = 0; seen = 0; recording[m] = 0; wait[m] = 0;
+#if FOREIGN
+		missing[m] = 0;
+#endif
+#if REMOVALS
+		parted[m] = 0;
+#endif
+		d_step { owed[m] = 0; answered() }
+	}
 }
 
-#define has(bits, k)  (((bits) >> (k)) & 1)
-#define due(k)        (opened[k] && !conflict[k] && intended[k] != applied[k] && !has(wait[m], k))
+/* While the cluster leaves, sets are only created, until the zone has parted. */
+#if REMOVALS
+#define wished(k)     (config == REGISTERED || (config == LEAVES && !parted[m] && !applied[k]))
+#else
+#define wished(k)     (true)
+#endif
+#define due(k)        (opened[k] && !conflict[k] && intended[k] != applied[k] && !has(wait[m], k) && !has(owed[m], k) && wished(k))
 #define held_up(k)    (conflict[k] && zone[k] || has(wait[m], k) && zone[k] != applied[k])
 #define helps(k)      (has(wait[m], k) && !conflict[k] && zone[k] == applied[k])
+#define drifted(k)    (applied[k] && !zone[k] && !has(missing[m], k))
+#define done_with(k)  (!opened[k] || held_up(k))
+#if FOREIGN
+#define mended        (!missing[m])
+#else
+#define mended        (true)
+#endif
 #if KEYS > 1
 #define any_due       (due(0) || due(1))
 #define any_helps     (helps(0) || helps(1))
-#define all_done      (!recording[m] && checkpoint == EVENTS && (!opened[0] || held_up(0)) && (!opened[1] || held_up(1)))
+#define any_drifted   (drifted(0) || drifted(1))
+#define keys_done     (done_with(0) && done_with(1))
 #else
 #define any_due       due(0)
 #define any_helps     helps(0)
-#define all_done      (!recording[m] && checkpoint == EVENTS && (!opened[0] || held_up(0)))
+#define any_drifted   drifted(0)
+#define keys_done     done_with(0)
+#endif
+#define all_done      (!recording[m] && !owed[m] && mended && (config == GONE || config == REGISTERED && checkpoint == EVENTS && keys_done))
+#if FOREIGN && REMOVALS
+#define clearing_helps (any_drifted || config == LEAVES)
+#elif FOREIGN
+#define clearing_helps (any_drifted)
+#elif REMOVALS
+#define clearing_helps (config == LEAVES)
+#else
+#define clearing_helps (false)
+#endif
+/* A newer master's journal, or one of our own epoch although the inflight item does not say that we wrote. */
+#ifdef SWAP_UNANNOUNCED
+#define beyond_us     (journal_epoch > m)
+#else
+#define beyond_us     (journal_epoch > m || (journal_epoch == m && !announced))
 #endif
 
 /* I1, when the last session has nothing left to do. */
 inline check_quiet(k) {
-	assert(intended[k] == want(EVENTS, k));             /* no event was lost */
 	if
-	:: opened[k] ->                                     /* only somebody else's set keeps a key open */
-		assert(touched[k] || (zone[k] && theirs[k]))
-	:: else ->
-		assert(applied[k] == intended[k]);
-		assert(touched[k] || (applied[k] == 0 && theirs[k]) || (zone[k] == applied[k] && !theirs[k]))
+#if REMOVALS
+	:: config == GONE ->
+#ifndef ONLY_HARM
+		assert(!intended[k] && !applied[k] && !opened[k]);  /* what is forgotten stays forgotten */
+#endif
+		skip
+	:: config == REGISTERED ->
+#else
+	:: true ->
+#endif
+		assert(intended[k] == want(EVENTS, k));             /* no event was lost */
+		if
+		:: opened[k] ->                                     /* only somebody else's set keeps a key open */
+			assert(touched[k] || (zone[k] && theirs[k]))
+		:: else ->
+			assert(applied[k] == intended[k]);
+			assert(touched[k] || (applied[k] == 0 && theirs[k]) || (zone[k] == applied[k] && !theirs[k]))
+		fi
 	fi
 }
 
-/* ---- a session: lease, fence, and the writer of its one zone ---- */
-proctype Writer(byte m) {
-	byte x, y, z, k, b, bad;
-	byte free;                      /* judged: nothing stands where a set was to be deleted */
-	byte alien;                     /* judged: a set stands where there should be none */
-	bit settled, journal_read, unknown;
+/* ---- a session: lease, fence, and its one zone ---- */
+proctype Zone(byte m) {
+	SCRATCH;
+	byte k, b, bad;
+	bit clean, journal_read, unknown;
+	bit announced;                  /* the zone knows that the inflight item has this master's epoch */
+	bit cleared;                    /* the zone knows that the inflight item names no batch */
 #ifdef READ_BEFORE_FENCE
 	bit exists;
 #endif
@@ -496,13 +904,13 @@ proctype Writer(byte m) {
 	bit proven;
 #endif
 
-	/* lease_keeper.acquire: released, expired, or so it seems. One write, conditional on the renewal that was read. */
+	/* The lease: released, expired, or so it seems. One write, conditional on the renewal that was read. */
 	d_step {
 		lease == m - 1 ->
 		lease = m;
-		settled = lease_clean;
+		clean = lease_clean;
 		lease_clean = 0;
-		printf("master %d takes the lease; released clean before: %d\n", m, settled)
+		printf("master %d takes the lease; released clean before: %d\n", m, clean)
 	}
 #ifdef READ_BEFORE_FENCE
 	atomic { exists = inflight_exists; found[m] = inflight }
@@ -510,7 +918,7 @@ proctype Writer(byte m) {
 #else
 #define EXISTS inflight_exists
 #endif
-	/* master.take_over: raise the fence, only upward, before anything is read */
+	/* The fence goes up, and only up, before anything is read. */
 	atomic {
 		if
 		:: fence < m ->
@@ -519,19 +927,23 @@ proctype Writer(byte m) {
 			up[m] = 1;
 			printf("master %d raises the fence\n", m);
 			if
-			:: settled -> settled_epoch = m; goto idle
+			:: clean -> cleared = 1; settled_epoch = m; goto idle
 			:: else
 			fi
 		:: else -> goto lost
 		fi
 	}
 
-	/* ---- zone_writer._settle: after an unclean end ---- */
+	/* ---- settling: after an unclean end, and where this zone begins anew ---- */
+begin:
 	atomic {
+		clean = 0;
 		if
 		:: !EXISTS ->                                           /* nothing was ever sent */
 			printf("master %d finds no inflight item: nothing to settle\n", m);
-			settled_epoch = m; goto idle
+			settled_epoch = (settled_epoch < m -> m : settled_epoch);
+			cleared = 1;
+			goto idle
 		:: else ->
 #ifndef SETTLE_WHAT_A_NEWER_MASTER_SENT
 			if
@@ -542,42 +954,70 @@ proctype Writer(byte m) {
 #ifndef READ_BEFORE_FENCE
 			found[m] = inflight;
 #endif
+#ifndef OWN_EPOCH_IS_TAKEN_FOR_NEWER
+			announced = (inflight_epoch == m);
+#endif
+			cleared = !found[m];
 			printf("master %d settles; inflight names batch %d\n", m, found[m])
 		fi
 	}
 settle:
-	/* zone_writer._read_journal */
 	atomic {
 		if
-		:: journal_epoch > m -> goto lost
+		:: beyond_us -> goto lost
 		:: else -> knows[m] = 1; journal_read = 1
 		fi;
 		if
-		:: CLOSES_FIRST && found[m] && (journal == found[m] || NO_COMPARISON) -> skip
+		:: CLOSES_FIRST && found[m] && (journal == found[m] || NO_COMPARISON) ->
+			/* it had landed: its keys are closed before the swap takes the proof away */
+			printf("master %d reads the journal: batch %d landed\n", m, found[m]);
+			d_step {
+				units_of(found[m], b);
+#ifdef CLOSE_KEYS_WITHOUT_A_UNIT
+				b = (b -> (1 << KEYS) - 1 : 0);
+#endif
+#ifdef ONE_CLOSED_KEY_CLOSES_ITS_BATCH
+				x = 0;
+				do
+				:: x == KEYS -> break
+				:: else ->
+					if
+					:: has(b, x) && applied[x] == after[AT(found[m], x)] -> b = 0
+					:: else
+					fi;
+					x++
+				od;
+				x = 0;
+#endif
+				tell(found[m], b, 0);
+				found[m] = 0; b = 0;
+				cleared = former_of(m); announced = announced || former_of(m);  /* in the transaction that closes */
+				tidy()
+			}
 		:: else -> goto swap
 		fi
 	}
-	/* it had landed: close it before the swap takes the proof away */
 	atomic {
 		if
-		:: fenced_in(m) ->
-			printf("master %d closes batch %d: the journal says that it landed\n", m, found[m]);
-			d_step { WRITES(m); close_batch(found[m]); found[m] = 0; tidy() }
-		:: else -> goto lost
+		:: !owed[m]
+		:: fence > m -> goto lost
+#if ANEW
+		:: begins_anew(m) -> goto anew
+#endif
 		fi
 	}
 swap:
 #ifndef NO_SWAP_AT_UNCLEAN_TAKEOVER
 #ifndef SWAP_UNANNOUNCED
-	/* zone_ground._announce_swap: the item tells of every change of the journal before it is made */
+	/* the item tells of every change of the journal before it is made */
 	atomic {
 		if
-		:: inflight_epoch == m
+		:: announced
 		:: else ->
 			if
 			:: fenced_in(m) ->
 				printf("master %d announces its swap of the journal\n", m);
-				d_step { WRITES(m); inflight_epoch = m; tidy() }
+				d_step { WRITES(m); inflight_epoch = m; announced = 1; tidy() }
 			:: else -> goto lost
 			fi
 		fi
@@ -598,6 +1038,9 @@ swap:
 		:: knows[m] && !swap_air[m] ->                          /* no answer */
 			printf("master %d sends a swap of the journal, no answer\n", m);
 			swap_air[m] = 1; goto settle
+#if ANEW
+		:: begins_anew(m) -> goto anew
+#endif
 		fi;
 		settled_epoch = m
 	}
@@ -608,44 +1051,75 @@ swap:
 	atomic {
 		if
 		:: proven ->
-			proven = 0;
-			if
-			:: fenced_in(m) -> d_step { WRITES(m); close_batch(found[m]); found[m] = 0; tidy() }
-			:: else -> goto lost
-			fi
+			d_step { proven = 0; units_of(found[m], b); tell(found[m], b, 0); b = 0 }
 		:: else
 		fi
 	}
-#endif
-	/* what has not landed by now never will */
 	atomic {
 		if
-		:: !found[m]
+		:: !owed[m]
+		:: fence > m -> goto lost
+#if ANEW
+		:: begins_anew(m) -> goto anew
+#endif
+		fi
+	}
+#endif
+	/* What has not landed by now never will. What has landed is closed. The item names neither any more. */
+	atomic {
+		if
+		:: cleared
 		:: else ->
 			if
 			:: fenced_in(m) ->
-				printf("master %d clears inflight: batch %d never landed\n", m, found[m]);
-				d_step { WRITES(m); inflight = 0; found[m] = 0; tidy() }
+				if
+				:: found[m] -> printf("master %d clears inflight: batch %d never landed\n", m, found[m])
+				:: else -> printf("master %d clears inflight: its batch is closed\n", m)
+				fi;
+				d_step {
+					WRITES(m);
+#ifdef UNLANDED_IS_UNDONE
+					x = 0;
+					do
+					:: x == KEYS -> break
+					:: else ->
+						if
+						:: found[m] && changes(found[m], x) -> moves_applied(x, before[AT(found[m], x)])
+						:: else
+						fi;
+						x++
+					od;
+					x = 0;
+#endif
+					inflight = 0; inflight_epoch = m; announced = 1; found[m] = 0; cleared = 1; tidy()
+				}
 			:: else -> goto lost
 			fi
 		fi
 	}
 
-	/* ---- zone_writer._next, while no batch is under way ---- */
+	/* ---- while no batch is under way ---- */
 idle:
 	do
+#ifdef GO_ON_BEFORE_ALL_HAVE_CLOSED
 	:: atomic { any_due -> break }
-	/* lease_keeper._lose, or the recorder met a newer fence: the session ends, and not clean */
+#else
+	:: atomic { !owed[m] && any_due -> break }
+#endif
+	/* the lease is lost, or the cluster met a newer fence: the session ends, and not clean */
 	:: atomic { fence > m -> goto lost }
+#if ANEW
+	:: atomic { begins_anew(m) && !(m == MASTERS && all_done) -> goto anew }
+#endif
 	/* retry_at of a postponed key has come. The last session need not try in vain. */
 	:: atomic { wait[m] && (m < MASTERS || any_helps) -> wait[m] = 0 }
 #if FOREIGN
-	/* reclaim: a name in conflict is read again, and claimed again where it is free */
+	/* a name in conflict is read again, and claimed again where it is free */
 	:: atomic {
 		if
-		:: conflict[0] && zone[0] == 0 -> k = 0
+		:: !owed[m] && conflict[0] && zone[0] == 0 -> k = 0
 #if KEYS > 1
-		:: conflict[1] && zone[1] == 0 -> k = 1
+		:: !owed[m] && conflict[1] && zone[1] == 0 -> k = 1
 #endif
 		fi }
 		atomic {
@@ -662,10 +1136,39 @@ idle:
 			:: else -> goto lost
 			fi
 		}
-#endif
-	/* session._finish: all recorded, nothing under way: released clean. The last session ends when nothing is left to do. */
+	/* a full resync reads a page of the zone, and the cluster compares it. The item was cleared before. */
 	:: atomic {
-		m < MASTERS && !recording[m] ->
+		!owed[m] && any_drifted && may_mend(m) ->
+		printf("master %d reads a page of the zone\n", m);
+		d_step {
+			missing[m] = missing[m] | drifted(0);
+#if KEYS > 1
+			missing[m] = missing[m] | (drifted(1) << 1)
+#endif
+		}
+	}
+#endif
+	/* the inflight item is cleared, by a write of the zone's own */
+	:: atomic {
+		!cleared_for(m) && may_clear(m) && (m < MASTERS || clearing_helps) ->
+		if
+		:: fenced_in(m) ->
+			printf("master %d clears inflight\n", m);
+			d_step { WRITES(m); inflight = 0; inflight_epoch = m; announced = 1; cleared = 1; tidy() }
+		:: else -> goto lost
+		fi
+	}
+#if REMOVALS
+	/* Forget: nothing of the cluster is under way, and nothing in the item can bring a key back */
+	:: atomic {
+		config == LEAVES && !parted[m] && !owed[m] && may_part(m) ->
+		printf("master %d: the zone has parted with the cluster\n", m);
+		parted[m] = 1
+	}
+#endif
+	/* all recorded, nothing under way: released clean. The last session ends when nothing is left to do. */
+	:: atomic {
+		m < MASTERS && !recording[m] && !owed[m] && may_end(m) ->
 		up[m] = 2;
 		printf("master %d ends clean\n", m);
 		lease_clean = (lease == m -> 1 : lease_clean);
@@ -686,7 +1189,8 @@ idle:
 		}
 	od;
 
-	/* zone_writer._due: any of the due units (limits and halves decide which), as the ledger has them now */
+	/* Any of the due units (limits and halves decide which), as the cluster wished them last. What follows is later: by then
+	 * the wishes may be old. */
 	atomic {
 		fresh(b);
 		sent[m] = b; b = 0;
@@ -704,28 +1208,29 @@ idle:
 			fi;
 			k++
 		od;
-		k = 0
+		k = 0;
+		if
+		:: journal_read -> fits[sent[m]] = knows[m]; goto announce
+		:: else
+		fi
 	}
-	/* zone_writer._start: the journal (read once; afterwards this writer moves it), and the swap built from it */
+	/* the journal (read once; afterwards this zone moves it), and the swap built from it */
 	atomic {
 		if
-		:: journal_read
-		:: else ->
-			if
-			:: journal_epoch > m -> goto lost
-			:: else -> knows[m] = 1; journal_read = 1
-			fi
+		:: beyond_us -> goto lost
+		:: else -> knows[m] = 1; journal_read = 1
 		fi;
 		fits[sent[m]] = knows[m]
 	}
-	/* zone_writer._write_inflight */
+	/* the batch is announced: this replaces what the inflight item said */
+announce:
 	atomic {
 		if
 		:: fenced_in(m) ->
 			printf("master %d writes inflight: batch %d\n", m, sent[m]);
 			d_step {
 				WRITES(m);
-				inflight_exists = 1; inflight_epoch = m;
+				inflight_exists = 1; inflight_epoch = m; announced = 1; cleared = 0;
 #ifndef NO_INFLIGHT
 				inflight = sent[m];
 #endif
@@ -735,7 +1240,17 @@ idle:
 		:: else -> goto lost
 		fi
 	}
-	/* zone_writer._send */
+#ifdef GO_ON_BEFORE_ALL_HAVE_CLOSED
+	atomic {
+		if
+		:: !owed[m]
+		:: fence > m -> goto lost
+#if ANEW
+		:: begins_anew(m) -> goto anew
+#endif
+		fi
+	}
+#endif
 send:
 	atomic {
 		if
@@ -749,7 +1264,7 @@ send:
 				tidy()
 			};
 			if
-			:: b -> printf("master %d sends batch %d: landed\n", m, sent[m]); b = 0; goto close
+			:: b -> printf("master %d sends batch %d: landed\n", m, sent[m]); b = 0; goto landed
 			:: else -> printf("master %d sends batch %d: refused\n", m, sent[m])
 			fi
 		:: !unknown || (fits[sent[m]] && !air[sent[m]]) ->      /* no answer: a copy lands now, later or never */
@@ -771,15 +1286,18 @@ send:
 			unknown = 1;
 			goto send
 #endif
+#if ANEW
+		:: begins_anew(m) -> goto anew
+#endif
 		fi
 	}
-	/* zone_writer._refused */
+	/* refused: what does the journal say? */
 	atomic {
 		if
 		:: journal_epoch > m -> goto lost
 		:: journal_epoch <= m && journal == sent[m] ->
 			printf("master %d reads the journal: batch %d had landed\n", m, sent[m]);
-			knows[m] = 1; bad = 0; goto close
+			knows[m] = 1; goto landed
 		:: else ->
 			if
 			:: !fits[sent[m]] ->                                /* the journal had moved: again, with the journal as it is */
@@ -800,7 +1318,8 @@ send:
 		fi
 #endif
 	}
-	/* zone_writer._judge: read what stands at the names that were complained about */
+	/* Read what stands at the names that were complained about, and tell the cluster: conflict, landed after all, or postponed.
+	 * The others go again. */
 	atomic {
 		k = 0;
 		do
@@ -809,78 +1328,91 @@ send:
 			if
 			:: has(bad, k) && before[AT(sent[m], k)] == 0 && zone[k] ->
 				if
-				:: ADOPTS && zone[k] == after[AT(sent[m], k)] -> free = free | (1 << k)
-				:: else -> alien = alien | (1 << k)
+				:: ADOPTS && zone[k] == after[AT(sent[m], k)] -> free[m] = free[m] | (1 << k)
+				:: else -> alien[m] = alien[m] | (1 << k)
 				fi
-			:: has(bad, k) && after[AT(sent[m], k)] == 0 && zone[k] == 0 -> free = free | (1 << k)
+			:: has(bad, k) && after[AT(sent[m], k)] == 0 && zone[k] == 0 -> free[m] = free[m] | (1 << k)
 			:: else
 			fi;
 			k++
 		od;
 		k = 0;
-		printf("master %d looks at the culprits of batch %d: foreign %d, gone %d (a bit for each key)\n", m, sent[m], alien, free)
-	}
-	/* .. and close them: conflict, landed after all, or postponed. The others go again. */
-	atomic {
-		if
-		:: fenced_in(m) ->
-			printf("master %d closes the culprits of batch %d\n", m, sent[m]);
-			d_step {
-				WRITES(m);
-				k = 0;
-				do
-				:: k == KEYS -> break
-				:: else ->
-					if
-					:: has(free, k) -> moves_applied(k, after[AT(sent[m], k)])
-					:: has(alien, k) -> conflict[k] = 1; opened[k] = (intended[k] != applied[k]); wait[m] = wait[m] | (1 << k)
-					:: has(bad, k) && !has(free, k) && !has(alien, k) -> wait[m] = wait[m] | (1 << k)
-					:: else
-					fi;
-					k++
-				od;
-				k = 0; bad = 0; free = 0; alien = 0; sent[m] = 0; unknown = 0;
-				tidy()
-			}
-		:: else -> goto lost
-		fi
+		printf("master %d looks at the culprits of batch %d: foreign %d, gone %d (a bit for each key)\n", m, sent[m], alien[m], free[m]);
+		d_step { tell(sent[m], bad, 1); bad = 0; sent[m] = 0; unknown = 0; tidy() }
 	}
 	goto idle;
 
-	/* zone_writer._landed */
-close:
+landed:
 	atomic {
-		if
-		:: fenced_in(m) ->
-			printf("master %d closes batch %d\n", m, sent[m]);
-			d_step { WRITES(m); close_batch(sent[m]); sent[m] = 0; bad = 0; unknown = 0; tidy() }
-		:: else -> goto lost
-		fi
+		d_step {
+			units_of(sent[m], b);
+			tell(sent[m], b, 0);
+			b = 0; sent[m] = 0; bad = 0; unknown = 0;
+			cleared = former_of(m);
+			tidy()
+		}
 	}
 	goto idle;
 
-lost:                               /* NotMasterError: this session ends without writing anything more */
+#if ANEW
+	/* A step raised what nobody expected: the zone begins anew, and knows nothing. What it told the cluster last is still in the
+	 * cluster's mailbox, or is ignored there, as of an older incarnation. */
+anew:
 	atomic {
+		printf("the zone of master %d begins anew\n", m);
+		if
+		:: owed[m] ->
+			printf("the cluster of master %d drops what the zone told it last\n", m);
+			d_step { owed[m] = 0; answered() }
+		:: true
+		fi;
+		d_step {
+			sent[m] = 0; found[m] = 0; knows[m] = 0; journal_read = 0; unknown = 0; bad = 0; announced = 0; cleared = 0;
+			tidy()
+		}
+#ifdef ANEW_WITHOUT_SETTLING
+		announced = 1;
+		cleared = !inflight;
+		goto idle
+#else
+		goto begin
+#endif
+	}
+#endif
+
+lost:                               /* this session ends without writing anything more */
+	atomic {
+		assert(m < MASTERS);        /* nobody is newer than the last */
 		printf("master %d finds that it is no master any more\n", m);
 		d_step { up[m] = 2; sent[m] = 0; found[m] = 0; tidy() }
 	}
 done:
 	/* nothing of an ended session matters any more */
-	atomic { wait[m] = 0; knows[m] = 0; settled = 0; journal_read = 0; unknown = 0; bad = 0; alien = 0; free = 0 }
+	atomic { knows[m] = 0; clean = 0; journal_read = 0; unknown = 0; bad = 0; announced = 0; cleared = 0 }
 }
 
 init {
 	byte i;
 	atomic {
-		run Cluster();
+		run Events();
 		run Air();
 #if FOREIGN
 		run Stranger();
 #endif
+#if REMOVALS
+		run Person();
+#endif
 		i = 1;
 		do
 		:: i > MASTERS -> break
-		:: else -> run Writer(i); run Recorder(i); i++
+		:: else ->
+#if RELEASES > 1
+			if
+			:: true
+			:: former[i] = 1; printf("master %d is of the release before\n", i)
+			fi;
+#endif
+			run Zone(i); run Cluster(i); i++
 		od;
 		i = 0
 	}
