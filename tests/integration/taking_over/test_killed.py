@@ -83,11 +83,6 @@ def announces(request: dict[str, Any]) -> bool:
     return item is not None and bool(item["batch"]["S"])
 
 
-def clears(request: dict[str, Any]) -> bool:
-    item = _inflight(request)
-    return item is not None and not item["batch"]["S"]
-
-
 def closes_some(request: dict[str, Any]) -> bool:
     """The first transaction of a close that takes several."""
     gone = [a["Delete"]["Key"]["pk"]["S"] for a in request["TransactItems"] if "Delete" in a]
@@ -112,9 +107,9 @@ MOMENTS = {
     "recorded, nothing announced": Moment(announces),
     "announced, no batch sent": Moment(announces, after=True),
     "batch under way": Moment(None),
-    "landed, nothing closed": Moment(clears, landed=True),
+    "landed, nothing closed": Moment(closes_some, landed=True),
     "landed, half closed": Moment(closes_some, after=True, landed=True, services=MANY),
-    "closed, its answer not read": Moment(clears, after=True, landed=True),
+    "closed, its answer not read": Moment(closes_some, after=True, landed=True),
 }
 
 
