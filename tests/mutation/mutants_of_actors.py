@@ -8,6 +8,7 @@ from mutation.mutant import Mutant
 
 _ZONE = "unit/zone/test_zone_actor.py::"
 _CLUSTER = "unit/cluster/test_conversations.py::"
+_OWES = "integration/recording/test_cluster_owes_its_answer.py::"
 
 OF_ACTORS: Final[tuple[Mutant, ...]] = (
     # --- I1: nothing is lost ---
@@ -16,8 +17,8 @@ OF_ACTORS: Final[tuple[Mutant, ...]] = (
         without="a zone that begins anew after a fault does not settle first",
         invariants="I1",
         file="zone/actor.py",
-        old="            self._talks.open, self._culprits = None, ()\n            self._writer.unsettle()\n",
-        new="            self._talks.open, self._culprits = None, ()\n",
+        old="            self._culprits = ()\n            self._writer.unsettle()\n",
+        new="            self._culprits = ()\n",
         caught_by=(_ZONE + "test_fault_after_the_batch_has_landed_closes_it",),
         section=16,
     ),
@@ -51,6 +52,43 @@ OF_ACTORS: Final[tuple[Mutant, ...]] = (
             _ZONE + "test_unit_that_nobody_wants_any_more_does_not_go_again",
         ),
     ),
+    Mutant(
+        name="owed-is-not-carried",
+        without="the next announcement leaves out what a late cluster has not closed",
+        invariants="I1",
+        file="zone/journal.py",
+        old="replace(inflight, owed=dict(self.owed))",
+        new="replace(inflight, owed={})",
+        caught_by=(_OWES + "test_i1_session_is_killed_while_a_cluster_owes",),
+        section=17,
+    ),
+    Mutant(
+        name="owed-only-if-the-journal-says-so",
+        without="a zone that settles closes what is owed only if the journal names the item's batch",
+        invariants="I1",
+        file="zone/conversations.py",
+        old="        closing = {name: owed for name, owed in self._journal.owed.items() if name not in self._owing}\n",
+        new="        closing = {} if landed is None else dict(self._journal.owed)\n",
+        caught_by=(_OWES + "test_i1_session_is_killed_while_a_cluster_owes",),
+    ),
+    Mutant(
+        name="swap-before-owed",
+        without="a zone that settles anew swaps the journal before the item says who owes what of the batch",
+        invariants="I1",
+        file="zone/journal.py",
+        old="(inflight.journal_epoch != epoch or inflight.owed != self.owed)",
+        new="inflight.journal_epoch != epoch",
+        caught_by=(_ZONE + "test_i1_zone_that_swaps_its_journal_has_said_before_who_owes_what",),
+    ),
+    Mutant(
+        name="owing-cluster-sends",
+        without="a batch holds units of a cluster that has not closed the last one",
+        invariants="I1",
+        file="zone/queue.py",
+        old="        self._held.add(cluster)\n",
+        new="        pass\n",
+        caught_by=(_OWES + "test_i4_cluster_that_does_not_close_what_has_landed_holds_up_nobody_else",),
+    ),
     # --- I3: foreign records are never touched ---
     Mutant(
         name="mended-while-announced",
@@ -75,8 +113,8 @@ OF_ACTORS: Final[tuple[Mutant, ...]] = (
         without="a zone ends while the inflight item still names a batch that has landed",
         invariants="I3",
         file="zone/actor.py",
-        old="        if self._writer.idle and not self._talks.closing and self._journal.names_landed:\n",
-        new="        if self._writer.idle and self._talks.closing and self._journal.names_landed:\n",
+        old="        if self._writer.idle and not self._talks.closing and self._journal.holds_landed:\n",
+        new="        if self._writer.idle and self._talks.closing and self._journal.holds_landed:\n",
         caught_by=(_ZONE + "test_batch_lands_is_closed_and_its_item_is_cleared_before_the_end",),
     ),
     Mutant(

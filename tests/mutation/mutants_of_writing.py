@@ -72,8 +72,8 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="the inflight item is cleared before all clusters of the batch have closed their keys",
         invariants="I1",
         file="zone/actor.py",
-        old="            self._talks.close(sent.batch, sent.units)\n            return\n",
-        new="            self._journal.clear()\n            self._talks.close(sent.batch, sent.units)\n            return\n",
+        old="            self._talks.close(LandedUnits(sent.batch, sent.units))\n            return\n",
+        new="            self._journal.clear()\n            self._talks.close(LandedUnits(sent.batch, sent.units))\n            return\n",
         caught_by=(
             "integration/recording/test_closing_by_cluster.py::test_i1_crash_between_the_closings_of_two_clusters_is_settled_by_the_next_session",
         ),

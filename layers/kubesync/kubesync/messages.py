@@ -27,8 +27,8 @@ Rules:
 - ``Publish``, ``Wishes`` and ``Closed`` say all that a key wants in a zone now, and replace what was said before. Without changes
   a key wants nothing there.
 - A refusal counts only for a unit that the key still wants.
-- A cluster answers each question of a zone with ``Closed`` and the question's id. A zone waits for ever for the answer to ``Landed``, and
-  5 seconds for any other. A late answer still says what its keys want.
+- A cluster answers each question of a zone with ``Closed`` and the question's id. A zone waits 5 seconds, and goes on without the late
+  cluster's keys. A late answer still says what its keys want. What has landed and is not closed stays in the inflight item until it is.
 - A listener's message names its run. What an older run observed is ignored.
 """
 

@@ -209,7 +209,8 @@ class PlayedCluster:
 
 
 class World:
-    def __init__(self, *clusters: str) -> None:
+    def __init__(self, *clusters: str, limits: BatchLimits | None = None) -> None:
+        self.limits = limits or BatchLimits()
         self.clock = ManualClock()
         self.store = MemoryStore(clock=self.clock)
         self.zone = PlayedZone()
@@ -239,7 +240,7 @@ class World:
             scheduler=self.clock,
             deployment="test",
             shard="0",
-            limits=BatchLimits(),
+            limits=self.limits,
             problems=ZoneProblemTable(self.store, "0", "session"),
             truly_master=lambda: None,
             not_master=self.not_master.append,
@@ -305,21 +306,63 @@ def test_batch_lands_is_closed_and_its_item_is_cleared_before_the_end() -> None:
     assert not world.item().batch
 
 
-def test_zone_starts_nothing_before_all_clusters_have_closed_and_waits_for_ever() -> None:
+def test_zone_starts_nothing_for_5_s_before_all_clusters_have_closed_then_goes_on_without_the_late_one() -> None:
     world = World("prod", "test")
-    world.clusters["test"].silent = True
+    test = world.clusters["test"]
+    test.silent = True
     world.prod.publish("web", "10.0.0.1")
-    world.clusters["test"].publish("api", "10.0.0.2")
+    test.publish("api", "10.0.0.2")
     world.pass_time()
     world.prod.publish("more", "10.0.0.3")
-    world.pass_time(100)
+    test.publish("other", "10.0.0.4")
+    world.pass_time(3)
     assert "more" not in world.zone.ours
+    world.pass_time(2)
+    assert world.zone.ours == {"web": "10.0.0.1", "api": "10.0.0.2", "more": "10.0.0.3"}
+    assert {name: owed.units[0].name for name, owed in world.item().owed.items()} == {"test": "api.example.com"}
     assert not world.actor.clean
-    test = world.clusters["test"]
     test.silent = False
     test.answer(test.asked[-1])
     world.pass_time()
-    assert world.zone.ours["more"] == "10.0.0.3"
+    assert world.zone.ours["other"] == "10.0.0.4"
+    assert world.end()
+    assert not world.item().owed
+
+
+def test_zone_waits_for_clusters_that_owe_more_than_its_item_can_hold_beside_a_batch() -> None:
+    world = World("prod", "one", "two", "three", limits=BatchLimits(elements=4, characters=32_000))
+    for name in ("one", "two", "three"):
+        world.clusters[name].silent = True
+        world.clusters[name].publish(f"{name}-a", "10.0.0.2")
+        world.clusters[name].publish(f"{name}-b", "10.0.0.2")
+        world.pass_time(10)
+    world.prod.publish("web", "10.0.0.1")
+    world.pass_time(100)
+    assert len(world.zone.ours) == 6
+    assert {name: len(owed.units) for name, owed in world.item().owed.items()} == {"one": 2, "two": 2}
+    world.clusters["two"].silent = False
+    world.clusters["two"].answer(world.clusters["two"].asked[-1])
+    world.pass_time(10)
+    assert world.zone.ours["web"] == "10.0.0.1"
+    assert set(world.item().owed) == {"one", "three"}
+    assert not world.end()
+
+
+def test_i1_zone_that_swaps_its_journal_has_said_before_who_owes_what() -> None:
+    world = World("prod", "test")
+    test = world.clusters["test"]
+    test.silent = True
+    world.prod.publish("web", "10.0.0.1")
+    test.publish("api", "10.0.0.2")
+    world.pass_time()
+    world.actor.failed(RuntimeError("a fault of ours"))
+    world.zone.trouble = [(ZoneOutcomeUnknownError("no answer to the swap"), True)]
+    world.pass_time(10.2)
+    assert world.actor.report.unknown == 1
+    test.silent = False
+    world.begin(clean=False)
+    world.pass_time()
+    assert test.applied == test.intended
     assert world.end()
 
 

@@ -83,6 +83,13 @@ def units_of(key: ServiceKey, changes: Iterable[RecordChange]) -> tuple[Unit, ..
     return tuple(units)
 
 
+def by_cluster(units: Iterable[Unit]) -> list[tuple[str, tuple[Unit, ...]]]:
+    clusters: dict[str, list[Unit]] = {}
+    for unit in units:
+        clusters.setdefault(unit.key.cluster, []).append(unit)
+    return [(cluster, tuple(of_one)) for cluster, of_one in sorted(clusters.items())]
+
+
 def without_rivals(units: Sequence[Unit]) -> list[Unit]:
     """Leave out each unit that conflicts with an earlier unit of another key.
 

@@ -35,7 +35,8 @@ def landed(inflight: Inflight | None, standing: Mapping[RecordKey, RecordSet]) -
     """
     if inflight is None:
         return frozenset()
-    changes = [change for unit in inflight.units for change in unit.changes]
+    units = [*inflight.units, *(unit for owed in inflight.owed.values() for unit in owed.units)]
+    changes = [change for unit in units for change in unit.changes]
     return frozenset(change.key for change in changes if standing.get(change.key) == change.after)
 
 

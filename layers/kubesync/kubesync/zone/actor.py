@@ -21,6 +21,7 @@ from aws_lambda_powertools import Logger
 from kubesync.actors.actor import AT_ONCE, WHEN_TOLD
 from kubesync.actors.backoff import Backoff
 from kubesync.aws.fencing.writer import StaleStateError
+from kubesync.aws.tables.control.inflight import LandedUnits
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import Zone
 from kubesync.domain.dns.standing import replacements
@@ -74,7 +75,7 @@ class ZoneActor:
         self._journal = ZoneJournal(zone_id, ports, zone)
         self._writer = BatchWriter(ports, self._journal, self.report, settled=settled)
         self._queue = ZoneQueue(zone_id, ports)
-        self._talks = Conversations(zone_id, ports, self._queue, self.report.reasons)
+        self._talks = Conversations(zone_id, ports, self._journal, self._queue, self.report.reasons)
         self._reader = self._new_reader()
         self._culprits: tuple[tuple[Unit, str], ...] = ()
         self._requests: deque[Reach | CompareZone] = deque()
@@ -89,7 +90,7 @@ class ZoneActor:
     @property
     def clean(self) -> bool:
         """No outcome is unknown, nothing is left to settle, to close or to clear."""
-        return self._writer.idle and not self._talks.closing and not self._journal.names_landed
+        return self._writer.idle and not self._talks.closing and not self._journal.holds_landed
 
     @property
     def blocked(self) -> bool:
@@ -105,8 +106,7 @@ class ZoneActor:
                 self._learn(message.cluster, message.wishes, asked=True)
             case Closed():
                 self._learn(message.cluster, message.wishes)
-                if self._talks.open is not None:
-                    self._talks.open.closed(message)
+                self._talks.closed(message)
             case CheckConflicts():
                 self._queue.check(key for key in message.keys if key.cluster in self._journal.served)
             case Reach() | CompareZone() if self._blocked_by is not None:
@@ -165,7 +165,8 @@ class ZoneActor:
         else:
             logger.error("a zone failed, settling it again", zone=self.zone_id, exc_info=error)
             self._fail_requests(ZoneError(f"zone {self.zone_id} failed: {error}"))
-            self._talks.open, self._culprits = None, ()
+            self._talks.begin_anew()
+            self._culprits = ()
             self._writer.unsettle()
         self.report.problem = str(error)
         self._not_before = self._now() + _AFTER_A_FAULT_SECONDS
@@ -186,16 +187,16 @@ class ZoneActor:
         if (wait := self._not_before - self._now()) > 0:
             return wait
         if self._talks.open is not None:
-            if overdue := self._talks.overdue:
-                self.report.problem = overdue
-                self._note_problem(overdue)
+            if self._talks.problem:
+                self._note_problem(self._talks.problem)
             return self._talks.go_on(self._talks.open)
         seconds = self._work()
         self._failures = 0
         self._blocked_by = None
         self.report.remark = self._journal.remark
-        if seconds == AT_ONCE or self._noted_problem:
-            self._note_problem(self._queue.problem)
+        problem = self._talks.problem or self._queue.problem
+        if seconds == AT_ONCE or self._noted_problem or problem:
+            self._note_problem(problem)
         return seconds
 
     def _work(self) -> float:
@@ -205,7 +206,7 @@ class ZoneActor:
             self._send()
         elif self._culprits:
             self._ask_about(self._culprits)
-        elif self._requests:
+        elif self._requests and not self._journal.owed:
             self._serve(self._requests[0])
         elif not self._do_what_is_due():
             if (checked_at := self._queue.checks.to_be_noted()) is not None:
@@ -244,7 +245,7 @@ class ZoneActor:
             lags = [self._now() - since for since in self._queue.landed(sent.units)]
             self.report.lags.extend(lags)
             self.report.fresh_lags.extend(lags)
-            self._talks.close(sent.batch, sent.units)
+            self._talks.close(LandedUnits(sent.batch, sent.units))
             return
         if refused.zone_is_full:
             self._queue.refused_as_full(sent.units, refused.zone_is_full)
@@ -259,10 +260,7 @@ class ZoneActor:
 
     def _settle(self) -> None:
         """After an unclean end: what the journal proves to have landed is closed, then late batches are shut out."""
-        landed = self._journal.landed_before()
-        if landed is not None and landed.batch != self._talks.closed_batch:
-            self._talks.close(landed.batch, landed.units)
-        else:
+        if not self._talks.close(self._journal.landed_before()):
             self._writer.settled = self._journal.shut_out()
 
     def _check(self, wishes: Sequence[Wish]) -> None:
@@ -280,7 +278,7 @@ class ZoneActor:
         return ZoneReader(self._ports.client, self.zone_id, self._ports.clock)
 
     def _serve(self, request: Reach | CompareZone) -> None:
-        if isinstance(request, CompareZone) and request.mend and self._journal.names_landed:
+        if isinstance(request, CompareZone) and request.mend and self._journal.holds_landed:
             self._journal.clear()  # what is applied may change now without a batch
         if isinstance(request, Reach):
             self._requests.popleft()
@@ -311,17 +309,17 @@ class ZoneActor:
     def _under_way(self, cluster: str) -> bool:
         if self._talks.open is not None and self._talks.open.holds(cluster):
             return True
-        if self._writer.sent is not None:
-            return any(unit.key.cluster == cluster for unit in self._writer.sent.units)
-        if self._writer.settled and not self._journal.names_landed:
+        if self._writer.idle and not self._journal.holds_landed:
             return False
         inflight = self._journal.known_inflight()
         if inflight is None or cluster not in inflight.clusters:
             return False
+        if self._writer.sent is not None:
+            return True
         if not self._writer.settled and isinstance(self._blocked_by, ZoneGoneError):
             self._journal.leave_out(cluster)  # whoever is removed need not know what became of a zone that is gone
             return False
-        if not self._writer.settled or self._talks.closing:
+        if not self._writer.settled or self._talks.closing or cluster in self._journal.owed:
             return True
         self._journal.clear()
         return False
@@ -331,14 +329,15 @@ class ZoneActor:
         if self._drain_until is None or seconds == AT_ONCE:
             return seconds
         left = self._drain_until - self._now()
-        if left <= 0 or (self._talks.open is None and (self.blocked or self._writer.idle)):
+        waits = self._talks.open is not None or bool(self._journal.owed)
+        if left <= 0 or (not waits and (self.blocked or self._writer.idle)):
             self._end()
             return None
         return min(seconds, left)
 
     def _end(self) -> None:
         self._fail_requests(ZoneError("the session ends"))
-        if self._writer.idle and not self._talks.closing and self._journal.names_landed:
+        if self._writer.idle and not self._talks.closing and self._journal.holds_landed:
             try:
                 self._journal.clear()
             except NotMasterError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -10,11 +9,13 @@ from typing import Final
 from aws_lambda_powertools import Logger
 
 from kubesync.actors.actor import AT_ONCE
-from kubesync.domain.batches import Unit
+from kubesync.aws.tables.control.inflight import LandedUnits
+from kubesync.domain.batches import by_cluster
 from kubesync.domain.errors import KubesyncError, StoreBusyError, ZoneError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import Wish
 from kubesync.messages import Closed, Compare, Compared, CompareZone, Landed, Refusal, Refused, Sets, Standing, Want
+from kubesync.zone.journal import ZoneJournal
 from kubesync.zone.ports import ZonePorts
 from kubesync.zone.queue import KEYS_AT_A_TIME, ZoneQueue
 
@@ -35,7 +36,7 @@ class Talk:
     clusters: frozenset[str]  # who was asked
     until: float  # monotonic; then the zone goes on without those that have not answered
     over: Callable[[Talk], None]  # what to do then, with this talk
-    landed: bool = False  # it is about a batch that has landed: the zone waits for ever
+    closing: Mapping[str, LandedUnits] = field(default_factory=dict)  # what each is to close
     owed: dict[str, set[ServiceKey]] = field(default_factory=dict)
     unserved: set[str] = field(default_factory=set)  # clusters that do not exist here
     answers: dict[str, Closed] = field(default_factory=dict)
@@ -54,51 +55,76 @@ class Talk:
 
     def holds(self, cluster: str) -> bool:
         """Whether the talk waits for this cluster. The units of a landed batch are closed together."""
-        return cluster in (self.clusters if self.landed else self.owed)
+        return cluster in (self.clusters if self.closing else self.owed)
 
 
 class Conversations:
     """Asks clusters, one question at a time. ``reasons`` counts how often each code was in the way.
 
-    ``open``: the question that is not answered yet. ``closed_batch``: the last batch that all its clusters have closed.
+    ``open``: the question that is not answered yet.
     """
 
-    def __init__(self, zone_id: str, ports: ZonePorts, queue: ZoneQueue, reasons: dict[str, int]) -> None:
+    def __init__(
+        self, zone_id: str, ports: ZonePorts, journal: ZoneJournal, queue: ZoneQueue, reasons: dict[str, int]
+    ) -> None:
         self.open: Talk | None = None
-        self.closed_batch = ""
         self._zone_id = zone_id
         self._ports = ports
+        self._journal = journal
         self._queue = queue
         self._reasons = reasons
         self._question = 0
-        self._asked_at = 0.0
+        self._closed_batch = ""  # the last one, less what is owed of it
+        self._owing: dict[str, int] = {}  # clusters that have not closed in time, and the question
         self._comparing: CompareZone | None = None
 
     @property
     def closing(self) -> bool:
         """A batch has landed, and a cluster has not closed its keys yet."""
-        return self.open is not None and self.open.landed
+        return self.open is not None and bool(self.open.closing)
 
     @property
-    def overdue(self) -> str:
-        """Why the zone stands still, if clusters take long to close a batch. Empty: it does not."""
-        if not self.closing or self.open is None or self._ports.clock.monotonic() - self._asked_at < _ANSWER_SECONDS:
-            return ""
-        owed = ", ".join(sorted(self.open.owed))
-        return f"the zone waits until its last batch is closed: {owed} cannot write its keys" if owed else ""
+    def problem(self) -> str:
+        """Who takes long to close a batch. Empty: nobody."""
+        late = set(self._owing)
+        if self.open is not None and self.open.closing and self._left(self.open) <= 0:
+            late.update(self.open.owed)
+        return f"{', '.join(sorted(late))} cannot write what has landed: other keys wait" if late else ""
+
+    def closed(self, answer: Closed) -> None:
+        if self.open is not None:
+            self.open.closed(answer)
+        if self._owing.get(answer.cluster) == answer.question:
+            self._are_closed(answer.cluster, self._journal.owed.get(answer.cluster))
+            self._prompt_again(answer.cluster)
+
+    def begin_anew(self) -> None:
+        """Forget what was asked: the item says what there is to close."""
+        self.open, self._closed_batch = None, ""
+        for cluster in list(self._owing):
+            self._prompt_again(cluster)
 
     def go_on(self, talk: Talk) -> float:
-        left = talk.until - self._ports.clock.monotonic()
-        if talk.owed and left > 0:
-            return min(left, _ANSWER_SECONDS)
+        left = self._left(talk)
+        if talk.owed and (left > 0 or self._owes_much(talk)):
+            return min(left, _ANSWER_SECONDS) if left > 0 else _ANSWER_SECONDS
         self.open = None
         for cluster in talk.unserved:
             self._queue.forget(cluster)
         for cluster in talk.owed:
             logger.warning("a cluster does not answer: its keys wait", zone=self._zone_id, cluster=cluster)
-            self._queue.late(cluster)
+            if not talk.closing:
+                self._queue.late(cluster)
         talk.over(talk)
         return AT_ONCE
+
+    def _left(self, talk: Talk) -> float:
+        return talk.until - self._ports.clock.monotonic()
+
+    def _owes_much(self, talk: Talk) -> bool:
+        """What is owed would not fit the inflight item beside a batch: the zone waits."""
+        owed = {**self._journal.owed, **{name: closing for name, closing in talk.closing.items() if name in talk.owed}}
+        return sum(unit.elements for of in owed.values() for unit in of.units) > self._ports.limits.elements
 
     def fail(self, error: KubesyncError) -> None:
         if self._comparing is not None:
@@ -107,10 +133,10 @@ class Conversations:
 
     def want(self, keys: Iterable[ServiceKey]) -> None:
         """Ask what these keys want."""
-        by_cluster: dict[str, list[ServiceKey]] = {}
+        of_clusters: dict[str, list[ServiceKey]] = {}
         for key in keys:
-            by_cluster.setdefault(key.cluster, []).append(key)
-        owed = {cluster: tuple(wanted[:KEYS_AT_A_TIME]) for cluster, wanted in by_cluster.items()}
+            of_clusters.setdefault(key.cluster, []).append(key)
+        owed = {cluster: tuple(wanted[:KEYS_AT_A_TIME]) for cluster, wanted in of_clusters.items()}
         self._ask({name: Want(self._zone_id, wanted) for name, wanted in owed.items()}, lambda _talk: None, owed=owed)
 
     def judge_conflicts(self, wishes: Sequence[Wish], found: Mapping[str, Sets]) -> None:
@@ -125,17 +151,38 @@ class Conversations:
         question = self._next_question()
         self._ask({name: Standing(self._zone_id, question, of_keys) for name, of_keys in standing.items()}, over)
 
-    def close(self, batch: str, units: Sequence[Unit]) -> None:
-        """A batch has landed: all its clusters close their keys before anything else is done."""
+    def close(self, landed: LandedUnits | None) -> bool:
+        """Let clusters close this batch, and what they owed before this zone began. False: all have been asked."""
+        closing = {name: owed for name, owed in self._journal.owed.items() if name not in self._owing}
+        if landed is not None and landed.batch != self._closed_batch:
+            closing |= landed.by_cluster
+        if not closing:
+            return False
 
-        def over(_talk: Talk) -> None:
-            self.closed_batch = batch
-            for unit in units:
-                self._queue.decided(unit)
+        def over(talk: Talk) -> None:
+            for cluster, units in closing.items():
+                if cluster in talk.owed:
+                    self._journal.owed[cluster], self._owing[cluster] = units, talk.question
+                    self._queue.hold(cluster)
+                else:
+                    self._are_closed(cluster, units)
+            self._closed_batch = self._closed_batch if landed is None else landed.batch
 
-        question = self._next_question()
-        messages = {name: Landed(self._zone_id, question, batch, of_one) for name, of_one in _by_cluster(units)}
-        self._ask(messages, over, math.inf, landed=True)
+        zone, question = self._zone_id, self._next_question()
+        for cluster in closing:
+            self._prompt_again(cluster)
+        messages = {name: Landed(zone, question, of.batch, of.units) for name, of in closing.items()}
+        self._ask(messages, over, closing=closing)
+        return True
+
+    def _are_closed(self, cluster: str, landed: LandedUnits | None) -> None:
+        self._journal.owed.pop(cluster, None)
+        for unit in () if landed is None else landed.units:
+            self._queue.decided(unit)
+
+    def _prompt_again(self, cluster: str) -> None:
+        if self._owing.pop(cluster, None) is not None:
+            self._queue.release(cluster)
 
     def refuse(self, refusals: Sequence[Refusal]) -> None:
         """Let the clusters judge units at fault."""
@@ -154,7 +201,7 @@ class Conversations:
                     if decision.code:
                         self._reasons[decision.code] = self._reasons.get(decision.code, 0) + 1
 
-        zone, question, refused = self._zone_id, self._next_question(), _by_cluster(by_unit)
+        zone, question, refused = self._zone_id, self._next_question(), by_cluster(by_unit)
         self._ask({name: Refused(zone, question, tuple(by_unit[u] for u in units)) for name, units in refused}, over)
 
     def compare(self, request: CompareZone, standing: Sets) -> None:
@@ -183,21 +230,14 @@ class Conversations:
         over: Callable[[Talk], None],
         seconds: float = _ANSWER_SECONDS,
         *,
-        landed: bool = False,
+        closing: Mapping[str, LandedUnits] | None = None,
         owed: Mapping[str, Sequence[ServiceKey]] | None = None,
     ) -> None:
         """Send a message to each of these clusters. If the answer is ``Closed``, draw a new question's id first."""
-        talk = Talk(self._question, frozenset(messages), self._ports.clock.monotonic() + seconds, over, landed)
-        self.open, self._asked_at = talk, self._ports.clock.monotonic()
+        until = self._ports.clock.monotonic() + seconds
+        self.open = talk = Talk(self._question, frozenset(messages), until, over, closing or {})
         for cluster, message in messages.items():
             if self._ports.to_cluster(cluster, message):
                 talk.owed[cluster] = set((owed or {}).get(cluster, ()))
             else:
                 talk.unserved.add(cluster)
-
-
-def _by_cluster(units: Iterable[Unit]) -> list[tuple[str, tuple[Unit, ...]]]:
-    by_cluster: dict[str, list[Unit]] = {}
-    for unit in units:
-        by_cluster.setdefault(unit.key.cluster, []).append(unit)
-    return [(cluster, tuple(of_one)) for cluster, of_one in sorted(by_cluster.items())]

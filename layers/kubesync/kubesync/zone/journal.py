@@ -12,6 +12,8 @@ What the journal in the zone means for a master:
 
 The item of a closed batch stays until the next announcement replaces it. It is cleared before ``applied`` may change without a batch,
 before a cluster is forgotten, and before the session ends: a successor that settles would close its units once more.
+
+A cluster that does not close its units in time *owes* them. Every item that is written from then on carries them.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from aws_lambda_powertools import Logger
 
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.route53.journal import Journal, journal_record_key, journal_swap, make_journal, read_journal
-from kubesync.aws.tables.control.inflight import Inflight
+from kubesync.aws.tables.control.inflight import Inflight, LandedUnits
 from kubesync.domain.batches import BatchLimits, Unit
 from kubesync.domain.dns.records import RecordKey, Zone
 from kubesync.domain.errors import BatchRefusedError, ZoneError
@@ -45,12 +47,14 @@ class ZoneJournal:
     """Journal and inflight item of one zone, as this master last read or wrote them.
 
     ``served``: clusters that have published here in this session. An announcement checks their fences.
+    ``owed``: by cluster, landed units that it owes. What is written next holds them.
     """
 
     def __init__(self, zone_id: str, ports: ZonePorts, zone: Zone | None) -> None:
         self.zone_id = zone_id
         self.remark = ""
         self.served: set[str] = set()
+        self.owed: dict[str, LandedUnits] = {}
         self._ports = ports
         self._zone = zone
         self._journal: Journal | None = None
@@ -148,6 +152,8 @@ class ZoneJournal:
         """What the table says is under way; None where this deployment never wrote to the zone."""
         if not self._inflight_read:
             self._inflight = self._ports.inflight.read(self.zone_id)
+            if self._inflight is not None:
+                self.owed = {**self._inflight.owed, **self.owed}
             self._inflight_read = True
         return self._inflight
 
@@ -165,34 +171,43 @@ class ZoneJournal:
         inflight, journal = self._inflight, self._journal
         return inflight is not None and journal is not None and bool(inflight.batch) and inflight.batch == journal.batch
 
+    @property
+    def holds_landed(self) -> bool:
+        """Whether a successor that settles would close units of the inflight item."""
+        return self.names_landed or (self._inflight is not None and bool(self._inflight.owed))
+
     def clear(self) -> None:
-        """Say durably that nothing is under way: all clusters have closed, or what was announced never lands."""
+        """Say durably that nothing is under way: clusters have closed, or owe, or what was announced never lands."""
         inflight = self.known_inflight()
-        if inflight is not None and inflight.batch:
+        if inflight is not None and (inflight.batch or inflight.owed != self.owed):
             self._write(replace(inflight, batch="", units=()))
 
     def leave_out(self, cluster: str) -> None:
         """Forget what was under way of one cluster."""
         inflight = self.known_inflight()
         if inflight is not None:
+            self.owed.pop(cluster, None)
             units = tuple(unit for unit in inflight.units if unit.key.cluster != cluster)
             self._write(replace(inflight, batch=inflight.batch if units else "", units=units))
 
     def _write(self, inflight: Inflight) -> None:
         fenced_writer = self._ports.fenced_writer
         token = fenced_writer.token()
-        after, actions = self._ports.inflight.put(self.zone_id, self.known_inflight(), inflight, token)
+        before = self.known_inflight()
+        after, actions = self._ports.inflight.put(self.zone_id, before, replace(inflight, owed=dict(self.owed)), token)
         self._written = True
-        # It checks the fences of the clusters whose keys it holds. Without such clusters it checks the shard's.
-        fenced_writer.run([name for name in inflight.clusters if name in self.served], actions, token)
+        # It checks the fences of the clusters whose keys may land. Without such clusters it checks the shard's.
+        # Those of clusters that owe may hang.
+        landing = {unit.key.cluster for unit in inflight.units} & self.served
+        fenced_writer.run(sorted(landing), actions, token)
         self._inflight = after
 
     # --- after an unclean end ---
 
-    def landed_before(self) -> Inflight | None:
-        """The batch that was under way, if the journal proves that it has landed.
+    def landed_before(self) -> LandedUnits | None:
+        """The batch that was under way, if the journal proves that it has landed. ``owed`` are then those of the item.
 
-        It must be closed *before* the journal is swapped: afterwards the proof is gone.
+        It must be closed, or owed by an item, *before* the journal is swapped: afterwards the proof is gone.
         """
         inflight = self.known_inflight()
         if inflight is None:
@@ -206,7 +221,7 @@ class ZoneJournal:
             )
         journal = self.read_journal()
         if inflight.batch and journal is not None and journal.batch == inflight.batch:
-            return inflight
+            return LandedUnits(inflight.batch, inflight.units)
         return None
 
     def shut_out(self) -> bool:
@@ -233,9 +248,12 @@ class ZoneJournal:
         return True
 
     def _announce_swap(self) -> None:
-        """Every change of the journal is announced. A journal that is newer than the tables shows that they are a backup."""
+        """Every change of the journal is announced. A journal that is newer than the tables shows that they are a backup.
+
+        The item then says who owes what of a batch that the journal names no longer.
+        """
         inflight, epoch = self.known_inflight(), self._ports.fenced_writer.epoch
-        if inflight is not None and inflight.journal_epoch != epoch:
+        if inflight is not None and (inflight.journal_epoch != epoch or inflight.owed != self.owed):
             self._write(replace(inflight, epoch=epoch))
 
     # --- notes ---

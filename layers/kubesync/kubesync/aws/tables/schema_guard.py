@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import Final, Unpack, cast
 
 from kubesync.aws.dynamodb.store import (
+    CONTROL,
     KEY_ATTRIBUTES,
     AbsentOrBelow,
     Action,
@@ -29,7 +30,7 @@ from kubesync.aws.dynamodb.store import (
     Store,
     Write,
 )
-from kubesync.aws.tables.state_codec import SCHEMA
+from kubesync.aws.tables.state_codec import SCHEMA, SCHEMA_OF_OWED
 from kubesync.domain.errors import ConditionFailedError, NewerSchemaError, TransactionRefusedError
 
 _VERSION: Final = "v"
@@ -41,8 +42,6 @@ class SchemaGuard:
     def __init__(self, store: Store, knows: int = SCHEMA) -> None:
         self._store = store
         self._knows = knows
-        # The condition is part of the write: an item may be replaced between read and write, and some items are never read.
-        self._known_form = AbsentOrBelow(_VERSION, knows + 1)
 
     def get(self, key: Key) -> Item | None:
         item = self._store.get(key)
@@ -66,7 +65,7 @@ class SchemaGuard:
 
     def write(self, action: Write) -> Item:
         try:
-            return self._store.write(replace(action, conditions=(*action.conditions, self._known_form)))
+            return self._store.write(replace(action, conditions=(*action.conditions, self._known_form(action.key))))
         except ConditionFailedError as refused:
             if refused.item is not None:
                 self._check(action.key.table, cast(Item, refused.item))
@@ -74,23 +73,35 @@ class SchemaGuard:
 
     def transact(self, actions: Sequence[Action], token: str) -> None:
         guarded = [
-            action if isinstance(action, Check) else replace(action, conditions=(*action.conditions, self._known_form))
+            action
+            if isinstance(action, Check)
+            else replace(action, conditions=(*action.conditions, self._known_form(action.key)))
             for action in actions
         ]
         try:
             self._store.transact(guarded, token)
         except TransactionRefusedError as refused:
             # If another condition failed too, perhaps a fence, that one comes first.
-            if all(self._newer(item) for item in refused.failed.values()):
+            if all(self._newer(actions[index].key.table, item) for index, item in refused.failed.items()):
                 for index, item in refused.failed.items():
                     self._check(actions[index].key.table, cast(Item, item))
             raise
 
-    def _newer(self, item: Mapping[str, object] | None) -> bool:
-        return item is not None and cast(int, item.get(_VERSION, 1)) > self._knows
+    def _highest(self, table: str, partition: object) -> int:
+        owed = table == CONTROL and str(partition).startswith("inflight#")
+        return max(self._knows, SCHEMA_OF_OWED if owed else 0)
+
+    def _known_form(self, key: Key) -> AbsentOrBelow:
+        """Part of the write: an item may be replaced between read and write, and some items are never read."""
+        return AbsentOrBelow(_VERSION, self._highest(key.table, key.partition) + 1)
+
+    def _newer(self, table: str, item: Mapping[str, object] | None) -> bool:
+        if item is None:
+            return False
+        return cast(int, item.get(_VERSION, 1)) > self._highest(table, item[KEY_ATTRIBUTES[table][0]])
 
     def _check(self, table: str, item: Item) -> None:
-        if self._newer(item):
+        if self._newer(table, item):
             partition, sort = (cast("str | int", item[name]) for name in KEY_ATTRIBUTES[table])
             raise NewerSchemaError(
                 f"{table} item {partition}/{sort}", str(sort), cast(int, item[_VERSION]), self._knows

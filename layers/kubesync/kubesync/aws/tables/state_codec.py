@@ -23,6 +23,7 @@ from kubesync.domain.objects import (
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState
 
 SCHEMA: Final = 1
+SCHEMA_OF_OWED: Final = 2  # an inflight item with units that are owed; no other item has this form
 # Longer documents are stored deflated; shorter ones as text, so that a person can read them in the console.
 _READABLE_BYTES: Final = 8_000
 _ENDPOINT_FIELDS: Final = attrgetter("ip", "ready", "serving", "terminating", "node", "zone", "hostname", "pod")

@@ -6,20 +6,38 @@
     inflight#<shard>   <zone id>               batch (its random id, or ""), epoch, journal_epoch, slices, body, version, tx
     inflight#<shard>   <zone id>#<001..>       further slices of a body over 100 KB
 
+The body has a row for each unit: key, changes and, if the unit is owed, the batch that it landed with. An item with owed units has
+schema version 2: a release that does not know them leaves the zone alone.
+
 The item is never deleted: it proves that this deployment has written to the zone. It is written before every change of the zone's
 journal. So no journal of ours has an epoch above ``journal_epoch``, unless tables were lost or restored.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import cast
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, cast
 
 from kubesync.aws.dynamodb.store import CONTROL, Absent, Action, Delete, Equals, Key, Put, Store
 from kubesync.aws.slices import pack_slices, read_slices, slice_place
-from kubesync.aws.tables.state_codec import SCHEMA, decode_change, encode_change
-from kubesync.domain.batches import Unit
+from kubesync.aws.tables.state_codec import SCHEMA, SCHEMA_OF_OWED, decode_change, encode_change
+from kubesync.domain.batches import Unit, by_cluster
 from kubesync.domain.objects import ServiceKey
+
+_OWED_ROW: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LandedUnits:
+    """Units that have landed with this batch."""
+
+    batch: str
+    units: tuple[Unit, ...]
+
+    @property
+    def by_cluster(self) -> dict[str, LandedUnits]:
+        return {name: LandedUnits(self.batch, units) for name, units in by_cluster(self.units)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +45,7 @@ class Inflight:
     """``batch`` is empty if nothing is under way. ``slices`` counts the items that hold it; ``version`` is their version.
 
     ``journal_epoch``: no journal of ours is newer. None: written by a release that did not write the item before each change.
+    ``owed``: by cluster, units of an earlier batch that have landed, and that the cluster has not closed yet.
     """
 
     batch: str
@@ -35,6 +54,7 @@ class Inflight:
     slices: int = 1
     version: int = 0
     journal_epoch: int | None = None
+    owed: Mapping[str, LandedUnits] = field(default_factory=dict)
 
     def knows(self, journal_epoch: int) -> bool:
         """Whether these tables may know a journal of this epoch."""
@@ -42,7 +62,8 @@ class Inflight:
 
     @property
     def clusters(self) -> tuple[str, ...]:
-        return tuple(sorted({unit.key.cluster for unit in self.units}))
+        """Whose units it holds."""
+        return tuple(sorted({unit.key.cluster for unit in self.units} | set(self.owed)))
 
 
 class InflightTable:
@@ -58,14 +79,23 @@ class InflightTable:
         if head is None:
             return None
         rows = read_slices(self._store, self._place(zone_id), head)
-        units = tuple(Unit(ServiceKey(*row[0]), tuple(decode_change(change) for change in row[1])) for row in rows)
+        units: list[Unit] = []
+        owed: dict[str, LandedUnits] = {}
+        for row in rows:
+            unit = Unit(ServiceKey(*row[0]), tuple(decode_change(change) for change in row[1]))
+            if len(row) == _OWED_ROW:
+                before = owed.get(unit.key.cluster, LandedUnits(row[2], ()))
+                owed[unit.key.cluster] = LandedUnits(row[2], (*before.units, unit))
+            else:
+                units.append(unit)
         return Inflight(
             cast(str, head["batch"]),
             cast(int, head["epoch"]),
-            units,
+            tuple(units),
             cast(int, head["slices"]),
             cast(int, head["version"]),
             cast("int | None", head.get("journal_epoch")),
+            owed,
         )
 
     def zones(self) -> list[str]:
@@ -75,10 +105,9 @@ class InflightTable:
 
     def put(self, zone_id: str, before: Inflight | None, after: Inflight, token: str) -> tuple[Inflight, list[Action]]:
         """Replace what is under way. ``before`` is the item as last read or written."""
-        rows = [
-            [[u.key.cluster, u.key.namespace, u.key.name], [encode_change(change) for change in u.changes]]
-            for u in after.units
-        ]
+        rows = [_row(unit) for unit in after.units]
+        rows += [[*_row(unit), landed.batch] for landed in after.owed.values() for unit in landed.units]
+        schema = SCHEMA_OF_OWED if after.owed else SCHEMA
         bodies = pack_slices(rows)
         place = self._place(zone_id)
         version = 1 if before is None else before.version + 1
@@ -87,7 +116,7 @@ class InflightTable:
             Put(
                 place,
                 {
-                    "v": SCHEMA,
+                    "v": schema,
                     "tx": token,
                     "batch": after.batch,
                     "epoch": after.epoch,
@@ -99,10 +128,15 @@ class InflightTable:
                 (guard,),
             )
         ]
-        actions += [Put(slice_place(place, n), {"v": SCHEMA, "body": body}) for n, body in enumerate(bodies[1:], 1)]
+        actions += [Put(slice_place(place, n), {"v": schema, "body": body}) for n, body in enumerate(bodies[1:], 1)]
         surplus = range(len(bodies), before.slices) if before is not None else range(0)
         actions += [Delete(slice_place(place, n)) for n in surplus]
-        return Inflight(after.batch, after.epoch, after.units, len(bodies), version, after.epoch), actions
+        return replace(after, slices=len(bodies), version=version, journal_epoch=after.epoch), actions
 
     def _place(self, zone_id: str) -> Key:
         return Key(CONTROL, self._partition, zone_id)
+
+
+def _row(unit: Unit) -> list[object]:
+    key = unit.key
+    return [[key.cluster, key.namespace, key.name], [encode_change(change) for change in unit.changes]]
