@@ -25,8 +25,8 @@ from kubesync.bootstrap.application import Application
 from kubesync.cluster.ports import Connector
 from kubesync.domain.errors import ErrorCode, KubesyncError
 from kubesync.domain.report import SessionReport
-from kubesync.operations.recovery import RecoveryRequest
 from kubesync.settings import Settings
+from kubesync_local.recovery.recovery import RecoveryRequest
 from simulation.cluster import ScriptedCluster, ScriptedConnector
 from simulation.gate import Gate
 from simulation.machine import Machine, SimThread

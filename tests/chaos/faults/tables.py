@@ -22,7 +22,7 @@ from harness.seen.builders import a_service
 from kubesync.aws.dynamodb.store import CONTROL, KEY_ATTRIBUTES, STATE, UPSTREAMS
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.report import SessionReport
-from kubesync.operations.recovery import RecoveryRequest
+from kubesync_local.recovery.recovery import RecoveryRequest
 from simulation.gate import Gate, kill_at
 from simulation.world import World, copy_tables
 

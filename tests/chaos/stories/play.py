@@ -10,7 +10,7 @@ from chaos.stories.oracle import judge_quiet
 from chaos.stories.steps import Step, Story
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
-from kubesync.operations.recovery import RecoveryRequest
+from kubesync_local.recovery.recovery import RecoveryRequest
 from simulation.gate import Gate
 from simulation.world import Running, World
 

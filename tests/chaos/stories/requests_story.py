@@ -14,7 +14,7 @@ from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Resource
-from kubesync.operations.recovery import RecoveryRequest
+from kubesync_local.recovery.recovery import RecoveryRequest
 from simulation.cluster import ScriptedCluster
 from simulation.world import SETTINGS, World, copy_tables
 

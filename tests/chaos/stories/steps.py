@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.operations.recovery import RecoveryRequest
+from kubesync_local.recovery.recovery import RecoveryRequest
 from simulation.world import World
 
 

@@ -14,7 +14,7 @@ from kubesync.clock import SystemClock
 from kubesync.domain.errors import UsageError
 from kubesync.domain.report import SessionReport
 from kubesync.domain.state import KeyState
-from kubesync.operations.recovery import RecoveryRequest
+from kubesync_local.recovery.recovery import RecoveryRequest
 from simulation.world import copy_tables
 
 KUBERNETES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.dynamodb.store import Store
@@ -66,6 +66,26 @@ class Master(Protocol):
 
     def previewer(self, config: ClusterConfig) -> Reconciler:
         """A reconciler with key states of its own, read from the tables, for a preview."""
+
+
+class Recovering(Protocol):
+    """A recovery that has read the zones' journals. ``newest_epoch``: the newest of this deployment there; 0: none."""
+
+    @property
+    def newest_epoch(self) -> int: ...
+
+    def run(self, master: Master) -> dict[str, Any]:
+        """Recover, in the session's thread. Returns the report."""
+
+
+class Recovery(Protocol):
+    """A person's request to recover lost or restored tables. The command implements it."""
+
+    @property
+    def dry_run(self) -> bool: ...
+
+    def begin(self, parts: MasterParts) -> Recovering:
+        """Read the zones' journals. Writes nothing."""
 
 
 def unpaused(configs: Mapping[str, ClusterConfig]) -> list[str]:

@@ -21,8 +21,7 @@ from kubesync.clock import Clock
 from kubesync.cluster.ports import Progress
 from kubesync.domain.errors import ErrorCode, NotMasterError, StoreError
 from kubesync.domain.report import DONE, SessionReport
-from kubesync.operations.ports import MasterParts
-from kubesync.operations.recovery import RecoveryRequest, find_journals, newest_epoch, recover
+from kubesync.operations.ports import MasterParts, Recovery
 from kubesync.operations.requests import ResyncRunner
 from kubesync.operations.resync import Resync
 from kubesync.session.control import Control
@@ -85,7 +84,7 @@ class Session:
         self,
         remaining_seconds: Callable[[], float] | None = None,
         resync: ResyncRequest | None = None,
-        recovery: RecoveryRequest | None = None,
+        recovery: Recovery | None = None,
     ) -> SessionReport:
         """Be master until the deadline.
 
@@ -105,10 +104,10 @@ class Session:
         remaining = remaining_seconds or (lambda: math.inf)
         if recovery is not None:
             self._keeper.bind(self._settings.deployment)
-        journals = find_journals(self._parts) if recovery is not None else []
-        if recovery is not None and not recovery.dry_run:
+        recovering = None if recovery is None else recovery.begin(self._parts)
+        if recovery is not None and recovering is not None and not recovery.dry_run:
             # Before the lease is taken: its epoch must be above every journal's.
-            self._keeper.raise_epoch(newest_epoch(journals, self._settings.deployment))
+            self._keeper.raise_epoch(recovering.newest_epoch)
         try:
             before, lease = self._keeper.acquire(lambda: self._may_wait(remaining), self._settings.deployment)
         except NotMasterError as error:
@@ -142,8 +141,8 @@ class Session:
                 seconds=round(self._clock.monotonic() - now, 3),
             )
             self.on_beat(master.snapshot())
-            if recovery is not None:
-                self.report.recoveries.append(recover(master, journals, recovery))
+            if recovery is not None and recovering is not None:
+                self.report.recoveries.append(recovering.run(master))
                 if not recovery.dry_run:
                     master.release_zones()
                     master.settle_down(deadline)

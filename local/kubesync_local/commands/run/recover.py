@@ -6,9 +6,9 @@ import argparse
 from typing import Any
 
 from kubesync.domain.errors import ErrorCode, KubesyncError, UsageError
-from kubesync.operations.recovery import RecoveryRequest
 from kubesync_local.commands.run.ending import ended_by_signals
 from kubesync_local.commands.run.progress import ProgressLines
+from kubesync_local.recovery.recovery import RecoveryRequest
 from kubesync_local.terminal.output import print_json, print_table, remark, side_in_words
 from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
 

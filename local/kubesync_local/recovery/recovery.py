@@ -63,58 +63,66 @@ class RecoveryRequest:
     def about(self, key: RecordKey) -> bool:
         return fnmatchcase(key.name, self.names)
 
-
-def find_journals(parts: MasterParts) -> list[JournalFound]:
-    """Read the journals of all clusters' zones. Writes nothing."""
-    settings = parts.settings
-    zones = {z.id: z for c in ClusterTable(parts.store).all(settings.shard) for z in rules_of(c).zones}
-    return [
-        JournalFound(zone, read_journal(parts.zones, journal_record_key(zone, settings.deployment, settings.shard)))
-        for _, zone in sorted(zones.items())
-    ]
-
-
-def recover(master: Master, journals: list[JournalFound], request: RecoveryRequest) -> dict[str, Any]:
-    """Recover one cluster or all. An error of one cluster does not stop the others."""
-    configs = master.configs
-    names = [request.cluster] if request.cluster else unpaused(configs)
-    clusters: list[dict[str, Any]] = []
-    for name in names:
-        try:
-            if name not in configs:
-                raise ResyncError("no such cluster")
-            clusters.append(Recovery(master, configs[name], journals, request).run())
-        except NotMasterError:
-            raise
-        except KubesyncError as error:
-            clusters.append({"cluster": name, "error": str(error)})
-    return {
-        "dry_run": request.dry_run,
-        "epoch": newest_epoch(journals, master.parts.settings.deployment),
-        "journals": [found.document() for found in journals],
-        "clusters": clusters,
-    }
-
-
-def newest_epoch(journals: list[JournalFound], deployment: str) -> int:
-    """The highest epoch that a journal of this deployment shows; 0: there is none."""
-    ours = [f.journal.epoch for f in journals if f.journal is not None and f.journal.owner == deployment]
-    return max(ours, default=0)
+    def begin(self, parts: MasterParts) -> Recovery:
+        """Read the journals of all clusters' zones. Writes nothing."""
+        settings = parts.settings
+        zones = {z.id: z for c in ClusterTable(parts.store).all(settings.shard) for z in rules_of(c).zones}
+        journals = [
+            JournalFound(zone, read_journal(parts.zones, journal_record_key(zone, settings.deployment, settings.shard)))
+            for _, zone in sorted(zones.items())
+        ]
+        return Recovery(self, journals, settings.deployment)
 
 
 class Recovery:
+    """Recovers one cluster or all, in a session of its own.
+
+    ``ours``: epochs of journals of this deployment, by zone.
+    """
+
+    def __init__(self, request: RecoveryRequest, journals: list[JournalFound], deployment: str) -> None:
+        self._request = request
+        self._journals = journals
+        found = [(f.zone.id, f.journal) for f in journals if f.journal is not None and f.journal.owner == deployment]
+        self.ours = {zone_id: journal.epoch for zone_id, journal in found}
+
+    @property
+    def newest_epoch(self) -> int:
+        return max(self.ours.values(), default=0)
+
+    def run(self, master: Master) -> dict[str, Any]:
+        """An error of one cluster does not stop the others."""
+        configs = master.configs
+        names = [self._request.cluster] if self._request.cluster else unpaused(configs)
+        clusters: list[dict[str, Any]] = []
+        for name in names:
+            try:
+                if name not in configs:
+                    raise ResyncError("no such cluster")
+                clusters.append(ClusterRecovery(master, configs[name], self.ours, self._request).run())
+            except NotMasterError:
+                raise
+            except KubesyncError as error:
+                clusters.append({"cluster": name, "error": str(error)})
+        return {
+            "dry_run": self._request.dry_run,
+            "epoch": self.newest_epoch,
+            "journals": [found.document() for found in self._journals],
+            "clusters": clusters,
+        }
+
+
+class ClusterRecovery:
     """Recovers one cluster, run by a master of the new epoch from the session's own thread."""
 
     def __init__(
-        self, master: Master, config: ClusterConfig, journals: list[JournalFound], request: RecoveryRequest
+        self, master: Master, config: ClusterConfig, ours: Mapping[str, int], request: RecoveryRequest
     ) -> None:
         self._master = master
         self._config = config
         self._rules = rules_of(config)
         self._request = request
-        deployment = master.parts.settings.deployment
-        ours = [(f.zone.id, f.journal) for f in journals if f.journal is not None and f.journal.owner == deployment]
-        self._ours = {zone_id: journal.epoch for zone_id, journal in ours}
+        self._ours = ours
 
     def run(self) -> dict[str, Any]:
         """Claim the sets that stand exactly as they are wanted. List the rest. Raises ResyncError."""

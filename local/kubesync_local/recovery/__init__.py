@@ -1,0 +1,1 @@
+"""Recovery: what a person takes over that stands in zones."""
