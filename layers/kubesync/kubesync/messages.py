@@ -153,11 +153,15 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Units at fault in a refused batch, isolated from the rest. The cluster judges each."""
+    """Units at fault in a refused batch, isolated from the rest. The cluster judges each.
+
+    ``until`` (monotonic): then the zone sends them again, and the refusal does not count any more.
+    """
 
     zone: str
     question: int
     refusals: tuple[Refusal, ...]
+    until: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,18 @@ from typing import cast
 
 import pytest
 
-from harness.deployment import Deployment
+from harness.deployment import ZONE_ID, Deployment, full
 from harness.fakes.manual_clock import ManualClock
 from harness.fed import FedDeployment
 from harness.seen.builders import SERVICES, SLICES, a_config, a_list, a_service, identity, saw
+from kubesync.aws.tables.claims import ClaimTable
 from kubesync.cluster.actor import ClusterActor
 from kubesync.cluster.keys.committer import Steps
 from kubesync.cluster.ports import ClusterPorts
 from kubesync.domain.errors import StoreBusyError
-from kubesync.messages import Landed
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.state import Name
+from kubesync.messages import Landed, Refused
 from simulation.writes import SENT
 
 
@@ -92,6 +95,26 @@ def test_i4_refusal_of_what_a_key_no_longer_wants_does_not_put_it_off(deployment
     deployment.pass_time(10.0)
     assert tries == [0]
     assert deployment.sets() == {"web A": ("10.0.0.2",)}
+
+
+def test_i1_refusal_that_the_cluster_sees_too_late_does_not_count(deployment: Deployment) -> None:
+    """Its unit goes again, and may be under way: its name must not be let go."""
+    name, owner = Name(ZONE_ID, full("web")), ServiceKey("prod", "shop", "web")
+    deployment.world.delay = lambda receiver, message: 7.0 if isinstance(message, Refused) else 0.0
+    deployment.end()
+    deployment.by_hand("CREATE", "web", "A", "192.0.2.66")
+    deployment.start()
+    deployment.want("web", "10.0.0.1")
+    deployment.pass_time(3.0)
+    deployment.by_hand("DELETE", "web", "A")
+    deployment.world.delay = None
+    deployment.pass_time(6.0)
+    mark = deployment.state("web").opened
+    assert mark is not None
+    assert mark.attempts == 0
+    assert [claim.owner for claim in ClaimTable(deployment.store).read([name]).values()] == [owner]
+    deployment.pass_time(5.0)
+    assert deployment.sets() == {"web A": ("10.0.0.1",)}
 
 
 def test_i5_what_a_listener_of_an_earlier_run_sees_is_ignored() -> None:

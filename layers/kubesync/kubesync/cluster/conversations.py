@@ -83,6 +83,9 @@ class Conversations:
 
     def _refused(self, question: Refused) -> Steps[None]:
         states = self._states.states({refusal.unit.key for refusal in question.refusals})
+        if self._ports.scheduler.monotonic() >= question.until:
+            self._answer(question, states)  # the unit may be under way again: let nothing of it go
+            return
         # A refusal counts only for a unit that the key still wants.
         outcomes = [
             judge(refusal, states[refusal.unit.key])

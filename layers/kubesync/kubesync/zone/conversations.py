@@ -201,8 +201,12 @@ class Conversations:
                     if decision.code:
                         self._reasons[decision.code] = self._reasons.get(decision.code, 0) + 1
 
-        zone, question, refused = self._zone_id, self._next_question(), by_cluster(by_unit)
-        self._ask({name: Refused(zone, question, tuple(by_unit[u] for u in units)) for name, units in refused}, over)
+        zone, question, until = self._zone_id, self._next_question(), self._ports.clock.monotonic() + _ANSWER_SECONDS
+        messages = {
+            name: Refused(zone, question, tuple(by_unit[unit] for unit in units), until)
+            for name, units in by_cluster(by_unit)
+        }
+        self._ask(messages, over)
 
     def compare(self, request: CompareZone, standing: Sets) -> None:
         cluster = request.cluster
