@@ -14,6 +14,7 @@ from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey
 from kubesync.domain.objects import ServiceKey
+from kubesync.domain.report import SessionReport
 from kubesync.messages import Landed, Refused, Standing, Want
 from simulation.cluster import ScriptedCluster
 from simulation.gate import Outward
@@ -233,3 +234,18 @@ def test_zone_goes_on_without_a_cluster_that_answers_nothing_else(owing: Owing) 
     assert owing.left > 0
     owing.mend()
     all_is_right(owing, other, far)
+
+
+@pytest.mark.parametrize(("question", "how"), [(Landed, NO_WRITES)])
+def test_beat_names_an_actor_that_hangs_in_a_step(owing: Owing, caplog: pytest.LogCaptureFixture) -> None:
+    owing.begin()
+    assert owing.running is not None
+    beats: list[SessionReport] = []
+    owing.running.session.on_beat = beats.append
+    owing.pass_time(owing.left)
+    (beat,) = beats
+    assert list(beat.stuck) == ["slow/cluster"]
+    assert 50.0 < beat.stuck["slow/cluster"] <= MINUTE
+    assert "a step takes long" in caplog.messages
+    owing.pass_time(MINUTE)
+    assert beats[-1].stuck == {}

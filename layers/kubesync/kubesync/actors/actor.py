@@ -34,11 +34,13 @@ class Actor(Protocol):
 
 
 class Activity:
-    """How many actors of a session have something to do right now."""
+    """How many actors of a session have something to do right now. ``since``: when (monotonic) each began the step that it is in."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.lock = scheduler.lock()
         self.busy = 0
+        self.since: dict[str, float] = {}
+        self._now = scheduler.monotonic
 
     @property
     def none(self) -> bool:
@@ -46,11 +48,24 @@ class Activity:
         with self.lock:
             return self.busy == 0
 
+    def stuck(self, seconds: float) -> dict[str, float]:
+        """Actors that have been in one step for at least so long, and for how many seconds."""
+        now = self._now()
+        lasted = {name: round(now - since, 1) for name, since in list(self.since.items())}
+        return {name: since for name, since in sorted(lasted.items()) if since >= seconds}
+
+    def enter(self, name: str) -> None:
+        self.since[name] = self._now()
+
+    def leave(self, name: str) -> None:
+        self.since.pop(name, None)
+
 
 class Host:
     """Runs one actor in a thread of its own. Any thread may call ``send`` and ``wake``."""
 
     def __init__(self, name: str, actor: Actor, scheduler: Scheduler, activity: Activity) -> None:
+        self._name = name
         self._actor = actor
         self._activity = activity
         self._mailbox: deque[object] = deque()
@@ -106,12 +121,15 @@ class Host:
         seconds: float | None = AT_ONCE
         while seconds is not None:
             self._sleep(seconds)
+            self._activity.enter(self._name)
             try:
                 while self._mailbox:
                     self._actor.receive(self._mailbox.popleft())
                 seconds = self._actor.step()
             except Exception as error:  # noqa: BLE001 - the actor says what becomes of it
                 seconds = self._actor.failed(error)
+            finally:
+                self._activity.leave(self._name)
         with self._activity.lock:
             self._ended = True
             self._activity.busy -= 1

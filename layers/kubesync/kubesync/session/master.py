@@ -52,6 +52,8 @@ _READS_AT_ONCE: Final = 16
 _LISTENERS_END_SECONDS: Final = 2.0
 _LAST_WORDS_SECONDS: Final = 5.0
 _ENDINGS_SECONDS: Final = 2.0
+# A try of a write ends after 2 s. A step of many tries, or of a client that hangs, shows in the report.
+_STUCK_SECONDS: Final = 30.0
 
 
 class Master:
@@ -352,4 +354,8 @@ class Master:
     def snapshot(self) -> SessionReport:
         """A report of the current counts, for metrics."""
         zones = {} if self.zones is None else self.zones.writers
-        return snapshot(self.report, self._actors.runs, zones, self.named.report, self._actors.conflicts)
+        found = snapshot(self.report, self._actors.runs, zones, self.named.report, self._actors.conflicts)
+        found.stuck = self.activity.stuck(_STUCK_SECONDS)
+        if found.stuck:
+            logger.warning("a step takes long", seconds_by_actor=found.stuck)
+        return found
