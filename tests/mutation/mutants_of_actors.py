@@ -89,6 +89,15 @@ OF_ACTORS: Final[tuple[Mutant, ...]] = (
         new="        pass\n",
         caught_by=(_OWES + "test_i4_cluster_that_does_not_close_what_has_landed_holds_up_nobody_else",),
     ),
+    Mutant(
+        name="late-refusal-counts",
+        without="a cluster judges a refusal although the unit may be under way again",
+        invariants="I1",
+        file="cluster/conversations.py",
+        old="        if self._ports.scheduler.monotonic() >= question.until:\n",
+        new="        if False:\n",
+        caught_by=(_CLUSTER + "test_i1_refusal_that_the_cluster_sees_too_late_does_not_count",),
+    ),
     # --- I3: foreign records are never touched ---
     Mutant(
         name="mended-while-announced",

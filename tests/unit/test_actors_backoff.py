@@ -27,4 +27,4 @@ def test_jitter_spreads_a_delay_between_least_and_most(fraction: float, delay: f
 def test_delay_stays_within_its_bounds_however_often_it_failed(failures: int, fraction: float) -> None:
     backoff = Backoff(initial=5.0, cap=900.0, least=0.75, most=1.25)
     assert 0.75 * 5.0 <= backoff.delay(failures, fraction) <= 1.25 * 900.0
-    assert backoff.doubled(failures) <= backoff.doubled(failures + 1)
+    assert backoff.without_jitter(failures) <= backoff.without_jitter(failures + 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
 from typing import cast
 
@@ -12,14 +12,15 @@ from harness.deployment import ZONE_ID, Deployment, full
 from harness.fakes.manual_clock import ManualClock
 from harness.fed import FedDeployment
 from harness.seen.builders import SERVICES, SLICES, a_config, a_list, a_service, identity, saw
+from kubesync.actors.answer import Answer
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.cluster.actor import ClusterActor
 from kubesync.cluster.keys.committer import Steps
 from kubesync.cluster.ports import ClusterPorts
-from kubesync.domain.errors import StoreBusyError
+from kubesync.domain.errors import ListenerError, StoreBusyError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import Name
-from kubesync.messages import Landed, Refused
+from kubesync.messages import Configure, Landed, Refused, Relist, WithdrawRelist
 from simulation.writes import SENT
 
 
@@ -61,6 +62,37 @@ def test_i1_questions_of_a_zone_are_answered_in_their_order() -> None:
     for _ in range(10):
         actor.step()
     assert answers.given == [("Z2", "3"), ("Z1", "1"), ("Z1", "2")]
+
+
+def test_i5_forced_relist_that_was_withdrawn_before_it_began_is_never_done() -> None:
+    clock = ManualClock()
+    ports = SimpleNamespace(scheduler=clock, tables=SimpleNamespace(state=None), session="s", progress=None)
+    ports.fenced_writer = ports.fenced_here = ports.to_zone = None
+    actor = ClusterActor(a_config(), cast(ClusterPorts, ports))
+    busy, relisted = [True], []
+
+    def obey(_command: object) -> Steps[None]:
+        while busy:
+            yield 1.0
+
+    def relist(asked: Relist) -> Steps[None]:
+        relisted.append(asked)
+        yield 0.0
+
+    actor.service.obey, actor.service.relist = obey, relist  # type: ignore[method-assign, assignment]
+    errors: Answer[Mapping[str, ListenerError]] = Answer(clock)
+    actor.receive(Configure(None))
+    actor.receive(Relist(True, None, Answer(clock)))
+    for _ in range(5):
+        actor.step()
+    actor.receive(WithdrawRelist(errors))
+    busy.clear()
+    for _ in range(5):
+        clock.advance(1.0)
+        for _ in range(3):
+            actor.step()
+    assert relisted == []
+    assert errors.result() == {}
 
 
 def test_i1_withdrawn_wish_is_not_sent(deployment: Deployment) -> None:

@@ -7,11 +7,15 @@ from collections.abc import Iterator
 import pytest
 
 from harness.deployment import JOURNAL, ZONE_ID, Deployment
+from harness.seen.builders import a_service
 from kubesync.aws.dynamodb.store import CONTROL, Key, Update
+from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.control.inflight import Inflight
+from kubesync.domain.dns.records import RecordKey
 
 WEB = {"web A": ("10.0.0.1",)}
 LEASE_SECONDS = 20
+FAR = ZoneReference(id="Z2", name="example.net")
 
 
 @pytest.fixture
@@ -95,3 +99,24 @@ def test_swap_is_announced_like_a_batch(deployment: Deployment) -> None:
     assert inflight is not None
     assert (inflight.batch, inflight.epoch, inflight.journal_epoch) == (closed, 2, 2)
     assert "epoch=2," in deployment.journal
+
+
+def test_i4_zone_whose_item_a_newer_release_wrote_is_left_alone_after_an_unclean_end(deployment: Deployment) -> None:
+    deployment.route53.create(FAR.id, FAR.name)
+    far = deployment.add_cluster("far", domain="far.example.net", zones=(FAR,))
+    deployment.start()
+    deployment.want("web", "10.0.0.1")
+    deployment.pass_time()
+    deployment.kill()
+    deployment.store.write(Update(Key(CONTROL, "inflight#0", ZONE_ID), {"v": 3}))
+    deployment.pass_time(LEASE_SECONDS)
+    sent = len(deployment.sent)
+    deployment.start()
+    deployment.want("web", "10.0.0.2")
+    far.apply("web", a_service(cluster_ips=("10.0.1.1",)))
+    deployment.pass_time()
+    key = RecordKey(FAR.id, "web.shop.svc.far.example.net", "A")
+    assert deployment.route53.records(FAR.id)[key].values == ("10.0.1.1",)
+    assert deployment.sets() == WEB
+    assert all(change.key.zone_id == FAR.id for batch in deployment.sent[sent:] for change in batch)
+    assert not deployment.end().clean

@@ -18,10 +18,10 @@ class Backoff:
     least: float = 1.0
     most: float = 1.0
 
-    def doubled(self, failures: int) -> float:
+    def without_jitter(self, failures: int) -> float:
         """The delay without jitter, after so many failures in a row (from 1)."""
         return min(self.cap, self.initial * 2.0 ** min(failures - 1, 60))
 
     def delay(self, failures: int, fraction: float = 0.0) -> float:
         """The delay after so many failures in a row (from 1); ``fraction``: a random number in [0, 1)."""
-        return self.doubled(failures) * (self.least + (self.most - self.least) * fraction)
+        return self.without_jitter(failures) * (self.least + (self.most - self.least) * fraction)

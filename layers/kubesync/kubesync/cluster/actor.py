@@ -94,6 +94,7 @@ class ClusterActor:
         self._commands: deque[object] = deque()
         self._work: Work | None = None
         self._relisting: Work | None = None
+        self._relist_wanted: Relist | None = None  # the last one, unless it was withdrawn
         self._anew: Work | None = None
         self._faults = 0
         self._last_run: ListeningRun | None = None
@@ -108,9 +109,10 @@ class ClusterActor:
     # --- messages ---
 
     def receive(self, message: object) -> None:
+        """File the message for a later step. Notes and withdrawals count at once."""
         match message:
             case Landed() | Refused() | Standing() | Compare() | Want():
-                self._asked(message)
+                self._queue_question(message)
             case Observed():
                 self._observed(message)
             case Promoted():
@@ -122,14 +124,10 @@ class ClusterActor:
                 if self.service.removal is not None:
                     self.service.removal.forgotten(message.zone)
             case WithdrawRelist():
-                run = self.service.run
-                if self._relisting is not None and self._relisting.steps is None:
-                    self._relisting = None
-                if self.service.asked is not None:
-                    self.service.asked.reply = None
-                message.reply.set_result({} if run is None else run.last_errors)
+                self._withdraw_relist(message)
             case Relist():
-                # Beside the window that is being recorded: whoever asks does not wait while that fails.
+                # A work of its own: it goes on while windows cannot be recorded.
+                self._relist_wanted = message
                 self._relisting = Work(partial(self._relist, message))
             case StopListening():
                 self._stop(message)
@@ -138,7 +136,7 @@ class ClusterActor:
             case _:
                 self._commands.append(message)
 
-    def _asked(self, question: Question) -> None:
+    def _queue_question(self, question: Question) -> None:
         """Answer a zone later. It asks one question at a time: what it has asked before, it has given up, unless a batch landed."""
         for work in [each for each in self._questions if each.zone == question.zone and not each.lasting]:
             self._questions.remove(work)
@@ -146,6 +144,14 @@ class ClusterActor:
                 work.steps.close()
         answer = partial(self.service.answer, question)
         self._questions.append(Work(answer, question.zone, isinstance(question, Landed)))
+
+    def _withdraw_relist(self, message: WithdrawRelist) -> None:
+        """A list that has begun is recorded in the normal mode. One that has not begun never does."""
+        run = self.service.run
+        self._relist_wanted = None
+        if self.service.last_round is not None:
+            self.service.last_round.reply = None
+        message.reply.set_result({} if run is None else run.last_errors)
 
     def _observed(self, seen: Observed) -> None:
         if self.service.run is None or seen.run != self.service.run.number:
@@ -232,7 +238,11 @@ class ClusterActor:
         return next((c.drain_until for c in self._commands if isinstance(c, StopListening)), math.inf)
 
     def _advance(self, work: Work) -> bool:
-        """Do one step. Returns whether it was the last. After an error the work begins again, later."""
+        """Do one step. Returns whether it was the last.
+
+        After an error of the tables the work begins again, later. So it does after a fault of ours (any other error). If the run
+        had the fault, the run itself begins anew.
+        """
         try:
             if work.steps is None:
                 work.steps = work.begin()
@@ -251,8 +261,9 @@ class ClusterActor:
             self._note(f"{type(error).__name__}: {error}")
             logger.exception("a step failed", cluster=self.service.name)
             work.steps, work.not_before = None, self._clock.monotonic() + _FAULT_SECONDS
+            # Questions, a relist and a removal begin again from what is stored. A run resumes from its checkpoints.
             if work is self._work and self.service.removal is None:
-                self._begin_anew(work)
+                self._resume_from_checkpoints(work)
         return False
 
     def _note(self, problem: str) -> None:
@@ -320,7 +331,8 @@ class ClusterActor:
     def _relist(self, asked: Relist) -> Steps[None]:
         while self._commands or (self._work is not None and self._work.command):
             yield _POLL_SECONDS  # the cluster is configured first
-        yield from self.service.relist(asked)
+        if asked is self._relist_wanted:
+            yield from self.service.relist(asked)
 
     def _finish(self, stopping: StopListening) -> Steps[None]:
         """Record the rest of the run, and publish it."""
@@ -331,7 +343,7 @@ class ClusterActor:
         self._commands.popleft()
         self._stopped(stopping, clean=True)
 
-    def _begin_anew(self, work: Work) -> None:
+    def _resume_from_checkpoints(self, work: Work) -> None:
         """After a fault of ours: resume from what is stored, or obey the command again. The second time in a row: listen no more."""
         run = self.service.run
         self._faults += 1

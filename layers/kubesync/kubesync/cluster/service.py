@@ -50,7 +50,7 @@ class Service:
         self.fresh: deque[tuple[Recorded, float | None]] = deque()
         self.promoted: set[ServiceKey] = set()
         self.host: Host | None = None
-        self.asked: ListRound | None = None  # the lists that were asked for last
+        self.last_round: ListRound | None = None  # the lists that a resync asked for last
         self.published = Published(self.name, ports.to_zone)
         self.errors = ListenerErrors(
             ports.session, self.states, ports.tables, ports.fenced_writer, ports.scheduler, ports.progress
@@ -157,7 +157,7 @@ class Service:
             asked.reply.set_exception(KubesyncError(changing))
             return
         changed = 0 if self.run is None else self.run.report.changed_keys
-        made_for = self.asked = ListRound(mode, set(self.states.sources), now, changed, asked.reply)
+        made_for = self.last_round = ListRound(mode, set(self.states.sources), now, changed, asked.reply)
         if self.run is not None:
             yield from self.run.relist(made_for)
         elif asked.deadline is not None:

@@ -114,13 +114,21 @@ def changes_of(state: KeyState, policy: Policy) -> tuple[RecordChange, ...]:
         before, after = state.applied.get(key), state.intended.get(key)
         if before == after:
             continue
-        # A set has to go, whatever the policy, where the key wants one that excludes it: a CNAME, or addresses for a CNAME.
-        if after is None and policy is not Policy.SYNC and not any(_in_the_way(key, other) for other in state.intended):
-            continue
-        if policy is Policy.CREATE_ONLY and (before is not None or any(_in_the_way(s, key) for s in state.applied)):
-            continue
-        changes.append(RecordChange(key, before, after))
+        change = RecordChange(key, before, after)
+        if _allows(policy, change, state):
+            changes.append(change)
     return tuple(changes)
+
+
+def _allows(policy: Policy, change: RecordChange, state: KeyState) -> bool:
+    """upsert-only deletes only sets that exclude an intended one. create-only adds only where no set of ours is in the way."""
+    match policy:
+        case Policy.SYNC:
+            return True
+        case Policy.UPSERT_ONLY:
+            return change.after is not None or any(_in_the_way(change.key, wanted) for wanted in state.intended)
+        case Policy.CREATE_ONLY:
+            return change.before is None and not any(_in_the_way(ours, change.key) for ours in state.applied)
 
 
 def _in_the_way(current: RecordKey, comes: RecordKey) -> bool:

@@ -15,7 +15,7 @@ from kubesync.actors.answer import Answer
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.cluster.keys.committer import KEYS_AT_A_TIME
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.dns.standing import Drift, Known, replacements
+from kubesync.domain.dns.standing import Drift, Known, with_replacements
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import EMPTY, KeyState, Name, UpstreamState
@@ -214,19 +214,19 @@ class ClusterResync:
 
         Args:
             standing: the sets of the zone, walked after ``remember_zone``.
-            unsettled: see ``landed``; these sets neither drifted nor are they foreign.
+            unsettled: sets as a batch left them that nobody has settled (``drift.landed``): they neither drifted nor are they foreign.
         """
         if self._dry_run:
             others = {key: record_set for key, record_set in standing.items() if key not in unsettled}
             self._foreseen |= self._coming.conflicts(zone_id, others)
-        found = replacements(standing)
+        found = with_replacements(standing)
         suspects = [known for known in self._known if known.drifts(found)]
         self._known = []
+        if self._zones_held:  # this session writes nothing: what was read is what stands
+            self.check()
+            self._drifts += [drift for known in suspects for drift in known.drifts(found) if drift.key not in unsettled]
+            return
         for some in batched(suspects, KEYS_AT_A_TIME):
-            if self._zones_held:
-                self.check()
-                self._drifts += [d for known in some for d in known.drifts(found) if d.key not in unsettled]
-                continue
             self._moved |= self._ask(zone_id, known=some, standing=found).moved
 
     @property

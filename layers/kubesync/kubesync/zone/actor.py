@@ -24,7 +24,7 @@ from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.control.inflight import LandedUnits
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import Zone
-from kubesync.domain.dns.standing import replacements
+from kubesync.domain.dns.standing import with_replacements
 from kubesync.domain.errors import (
     KubesyncError,
     NotMasterError,
@@ -288,7 +288,7 @@ class ZoneActor:
         if request.keys:
             try:
                 found = self._new_reader().read_all(request.names).values()
-                standing = replacements({key: stands for of_name in found for key, stands in of_name.items()})
+                standing = with_replacements({key: stands for of_name in found for key, stands in of_name.items()})
             except KubesyncError as error:
                 self._requests.popleft().reply.set_exception(error)
                 return
@@ -317,7 +317,7 @@ class ZoneActor:
         if self._writer.sent is not None:
             return True
         if not self._writer.settled and isinstance(self._blocked_by, ZoneGoneError):
-            self._journal.leave_out(cluster)  # whoever is removed need not know what became of a zone that is gone
+            self._journal.drop_units_of(cluster)  # whoever is removed need not know what became of a zone that is gone
             return False
         if not self._writer.settled or self._talks.closing or cluster in self._journal.owed:
             return True

@@ -37,6 +37,8 @@ logger = Logger(service="kubesync", child=True)
 
 # Of one batch: a transaction holds a fence check for each, and the inflight item with all its slices.
 _MAX_CLUSTERS: Final = 80
+_SWAP_ELEMENTS: Final = 2  # DELETE of the known journal, CREATE of the next
+_ANY_BATCH: Final = "0" * 32  # as long as a batch's id
 
 
 class ZoneBlockedError(ZoneError):
@@ -136,9 +138,9 @@ class ZoneJournal:
     def room(self) -> BatchLimits:
         """What a batch may hold besides the journal swap."""
         limits = self._ports.limits
-        journals = [self.known_journal(), self.following("0" * 32)]
-        characters = sum(j.record_set.characters for j in journals if j is not None)
-        return BatchLimits(limits.elements - 2, limits.characters - characters)
+        journals = [self.known_journal(), self.following(_ANY_BATCH)]
+        characters = sum(journal.record_set.characters for journal in journals if journal is not None)
+        return BatchLimits(limits.elements - _SWAP_ELEMENTS, limits.characters - characters)
 
     @staticmethod
     def of_few_clusters(units: Sequence[Unit]) -> tuple[Unit, ...]:
@@ -182,8 +184,11 @@ class ZoneJournal:
         if inflight is not None and (inflight.batch or inflight.owed != self.owed):
             self._write(replace(inflight, batch="", units=()))
 
-    def leave_out(self, cluster: str) -> None:
-        """Forget what was under way of one cluster."""
+    def drop_units_of(self, cluster: str) -> None:
+        """The cluster is being removed, and the zone is gone: nobody will ever know what became of its units. Drop them durably.
+
+        The item keeps the batch's name while it holds units of others.
+        """
         inflight = self.known_inflight()
         if inflight is not None:
             self.owed.pop(cluster, None)

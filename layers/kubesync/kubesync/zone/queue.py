@@ -76,7 +76,8 @@ class ZoneQueue:
         self._ports = ports
         self._queue: dict[ServiceKey, None] = {}
         self._wishes = WishCache()
-        self._undecided: dict[ServiceKey, bool] = {}  # published since, perhaps by name only; True: inherited
+        self._unlearned: set[ServiceKey] = set()  # published, and ``learn`` has not seen yet what they want
+        self._inherited: set[ServiceKey] = set()  # of these, open since before the session
         self._since: dict[ServiceKey, float] = {}
         self._late: dict[str, float] = {}
         self._held: set[str] = set()
@@ -86,7 +87,7 @@ class ZoneQueue:
         self.checks = CheckSchedule(zone_id, ports, self._waits)
 
     def publish(self, message: Publish) -> None:
-        """Queue keys of a cluster, or take them out: see ``Publish``."""
+        """Queue keys of a cluster. ``learn`` takes out those that want nothing."""
         if message.anew:
             self.forget(message.cluster)
         self._late.pop(message.cluster, None)
@@ -95,7 +96,9 @@ class ZoneQueue:
             self._wishes.drop([key])
             self._waits.wake(key)
             self._queue.setdefault(key)
-            self._undecided[key] = self._undecided.get(key, False) or message.inherited
+            self._unlearned.add(key)
+            if message.inherited:
+                self._inherited.add(key)
             if message.since is not None:
                 self._since.setdefault(key, message.since)
         self.learn(message.wishes)
@@ -104,8 +107,9 @@ class ZoneQueue:
         """What these keys want now replaces what the zone knew. Keys that want nothing leave the queue."""
         for wish in wishes:
             key = wish.key
-            news = key in self._undecided  # the wish was published, not asked for
-            inherited = self._undecided.pop(key, False)
+            news, inherited = key in self._unlearned, key in self._inherited
+            self._unlearned.discard(key)
+            self._inherited.discard(key)
             if not wish.changes:
                 self._leave(key)
                 continue
@@ -124,7 +128,8 @@ class ZoneQueue:
     def _leave(self, key: ServiceKey) -> None:
         self._queue.pop(key, None)
         self._since.pop(key, None)  # the lag of a later change does not count from this event
-        self._undecided.pop(key, None)
+        self._unlearned.discard(key)
+        self._inherited.discard(key)
         self._wishes.drop([key])
         self.checks.drop(key)
         self._waits.forget(key)

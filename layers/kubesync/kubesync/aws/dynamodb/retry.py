@@ -30,7 +30,7 @@ def retry_while_throttled[T](
         try:
             return call()
         except StoreBusyError:
-            if scheduler.monotonic() + _BACKOFF.doubled(failures) >= deadline_monotonic:
+            if scheduler.monotonic() + _BACKOFF.without_jitter(failures) >= deadline_monotonic:
                 raise
         scheduler.sleep(_BACKOFF.delay(failures, scheduler.random()))
     raise AssertionError

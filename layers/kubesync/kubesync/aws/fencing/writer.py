@@ -120,7 +120,7 @@ class FencedWriter:
             else:
                 return
             self.repeated += 1
-            if self._scheduler.monotonic() + _BACKOFF.doubled(failures) > min(self.until_monotonic, limit):
+            if self._scheduler.monotonic() + _BACKOFF.without_jitter(failures) > min(self.until_monotonic, limit):
                 raise StoreBusyError("DynamoDB is busy, and the session has to end")
             self._scheduler.sleep(_BACKOFF.delay(failures, self._scheduler.random()))
 

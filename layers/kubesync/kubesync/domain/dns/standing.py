@@ -66,7 +66,7 @@ def why_foreign(key: RecordKey, record_set: RecordSet, wanted: RecordKey | None 
     )
 
 
-def replacements(standing: Mapping[RecordKey, RecordSet]) -> dict[RecordKey, RecordSet]:
+def with_replacements(standing: Mapping[RecordKey, RecordSet]) -> dict[RecordKey, RecordSet]:
     """What stands in a zone, and under the key of a simple set what was put in its place: a set with a set identifier."""
     found = {
         replace(key, identifier=""): replace(stands, foreign_form=f"SetIdentifier={key.identifier}")

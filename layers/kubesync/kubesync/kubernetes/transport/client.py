@@ -279,10 +279,9 @@ class ApiClient:
             blocks.append(block)
 
     def _refusal(self, server: Server, response: requests.Response) -> ListenerError | TooOldError:
-        """What a status other than 200 means.
+        """The error for a status other than 200.
 
-        401, 403  denied (10)             410  too old: list again
-        429       status (11), Retry-After    others  status (11), Retry-After where it is given
+        401, 403: DeniedError. 410: TooOldError (list again). Others: StatusError, with the seconds of Retry-After where it is given.
         """
         status = response.status_code
         message, retry_after = self._read_status(response)

@@ -21,6 +21,7 @@ from typing import Final, cast
 
 from kubesync.aws.dynamodb.store import CONTROL, Absent, Action, Delete, Equals, Key, Put, Store
 from kubesync.aws.slices import pack_slices, read_slices, slice_place
+from kubesync.aws.tables.schema_guard import readable
 from kubesync.aws.tables.state_codec import SCHEMA, SCHEMA_OF_OWED, decode_change, encode_change
 from kubesync.domain.batches import Unit, by_cluster
 from kubesync.domain.objects import ServiceKey
@@ -99,9 +100,11 @@ class InflightTable:
         )
 
     def zones(self) -> list[str]:
-        """Every zone that this deployment and shard has written to."""
-        found = (cast(str, item["sk"]) for item in self._store.query(CONTROL, self._partition))
-        return [zone_id for zone_id in found if "#" not in zone_id]
+        """Every zone that this deployment and shard has written to, also one whose item a newer release wrote."""
+        found: list[str] = []
+        items = readable(iter(self._store.query(CONTROL, self._partition)), lambda newer: found.append(newer.sort))
+        found += [cast(str, item["sk"]) for item in items]
+        return sorted(zone_id for zone_id in found if "#" not in zone_id)
 
     def put(self, zone_id: str, before: Inflight | None, after: Inflight, token: str) -> tuple[Inflight, list[Action]]:
         """Replace what is under way. ``before`` is the item as last read or written."""
