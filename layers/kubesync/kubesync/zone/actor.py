@@ -191,7 +191,6 @@ class ZoneActor:
                 self._note_problem(self._talks.problem)
             return self._talks.go_on(self._talks.open)
         seconds = self._work()
-        self._failures = 0
         self._blocked_by = None
         self.report.remark = self._journal.remark
         problem = self._talks.problem or self._queue.problem
@@ -241,6 +240,7 @@ class ZoneActor:
         sent = self._writer.sent
         assert sent is not None
         refused = self._writer.send(sent)
+        self._failures = 0
         if refused is None:
             lags = [self._now() - since for since in self._queue.landed(sent.units)]
             self.report.lags.extend(lags)
@@ -262,6 +262,7 @@ class ZoneActor:
         """After an unclean end: what the journal proves to have landed is closed, then late batches are shut out."""
         if not self._talks.close(self._journal.landed_before()):
             self._writer.settled = self._journal.shut_out()
+            self._failures = 0
 
     def _check(self, wishes: Sequence[Wish]) -> None:
         names = sorted({name for wish in wishes for name in wish.conflicts})
