@@ -18,7 +18,7 @@ The way of a change:
 
 Words: a *key* is one Service of a cluster. A *unit* is what a key wants at one name: it lands as a whole. A key is *open* while it wants a
 change. A cluster *closes* a key: it writes what stands in the zone now. The *inflight item* is the zone's note in DynamoDB of the batch that
-it sends next, with its units. The *journal* is a record set in the zone that every batch changes: it names the last batch that landed.
+it sends next, with its units. The *journal* is a record set in the zone: every batch deletes the one that it knows and creates its own.
 
 If a session dies between sending a batch and its answer: the inflight item, written before, names the batch. The next session's zone reads
 the journal. If it names the item's batch, the units have landed: the zone sends ``Landed``, and the clusters close what is not closed yet.
@@ -26,7 +26,7 @@ Then the zone swaps the journal, so that no late batch can land. If the swap is 
 again. A batch that the journal does not name never happened: its keys are open, and are sent anew.
 
 If a cluster does not close within 5 seconds, it *owes* these units. Every later item carries them until it has closed: so they count as
-landed, whatever the journal names. The cluster's keys wait, those of others go on. If the clusters owe more than fits a batch, the zone waits.
+landed, also for the next session. The cluster's keys wait, those of others go on. If clusters owe more than fits a batch, the zone waits.
 
 Rules:
 

@@ -85,10 +85,7 @@ class Recovery:
         self._journals = journals
         found = [(f.zone.id, f.journal) for f in journals if f.journal is not None and f.journal.owner == deployment]
         self.ours = {zone_id: journal.epoch for zone_id, journal in found}
-
-    @property
-    def newest_epoch(self) -> int:
-        return max(self.ours.values(), default=0)
+        self.dry_run, self.newest_epoch = request.dry_run, max(self.ours.values(), default=0)
 
     def run(self, master: Master) -> dict[str, Any]:
         """An error of one cluster does not stop the others."""

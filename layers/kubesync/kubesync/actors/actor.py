@@ -40,7 +40,7 @@ class Activity:
         self.lock = scheduler.lock()
         self.busy = 0
         self.since: dict[str, float] = {}
-        self._now = scheduler.monotonic
+        self.now = scheduler.monotonic
 
     @property
     def none(self) -> bool:
@@ -50,15 +50,8 @@ class Activity:
 
     def stuck(self, seconds: float) -> dict[str, float]:
         """Actors that have been in one step for at least so long, and for how many seconds."""
-        now = self._now()
-        lasted = {name: round(now - since, 1) for name, since in list(self.since.items())}
-        return {name: since for name, since in sorted(lasted.items()) if since >= seconds}
-
-    def enter(self, name: str) -> None:
-        self.since[name] = self._now()
-
-    def leave(self, name: str) -> None:
-        self.since.pop(name, None)
+        lasted = {name: round(self.now() - since, 1) for name, since in sorted(self.since.copy().items())}
+        return {name: so_long for name, so_long in lasted.items() if so_long >= seconds}
 
 
 class Host:
@@ -119,20 +112,25 @@ class Host:
 
     def _run(self) -> None:
         seconds: float | None = AT_ONCE
-        while seconds is not None:
-            self._sleep(seconds)
-            self._activity.enter(self._name)
-            try:
-                while self._mailbox:
-                    self._actor.receive(self._mailbox.popleft())
-                seconds = self._actor.step()
-            except Exception as error:  # noqa: BLE001 - the actor says what becomes of it
-                seconds = self._actor.failed(error)
-            finally:
-                self._activity.leave(self._name)
-        with self._activity.lock:
-            self._ended = True
-            self._activity.busy -= 1
+        try:
+            while seconds is not None:
+                self._sleep(seconds)
+                self._activity.since[self._name] = self._activity.now()
+                seconds = self._work()
+                del self._activity.since[self._name]
+        finally:
+            with self._activity.lock:
+                self._activity.since.pop(self._name, None)
+                self._ended = True
+                self._activity.busy -= 1
+
+    def _work(self) -> float | None:
+        try:
+            while self._mailbox:
+                self._actor.receive(self._mailbox.popleft())
+            return self._actor.step()
+        except Exception as error:  # noqa: BLE001 - the actor says what becomes of it
+            return self._actor.failed(error)
 
     def _sleep(self, seconds: float) -> None:
         """Sleep until a message comes, at most this long."""

@@ -41,11 +41,11 @@ class Conversations:
         self._follow_up = follow_up
 
     def answer(self, question: Question) -> Steps[None]:
-        """Do what follows from a question, and answer it. May be begun again: nothing is done twice."""
+        """Do what follows from a question, and answer it. May be begun again: what is written stays."""
         match question:
             case Landed():
                 outcomes = [Outcome(unit, landed=True) for unit in question.units]
-                yield from self._close(outcomes, "settled", question.batch)
+                yield from self._close(outcomes, "settled", question.batch)  # for the audit
                 self._answer(question, {unit.key for unit in question.units})
             case Refused():
                 yield from self._refused(question)
@@ -75,8 +75,8 @@ class Conversations:
         outbox = Outbox()
         try:
             yield from closing.close(outbox)
-        finally:
-            # What settling opens anew, no zone knows yet.
+        finally:  # also where it is cut off: what is written must be heard of
+            # Closing has opened these again, and no zone knows of them.
             opened = (key for key in outbox.opened if not self._published.knows(key))
             self._follow_up(Recorded(tuple(opened), tuple(outbox.promoted)))
         return closing.marks

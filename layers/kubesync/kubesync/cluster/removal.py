@@ -65,19 +65,24 @@ class Removal:
         table, name = self._ports.tables.state, self._config.name
         if retains(self._config):
             yield from self._part()
-        while True:
+        emptied = False
+        while not emptied:
             yield from self._empty()
-            while table.any_key(name):
-                marks = dict(table.open_keys(name))
-                if not marks or retains(self._config):
-                    break  # a batch brought an emptied key back, or a key was not read yet
-                yield from self._compare({key: mark.attempts for key, mark in marks.items() if mark.attempts})
-                yield _COMPARE_SECONDS
-            else:
+            if (yield from self._sets_are_gone()):
                 yield from self._part()
-                if not table.any_key(name):
-                    break
+                emptied = not table.any_key(name)  # else what was under way has brought a key back
         yield from self._forget()
+
+    def _sets_are_gone(self) -> Steps[bool]:
+        """Wait until zones have deleted the sets. False: a key is left that has none to delete, and is to be emptied again."""
+        table, name = self._ports.tables.state, self._config.name
+        while table.any_key(name):
+            marks = dict(table.open_keys(name))
+            if not marks or retains(self._config):
+                return False
+            yield from self._compare({key: mark.attempts for key, mark in marks.items() if mark.attempts})
+            yield _COMPARE_SECONDS
+        return True
 
     def _empty(self) -> Steps[None]:
         for states in batched(self._ports.tables.state.load_all(self._config.name), KEYS_AT_A_TIME):

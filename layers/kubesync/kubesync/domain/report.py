@@ -63,8 +63,8 @@ class SessionReport:
     batch. ``hand_over_seconds``: from the last master's end to the first watch of this one; None if there was no master before.
     ``transactions``: how many were ``sent`` to DynamoDB, and how many repeats there were (``repeated``). ``dynamodb``: ``requests`` of
     every kind, lease included, and ``refused_reads``, ``refused_writes``, ``refused_transactions``. ``named_upstreams``: how many
-    are ``registered``, how many were ``written``, and the ``problem`` that prevents composing now. ``stuck``: actors that are in one step
-    for long, and for how many seconds; in snapshots only.
+    are ``registered``, how many were ``written``, and the ``problem`` that prevents composing now. ``stuck``: in snapshots, actors that
+    are in one step for long, and for how many seconds.
     """
 
     session: str

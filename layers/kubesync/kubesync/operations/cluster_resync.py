@@ -169,10 +169,8 @@ class ClusterResync:
 
     def _remove_orphans(self) -> int:
         """Remove upstreams that no key knows (a restored table can bring them back). Scans the table. Returns how many."""
-        removed, known = (
-            0,
-            {name for state in self._master.tables.state.load_all(self.name) for name in state.upstreams},
-        )
+        removed = 0
+        known = {name for state in self._master.tables.state.load_all(self.name) for name in state.upstreams}
         for some in batched(self._upstreams_besides(known), _ORPHANS_AT_A_TIME):
             answer: Answer[int] = Answer(self._master.parts.scheduler)
             removed += ask_cluster(self._master, self.name, RemoveOrphans(dict(some), answer), answer, self.check)

@@ -71,8 +71,8 @@ class Master(Protocol):
 class Recovering(Protocol):
     """A recovery that has read the zones' journals. ``newest_epoch``: the newest of this deployment there; 0: none."""
 
-    @property
-    def newest_epoch(self) -> int: ...
+    dry_run: bool
+    newest_epoch: int
 
     def run(self, master: Master) -> dict[str, Any]:
         """Recover, in the session's thread. Returns the report."""
@@ -80,9 +80,6 @@ class Recovering(Protocol):
 
 class Recovery(Protocol):
     """A person's request to recover lost or restored tables. The command implements it."""
-
-    @property
-    def dry_run(self) -> bool: ...
 
     def begin(self, parts: MasterParts) -> Recovering:
         """Read the zones' journals. Writes nothing."""

@@ -52,7 +52,6 @@ _READS_AT_ONCE: Final = 16
 _LISTENERS_END_SECONDS: Final = 2.0
 _LAST_WORDS_SECONDS: Final = 5.0
 _ENDINGS_SECONDS: Final = 2.0
-# A try of a write ends after 2 s. A step of many tries, or of a client that hangs, shows in the report.
 _STUCK_SECONDS: Final = 30.0
 
 
@@ -99,8 +98,8 @@ class Master:
         self._fencing = Fencing(store, settings.shard, epoch, self._retry)
         self._actors = Clusters(self._cluster_ports, self.activity)
         self.named = NamedUpstreams(self._named_ports(), self.activity)
-        self._clean = False
-        self._held = False
+        self._found_clean = False
+        self._zones_held = False
         self._removed: deque[str] = deque()
         self._unreadable: deque[str] = deque()
 
@@ -141,15 +140,15 @@ class Master:
         self.zones = Zones(self._zone_ports(), self.activity, clean=clean, unsettled=unsettled, zones=zones)
         for name, remembered in found.items():
             self._configure(Configured(configs[name], remembered))
-        self._clean, self._held = clean, True
+        self._found_clean, self._zones_held = clean, True
         if not hold_zones:
             self.release_zones()
 
     def release_zones(self) -> None:
         """Start to write to zones. Read the inflight items of zones to settle, then open and promoted keys."""
         assert self.zones is not None
-        self._held = False
-        left = self.zones.unsettled if self._clean else self._retry(lambda: list(self.inflight.zones()))
+        self._zones_held = False
+        left = self.zones.unsettled if self._found_clean else self._retry(lambda: list(self.inflight.zones()))
         # Batches in flight may hold keys of clusters that are no longer served.
         for zone_id, inflight in zip(left, self._parallel(self._inflight, list(left)), strict=True):
             if inflight is not None:
@@ -315,7 +314,7 @@ class Master:
             clock.sleep(0.05)
 
     def finish(self, code: ErrorCode, drain_until: float, *, abandon: bool) -> bool:
-        """Stop reading, record the last windows, and close the batches that can be closed.
+        """Clusters record what was read. Then zones send, and clusters close. Then all end.
 
         Args:
             abandon: another session holds the lease. Write only, where no fence forbids it, that the lease was lost.
@@ -325,6 +324,26 @@ class Master:
         """
         clock = self.parts.clock
         self.fenced_writer.until_monotonic = drain_until
+        clean = self._stop_clusters(code, drain_until, abandon=abandon)
+        self.named.stop(drain_until, abandon=abandon)
+        zones_until = clock.monotonic() + 1.0 if abandon else drain_until
+        if self.zones is not None:
+            self.zones.drain(zones_until)
+            self.unsettled = self.zones.unsettled
+        clean = self.named.join() and clean
+        self._actors.end(0.1)
+        # Zones that were never released after an unclean end must be settled by the next session.
+        clean = clean and (self._found_clean or not self._zones_held)
+        if not clean or self.unsettled:
+            self._keeper.give_up_writing()  # a thread that hangs sends nothing later
+        zones = {} if self.zones is None else self.zones.writers
+        fill(self.report, [run for run, _ in self._actors.runs], zones, self.named.report)
+        self.report.transactions = {"sent": self.fenced_writer.sent, "repeated": self.fenced_writer.repeated}
+        return clean
+
+    def _stop_clusters(self, code: ErrorCode, drain_until: float, *, abandon: bool) -> bool:
+        """Cut the listeners, and record what they have read. Returns whether all is recorded."""
+        clock = self.parts.clock
         # All listeners share one short time limit: one that hangs (in a DNS query, say) must not delay the rest.
         listen_until = min(drain_until, clock.monotonic() + _LISTENERS_END_SECONDS)
         answers: list[Answer[bool]] = []
@@ -334,22 +353,7 @@ class Master:
             self._actors.stop(name, StopListening(code, listen_until, drain_until, answer, abandon))
         until = clock.monotonic() + _LAST_WORDS_SECONDS if abandon else drain_until + _ENDINGS_SECONDS
         recorded = [answer.wait(max(0.0, until - clock.monotonic())) and answer.result() for answer in answers]
-        clean = all(recorded) and not any(run.failed for run, _ in self._actors.runs)
-        self.named.stop(drain_until, abandon=abandon)
-        zones_until = clock.monotonic() + 1.0 if abandon else drain_until
-        if self.zones is not None:
-            self.zones.drain(zones_until)
-            self.unsettled = self.zones.unsettled
-        clean = self.named.join() and clean
-        self._actors.end(0.1)
-        # Zones that were never released after an unclean end must be settled by the next session.
-        clean = clean and (self._clean or not self._held)
-        if not clean or self.unsettled:
-            self._keeper.give_up_writing()
-        zones = {} if self.zones is None else self.zones.writers
-        fill(self.report, [run for run, _ in self._actors.runs], zones, self.named.report)
-        self.report.transactions = {"sent": self.fenced_writer.sent, "repeated": self.fenced_writer.repeated}
-        return clean
+        return all(recorded) and not any(run.failed for run, _ in self._actors.runs)
 
     def snapshot(self) -> SessionReport:
         """A report of the current counts, for metrics."""

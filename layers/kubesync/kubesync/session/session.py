@@ -102,12 +102,12 @@ class Session:
         """
         started = self._clock.monotonic()
         remaining = remaining_seconds or (lambda: math.inf)
+        recovering = None
         if recovery is not None:
             self._keeper.bind(self._settings.deployment)
-        recovering = None if recovery is None else recovery.begin(self._parts)
-        if recovery is not None and recovering is not None and not recovery.dry_run:
-            # Before the lease is taken: its epoch must be above every journal's.
-            self._keeper.raise_epoch(recovering.newest_epoch)
+            recovering = recovery.begin(self._parts)
+            if not recovering.dry_run:  # before the lease is taken: its epoch must be above every journal's
+                self._keeper.raise_epoch(recovering.newest_epoch)
         try:
             before, lease = self._keeper.acquire(lambda: self._may_wait(remaining), self._settings.deployment)
         except NotMasterError as error:
@@ -141,9 +141,9 @@ class Session:
                 seconds=round(self._clock.monotonic() - now, 3),
             )
             self.on_beat(master.snapshot())
-            if recovery is not None and recovering is not None:
+            if recovering is not None:
                 self.report.recoveries.append(recovering.run(master))
-                if not recovery.dry_run:
+                if not recovering.dry_run:
                     master.release_zones()
                     master.settle_down(deadline)
             elif resync is not None:

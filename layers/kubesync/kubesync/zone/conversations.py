@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -10,7 +11,7 @@ from aws_lambda_powertools import Logger
 
 from kubesync.actors.actor import AT_ONCE
 from kubesync.aws.tables.control.inflight import LandedUnits
-from kubesync.domain.batches import by_cluster
+from kubesync.domain.batches import Unit, by_cluster
 from kubesync.domain.errors import KubesyncError, StoreBusyError, ZoneError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import Wish
@@ -87,7 +88,7 @@ class Conversations:
     def problem(self) -> str:
         """Who takes long to close a batch. Empty: nobody."""
         late = set(self._owing)
-        if self.open is not None and self.open.closing and self._left(self.open) <= 0:
+        if self.open is not None and self.open.closing and self.open.until <= self._ports.clock.monotonic():
             late.update(self.open.owed)
         return f"{', '.join(sorted(late))} cannot write what has landed: other keys wait" if late else ""
 
@@ -95,7 +96,8 @@ class Conversations:
         if self.open is not None:
             self.open.closed(answer)
         if self._owing.get(answer.cluster) == answer.question:
-            self._are_closed(answer.cluster, self._journal.owed.get(answer.cluster))
+            owed = self._journal.owed.get(answer.cluster)
+            self._are_closed(answer.cluster, owed.units if owed is not None else ())
             self._prompt_again(answer.cluster)
 
     def begin_anew(self) -> None:
@@ -105,9 +107,9 @@ class Conversations:
             self._prompt_again(cluster)
 
     def go_on(self, talk: Talk) -> float:
-        left = self._left(talk)
+        left = talk.until - self._ports.clock.monotonic()
         if talk.owed and (left > 0 or self._owes_much(talk)):
-            return min(left, _ANSWER_SECONDS) if left > 0 else _ANSWER_SECONDS
+            return min(left if left > 0 else math.inf, _ANSWER_SECONDS)
         self.open = None
         for cluster in talk.unserved:
             self._queue.forget(cluster)
@@ -117,9 +119,6 @@ class Conversations:
                 self._queue.late(cluster)
         talk.over(talk)
         return AT_ONCE
-
-    def _left(self, talk: Talk) -> float:
-        return talk.until - self._ports.clock.monotonic()
 
     def _owes_much(self, talk: Talk) -> bool:
         """What is owed would not fit the inflight item beside a batch: the zone waits."""
@@ -165,7 +164,7 @@ class Conversations:
                     self._journal.owed[cluster], self._owing[cluster] = units, talk.question
                     self._queue.hold(cluster)
                 else:
-                    self._are_closed(cluster, units)
+                    self._are_closed(cluster, units.units)
             self._closed_batch = self._closed_batch if landed is None else landed.batch
 
         zone, question = self._zone_id, self._next_question()
@@ -175,9 +174,9 @@ class Conversations:
         self._ask(messages, over, closing=closing)
         return True
 
-    def _are_closed(self, cluster: str, landed: LandedUnits | None) -> None:
+    def _are_closed(self, cluster: str, units: Iterable[Unit]) -> None:
         self._journal.owed.pop(cluster, None)
-        for unit in () if landed is None else landed.units:
+        for unit in units:
             self._queue.decided(unit)
 
     def _prompt_again(self, cluster: str) -> None:

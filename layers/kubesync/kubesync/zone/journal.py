@@ -201,8 +201,7 @@ class ZoneJournal:
         before = self.known_inflight()
         after, actions = self._ports.inflight.put(self.zone_id, before, replace(inflight, owed=dict(self.owed)), token)
         self._written = True
-        # It checks the fences of the clusters whose keys may land. Without such clusters it checks the shard's.
-        # Those of clusters that owe may hang.
+        # Fences of clusters whose keys may land, else the shard's. A write of a cluster that owes may hang, and its fence with it.
         landing = {unit.key.cluster for unit in inflight.units} & self.served
         fenced_writer.run(sorted(landing), actions, token)
         self._inflight = after

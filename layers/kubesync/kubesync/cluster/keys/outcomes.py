@@ -37,8 +37,8 @@ CONFLICT_CHECKS: Final = Backoff(initial=5.0, cap=CONFLICT_CHECK_SECONDS)
 class Outcome:
     """What became of one unit.
 
-    ``landed``: its changes stand in the zone. ``conflict``: a foreign set stands at its name. Neither: postponed with ``reason``
-    and ``code`` (of ``domain.reasons``).
+    ``landed``: its changes stand in the zone. Else it was refused: by a foreign set at its name (``conflict``), or with ``code`` (of
+    ``domain.reasons``); ``reason`` says it in words.
     """
 
     unit: Unit
@@ -99,7 +99,6 @@ class Outcomes:
         outcomes = self._by_key[state.key]
         applied = dict(state.applied)
         conflicts = dict(state.conflicts)
-        postponed = [o for o in outcomes if not o.landed]
         for outcome in outcomes:
             for change in outcome.unit.changes:
                 if outcome.landed and change.after is None:
@@ -107,7 +106,7 @@ class Outcomes:
                 elif outcome.landed and change.after is not None:
                     applied[change.key] = change.after
                     conflicts.pop(Name.of(change.key), None)
-            # Not where nobody wants it any more, or the cluster is gone: nothing would ever end it.
+            # Only where the key still wants the name: no check would ever take the conflict back.
             if outcome.conflict and (wanted := Name.of(outcome.unit.wanted)) in names_of(state.intended):
                 conflicts[wanted] = outcome.reason
         kept = (names_of(state.intended) - conflicts.keys()) | names_of(applied)
@@ -119,17 +118,26 @@ class Outcomes:
             claims=state.claims & kept,
             problems=tuple(sorted(reported)),
         )
-        states = self.committer.states
-        if not changes_of(after, states.config.policy):
-            after = replace(after, opened=None)
-        elif postponed and not _found_again(state, outcomes):
-            after = replace(after, opened=self._postponed(state.opened or OpenMark(), postponed))
-        elif after.opened is None:
-            # It was planned anew while the batch was under way, and does not need what landed: a successor must know.
-            after = replace(after, opened=OpenMark())
-        return without_tombstones(after, states.floors())
+        after = replace(after, opened=self._mark(state, after))
+        return without_tombstones(after, self.committer.states.floors())
 
-    def _postponed(self, mark: OpenMark, outcomes: Sequence[Outcome]) -> OpenMark:
+    def _mark(self, state: KeyState, after: KeyState) -> OpenMark | None:
+        """What marks the key as open now.
+
+        no change is left              none
+        refused, with news             the next try
+        refused as so often before     as it was (I6)
+        a change is left, no mark      a new one: the key was planned back while the batch was under way, and then it landed
+        """
+        outcomes = self._by_key[state.key]
+        refused = [outcome for outcome in outcomes if not outcome.landed]
+        if not changes_of(after, self.committer.states.config.policy):
+            return None
+        if refused and not _found_again(state, outcomes):
+            return self._next_try(state.opened or OpenMark(), refused)
+        return after.opened or OpenMark()
+
+    def _next_try(self, mark: OpenMark, outcomes: Sequence[Outcome]) -> OpenMark:
         attempts = mark.attempts + 1
         backoff = CONFLICT_CHECKS if all(o.conflict for o in outcomes) else RETRIES
         retry_at = self.committer.clock.epoch() + backoff.delay(attempts, self._random())

@@ -186,16 +186,13 @@ class ApiClient:
             insecure = self._access.insecure_skip_tls_verify
             ca_pem, client_pem = (None, None) if server.scheme == "http" else self._referred()
             try:
-                # Plain HTTP skips this: reading the public authorities takes 20 ms.
-                context = (
-                    None
-                    if server.scheme == "http"
-                    else build_tls_context(
+                context = None
+                if server.scheme != "http":  # reading the public authorities takes 20 ms
+                    context = build_tls_context(
                         ca_pem=ca_pem or self._access.ca_pem,
                         insecure_skip_tls_verify=insecure,
                         client_certificate=client_pem or self._access.client_certificate,
                     )
-                )
             except (OSError, ValueError):
                 raise HandshakeError(
                     f"{server.authority}: the CA certificate or the client certificate cannot be read as PEM"

@@ -101,10 +101,9 @@ class InflightTable:
 
     def zones(self) -> list[str]:
         """Every zone that this deployment and shard has written to, also one whose item a newer release wrote."""
-        found: list[str] = []
-        items = readable(iter(self._store.query(CONTROL, self._partition)), lambda newer: found.append(newer.sort))
-        found += [cast(str, item["sk"]) for item in items]
-        return sorted(zone_id for zone_id in found if "#" not in zone_id)
+        newer: list[str] = []
+        items = readable(iter(self._store.query(CONTROL, self._partition)), lambda error: newer.append(error.sort))
+        return sorted({place for place in (*(str(item["sk"]) for item in items), *newer) if "#" not in place})
 
     def put(self, zone_id: str, before: Inflight | None, after: Inflight, token: str) -> tuple[Inflight, list[Action]]:
         """Replace what is under way. ``before`` is the item as last read or written."""
