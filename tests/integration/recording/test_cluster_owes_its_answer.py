@@ -159,7 +159,7 @@ def test_i4_cluster_that_does_not_close_what_has_landed_holds_up_nobody_else(owi
         assert owing.owed() == {"slow": [SLOW]}
         owing.pass_time(GOES_ON_SECONDS - RECORDED_SECONDS)
     assert owing.left > 0
-    assert owing.problem() == "slow cannot write what has landed: other keys wait"
+    assert owing.problem() == "slow cannot write what has landed: its other keys wait"
     all_is_right(owing, other, far)
     assert owing.problem() == ""
 

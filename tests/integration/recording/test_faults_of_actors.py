@@ -57,13 +57,13 @@ def test_i1_key_that_settling_opens_again_is_sent_in_the_same_session(deployment
     assert deployment.end().clean
 
 
-def test_i10_zone_that_waits_for_a_cluster_says_so(deployment: Faulty) -> None:
+def test_i10_zone_says_which_cluster_cannot_close(deployment: Faulty) -> None:
     other = deployment.add_cluster("c1")
     deployment.start()
     deployment.fails = lambda call: call.thread.endswith("c1/cluster") and call.kind == "batch closed"
     other.apply("web", a_service())
     deployment.pass_time(20.0)
-    assert deployment.problems() == ["the zone waits until its last batch is closed: c1 cannot write its keys"]
+    assert deployment.problems() == ["c1 cannot write what has landed: its other keys wait"]
     deployment.fails = lambda _call: False
     deployment.want("web", "10.0.0.1")
     deployment.pass_time(20.0)

@@ -90,7 +90,7 @@ class Conversations:
         late = set(self._owing)
         if self.open is not None and self.open.closing and self.open.until <= self._ports.clock.monotonic():
             late.update(self.open.owed)
-        return f"{', '.join(sorted(late))} cannot write what has landed: other keys wait" if late else ""
+        return f"{', '.join(sorted(late))} cannot write what has landed: its other keys wait" if late else ""
 
     def closed(self, answer: Closed) -> None:
         if self.open is not None:
