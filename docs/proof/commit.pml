@@ -23,6 +23,7 @@
  * Sizes (-D): MASTERS sessions one after the other (the last does not crash), KEYS service keys with one record set each,
  * EVENTS in the cluster, FOREIGN acts of somebody else in the zone, REMOVALS of the cluster by a person. One cluster, one zone.
  * RELEASES=2: each session is of this release or of the one before.
+ * OWED: a zone may go on while the cluster has not closed a key of its last batch. The key then owes. (A key stands for a cluster here.)
  *
  * Each session runs two actors: its zone (process Zone) and its cluster (process Cluster). The session's own part, lease and fence,
  * is at the beginning of Zone. The zone sends the cluster one message at a time (`owed`), and the cluster's answer is that
@@ -52,6 +53,9 @@
 #ifndef RELEASES
 #define RELEASES 1
 #endif
+#ifndef OWED
+#define OWED 0
+#endif
 #ifndef VALUES
 #define VALUES 2                    /* a key wants nothing (0) or one of so many values */
 #endif
@@ -78,6 +82,10 @@ bit  conflict[KEYS];                /* a foreign set stands at the name: the cla
 bit  inflight_exists;
 byte inflight_epoch;                /* of the master that wrote it last: its batch may be an earlier one's */
 byte inflight;                      /* id of the batch announced last, 0: cleared; its content is batch `inflight` below */
+#if OWED
+byte item_owes;                     /* the keys that the inflight item says owe (a bit each): what they had to close has landed .. */
+byte item_value[KEYS];              /* .. and is this */
+#endif
 
 /* The cluster's configuration. */
 #define REGISTERED 0
@@ -122,6 +130,13 @@ bit  former[MASTERS + 1];           /* this session is of the release before */
 byte owed[MASTERS + 1];             /* keys that the cluster still has to close (a bit each) */
 byte closing[MASTERS + 1];          /* .. of this batch */
 bit  refused[MASTERS + 1];          /* .. which was refused; else it has landed */
+#if OWED
+byte late[MASTERS + 1];             /* keys that owe: the zone has gone on without them (a bit each) */
+byte late_value[(MASTERS + 1) * KEYS];  /* .. and what landed of each */
+#define owes_late(m) late[m]
+#else
+#define owes_late(m) 0
+#endif
 byte free[MASTERS + 1];             /* of a refused batch: nothing stands where a set was to be deleted */
 byte alien[MASTERS + 1];            /* of a refused batch: a set stands where there should be none */
 #if FOREIGN
@@ -182,6 +197,21 @@ bit  quiet;                         /* the last master has ended with nothing le
 
 /* The release before cleared the item when a batch was closed: it never looks whether it is cleared. */
 #define cleared_for(m) (cleared || former_of(m))
+#if OWED
+#ifdef CLEAR_ALTHOUGH_A_KEY_OWES
+#define nobody_owes (true)
+#else
+#define nobody_owes (!late[m])
+#endif
+#ifdef BATCH_OF_A_KEY_THAT_OWES
+#define goes(k)     (true)
+#else
+#define goes(k)     (!has(late[m], k))
+#endif
+#else
+#define nobody_owes (true)
+#define goes(k)     (true)
+#endif
 #ifdef MEND_WITHOUT_CLEARING
 #define may_mend(m) (true)
 #else
@@ -192,8 +222,10 @@ bit  quiet;                         /* the last master has ended with nothing le
 #else
 #define may_part(m) cleared_for(m)
 #endif
-#ifdef END_CLEAN_WITHOUT_CLEARING
+#if defined(END_CLEAN_WITHOUT_CLEARING)
 #define may_end(m) (true)
+#elif defined(END_CLEAN_ALTHOUGH_A_KEY_OWES)
+#define may_end(m) (cleared_for(m) || !inflight)
 #else
 #define may_end(m) cleared_for(m)
 #endif
@@ -389,6 +421,50 @@ inline tell(id, bits, was_refused) {
 	owed[m] = bits;
 	closing[m] = (owed[m] -> id : 0);
 	refused[m] = was_refused && owed[m]
+}
+
+/* What is written into the inflight item carries the keys that owe at this moment. */
+inline carry() {
+#if OWED
+	item_owes = late[m];
+	x = 0;
+	do
+	:: x == KEYS -> break
+	:: else -> item_value[x] = late_value[AT(m, x)]; x++
+	od;
+	x = 0
+#else
+	skip
+#endif
+}
+
+/* The zone goes on without the keys that are not closed: they owe. */
+inline go_on() {
+#if OWED
+	x = 0;
+	do
+	:: x == KEYS -> break
+	:: else -> late_value[AT(m, x)] = (has(owed[m], x) -> after[AT(closing[m], x)] : late_value[AT(m, x)]); x++
+	od;
+	x = 0;
+	late[m] = late[m] | owed[m];
+	owed[m] = 0;
+	answered()
+#else
+	skip
+#endif
+}
+#if OWED
+/* The inflight item says that key k owes, or the message that is left in the cluster's mailbox is one that it has obeyed before. */
+#define said(k)      (!has(late[m] & ~item_owes, k) || applied[k] == late_value[AT(m, k)])
+/* Not for a message that is left from before the zone began anew. */
+#define may_go_on(m) (owed[m] && !refused[m] && !cleared && !former_of(m))
+#endif
+
+/* Key k owes nothing any more. */
+inline owes_no_longer(k) {
+	late[m] = late[m] & ~(1 << (k));
+	late_value[AT(m, k)] = 0
 }
 
 /* The keys that have a unit in batch id. */
@@ -661,7 +737,7 @@ end:
 						fi;
 #endif
 						if
-						:: !refused[m] -> inflight = 0; inflight_epoch = m
+						:: !refused[m] -> inflight = 0; inflight_epoch = m; carry()
 						:: else
 						fi
 					:: else
@@ -673,6 +749,35 @@ end:
 			fi
 		fi
 	}
+
+#if OWED
+	/* ---- the same for a key that owes: the zone has gone on without it ---- */
+	:: atomic {
+		late[m] ->
+#if KEYS > 1
+		if
+		:: has(late[m], 0)
+		:: has(late[m], 1) -> k = 1
+		fi;
+#endif
+		if
+		:: applied[k] == late_value[AT(m, k)] -> d_step { wait[m] = wait[m] & ~(1 << k); owes_no_longer(k); k = 0 }
+		:: else ->
+			if
+			:: fenced_in(m) ->
+				printf("master %d closes key %d, which owed, at last: it has %d now\n", m, k, late_value[AT(m, k)]);
+				d_step {
+					WRITES(m);
+					moves_applied(k, late_value[AT(m, k)]);
+					wait[m] = wait[m] & ~(1 << k);
+					owes_no_longer(k);
+					k = 0
+				}
+			:: else -> goto lost
+			fi
+		fi
+	}
+#endif
 
 	/* ---- recording: the window closes, with everything up to some event, merged. It is durable with its last transaction. ---- */
 	:: atomic {
@@ -818,6 +923,14 @@ over:
 #if REMOVALS
 		parted[m] = 0;
 #endif
+#if OWED
+		d_step {
+			owes_no_longer(0);
+#if KEYS > 1
+			owes_no_longer(1)
+#endif
+		}
+#endif
 		d_step { owed[m] = 0; answered() }
 	}
 }
@@ -828,7 +941,7 @@ over:
 #else
 #define wished(k)     (true)
 #endif
-#define due(k)        (opened[k] && !conflict[k] && intended[k] != applied[k] && !has(wait[m], k) && !has(owed[m], k) && wished(k))
+#define due(k)        (opened[k] && !conflict[k] && intended[k] != applied[k] && !has(wait[m], k) && !has(owed[m], k) && goes(k) && wished(k))
 #define held_up(k)    (conflict[k] && zone[k] || has(wait[m], k) && zone[k] != applied[k])
 #define helps(k)      (has(wait[m], k) && !conflict[k] && zone[k] == applied[k])
 #define drifted(k)    (applied[k] && !zone[k] && !has(missing[m], k))
@@ -849,7 +962,7 @@ over:
 #define any_drifted   drifted(0)
 #define keys_done     done_with(0)
 #endif
-#define all_done      (!recording[m] && !owed[m] && mended && (config == GONE || config == REGISTERED && checkpoint == EVENTS && keys_done))
+#define all_done      (!recording[m] && !owed[m] && !owes_late(m) && mended && (config == GONE || config == REGISTERED && checkpoint == EVENTS && keys_done))
 #if FOREIGN && REMOVALS
 #define clearing_helps (any_drifted || config == LEAVES)
 #elif FOREIGN
@@ -896,7 +1009,10 @@ proctype Zone(byte m) {
 	byte k, b, bad;
 	bit clean, journal_read, unknown;
 	bit announced;                  /* the zone knows that the inflight item has this master's epoch */
-	bit cleared;                    /* the zone knows that the inflight item names no batch */
+	bit cleared;                    /* the zone knows that the inflight item names no batch, and that nobody owes by it */
+#if OWED
+	bit closed;                     /* while settling: the batch that the item names has landed, and was told to the cluster */
+#endif
 #ifdef READ_BEFORE_FENCE
 	bit exists;
 #endif
@@ -958,6 +1074,34 @@ begin:
 			announced = (inflight_epoch == m);
 #endif
 			cleared = !found[m];
+#if OWED
+#if RELEASES > 1 && !defined(OLD_RELEASE_TAKES_THE_ITEM)
+			if
+			:: former_of(m) && item_owes ->
+				printf("master %d cannot read the inflight item: it leaves the zone alone\n", m);
+				found[m] = 0; cleared = 0; announced = 0; d_step { tidy() };
+				goto alone
+			:: else
+			fi;
+#endif
+			/* what the item says that is owed is closed in any case; it may be in the cluster's mailbox already */
+			d_step {
+				closed = 0;
+				cleared = cleared && !item_owes;
+				x = 0;
+				do
+				:: x == KEYS || former_of(m) -> break
+				:: else ->
+#ifdef ALIKE
+					assert(!has(item_owes, x) || !has(late[m], x) || late_value[AT(m, x)] == item_value[x]);
+#endif
+					late_value[AT(m, x)] = (has(item_owes, x) -> item_value[x] : late_value[AT(m, x)]);
+					late[m] = late[m] | (has(item_owes, x) << x);
+					x++
+				od;
+				x = 0
+			}
+#endif
 			printf("master %d settles; inflight names batch %d\n", m, found[m])
 		fi
 	}
@@ -990,16 +1134,50 @@ settle:
 				x = 0;
 #endif
 				tell(found[m], b, 0);
+#if OWED
+				x = 0;
+				do
+				:: x == KEYS -> break
+				:: else ->
+					if
+					:: has(b, x) -> owes_no_longer(x)           /* the same message, of the zone before it began anew */
+					:: else
+					fi;
+					x++
+				od;
+				x = 0;
+				closed = 1;
+#endif
 				found[m] = 0; b = 0;
 				cleared = former_of(m); announced = announced || former_of(m);  /* in the transaction that closes */
 				tidy()
 			}
-		:: else -> goto swap
+		:: else ->
+#if OWED
+#ifdef ALIKE
+			assert(closed || fence > m || said(0));
+#if KEYS > 1
+			assert(closed || fence > m || said(1));
+#endif
+#endif
+#ifdef CLOSE_OWED_ONLY_WITH_THE_BATCH
+			if
+			:: found[m] -> late[m] = 0
+			:: else
+			fi;
+#endif
+#endif
+			goto swap
 		fi
 	}
 	atomic {
 		if
 		:: !owed[m]
+#if OWED
+		:: may_go_on(m) ->
+			printf("master %d settles on: keys %d owe (a bit for each)\n", m, owed[m]);
+			d_step { go_on() }
+#endif
 		:: fence > m -> goto lost
 #if ANEW
 		:: begins_anew(m) -> goto anew
@@ -1007,6 +1185,26 @@ settle:
 		fi
 	}
 swap:
+#if OWED && !defined(SWAP_BEFORE_WHO_OWES_IS_WRITTEN)
+	/* The swap takes the proof away that the item's batch has landed: now the item itself says who owes. A batch without that proof
+	 * stays in the item. It may land until the swap. */
+	atomic {
+		if
+#ifdef WRITE_WHO_OWES_WITHOUT_PROOF
+		:: late[m] && !cleared ->
+#else
+		:: late[m] && closed ->
+#endif
+			if
+			:: fenced_in(m) ->
+				printf("master %d writes inflight: no batch, keys %d owe (a bit for each)\n", m, late[m]);
+				d_step { WRITES(m); inflight = 0; inflight_epoch = m; announced = 1; closed = 0; carry(); tidy() }
+			:: else -> goto lost
+			fi
+		:: else
+		fi
+	}
+#endif
 #ifndef NO_SWAP_AT_UNCLEAN_TAKEOVER
 #ifndef SWAP_UNANNOUNCED
 	/* the item tells of every change of the journal before it is made */
@@ -1017,7 +1215,7 @@ swap:
 			if
 			:: fenced_in(m) ->
 				printf("master %d announces its swap of the journal\n", m);
-				d_step { WRITES(m); inflight_epoch = m; announced = 1; tidy() }
+				d_step { WRITES(m); inflight_epoch = m; announced = 1; carry(); tidy() }
 			:: else -> goto lost
 			fi
 		fi
@@ -1091,7 +1289,10 @@ swap:
 					od;
 					x = 0;
 #endif
-					inflight = 0; inflight_epoch = m; announced = 1; found[m] = 0; cleared = 1; tidy()
+					inflight = 0; inflight_epoch = m; announced = 1; found[m] = 0; cleared = nobody_owes; carry(); tidy()
+#if OWED
+					closed = 0
+#endif
 				}
 			:: else -> goto lost
 			fi
@@ -1105,6 +1306,14 @@ idle:
 	:: atomic { any_due -> break }
 #else
 	:: atomic { !owed[m] && any_due -> break }
+#endif
+#if OWED
+	/* somebody takes long to close: the zone goes on */
+	:: atomic {
+		may_go_on(m) ->
+		printf("master %d goes on: keys %d owe (a bit for each)\n", m, owed[m]);
+		d_step { go_on() }
+	}
 #endif
 	/* the lease is lost, or the cluster met a newer fence: the session ends, and not clean */
 	:: atomic { fence > m -> goto lost }
@@ -1138,7 +1347,7 @@ idle:
 		}
 	/* a full resync reads a page of the zone, and the cluster compares it. The item was cleared before. */
 	:: atomic {
-		!owed[m] && any_drifted && may_mend(m) ->
+		!owed[m] && !owes_late(m) && any_drifted && may_mend(m) ->
 		printf("master %d reads a page of the zone\n", m);
 		d_step {
 			missing[m] = missing[m] | drifted(0);
@@ -1154,14 +1363,21 @@ idle:
 		if
 		:: fenced_in(m) ->
 			printf("master %d clears inflight\n", m);
-			d_step { WRITES(m); inflight = 0; inflight_epoch = m; announced = 1; cleared = 1; tidy() }
+			d_step {
+				WRITES(m);
+				inflight = 0; inflight_epoch = m; announced = 1; cleared = nobody_owes; carry();
+#if OWED && defined(CLEAR_DROPS_WHO_OWES)
+				item_owes = 0;
+#endif
+				tidy()
+			}
 		:: else -> goto lost
 		fi
 	}
 #if REMOVALS
 	/* Forget: nothing of the cluster is under way, and nothing in the item can bring a key back */
 	:: atomic {
-		config == LEAVES && !parted[m] && !owed[m] && may_part(m) ->
+		config == LEAVES && !parted[m] && !owed[m] && !owes_late(m) && may_part(m) ->
 		printf("master %d: the zone has parted with the cluster\n", m);
 		parted[m] = 1
 	}
@@ -1233,6 +1449,10 @@ announce:
 				inflight_exists = 1; inflight_epoch = m; announced = 1; cleared = 0;
 #ifndef NO_INFLIGHT
 				inflight = sent[m];
+#endif
+				carry();
+#if OWED && defined(ANNOUNCE_WITHOUT_WHO_OWES)
+				item_owes = 0;
 #endif
 				unknown = 0;
 				tidy()
@@ -1364,6 +1584,17 @@ anew:
 		:: owed[m] ->
 			printf("the cluster of master %d drops what the zone told it last\n", m);
 			d_step { owed[m] = 0; answered() }
+#if OWED
+		:: late[m] ->
+			printf("the cluster of master %d drops what the zone told it before\n", m);
+			d_step {
+				owed[m] = 0; answered();
+				owes_no_longer(0);
+#if KEYS > 1
+				owes_no_longer(1)
+#endif
+			}
+#endif
 		:: true
 		fi;
 		d_step {
@@ -1380,6 +1611,18 @@ anew:
 	}
 #endif
 
+#if OWED && RELEASES > 1
+alone:                              /* the zone of this session does nothing; the next session settles it */
+	atomic {
+		if
+		:: fence > m
+		:: m == MASTERS
+		fi;
+		up[m] = 2;
+		goto done
+	}
+#endif
+
 lost:                               /* this session ends without writing anything more */
 	atomic {
 		assert(m < MASTERS);        /* nobody is newer than the last */
@@ -1388,7 +1631,11 @@ lost:                               /* this session ends without writing anythin
 	}
 done:
 	/* nothing of an ended session matters any more */
-	atomic { knows[m] = 0; clean = 0; journal_read = 0; unknown = 0; bad = 0; announced = 0; cleared = 0 }
+	atomic { knows[m] = 0; clean = 0; journal_read = 0; unknown = 0; bad = 0; announced = 0; cleared = 0;
+#if OWED
+		closed = 0
+#endif
+	}
 }
 
 init {
