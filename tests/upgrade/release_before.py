@@ -1,0 +1,39 @@
+"""The release before: the one that this working tree replaces when it is deployed. Both run on one deployment's tables and zones.
+
+After a release, name that release's commit here and empty ``ROWS_SINCE``: see CONTRIBUTING.md.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tarfile
+from io import BytesIO
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+COMMIT: Final = "30a0a3ae9cf097ce7f2853e5bc15854905213e21"
+"""Its full hash, in this repository's history."""
+
+ROWS_SINCE: Final[frozenset[str]] = frozenset()
+"""Titles of rows of docs/dns.md that the release before does not know, or publishes in another way."""
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+_FOLDERS: Final = ("layers/kubesync", "local")
+
+
+def extract_release_before(folder: Path, commit: str = COMMIT) -> Path:
+    """Write the code of the release before into a folder; returns the folder. Skips the test where the clone lacks the commit."""
+    git = shutil.which("git")
+    if git is None:
+        pytest.skip("the release before is read from git, which is not on this machine")
+    archive = subprocess.run(
+        [git, "-C", str(ROOT), "archive", "--format=tar", commit, *_FOLDERS], capture_output=True, check=False
+    )
+    if archive.returncode:
+        pytest.skip(f"this clone lacks commit {commit[:12]}, the release before: run `git fetch --unshallow`")
+    with tarfile.open(fileobj=BytesIO(archive.stdout)) as tar:
+        tar.extractall(folder, filter="data")
+    return folder
