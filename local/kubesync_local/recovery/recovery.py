@@ -181,15 +181,19 @@ class ClusterRecovery:
             self._know(zone)
 
     def _know(self, zone: Zone) -> None:
-        """Note that this deployment has written to the zone: its journal is known again (see ZoneJournal)."""
+        """Note that this deployment has written to the zone: its journal is known again (see ZoneJournal).
+
+        What the cluster owed when the tables were backed up may have changed since. What stands in the zone was compared just now.
+        """
         master = self._master
         if zone.id not in self._ours:
             return
         before, epoch = master.inflight.read(zone.id), master.fenced_writer.epoch
-        if before is not None and before.knows(self._ours[zone.id]):
+        owed = {} if before is None else {n: of for n, of in before.owed.items() if n != self._config.name}
+        if before is not None and before.knows(self._ours[zone.id]) and before.owed == owed:
             return
         token = master.fenced_writer.token()
-        after = Inflight("", epoch, ()) if before is None else replace(before, epoch=epoch)
+        after = Inflight("", epoch, ()) if before is None else replace(before, epoch=epoch, owed=owed)
         _, actions = master.inflight.put(zone.id, before, after, token)
         master.fenced_writer.run([self._config.name], actions, token)
 

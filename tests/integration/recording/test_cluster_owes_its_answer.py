@@ -7,17 +7,22 @@ from collections.abc import Iterator
 import pytest
 
 from harness.deployment import ZONE_ID, Deployment
+from harness.fakes.memory_store import MemoryStore
 from harness.seen.builders import a_service
 from kubesync.aws.dynamodb.store import CONTROL, Key
 from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
+from kubesync.clock import SystemClock
 from kubesync.domain.dns.records import RecordKey
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.report import SessionReport
 from kubesync.messages import Landed, Refused, Standing, Want
+from kubesync.zone.actor import ZoneActor
+from kubesync_local.recovery.recovery import RecoveryRequest
 from simulation.cluster import ScriptedCluster
 from simulation.gate import Outward
+from simulation.world import copy_tables
 
 FAR = ZoneReference(id="Z2", name="example.net")
 SLOW = "web.shop.svc.slow.example.com"
@@ -28,8 +33,13 @@ RECORDED_SECONDS = 1.5
 ANSWER_SECONDS = 5.0
 GOES_ON_SECONDS = ANSWER_SECONDS + 5.0
 LEASE_SECONDS = 20.0
+LONG_PAUSE_SECONDS = 301.0
 ROUNDS = 5
 NO_MAIL, NO_WRITES = "it reads no messages", "its writes hang"
+
+
+class OurFaultError(Exception):
+    """A fault of ours."""
 
 
 class Owing(Deployment):
@@ -234,6 +244,55 @@ def test_zone_goes_on_without_a_cluster_that_answers_nothing_else(owing: Owing) 
     assert owing.left > 0
     owing.mend()
     all_is_right(owing, other, far)
+
+
+@pytest.mark.parametrize(("question", "how"), [(Landed, NO_WRITES)])
+def test_i4_zone_that_begins_anew_does_not_wait_for_the_fence_of_a_cluster_that_owes(
+    owing: Owing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The transaction of the late cluster hangs, and holds its fence's turn."""
+    owing.begin()
+    owing.pass_time(ANSWER_SECONDS - 0.5)
+    faults = [OurFaultError("once")]
+    step = ZoneActor.step
+
+    def fails_once(zone: ZoneActor) -> float | None:
+        if faults and zone.zone_id == ZONE_ID and zone.report.batches and not zone._talks.closing:
+            raise faults.pop()
+        return step(zone)
+
+    monkeypatch.setattr(ZoneActor, "step", fails_once)
+    owing.pass_time(3 * ANSWER_SECONDS)
+    assert faults == []
+    other, far = owing.change(owing.other), owing.change(owing.far)
+    owing.pass_time(2 * RECORDED_SECONDS)
+    assert owing.published("web.shop.svc.other.example.com") == (other,)
+    assert owing.left > 0
+    all_is_right(owing, other, far)
+
+
+@pytest.mark.parametrize(("question", "how"), [(Landed, NO_MAIL)])
+def test_i1_recovery_of_older_tables_is_not_undone_by_what_was_owed_then(owing: Owing) -> None:
+    owing.begin()
+    owing.pass_time(ANSWER_SECONDS)
+    owing.change(owing.other)
+    owing.pass_time(RECORDED_SECONDS)
+    assert owing.owed() == {"slow": [SLOW]}
+    backup = MemoryStore(clock=SystemClock())
+    copy_tables(owing.store, backup)
+    owing.pass_time(owing.left + 2 * GOES_ON_SECONDS)
+    slow = owing.change(owing.slow)
+    owing.pass_time(2 * GOES_ON_SECONDS)
+    assert owing.published(SLOW) == (slow,)
+    owing.end()
+    copy_tables(backup, owing.store)
+    owing.pass_time(LONG_PAUSE_SECONDS)
+    owing.world.start(owing.world.new_gate(), RecoveryRequest(dry_run=False)).wait()
+    owing.run_session(60.0)
+    slow = owing.change(owing.slow)
+    owing.run_session(60.0)
+    assert owing.published(SLOW) == (slow,)
+    assert owing.open_keys() == []
 
 
 @pytest.mark.parametrize(("question", "how"), [(Landed, NO_WRITES)])

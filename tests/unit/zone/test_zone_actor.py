@@ -49,6 +49,7 @@ from kubesync.messages import (
     Want,
     Wishes,
 )
+from kubesync.zone import conversations
 from kubesync.zone.actor import ZoneActor
 from kubesync.zone.pool import Zones
 from kubesync.zone.ports import ZonePorts
@@ -78,6 +79,7 @@ class PlayedZone:
         self.batches: list[Sequence[BatchChange]] = []
         self.trouble: list[tuple[Exception, bool]] = []
         self.denied: Exception | None = None
+        self.unreadable: Exception | None = None
         self.reads = Counter[str]()
 
     def zone(self, zone_id: str) -> Zone:
@@ -108,6 +110,8 @@ class PlayedZone:
         self.sets = after
 
     def read(self, _zone_id: str, name: str) -> SetsOfZone:
+        if self.unreadable:
+            raise self.unreadable
         self.reads[name] += 1
         return {key: found for key, found in self.sets.items() if key.name == name}
 
@@ -329,7 +333,10 @@ def test_zone_starts_nothing_for_5_s_before_all_clusters_have_closed_then_goes_o
     assert not world.item().owed
 
 
-def test_zone_waits_for_clusters_that_owe_more_than_its_item_can_hold_beside_a_batch() -> None:
+def test_zone_waits_for_clusters_that_owe_more_than_its_item_can_hold_beside_a_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(conversations, "_MOST_OWED_ELEMENTS", 4)
     world = World("prod", "one", "two", "three", limits=BatchLimits(elements=4, characters=32_000))
     for name in ("one", "two", "three"):
         world.clusters[name].silent = True
@@ -346,6 +353,44 @@ def test_zone_waits_for_clusters_that_owe_more_than_its_item_can_hold_beside_a_b
     assert world.zone.ours["web"] == "10.0.0.1"
     assert set(world.item().owed) == {"one", "three"}
     assert not world.end()
+
+
+def test_i4_cluster_that_owes_holds_up_no_comparison_of_another() -> None:
+    world = World("prod", "test")
+    test = world.clusters["test"]
+    test.silent = True
+    world.prod.publish("web", "10.0.0.1")
+    test.publish("api", "10.0.0.2")
+    world.pass_time(6)
+    others: Future[Compared] = Future()
+    own: Future[Compared] = Future()
+    world.actor.receive(CompareZone("test", own, keys=(a_key("api", "test"),), names=frozenset({"api.example.com"})))
+    world.actor.receive(CompareZone("prod", others, keys=(a_key("web"),), names=frozenset({"web.example.com"})))
+    world.pass_time(10)
+    assert others.done()
+    assert not own.done()
+    assert set(world.item().owed) == {"test"}, "the clearing before the comparison carries what is owed"
+    test.silent = False
+    test.answer(test.asked[-1])
+    world.pass_time()
+    assert own.done()
+
+
+def test_zone_that_is_denied_and_whose_item_owes_ends_at_once() -> None:
+    world = World("prod", "test")
+    world.clusters["test"].silent = True
+    world.prod.publish("web", "10.0.0.1")
+    world.clusters["test"].publish("api", "10.0.0.2")
+    world.pass_time(6)
+    world.prod.publish("more", "10.0.0.3")
+    world.pass_time()
+    assert world.item().owed
+    world.begin(clean=False)
+    world.zone.unreadable = ZoneUnavailableError("denied")
+    world.pass_time(60)
+    before = world.clock.monotonic()
+    assert not world.end()
+    assert world.clock.monotonic() - before < 1.0
 
 
 def test_i1_zone_that_swaps_its_journal_has_said_before_who_owes_what() -> None:

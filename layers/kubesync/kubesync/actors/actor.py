@@ -58,6 +58,7 @@ class Host:
     """Runs one actor in a thread of its own. Any thread may call ``send`` and ``wake``."""
 
     def __init__(self, name: str, actor: Actor, scheduler: Scheduler, activity: Activity) -> None:
+        self.since = activity.since
         self._name = name
         self._actor = actor
         self._activity = activity
@@ -115,12 +116,12 @@ class Host:
         try:
             while seconds is not None:
                 self._sleep(seconds)
-                self._activity.since[self._name] = self._activity.now()
+                self.since[self._name] = self._activity.now()
                 seconds = self._work()
-                del self._activity.since[self._name]
+                del self.since[self._name]
         finally:
             with self._activity.lock:
-                self._activity.since.pop(self._name, None)
+                self.since.pop(self._name, None)
                 self._ended = True
                 self._activity.busy -= 1
 

@@ -36,6 +36,7 @@ class ResyncRunner:
         self._known: set[str] = set()
         self._closed = False
         self._host = Host("resync", self, master.parts.scheduler, activity)
+        self._host.since = {}  # a resync is one long step
 
     # --- for the session's thread ---
 

@@ -205,8 +205,11 @@ class ZoneActor:
             self._send()
         elif self._culprits:
             self._ask_about(self._culprits)
-        elif self._requests and not self._journal.owed:
-            self._serve(self._requests[0])
+        elif request := next(
+            (r for r in self._requests if isinstance(r, Reach) or r.cluster not in self._journal.owed), None
+        ):
+            self._requests.remove(request)
+            self._serve(request)
         elif not self._do_what_is_due():
             if (checked_at := self._queue.checks.to_be_noted()) is not None:
                 self._journal.note_check(checked_at)
@@ -282,7 +285,6 @@ class ZoneActor:
         if isinstance(request, CompareZone) and request.mend and self._journal.holds_landed:
             self._journal.clear()  # what is applied may change now without a batch
         if isinstance(request, Reach):
-            self._requests.popleft()
             request.reply.set_result(None)
             return
         standing = request.standing
@@ -291,9 +293,8 @@ class ZoneActor:
                 found = self._new_reader().read_all(request.names).values()
                 standing = with_replacements({key: stands for of_name in found for key, stands in of_name.items()})
             except KubesyncError as error:
-                self._requests.popleft().reply.set_exception(error)
+                request.reply.set_exception(error)
                 return
-        self._requests.popleft()
         self._talks.compare(request, standing)
 
     def _fail_requests(self, error: KubesyncError) -> None:
@@ -330,7 +331,7 @@ class ZoneActor:
         if self._drain_until is None or seconds == AT_ONCE:
             return seconds
         left = self._drain_until - self._now()
-        waits = self._talks.open is not None or bool(self._journal.owed)
+        waits = self._talks.open is not None or bool(self._talks.owing)
         if left <= 0 or (not waits and (self.blocked or self._writer.idle)):
             self._end()
             return None

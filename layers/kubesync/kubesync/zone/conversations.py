@@ -24,6 +24,7 @@ logger = Logger(service="kubesync", child=True)
 
 _ANSWER_SECONDS: Final = 5.0
 _COMPARE_SECONDS: Final = 60.0
+_MOST_OWED_ELEMENTS: Final = 1000  # as many as a batch can hold
 
 
 @dataclass(slots=True)
@@ -62,7 +63,7 @@ class Talk:
 class Conversations:
     """Asks clusters, one question at a time. ``reasons`` counts how often each code was in the way.
 
-    ``open``: the question that is not answered yet.
+    ``open``: the question that is not answered yet. ``owing``: clusters that have not closed in time, and the question that they may yet answer.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class Conversations:
         self._reasons = reasons
         self._question = 0
         self._closed_batch = ""  # the last one, less what is owed of it
-        self._owing: dict[str, int] = {}  # clusters that have not closed in time, and the question
+        self.owing: dict[str, int] = {}
         self._comparing: CompareZone | None = None
 
     @property
@@ -87,7 +88,7 @@ class Conversations:
     @property
     def problem(self) -> str:
         """Who takes long to close a batch. Empty: nobody."""
-        late = set(self._owing)
+        late = set(self.owing)
         if self.open is not None and self.open.closing and self.open.until <= self._ports.clock.monotonic():
             late.update(self.open.owed)
         return f"{', '.join(sorted(late))} cannot write what has landed: its other keys wait" if late else ""
@@ -95,7 +96,7 @@ class Conversations:
     def closed(self, answer: Closed) -> None:
         if self.open is not None:
             self.open.closed(answer)
-        if self._owing.get(answer.cluster) == answer.question:
+        if self.owing.get(answer.cluster) == answer.question:
             owed = self._journal.owed.get(answer.cluster)
             self._are_closed(answer.cluster, owed.units if owed is not None else ())
             self._prompt_again(answer.cluster)
@@ -103,7 +104,7 @@ class Conversations:
     def begin_anew(self) -> None:
         """Forget what was asked: the item says what there is to close."""
         self.open, self._closed_batch = None, ""
-        for cluster in list(self._owing):
+        for cluster in list(self.owing):
             self._prompt_again(cluster)
 
     def go_on(self, talk: Talk) -> float:
@@ -123,7 +124,7 @@ class Conversations:
     def _owes_much(self, talk: Talk) -> bool:
         """What is owed would not fit the inflight item beside a batch: the zone waits."""
         owed = {**self._journal.owed, **{name: closing for name, closing in talk.closing.items() if name in talk.owed}}
-        return sum(unit.elements for of in owed.values() for unit in of.units) > self._ports.limits.elements
+        return sum(unit.elements for of in owed.values() for unit in of.units) > _MOST_OWED_ELEMENTS
 
     def fail(self, error: KubesyncError) -> None:
         if self._comparing is not None:
@@ -152,7 +153,7 @@ class Conversations:
 
     def close(self, landed: LandedUnits | None) -> bool:
         """Let clusters close this batch, and what they owed before this zone began. False: all have been asked."""
-        closing = {name: owed for name, owed in self._journal.owed.items() if name not in self._owing}
+        closing = {name: owed for name, owed in self._journal.owed.items() if name not in self.owing}
         if landed is not None and landed.batch != self._closed_batch:
             closing |= landed.by_cluster
         if not closing:
@@ -161,8 +162,8 @@ class Conversations:
         def over(talk: Talk) -> None:
             for cluster, units in closing.items():
                 if cluster in talk.owed:
-                    self._journal.owed[cluster], self._owing[cluster] = units, talk.question
-                    self._queue.hold(cluster)
+                    self._journal.owed[cluster], self.owing[cluster] = units, talk.question
+                    self._queue.held.add(cluster)
                 else:
                     self._are_closed(cluster, units.units)
             self._closed_batch = self._closed_batch if landed is None else landed.batch
@@ -180,8 +181,8 @@ class Conversations:
             self._queue.decided(unit)
 
     def _prompt_again(self, cluster: str) -> None:
-        if self._owing.pop(cluster, None) is not None:
-            self._queue.release(cluster)
+        if self.owing.pop(cluster, None) is not None:
+            self._queue.held.discard(cluster)
 
     def refuse(self, refusals: Sequence[Refusal]) -> None:
         """Let the clusters judge units at fault."""

@@ -202,7 +202,7 @@ class ZoneJournal:
         after, actions = self._ports.inflight.put(self.zone_id, before, replace(inflight, owed=dict(self.owed)), token)
         self._written = True
         # Fences of clusters whose keys may land, else the shard's. A write of a cluster that owes may hang, and its fence with it.
-        landing = {unit.key.cluster for unit in inflight.units} & self.served
+        landing = {unit.key.cluster for unit in inflight.units} & self.served - self.owed.keys()
         fenced_writer.run(sorted(landing), actions, token)
         self._inflight = after
 

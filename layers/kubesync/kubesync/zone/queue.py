@@ -80,10 +80,10 @@ class ZoneQueue:
         self._inherited: set[ServiceKey] = set()  # of these, open since before the session
         self._since: dict[ServiceKey, float] = {}
         self._late: dict[str, float] = {}
-        self._held: set[str] = set()
         self._groups: deque[Sequence[Unit]] = deque()
         self._waits = Waits()
         self._full: FullZone | None = None
+        self.held: set[str] = set()  # clusters of which nothing goes now
         self.checks = CheckSchedule(zone_id, ports, self._waits)
 
     def publish(self, message: Publish) -> None:
@@ -147,13 +147,6 @@ class ZoneQueue:
         """A cluster has not answered: do without it for a while, then ask what its keys want."""
         self._wishes.drop_cluster(cluster)
         self._late[cluster] = self._ports.clock.monotonic() + LATE_SECONDS
-
-    def hold(self, cluster: str) -> None:
-        """Nothing of this cluster goes before ``release``."""
-        self._held.add(cluster)
-
-    def release(self, cluster: str) -> None:
-        self._held.discard(cluster)
 
     def check(self, keys: Iterable[ServiceKey]) -> None:
         """See ``CheckConflicts``."""
@@ -292,11 +285,11 @@ class ZoneQueue:
         return Due()
 
     def _is_late(self, cluster: str) -> bool:
-        return cluster in self._held or self._late.get(cluster, 0.0) > self._ports.clock.monotonic()
+        return cluster in self.held or self._late.get(cluster, 0.0) > self._ports.clock.monotonic()
 
     def _known(self, keys: Iterable[ServiceKey]) -> Mapping[ServiceKey, Wish]:
         """Wishes of keys that do not wait as an earlier session wanted it."""
-        found = ((key, self._wishes.get(key)) for key in keys if key.cluster not in self._held)
+        found = ((key, self._wishes.get(key)) for key in keys if key.cluster not in self.held)
         return {key: wish for key, wish in found if wish is not None and not self._waits_from_before(wish)}
 
     def _unknown(self, keys: Iterable[ServiceKey]) -> list[ServiceKey]:
