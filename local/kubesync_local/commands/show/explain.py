@@ -114,7 +114,7 @@ def _wanted(state: KeyState, config: ClusterConfig, *, endpoints_listed: bool) -
     if config.deleting:
         return Desired({}, {}, ())
     endpoints = state.endpoints(config.endpoints_source) if endpoints_listed else None
-    return desired(state.key, state.service, endpoints, rules_of(config))
+    return desired(state.key, state.service, endpoints, rules_of(config), {name.name for name in state.claims})
 
 
 def _turns(

@@ -11,6 +11,7 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, retains
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.desired import DnsRules
+from kubesync.domain.dns.permissions import NameRules
 from kubesync.domain.dns.records import Problem, Zone
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.plan import Policy
@@ -152,4 +153,25 @@ def rules_of(config: ClusterConfig) -> DnsRules:
         load_balancer_cluster_ips=config.load_balancer_cluster_ips,
         load_balancer_alias=config.load_balancer_alias,
         opt_in=config.opt_in,
+        names=_name_rules(config),
+    )
+
+
+def _name_rules(config: ClusterConfig) -> NameRules | None:
+    if not config.domain_filter:
+        return None
+    pairs = [text.partition("=") for text in config.namespace_domains]
+    return NameRules(
+        template=config.template,
+        domain=config.domain,
+        cluster=config.name,
+        apexes=frozenset(zone.name for zone in config.zones),
+        filters=config.domain_filter,
+        excluded=config.exclude_domains,
+        namespaces=tuple((namespace, domain) for namespace, _, domain in pairs),
+        wildcards=config.allow_wildcards,
+        apex=config.allow_apex,
+        underscores=config.allow_underscores,
+        per_service=config.max_names_per_service,
+        per_namespace=config.max_names_per_namespace,
     )

@@ -128,7 +128,8 @@ class Planner:
         source = self._states.config.endpoints_source
         endpoints = seen.endpoints(source) if source in whole else None
         try:
-            return desired(seen.key, seen.service, endpoints, self._states.rules)
+            held = {name.name for name in seen.claims}
+            return desired(seen.key, seen.service, endpoints, self._states.rules, held)
         except Exception as error:  # a fault of ours that one object brings out must not stop the others (I4)
             logger.exception("key cannot be planned", service=str(seen.key))
             message = f"kubesync cannot plan it, its outputs stay as they are: {type(error).__name__}"
