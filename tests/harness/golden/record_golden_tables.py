@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import pytest
 
-from harness.golden.golden_scenes import BOTH, SCENES, SHARED, Document, expose, killed, many_nodes, scene
+from harness.golden.golden_scenes import BOTH, SCENES, SHARED, Document, expose, killed, many_nodes, scene, seen_by_now
 from harness.golden.golden_stage import PRIVATE, PUBLIC, START, TABLES, Stage, a_stage, read_document, write_document
 from harness.paused_process import Gate
 from harness.seen.named import member, named_nodes, register, unregister
@@ -140,6 +140,21 @@ def scopes(stage: Stage) -> Document:
     assert stage.master().end().clean
     stage.configure("stage", disabled=True)
     return stage.document(str(scopes.__doc__))
+
+
+@scene
+def names_counted(stage: Stage) -> Document:
+    """A cluster with rules of names: names that Services hold and asked for are counted; one is too many, one is refused."""
+    stage.configure("prod", domain_filter=("example.com",), max_names_per_namespace=3)
+    stage.configure("stage")
+    expose(stage, "prod", "one", "10.61.0.10", asks={"hostname": "a.example.com,b.example.com,*.example.com"})
+    running = stage.master()
+    running.wait_for(lambda: "b.example.com A" in stage.stack.records() and stage.at_rest())
+    expose(stage, "prod", "two", "10.61.0.11", asks={"hostname": "c.example.com,d.example.com"})
+    running.wait_for(lambda: "c.example.com A" in stage.stack.records() and stage.at_rest())
+    seen_by_now(stage)
+    assert running.end().clean
+    return stage.document(str(names_counted.__doc__))
 
 
 @scene

@@ -134,6 +134,12 @@ def test_every_way_to_read_a_name_as_the_template_counts(template: str, name: st
     assert code(name, name_rules(template=template)) == expected
 
 
+def test_later_reading_of_another_namespace_counts_though_the_first_is_of_its_own() -> None:
+    given = name_rules(template="{service}-{namespace}.{domain}")
+    # By the first reading it is Service x of b-shop; by the second Service x-b of shop.
+    assert code("x-b-shop.prod.example.com", given, "b-shop", "web") == "NameReserved"
+
+
 def test_own_name_needs_no_permission_whichever_way_it_can_be_read() -> None:
     given = name_rules(template="{service}-{namespace}.{domain}", filters=("apps.example.com",))
     assert code("a-b-shop.prod.example.com", given, "shop", "a-b") == ""

@@ -10,6 +10,7 @@ from typing import Final
 from kubesync.aws.tables.control.clusters import ClusterConfig, retains
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.aws.tables.state import StateTable
+from kubesync.cluster.keys.name_counts import NameCounts
 from kubesync.domain.dns.desired import DnsRules
 from kubesync.domain.dns.permissions import NameRules
 from kubesync.domain.dns.records import Problem, Zone
@@ -47,6 +48,7 @@ class KeyStates:
 
     def __init__(self, config: ClusterConfig, table: StateTable) -> None:
         self.identity: str | None = None  # the remembered uid of Service default/kubernetes
+        self.counts = NameCounts(table)
         self.configure(config, {})
         # In the order of their coming, so that the same run sweeps the same keys first.
         self.tombstoned: dict[ServiceKey, None] = {}
@@ -65,6 +67,7 @@ class KeyStates:
             config = config.model_copy(update={"policy": Policy.CREATE_ONLY})
         self.config = config
         self.rules = rules_of(config)
+        self.counts.configure(config.name, self.rules.names)
         self.sources = (Resource.SERVICES, config.endpoints_source)
         self.listeners: dict[Resource, ListenerView] = {}
         for resource in self.sources:
@@ -126,6 +129,7 @@ class KeyStates:
     def forget(self) -> None:
         """Read all keys anew next time."""
         self._states.clear()
+        self.counts.forget()
         self.conflicts = 0
 
     def generations(self) -> dict[Resource, int]:
