@@ -9,6 +9,7 @@ from mutation.mutant import Mutant
 _PERMISSIONS = "unit/domain/dns/test_permissions.py::"
 _RULES = "integration/names/test_name_rules.py::"
 _LIMITS = "integration/names/test_name_limits.py::"
+_HOSTILE = "integration/names/test_hostile_namespace.py::"
 _FILE = "domain/dns/permissions.py"
 _COUNTS = "cluster/keys/name_counts.py"
 
@@ -20,7 +21,10 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         file=_FILE,
         old="    if outside := _why_outside(",
         new='    if outside := "" and _why_outside(',
-        caught_by=(_RULES + "test_i9_table_of_rules",),
+        caught_by=(
+            _RULES + "test_i9_table_of_rules",
+            _HOSTILE + "test_i9_flood_of_refused_names_delays_no_other_change",
+        ),
     ),
     Mutant(
         name="shortest-domain-decides",
@@ -38,7 +42,10 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         file=_FILE,
         old="    if any(namespace != key.namespace for namespace in _namespaces_of(name, rules)):\n",
         new="    if False:\n",
-        caught_by=(_RULES + "test_i9_table_of_rules",),
+        caught_by=(
+            _RULES + "test_i9_table_of_rules",
+            _HOSTILE + "test_i9_records_of_a_namespace_never_change_whatever_another_one_asks_for",
+        ),
     ),
     Mutant(
         name="one-reading",

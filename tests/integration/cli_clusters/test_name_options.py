@@ -144,3 +144,33 @@ def test_impossible_rules_are_refused_in_one_line(stack: CliStack, options: list
 
 def test_filter_may_lie_above_or_below_a_zone(stack: CliStack) -> None:
     assert stack.add_cluster("wide", "--domain-filter", "com,deep.down.example.com").status == 0
+
+
+def test_status_and_explain_show_each_refused_name_with_the_option_that_would_allow_it() -> None:
+    hostname = "www.example.org,*.prod.example.com,a.prod.example.com,b.prod.example.com"
+    with a_cli_stack(in_memory=True) as stack:
+        assert stack.add_cluster("prod", "--max-names-per-namespace", "1").status == 0
+        stack.api.cluster.expose(
+            "shop", "web", {"ports": [{"port": 80}]}, annotations={"external-dns.kubernetes.io/hostname": hostname}
+        )
+        assert stack.session().json["clean"]
+        assert {"a.prod.example.com A", "b.prod.example.com A"} & stack.zone_records().keys() == {
+            "a.prod.example.com A"
+        }
+        (cluster,) = stack.call("status", "--output", "json").json["clusters"]
+        expected = {
+            "OutsideDomains": ("www.example.org", "--domain-filter"),
+            "WildcardNotAllowed": ("*.prod.example.com", "--allow-wildcards"),
+            "TooManyNames": ("b.prod.example.com", "--max-names-per-namespace"),
+        }
+        assert {each["code"]: each["subject"] for each in cluster["problems"]} == {c: e[0] for c, e in expected.items()}
+        explained = stack.call("explain", "prod/shop/web", "--output", "json").json
+        for problem in explained["problems"]:
+            assert expected[problem["code"]][0] == problem["subject"]
+            assert expected[problem["code"]][1] in problem["message"]
+            assert expected[problem["code"]][1] in problem["advice"]
+        assert {each["name"] for each in explained["records"]} == {
+            "web.shop.svc.prod.example.com",
+            "a.prod.example.com",
+        }
+        assert explained["state"] == "closed"
