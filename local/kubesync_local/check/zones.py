@@ -17,6 +17,7 @@ from kubesync.domain.errors import ZoneError, ZoneThrottledError
 from kubesync.settings import Settings
 from kubesync_local.check.step import Result, Step, passed
 from kubesync_local.registration.clusters import name_form, why_outside
+from kubesync_local.registration.name_rules import how_to_limit, rules_in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,11 @@ class ZoneCheck:
             yield _failed("names", outside, "register a zone of the domain, or another domain")
         else:
             yield passed("names", f"Services of {self.config.domain} fit the zones")
+        asked, details = "names asked for", f"Services may ask for: {rules_in_words(self.config)}"
+        if self.config.domain_filter:
+            yield passed(asked, details)
+        else:
+            yield Step(asked, Result.OK, details, advice=how_to_limit(self.config))
 
     def _zone(self, name: str, reference: ZoneReference, access: ZoneAccess | None) -> Step:
         client = self.accounts.client(access)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from kubesync_local.cli.parser import Commands, add_output, count
+from kubesync_local.cli.parser import Commands, add_output, count, limit
 
 _ZONE_HELP: Final = (
     "hosted zones: ID[,ID...], or ID@ROLE_ARN[#EXTERNAL_ID] for one in another AWS account; may be given several times"
@@ -83,6 +83,33 @@ def _add_scope(add: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_name_rules(add: argparse.ArgumentParser) -> None:
+    rules = add.add_argument_group("which names Services may ask for")
+    rules.add_argument(
+        "--domain-filter", metavar="D", action="append",
+        help="names lie at or below these domains: D[,D...]; may be given several times (default: the cluster's domain)",
+    )  # fmt: skip
+    rules.add_argument(
+        "--exclude-domains", metavar="D", action="append", help="nobody gets names at or below these: D[,D...]"
+    )
+    rules.add_argument(
+        "--namespace-domains", metavar="NS=D", action="append",
+        help="domains of one namespace, also outside the filter: NS=D[,D...]; may be given several times. The longest domain decides",
+    )  # fmt: skip
+    rules.add_argument("--allow-wildcards", action="store_true", help="also names that begin with *")
+    rules.add_argument("--allow-apex", action="store_true", help="also the names of the hosted zones themselves")
+    rules.add_argument(
+        "--allow-underscores", action="store_true", help="also names with a label that begins with an underscore"
+    )
+    rules.add_argument(
+        "--max-names-per-service", type=limit, metavar="N", help="names that a Service may ask for (default: 50)"
+    )
+    rules.add_argument(
+        "--max-names-per-namespace", type=limit, metavar="N",
+        help="names that the Services of a namespace may hold together (default: 500)",
+    )  # fmt: skip
+
+
 def _add_cluster_add(actions: Commands) -> None:
     add = actions.add_parser("add", help="register a cluster, or change one with --replace")
     add.add_argument("name", metavar="NAME", help="a DNS label; it is part of every service key and upstream")
@@ -130,6 +157,7 @@ def _add_cluster_add(actions: Commands) -> None:
         metavar="T",
         help="form of a Service's name (default: {service}.{namespace}.svc.{domain}; none: only names from annotations)",
     )
+    _add_name_rules(add)
     names.add_argument("--no-srv", action="store_true", help="publish no SRV records")
     names.add_argument(
         "--load-balancer-cluster-ips", action="store_true", help="publish the cluster IPs of LoadBalancer Services"

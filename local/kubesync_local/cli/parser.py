@@ -91,16 +91,21 @@ def positive(text: str) -> float:
     return value
 
 
-def whole(text: str, most: int) -> int:
-    """A whole number from 1."""
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= most:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {most}")
+def whole(text: str, most: int, least: int = 1) -> int:
+    """A whole number."""
+    if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} to {most}")
     return int(text)
 
 
 def count(text: str) -> int:
     """A TTL or another count: 1 to 2147483647."""
     return whole(text, _MAX_TTL)
+
+
+def limit(text: str) -> int:
+    """A limit of how many: 0 to 2147483647."""
+    return whole(text, _MAX_TTL, 0)
 
 
 @dataclass(frozen=True, slots=True)

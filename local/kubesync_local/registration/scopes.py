@@ -71,9 +71,13 @@ def why_no_scope(scope: Scope) -> str | None:
 def _why_no_namespaces(given: Collection[str]) -> str | None:
     if len(given) > MAX_NAMESPACES:
         return f"names {len(given)} namespaces: at most {MAX_NAMESPACES}"
-    for namespace in given:
-        if _NAMESPACE.fullmatch(namespace) is None:
-            return f"{namespace!r} is not a namespace: use lower-case letters, digits and hyphens, at most 63"
+    return next(filter(None, map(why_no_namespace, given)), None)
+
+
+def why_no_namespace(name: str) -> str | None:
+    """Why this is not the name of a namespace, in one line, or None."""
+    if _NAMESPACE.fullmatch(name) is None:
+        return f"{name!r} is not a namespace: use lower-case letters, digits and hyphens, at most 63"
     return None
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import pytest
 
-from harness.golden.golden_scenes import BOTH, SCENES, SHARED, Document, expose, killed, many_nodes, scene
+from harness.golden.golden_scenes import BOTH, SCENES, SHARED, Document, expose, killed, many_nodes, scene, seen_by_now
 from harness.golden.golden_stage import PRIVATE, PUBLIC, START, TABLES, Stage, a_stage, read_document, write_document
 from harness.paused_process import Gate
 from harness.seen.named import member, named_nodes, register, unregister
@@ -143,6 +143,21 @@ def scopes(stage: Stage) -> Document:
 
 
 @scene
+def names_counted(stage: Stage) -> Document:
+    """A cluster with rules of names: names that Services hold and asked for are counted; one is too many, one is refused."""
+    stage.configure("prod", domain_filter=("example.com",), max_names_per_namespace=3)
+    stage.configure("stage")
+    expose(stage, "prod", "one", "10.61.0.10", asks={"hostname": "a.example.com,b.example.com,*.example.com"})
+    running = stage.master()
+    running.wait_for(lambda: "b.example.com A" in stage.stack.records() and stage.at_rest())
+    expose(stage, "prod", "two", "10.61.0.11", asks={"hostname": "c.example.com,d.example.com"})
+    running.wait_for(lambda: "c.example.com A" in stage.stack.records() and stage.at_rest())
+    seen_by_now(stage)
+    assert running.end().clean
+    return stage.document(str(names_counted.__doc__))
+
+
+@scene
 def configurations(stage: Stage) -> Document:
     """Configurations in every form, as commands register them; no session has seen them, they are of another shard."""
     table = ClusterTable(stage.store)
@@ -167,6 +182,31 @@ def configurations(stage: Stage) -> Document:
     for form in forms:
         table.put(ClusterConfig(**{**common, **form}))
     return stage.document(str(configurations.__doc__))
+
+
+@scene
+def configurations_with_rules(stage: Stage) -> Document:
+    """Configurations with rules of names, as commands register them; no session has seen them, they are of another shard."""
+    table = ClusterTable(stage.store)
+    common: dict[str, Any] = {
+        "domain": "x.example.com",
+        "zones": BOTH[:1],
+        "shard": "7",
+        "server": "https://rules.test",
+    }
+    table.put(ClusterConfig(**common, name="filtered", domain_filter=("x.example.com",)))
+    every = {
+        "domain_filter": ("x.example.com", "apps.example.com"),
+        "exclude_domains": ("admin.x.example.com",),
+        "namespace_domains": ("shop=shop.example.com", "billing=shop.example.com"),
+        "allow_wildcards": True,
+        "allow_apex": True,
+        "allow_underscores": True,
+        "max_names_per_service": 5,
+        "max_names_per_namespace": 0,
+    }
+    table.put(ClusterConfig(**common, **every, name="ruled"))
+    return stage.document(str(configurations_with_rules.__doc__))
 
 
 def path_of(name: str) -> Path:
@@ -209,7 +249,7 @@ def main(names: Sequence[str]) -> None:
                 sys.exit(f"{path.name} is there already: what a release wrote does not change")
             continue
         record(name, path)
-        if path.parent == TABLES and SCENES[name] is not configurations:
+        if path.parent == TABLES and SCENES[name] not in (configurations, configurations_with_rules):
             record_outcome(name, OUTCOMES / path.name)
 
 

@@ -65,6 +65,7 @@ def test_cluster_that_is_right_is_right_in_every_step(stack: CliStack, name: str
         ("ok", "clock"),
         ("ok", "zone example.com"),
         ("ok", "names"),
+        ("ok", "names asked for"),
     ]
     assert "TLSv1.3, certificate of kube-apiserver for localhost, 127.0.0.1, ::1, issued by kubernetes" in ran.out
     assert "token from env:KUBESYNC_TEST_TOKEN" in ran.out

@@ -18,7 +18,8 @@ from kubesync.aws.route53.client import build_route53_client
 ROOT = Path(__file__).resolve().parents[3]
 ELB = "a1b2c3-123456789.eu-west-1.elb.amazonaws.com"
 ELB_ZONE = "Z32O12XQLNTSW2"
-SAME_AS_EXTERNAL_DNS = ("--template", "none", "--ttl", "300", "--load-balancer-alias")
+FILTER = ("--domain-filter", "example.com")
+SAME_AS_EXTERNAL_DNS = (*FILTER, "--template", "none", "--ttl", "300", "--load-balancer-alias")
 FIRST = {"hostname": "first.example.com"}
 MOVED = ("www.example.com", "ip.example.com", "cn.example.com", "short.example.com", "shared.example.com")
 
@@ -177,7 +178,7 @@ def test_way_back_leaves_external_dns_everything(stack: CliStack) -> None:
 
 def test_what_stands_in_another_form_is_told_and_left_until_it_is_the_same(stack: CliStack) -> None:
     before = zone(stack)
-    assert stack.add_cluster("prod", "--policy", "create-only").status == 0  # the options of step 1 forgotten
+    assert stack.add_cluster("prod", *FILTER, "--policy", "create-only").status == 0  # the options of step 1 forgotten
     assert stack.session().json["clean"]
     found = recovered(stack)
     assert found["claimed"] == [("short.example.com", "A")]

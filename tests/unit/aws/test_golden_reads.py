@@ -37,6 +37,17 @@ from kubesync.domain.state import Name, OpenMark, Part, PartId, UpstreamState
 # --- keys, names, marks ---
 
 
+def test_names_that_are_counted_refused_and_too_many() -> None:
+    found = tables("names-counted")
+    assert StateTable(found).all_names_held("prod") == {"shop": 3}
+    assert (StateTable(found).names_held("prod", "shop"), StateTable(found).names_held("prod", "default")) == (3, 0)
+    assert [p.code for p in state(found, "one").problems] == ["WildcardNotAllowed"]
+    (problem,) = state(found, "two").problems
+    assert (problem.code, problem.subject) == ("TooManyNames", "d.example.com")
+    claimed = {name.name for service in ("one", "two") for name in state(found, service).claims}
+    assert {name for name in claimed if ".svc." not in name} == {"a.example.com", "b.example.com", "c.example.com"}
+
+
 def test_load_balancer_with_alias_and_endpoints() -> None:
     web = state(tables("at-rest"), "web")
     assert web.parts == {

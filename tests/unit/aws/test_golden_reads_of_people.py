@@ -47,7 +47,18 @@ def test_configurations_in_every_form() -> None:
     common: dict[str, Any] = {"domain": "x.example.com", "zones": (zone,), "shard": "7", "revision": 1}
     found = ClusterTable(tables("configurations")).read()
     assert found == {name: ClusterConfig(**{**common, "name": name, **form}) for name, form in forms.items()}
+    rules: dict[str, dict[str, Any]] = {
+        "filtered": {"domain_filter": ("x.example.com",)},
+        "ruled": {"domain_filter": ("x.example.com", "apps.example.com"), "exclude_domains": ("admin.x.example.com",),
+                  "namespace_domains": ("shop=shop.example.com", "billing=shop.example.com"),
+                  "allow_wildcards": True, "allow_apex": True, "allow_underscores": True,
+                  "max_names_per_service": 5, "max_names_per_namespace": 0},
+    }  # fmt: skip
+    ruled = ClusterTable(tables("configurations-with-rules")).read()
+    common["server"] = "https://rules.test"
+    assert ruled == {name: ClusterConfig(**{**common, "name": name, **form}) for name, form in rules.items()}
     # Every option stands in one of them in another form than the usual one.
+    found |= ruled
     usual = ClusterConfig(**{**common, "name": "usual", "server": "https://usual.test", "shard": "0", "revision": 0})
     said = {field for each in found.values() if each for field, value in each if value != getattr(usual, field)}
     assert said == ClusterConfig.model_fields.keys() - {"domain"}

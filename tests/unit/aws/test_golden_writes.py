@@ -168,6 +168,14 @@ def a_promotion(scene: Scene, key: Key, _item: Item) -> list[Action]:
     return [StateTable.mark_promoted(service_key(cluster, path), Name(zone_id, rest))]
 
 
+def names_asked_for(scene: Scene, key: Key, _item: Item) -> list[Action]:
+    cluster = key.partition.partition("#")[0]
+    table = StateTable(scene.store)
+    held = table.names_held(cluster, str(key.sort))
+    assert table.all_names_held(cluster)[str(key.sort)] == held
+    return [StateTable.correct_names_held(cluster, str(key.sort), None, held)]
+
+
 def tombstones(scene: Scene, key: Key, _item: Item) -> list[Action]:
     cluster = key.partition.partition("#")[0]
     wanted = service_key(cluster, str(key.sort).removesuffix("#gone"))
@@ -244,6 +252,7 @@ REWRITES: Final[Mapping[str, Rewrite]] = {
     "open mark": an_open_mark,
     "promotion note": a_promotion,
     "note of tombstones": tombstones,
+    "names asked for": names_asked_for,
     "claim": a_claim,
     "claim of a set identifier": a_claim,
     "waiter": a_waiter,

@@ -24,7 +24,7 @@ PAGES_WITH_PLACES: Final = (
 )
 _TEST: Final = re.compile(r"`(?P<file>(?:unit|contract|integration|e2e)/[\w/]+\.py)::(?P<name>\w+)`")
 _PLACE: Final = re.compile(r"`(?P<file>(?:\w+/)+\w+\.py)` (?P<names>`\w+`(?:, `\w+`)*)")
-_INVARIANTS: Final = [f"I{number}" for number in range(1, 9)]
+_INVARIANTS: Final = [f"I{number}" for number in range(1, 10)]
 
 
 @cache

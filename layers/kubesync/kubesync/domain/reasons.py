@@ -39,6 +39,22 @@ ADVICE: Final[Mapping[str, str]] = {
     "TooManyNodes": "Spread the endpoints over several Services, or the members over several named upstreams.",
     "MissingUpstream": "Create it, or remove this member with `kubesync upstream add ... --replace`.",
     "UpstreamCycle": "Remove one of the members with `kubesync upstream add ... --replace`.",
+    # What the cluster's rules of names do not allow
+    "OutsideDomains": (
+        "Choose a name in the cluster's domains, or have its operator add the domain: --domain-filter, or --namespace-domains for "
+        "this namespace (docs/clusters.md). A domain that --exclude-domains names must leave that list."
+    ),
+    "NameReserved": (
+        "Choose another name. No option allows this one: it is for the journal, or the cluster's --template gives it to Services of "
+        "another namespace."
+    ),
+    "WildcardNotAllowed": "Choose a name without *, or have the cluster's operator add --allow-wildcards.",
+    "ApexNotAllowed": "Choose a name below the zone's name, or have the cluster's operator add --allow-apex.",
+    "UnderscoreNotAllowed": "Choose a name without such labels, or have the cluster's operator add --allow-underscores.",
+    "TooManyNames": (
+        "Ask for fewer names, or have the cluster's operator raise --max-names-per-service or --max-names-per-namespace. "
+        "The next change of the Service, or `kubesync resync`, uses names that became free."
+    ),
     # What others want or have
     "NameTaken": "Do nothing if this is intended. Otherwise remove the name from the other Service, or choose another name.",
     "Conflict": (

@@ -10,6 +10,7 @@ from kubesync.aws.tables.control.zone_access import ZoneAccessTable
 from kubesync.domain.errors import UsageError
 from kubesync_local.commands.cluster.form import read_form
 from kubesync_local.registration.clusters import why_clashing
+from kubesync_local.registration.name_rules import ANY_NAME
 from kubesync_local.terminal.output import remark
 from kubesync_local.workplace.workplace import Workplace
 
@@ -47,6 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
         remark(_difference(known, stored))
     if stored.disabled:
         remark(f"note: it stays disabled; `kubesync cluster enable {stored.name}` enables it")
+    if not stored.domain_filter:
+        remark(f"note: it accepts {ANY_NAME}; --domain-filter {stored.domain} ends that (docs/clusters.md)")
     if stored.insecure_skip_tls_verify:
         remark("warning: TLS is not verified for this cluster: any server that answers at its address gets the token")
     return 0

@@ -26,6 +26,7 @@ from kubesync_local.commands.cluster.eks import eks_region, look_up_eks
 from kubesync_local.commands.cluster.zones import look_up_zones, remark_on_zones, zones_given
 from kubesync_local.registration.clusters import why_outside, why_useless
 from kubesync_local.registration.endpoints_source import choose_endpoints_source
+from kubesync_local.registration.name_rules import given_rules, settled_rules, why_beyond_zones
 from kubesync_local.registration.roles import parse_role
 from kubesync_local.terminal.output import remark
 from kubesync_local.workplace.kubeconfig import load_kubeconfig
@@ -79,6 +80,7 @@ def read_form(arguments: argparse.Namespace, work: Workplace) -> Form:
             fields[name] = getattr(arguments, name)
     fields["srv"] = not arguments.no_srv
     fields["shard"] = work.settings.shard
+    rules = given_rules(arguments)
     access = zones_given(arguments.zone)
     # Checked before the call to Route 53, so that wrong use is reported without an AWS account too.
     draft = _validated({**fields, "zones": [ZoneReference(id=zone_id, name="unknown") for zone_id in access]})
@@ -86,9 +88,14 @@ def read_form(arguments: argparse.Namespace, work: Workplace) -> Form:
     outside = why_outside(draft.model_copy(update={"zones": tuple(zones)}))
     if outside is not None:
         raise UsageError(outside)
+    fields |= settled_rules(rules, work.clusters.get(arguments.name), draft.domain)
     remark_on_zones(zones, draft.domain)
     fields["endpoints_source"] = _endpoints_source(arguments.endpoints_source, draft, work)
-    return Form(_validated({**fields, "zones": zones}), access)
+    config = _validated({**fields, "zones": zones})
+    beyond = why_beyond_zones(config)
+    if beyond is not None:
+        raise UsageError(beyond)
+    return Form(config, access)
 
 
 def _validated(fields: dict[str, Any]) -> ClusterConfig:

@@ -7,10 +7,11 @@ from typing import Any
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.zone_access import ZoneAccessTable
-from kubesync_local.terminal.output import print_json, print_rows, print_table
+from kubesync_local.registration.name_rules import ANY_NAME, how_to_limit, rules_in_words
+from kubesync_local.terminal.output import print_json, print_rows, print_table, remark
 from kubesync_local.workplace.workplace import Workplace
 
-_COLUMNS = ("name", "server", "domain", "zones", "endpoints_source", "revision", "state")
+_COLUMNS = ("name", "server", "domain", "zones", "names", "endpoints_source", "revision", "state")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -18,11 +19,19 @@ def run(arguments: argparse.Namespace) -> int:
     work = Workplace()
     ways = ZoneAccessTable(work.store)
     if arguments.command == "show":
-        return _show(document(work.chosen(arguments.name)[0], ways), arguments.output)
-    rows = [document(config, ways) for config in work.clusters.all()]
+        chosen = work.chosen(arguments.name)[0]
+        return _show(document(chosen, ways), arguments.output, rules_in_words(chosen))
+    configs = work.clusters.all()
+    rows = [document(config, ways) for config in configs]
     if arguments.output == "table":
-        rows = [{**row, "zones": [f"{zone['name']} {zone['id']}" for zone in row["zones"]]} for row in rows]
+        rows = [
+            {**row, "zones": [f"{z['name']} {z['id']}" for z in row["zones"]], "names": rules_in_words(config)}
+            for config, row in zip(configs, rows, strict=True)
+        ]
     print_rows(rows, _COLUMNS, arguments.output, "no cluster is registered: see `kubesync cluster add --help`")
+    for config in configs:
+        if not config.domain_filter and not config.deleting:
+            remark(f"note: cluster {config.name} accepts {ANY_NAME}; {how_to_limit(config)}")
     return 0
 
 
@@ -32,6 +41,8 @@ def document(config: ClusterConfig, ways: ZoneAccessTable) -> dict[str, Any]:
     Zones in other accounts have a ``role``. External ids are not shown.
     """
     fields = config.model_dump(mode="json", exclude={"ca_pem", "deleting", "disabled", "external_id"})
+    if not config.domain_filter:  # they count only with a domain filter
+        fields |= {"max_names_per_service": None, "max_names_per_namespace": None}
     for zone in fields["zones"]:
         access = ways.read(zone["id"])
         if access is not None:
@@ -43,10 +54,11 @@ def document(config: ClusterConfig, ways: ZoneAccessTable) -> dict[str, Any]:
     }
 
 
-def _show(shown: dict[str, Any], output: str) -> int:
+def _show(shown: dict[str, Any], output: str, names: str) -> int:
     if output == "json":
         print_json(shown)
         return 0
+    shown = {**shown, "names_asked_for": names}
     rows = [{"setting": name.replace("_", " "), "value": _value(value)} for name, value in shown.items()]
     print_table([row for row in rows if row["value"] not in (None, "")], ("setting", "value"))
     return 0

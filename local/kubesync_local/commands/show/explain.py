@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from kubesync.aws.route53.zones import ZoneClient
@@ -114,7 +115,13 @@ def _wanted(state: KeyState, config: ClusterConfig, *, endpoints_listed: bool) -
     if config.deleting:
         return Desired({}, {}, ())
     endpoints = state.endpoints(config.endpoints_source) if endpoints_listed else None
-    return desired(state.key, state.service, endpoints, rules_of(config))
+    want = desired(state.key, state.service, endpoints, rules_of(config), {name.name for name in state.claims})
+    known = {name.name for name in (*state.claims, *state.waits, *state.conflicts)}
+    if want.records is None or not any(problem.code == "TooManyNames" for problem in state.problems):
+        return want
+    # The limit of a namespace: only the session that planned the key knows which names were beyond it.
+    beyond = set(want.counted) - known
+    return replace(want, records={key: found for key, found in want.records.items() if key.name not in beyond})
 
 
 def _turns(

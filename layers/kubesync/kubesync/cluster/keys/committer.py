@@ -33,6 +33,7 @@ KEYS_AT_A_TIME: Final = 50
 _ATTEMPTS: Final = 8
 _WRITE_SECONDS: Final = 2.0
 _BUSY_SECONDS: Final = 0.5
+_CORRECTED_AT_A_TIME: Final = 90
 
 type Steps[T] = Generator[float, None, T]
 """Work in small steps. Each yields for how many seconds the work pauses; meanwhile its actor serves its mailbox."""
@@ -131,6 +132,17 @@ class Committer:
             yield 0.0
         yield from self._until_fresh(partial(self._last_section, change, (*rest, *last), outbox))
 
+    def correct_counts(self) -> Steps[None]:
+        """Compare the counts of names with the keys that a list has just read, and write those that are wrong."""
+        yield from self._until_fresh(self._correct)
+        self.states.counts.done()
+
+    def _correct(self, _untrusted: AbstractSet[str]) -> None:
+        writer = self._fenced_writer
+        for actions in batched(self.states.counts.corrections(), _CORRECTED_AT_A_TIME):
+            until = self.clock.monotonic() + _WRITE_SECONDS
+            writer.run([self.states.config.name], list(actions), writer.token(), until_monotonic=until)
+
     def _until_fresh[R](self, attempt: Callable[[AbstractSet[str]], R]) -> Steps[R]:
         untrusted: set[str] = set()
         failures = 0
@@ -185,10 +197,12 @@ class Committer:
 
     def _chunks(self, writes: Sequence[KeyWrite], ending: Ending | None = None) -> Iterator[Chunk]:
         room, closing = self._fenced_writer.room(MAX_CLUSTERS), no_closing if ending is None else ending.closing
-        return chunks_of(writes, self.tables.state, self._fenced_writer.token, room, closing)
+        counts = self.states.counts
+        counted = None if counts.rules is None else lambda state: len(counts.held(state))
+        return chunks_of(writes, self.tables.state, self._fenced_writer.token, room, closing, counted)
 
     def _write(self, outbox: Outbox, chunk: Chunk) -> None:
-        actions = list(chunk.actions)
+        actions = [*chunk.actions, *self.states.counts.added(chunk.counts)]
         if chunk.entries:
             name, epoch, now = self.states.config.name, self._fenced_writer.epoch, self.clock.epoch()
             actions.append(self.tables.audit.changes(name, chunk.entries, epoch, now, chunk.token))
@@ -197,6 +211,7 @@ class Committer:
             self._fenced_writer.run(chunk.clusters, actions, chunk.token, until_monotonic=until)
         finally:  # also where nobody knows whether it has landed
             self.tables.named.written(actions)
+        self.states.counts.written(chunk.counts, chunk.states)
         for state in chunk.states:
             self.states.remember(state)
         for committed in chunk.committed:

@@ -10,7 +10,9 @@ from typing import Final
 from kubesync.aws.tables.control.clusters import ClusterConfig, retains
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.aws.tables.state import StateTable
+from kubesync.cluster.keys.name_counts import NameCounts
 from kubesync.domain.dns.desired import DnsRules
+from kubesync.domain.dns.permissions import NameRules
 from kubesync.domain.dns.records import Problem, Zone
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.plan import Policy
@@ -46,6 +48,7 @@ class KeyStates:
 
     def __init__(self, config: ClusterConfig, table: StateTable) -> None:
         self.identity: str | None = None  # the remembered uid of Service default/kubernetes
+        self.counts = NameCounts(table)
         self.configure(config, {})
         # In the order of their coming, so that the same run sweeps the same keys first.
         self.tombstoned: dict[ServiceKey, None] = {}
@@ -64,6 +67,7 @@ class KeyStates:
             config = config.model_copy(update={"policy": Policy.CREATE_ONLY})
         self.config = config
         self.rules = rules_of(config)
+        self.counts.configure(config.name, self.rules.names)
         self.sources = (Resource.SERVICES, config.endpoints_source)
         self.listeners: dict[Resource, ListenerView] = {}
         for resource in self.sources:
@@ -125,6 +129,7 @@ class KeyStates:
     def forget(self) -> None:
         """Read all keys anew next time."""
         self._states.clear()
+        self.counts.forget()
         self.conflicts = 0
 
     def generations(self) -> dict[Resource, int]:
@@ -152,4 +157,25 @@ def rules_of(config: ClusterConfig) -> DnsRules:
         load_balancer_cluster_ips=config.load_balancer_cluster_ips,
         load_balancer_alias=config.load_balancer_alias,
         opt_in=config.opt_in,
+        names=_name_rules(config),
+    )
+
+
+def _name_rules(config: ClusterConfig) -> NameRules | None:
+    if not config.domain_filter:
+        return None
+    pairs = [text.partition("=") for text in config.namespace_domains]
+    return NameRules(
+        template=config.template,
+        domain=config.domain,
+        cluster=config.name,
+        apexes=frozenset(zone.name for zone in config.zones),
+        filters=config.domain_filter,
+        excluded=config.exclude_domains,
+        namespaces=tuple((namespace, domain) for namespace, _, domain in pairs),
+        wildcards=config.allow_wildcards,
+        apex=config.allow_apex,
+        underscores=config.allow_underscores,
+        per_service=config.max_names_per_service,
+        per_namespace=config.max_names_per_namespace,
     )

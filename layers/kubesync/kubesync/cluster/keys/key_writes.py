@@ -6,6 +6,7 @@ intended record sets. A crash in between loses nothing: until the parts are stor
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -82,7 +83,8 @@ class KeyWrite:
 class Chunk:
     """One transaction: states as they stand after it, its actions and audit entries.
 
-    ``whole``: no part of the key that it begins with is in an earlier one.
+    ``whole``: no part of the key that it begins with is in an earlier one. ``counts``: by namespace, how many more names its Services
+    hold; each is one more action.
     """
 
     token: str
@@ -94,11 +96,12 @@ class Chunk:
     committed: list[Callable[[], None]] = field(default_factory=list)
     size: int = 0
     places: set[Key] = field(default_factory=set)
+    counts: Counter[str] = field(default_factory=Counter)
 
     def takes(self, actions: Sequence[Action], clusters: AbstractSet[str], room: int) -> bool:
         """Whether these may join: they fit, and name no item that is named already (a transaction may name it once)."""
         return not self.actions or (
-            len(self.actions) + len(actions) <= room
+            len(self.actions) + len(actions) + len(self.counts) <= room
             and self.size + _bytes(actions) <= _ROOM_BYTES
             and len(self.clusters | clusters) <= MAX_CLUSTERS
             and self.places.isdisjoint(action.key for action in actions)
@@ -132,17 +135,20 @@ def chunks_of(
     token: Callable[[], str],
     room: int,
     closing: Callable[[str], Closing] = no_closing,
+    counted: Callable[[KeyState], int] | None = None,
 ) -> Iterator[Chunk]:
     """Cut writes into transactions of at most ``room`` actions, for at most ``MAX_CLUSTERS`` clusters each.
 
     Args:
         closing: actions of the last transaction, given its token: checkpoints, inflight.
+        counted: how many names a key holds that count towards its namespace's limit. None:
+            nothing is counted.
     """
     chunk = Chunk(token())
     for write in writes:
         state, cluster = write.before, write.before.key.cluster
         stored, own = table.put(state, write.after, chunk.token)
-        groups = write.steps(own, room)
+        groups = write.steps(own, room if counted is None else room - 1)
         for number, group in enumerate(groups, 1):
             final = number == len(groups)
             after = write.after if final else _applied(state, group)
@@ -150,11 +156,14 @@ def chunks_of(
             clusters = {cluster}.union(*(piece.clusters for piece in group))
             if len(groups) > 1:
                 stored, own = table.put(state, after, chunk.token)
-            if not chunk.takes([*of_pieces, *own], clusters, room):
+            more = 0 if counted is None else counted(after) - counted(state)
+            if not chunk.takes([*of_pieces, *own], clusters, room - bool(more)):
                 yield chunk
                 chunk = Chunk(token(), whole=number == 1)
                 stored, own = table.put(state, after, chunk.token)
             chunk.add([*of_pieces, *own], clusters)
+            if more:
+                chunk.counts[after.key.namespace] += more
             chunk.states.append(stored)
             if final:
                 chunk.entries += write.entries

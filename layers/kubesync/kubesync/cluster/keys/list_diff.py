@@ -65,12 +65,14 @@ class ListMerge:
         parts: list[LivePart] = []
         slices_of_old: list[LivePart] = []
         unused = {Resource.ENDPOINTSLICES} - self._states.listeners.keys()
+        self._states.counts.begin()
         for bucket in range(BUCKETS):
             for state in self._table.load_bucket(self._states.config.name, bucket):
                 created[state.key] = state.service.created_at if state.service is not None else ""
                 parts += live_parts(state, snapshots)
                 slices_of_old += live_parts(state, unused)
                 self._states.remember(state)
+                self._states.counts.tally(state)
             yield 0.0
         for key in observed.by_key:
             created[key] = observed.created_at(key) or created.get(key, "")

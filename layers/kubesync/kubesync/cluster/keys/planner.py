@@ -21,6 +21,7 @@ from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.claim_book import ClaimBook
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import NO_NOTES, KeyWrite, Notes, Piece
+from kubesync.cluster.keys.name_counts import NamespaceLimit
 from kubesync.domain.dns.desired import Desired, desired
 from kubesync.domain.dns.records import Node, Problem
 from kubesync.domain.objects import Resource, ServiceKey
@@ -83,6 +84,7 @@ class Planner:
         self._distrust_upstreams = distrust_upstreams
         self._listed = listed
         self._untrusted = untrusted
+        self._limit = NamespaceLimit(states.counts, states.config.policy)
         self._book = ClaimBook(tables.claims, tables.state, fenced_here)
 
     def plan(self, pairs: Iterable[tuple[KeyState, KeyState]], why: str, notes: Notes = NO_NOTES) -> Planned:
@@ -128,7 +130,8 @@ class Planner:
         source = self._states.config.endpoints_source
         endpoints = seen.endpoints(source) if source in whole else None
         try:
-            return desired(seen.key, seen.service, endpoints, self._states.rules)
+            held = {name.name for name in seen.claims}
+            return desired(seen.key, seen.service, endpoints, self._states.rules, held)
         except Exception as error:  # a fault of ours that one object brings out must not stop the others (I4)
             logger.exception("key cannot be planned", service=str(seen.key))
             message = f"kubesync cannot plan it, its outputs stay as they are: {type(error).__name__}"
@@ -184,17 +187,19 @@ class Planner:
         after = seen
         of_records = _cause(why, before, seen, endpoints=seen.service is None or seen.service.headless)
         of_nodes = _cause(why, before, seen, endpoints=True)
+        owners = {name: self._book.owner(name) for name in names_of(want.records or {})}
+        want = self._limit.within(seen, want, owners)
         problems = [*want.problems, *_problems_of_parts(seen)]
         if want.records is None:
             problems += [p for p in seen.problems if p.code == "NameTaken"]
             # Nobody can say now whose a name is that has become free: it stays in conflict, lest two keys make a set there.
             after = replace(after, conflicts={**before.conflicts, **seen.conflicts})
         else:
-            owners = {name: self._book.owner(name) for name in names_of(want.records)}
             assignment = assign_names(seen, want.records, owners)
             problems += assignment.problems
             after, of_names = self._names(before, after, assignment)
             pieces += of_names
+            self._limit.planned(before, after)
         if want.upstreams is not None:
             after, of_upstreams, changed = self._upstreams(after, want.upstreams, stands, of_nodes)
             pieces += of_upstreams

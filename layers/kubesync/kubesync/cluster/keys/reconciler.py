@@ -143,6 +143,7 @@ class Reconciler:
         """What recording these lists would lead to. Writes nothing, and spoils its key states. ``go_on`` raises to break it off."""
         preview = Preview()
         listed = self._at_once(self._listed(content, mode), go_on)
+        self._states.counts.corrections()  # counts as the keys say; they are not written
         planner = self._planner(mode, content.snapshots.keys())
         for keys in batched(listed.keys, KEYS_AT_A_TIME):
             go_on()
@@ -174,6 +175,7 @@ class Reconciler:
     def _record_lists(self, content: WindowContent, mode: Mode) -> Steps[Recorded]:
         """Compare complete lists, and the events after them, with everything that is stored."""
         listed = yield from self._listed(content, mode)
+        yield from self._committer.correct_counts()
         resources, why = content.snapshots.keys(), "resync" if mode.distrust_upstreams else "list"
         plan = self._plan(why, mode, lambda: listed.notes, resources)
         closing = partial(self._closing, listed=resources, extra=listed.merge.identity_actions)

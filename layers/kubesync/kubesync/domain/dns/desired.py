@@ -27,7 +27,7 @@ Every port of every Service except ExternalName has an upstream. Upstreams are u
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
@@ -44,6 +44,7 @@ from kubesync.domain.dns.headless import (
     srv_owner,
 )
 from kubesync.domain.dns.names import NO_NAMES, canonical_name, service_name, why_illegal
+from kubesync.domain.dns.permissions import NameRules, permitted
 from kubesync.domain.dns.provenance import (
     OF_ENDPOINTS,
     OF_PORTS,
@@ -77,6 +78,7 @@ class DnsRules:
         load_balancer_cluster_ips: publish the cluster IPs of LoadBalancers instead of their status.
         load_balancer_alias: make an alias instead of a CNAME if the host name is an AWS load balancer and no annotation decides.
         opt_in: publish only Services with kubesync.io/include, upstreams included.
+        names: which names Services may ask for. None: any name of the zones (a cluster that was registered without such rules).
     """
 
     cluster: str
@@ -88,6 +90,7 @@ class DnsRules:
     load_balancer_cluster_ips: bool = False
     load_balancer_alias: bool = False
     opt_in: bool = False
+    names: NameRules | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,23 +100,29 @@ class Desired:
     ``records`` is None while it cannot be known (headless, endpoints unknown). ``upstreams`` maps upstream keys
     ``<cluster>/<namespace>/<service>/<port>/<PROTOCOL>`` to nodes; it is None while the endpoints are unknown. ``problems`` is sorted,
     without duplicates; it holds at most ten of each code, and a line that counts the rest. ``origins`` says which rules want
-    each name.
+    each name. ``counted``: names that count towards the namespace's limit, in the order of the annotations.
     """
 
     records: Mapping[RecordKey, RecordSet] | None
     upstreams: Mapping[str, tuple[Node, ...]] | None
     problems: tuple[Problem, ...]
     origins: Mapping[str, tuple[Origin, ...]] = field(default_factory=dict)
+    counted: tuple[str, ...] = ()
 
 
 def desired(
-    key: ServiceKey, service: Service | None, endpoints: Sequence[EndpointsObject] | None, rules: DnsRules
+    key: ServiceKey,
+    service: Service | None,
+    endpoints: Sequence[EndpointsObject] | None,
+    rules: DnsRules,
+    held: Collection[str] = (),
 ) -> Desired:
     """Plan one service key.
 
     Args:
         service: as last seen; None if it is deleted or was never seen.
         endpoints: every endpoints object of the key, in any order; None until every listener has listed (I5).
+        held: names that the key holds already.
     """
     if service is None:
         return Desired({}, {}, ())
@@ -126,6 +135,14 @@ def desired(
     ttl = rules.default_ttl if asked.ttl_seconds is None else asked.ttl_seconds
     plan = RecordPlan(rules.zones, ttl, asked.identifier, asked.weight)
     plan.problems.update(asked.problems)
+    allowed = permitted((*asked.hostnames, *asked.internal_hostnames), key, rules.names, held)
+    if allowed.refused:
+        asked = replace(
+            asked,
+            hostnames=_without(asked.hostnames, allowed.refused),
+            internal_hostnames=_without(asked.internal_hostnames, allowed.refused),
+        )
+        plan.problems.update(allowed.problems)
     groups = None
     if endpoints is not None:
         used = endpoints if service.type != "ExternalName" else ()
@@ -146,7 +163,11 @@ def desired(
                     Problem("TooManyNodes", name, f"{left_out} of {len(nodes)} nodes are left out: an upstream is full")
                 )
     origins = {name: tuple(sorted(found)) for name, found in plan.origins.items()}
-    return Desired(records, upstreams, _bounded(plan.problems), origins)
+    return Desired(records, upstreams, bounded(plan.problems), origins, allowed.counted)
+
+
+def _without(names: Iterable[str], refused: Collection[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if name not in refused)
 
 
 def _records(
@@ -276,12 +297,13 @@ def _publish_srv(name: str, service: Service, plan: RecordPlan) -> None:
         plan.publish_srv(owner, found)
 
 
-def _bounded(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    bounded: list[Problem] = []
+def bounded(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Problems in their order, at most ``MAX_PROBLEMS_OF_A_KIND`` of each code and a line that counts the rest."""
+    kept: list[Problem] = []
     short = {replace(p, subject=p.subject[:MAX_SUBJECT_CHARACTERS]) for p in problems}
     for _, same in groupby(sorted(short), key=lambda problem: problem.code):
         found = list(same)
-        bounded += found[:MAX_PROBLEMS_OF_A_KIND]
+        kept += found[:MAX_PROBLEMS_OF_A_KIND]
         if (more := len(found) - MAX_PROBLEMS_OF_A_KIND) > 0:
-            bounded.append(replace(found[0], subject="", message=f"and {more} more"))
-    return tuple(sorted(bounded))
+            kept.append(replace(found[0], subject="", message=f"and {more} more"))
+    return tuple(sorted(kept))

@@ -22,6 +22,7 @@ from kubesync.aws.dynamodb.store import CONTROL, Absent, Check, Delete, Equals, 
 from kubesync.aws.tables.schema_guard import readable
 from kubesync.aws.tables.state_codec import SCHEMA
 from kubesync.domain.dns.names import FIELDS
+from kubesync.domain.dns.permissions import NAMES_PER_NAMESPACE, NAMES_PER_SERVICE
 from kubesync.domain.dns.records import Zone
 from kubesync.domain.errors import ConditionFailedError, NewerSchemaError, TransactionRefusedError, UsageError
 from kubesync.domain.objects import Resource
@@ -96,6 +97,15 @@ class ClusterConfig(BaseModel):
     load_balancer_cluster_ips: bool = False
     load_balancer_alias: bool = False
     write_events: bool = False
+    # Without a domain filter: any name of its zones. Such a cluster was registered before there were rules of names.
+    domain_filter: tuple[str, ...] = ()
+    exclude_domains: tuple[str, ...] = ()
+    namespace_domains: tuple[str, ...] = ()  # each NAMESPACE=DOMAIN
+    allow_wildcards: bool = False
+    allow_apex: bool = False
+    allow_underscores: bool = False
+    max_names_per_service: int = Field(default=NAMES_PER_SERVICE, ge=0)
+    max_names_per_namespace: int = Field(default=NAMES_PER_NAMESPACE, ge=0)
     shard: str = "0"
     disabled: bool = False
     revision: int = 0

@@ -1,0 +1,236 @@
+"""Who may have which name. Names that objects ask for are checked; names that kubesync derives from the template are not.
+
+    the name                                            without rules       with rules
+    --------                                            -------------       ----------
+    has a label that begins with ``_kubesync-``         NameReserved        NameReserved
+    is the Service's own name by the template           allowed             allowed
+    lies in no domain, or the longest one excludes it   allowed             OutsideDomains
+    lies in a domain that is for other namespaces       allowed             OutsideDomains
+    is at or below a name that the template gives to    allowed             NameReserved
+      a Service of another namespace, existing or not
+    begins with ``*``                                   allowed             WildcardNotAllowed, unless an option allows it
+    is the name of a hosted zone                        allowed             ApexNotAllowed, likewise
+    has a label that begins with ``_``                  allowed             UnderscoreNotAllowed, likewise
+    is one too many                                     allowed             TooManyNames
+
+The longest domain at or above a name decides. Of the same domain in several options, ``excluded`` comes before ``namespaces``, and
+``namespaces`` before ``filters``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from kubesync.domain.dns.names import NO_NAMES, service_name, why_illegal
+from kubesync.domain.dns.records import Problem
+from kubesync.domain.objects import ServiceKey
+
+RESERVED_PREFIX: Final = "_kubesync-"
+"""Labels of the journals begin with it: nobody gets such a name."""
+NAMES_PER_SERVICE: Final = 50
+NAMES_PER_NAMESPACE: Final = 500
+
+_FIELD: Final = re.compile(r"(\{service\}|\{namespace\})")
+_SHOWN_DOMAINS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class NameRules:
+    """Which names the Services of a cluster may ask for.
+
+    Args:
+        template: of Services' own names, with ``domain`` and ``cluster``, as in ``DnsRules``.
+        apexes: names of the cluster's hosted zones.
+        filters: domains for everybody.
+        excluded: domains for nobody.
+        namespaces: pairs of a namespace and a domain that is for this namespace; several may have one domain.
+        wildcards, apex, underscores: whether such names are allowed.
+        per_service: the most names that one Service may ask for, from 0.
+        per_namespace: the most names that the Services of one namespace may hold together, from 0.
+    """
+
+    template: str
+    domain: str
+    cluster: str
+    apexes: frozenset[str]
+    filters: tuple[str, ...]
+    excluded: tuple[str, ...] = ()
+    namespaces: tuple[tuple[str, str], ...] = ()
+    wildcards: bool = False
+    apex: bool = False
+    underscores: bool = False
+    per_service: int = NAMES_PER_SERVICE
+    per_namespace: int = NAMES_PER_NAMESPACE
+
+    def own_name(self, key: ServiceKey) -> str:
+        """The name that the template gives to a Service; empty if it gives none."""
+        if self.template == NO_NAMES:
+            return ""
+        return service_name(
+            self.template, service=key.name, namespace=key.namespace, domain=self.domain, cluster=self.cluster
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Permitted:
+    """Which names a Service gets of those that it asks for.
+
+    Args:
+        refused: names that it must not have.
+        counted: the others that count towards the limits, in the order of the annotations.
+        problems: why, for each refused name.
+    """
+
+    refused: frozenset[str] = frozenset()
+    counted: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def permitted(names: Iterable[str], key: ServiceKey, rules: NameRules | None, held: Collection[str]) -> Permitted:
+    """Decide about the canonical names that a Service asks for, in the order of its annotations.
+
+    Args:
+        rules: None: a cluster without rules.
+        held: names that the Service holds already: the limit of names does not take them away.
+    """
+    asked = dict.fromkeys(names)
+    problems = {name: found for name in asked if (found := refusal(name, key, rules)) is not None}
+    if rules is None:
+        return Permitted(frozenset(problems), (), tuple(problems.values()))
+    own = rules.own_name(key)
+    # An illegal name is never held. It is reported where names are placed in zones.
+    counting = [n for n in asked if n not in problems and counts(n, own) and not why_illegal(n, wildcard=True)]
+    room = rules.per_service - sum(name in held for name in counting)
+    counted: list[str] = []
+    for name in counting:
+        if name not in held and room <= 0:
+            problems[name] = too_many(name, f"the Service asks for more than {rules.per_service} names", "service")
+            continue
+        room -= name not in held
+        counted.append(name)
+    return Permitted(frozenset(problems), tuple(counted), tuple(problems.values()))
+
+
+def refusal(name: str, key: ServiceKey, rules: NameRules | None) -> Problem | None:
+    """Why a Service must not have a name that it asks for, or None. Limits of numbers are not checked here.
+
+    A name that is illegal in DNS is not refused: it is reported where names are placed in zones.
+    """
+    if why_illegal(name, wildcard=True):
+        return None
+    labels = name.split(".")
+    if any(label.startswith(RESERVED_PREFIX) for label in labels):
+        return Problem("NameReserved", name, f"labels that begin with {RESERVED_PREFIX} are for the journal")
+    if rules is None or name == rules.own_name(key):
+        return None
+    if outside := _why_outside(labels, key.namespace, rules):
+        return Problem("OutsideDomains", name, outside)
+    if any(namespace != key.namespace for namespace in _namespaces_of(name, rules)):
+        return Problem("NameReserved", name, f"template {rules.template} gives it to Services of another namespace")
+    if labels[0] == "*" and not rules.wildcards:
+        return Problem("WildcardNotAllowed", name, "wildcards need --allow-wildcards")
+    if name in rules.apexes and not rules.apex:
+        return Problem("ApexNotAllowed", name, "the name of a hosted zone itself needs --allow-apex")
+    if not rules.underscores and any(label.startswith("_") for label in labels):
+        return Problem("UnderscoreNotAllowed", name, "labels that begin with _ need --allow-underscores")
+    return None
+
+
+def too_many(name: str, why: str, of: str) -> Problem:
+    """The problem of a name beyond a limit. ``of``: which limit, ``service`` or ``namespace``."""
+    return Problem("TooManyNames", name, f"{why} (--max-names-per-{of})")
+
+
+def counts(name: str, own: str) -> bool:
+    """Whether a name counts towards the limits: names at or below the Service's own name (empty: it has none) do not."""
+    return not own or not _at_or_below(name, own)
+
+
+def _at_or_below(name: str, domain: str) -> bool:
+    return name == domain or name.endswith("." + domain)
+
+
+def _why_outside(labels: Sequence[str], namespace: str, rules: NameRules) -> str:
+    """In which domain a name lies, if it is not for this namespace; empty if it is."""
+    index = _index(rules)
+    for start in range(len(labels)):
+        domain = ".".join(labels[start:])
+        owners = index.get(domain, _NOT_LISTED)
+        if owners is _NOT_LISTED:
+            continue
+        if not owners:
+            return f"{domain} is excluded (--exclude-domains)"
+        if namespace in owners or _EVERYBODY in owners:
+            return ""
+        return f"{domain} is for another namespace (--namespace-domains)"
+    shown = ", ".join(rules.filters[:_SHOWN_DOMAINS])
+    more = f" and {len(rules.filters) - _SHOWN_DOMAINS} more" if len(rules.filters) > _SHOWN_DOMAINS else ""
+    return f"it is not at or below {shown}{more} (--domain-filter)"
+
+
+_EVERYBODY: Final = ""
+_NOT_LISTED: Final = frozenset({"not a namespace"})
+
+
+@lru_cache(maxsize=64)
+def _index(rules: NameRules) -> Mapping[str, frozenset[str]]:
+    """Whom each listed domain is for: namespaces, everybody, or nobody."""
+    owners: dict[str, frozenset[str]] = {domain: frozenset({_EVERYBODY}) for domain in rules.filters}
+    given: dict[str, set[str]] = {}
+    for namespace, domain in rules.namespaces:
+        given.setdefault(domain, set()).add(namespace)
+    owners |= {domain: frozenset(namespaces) for domain, namespaces in given.items()}
+    return owners | {domain: frozenset[str]() for domain in rules.excluded}
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A template: texts and fields in their order, and an expression that any name at or below such a name matches."""
+
+    tokens: tuple[str, ...]
+    expression: re.Pattern[str]
+
+
+@lru_cache(maxsize=64)
+def _form(template: str, domain: str, cluster: str) -> _Form | None:
+    """None: no name belongs to a namespace by this template."""
+    if template == NO_NAMES or "{namespace}" not in template:
+        return None
+    # Also a template that gives names in capitals or with a dot at the end gives canonical names.
+    filled = service_name(template, service="{service}", namespace="{namespace}", domain=domain, cluster=cluster)
+    tokens = tuple(token for token in _FIELD.split(filled) if token)
+    parts = ("[^.]+" if _FIELD.fullmatch(token) else re.escape(token) for token in tokens)
+    return _Form(tokens, re.compile(rf"(?:.+\.)?({''.join(parts)})"))
+
+
+def _namespaces_of(name: str, rules: NameRules) -> Iterator[str]:
+    """Namespaces to whose Services the template could give the name, or one that it is below.
+
+    The fields hold one label or a part of one. So at most one end of the name has the template's form, but it may be read in
+    several ways: ``a-b-c`` by ``{service}-{namespace}`` is of namespace ``c``, or of ``b-c``.
+    """
+    form = _form(rules.template, rules.domain, rules.cluster)
+    found = form.expression.fullmatch(name) if form is not None else None
+    if form is not None and found is not None:
+        yield from (reading["{namespace}"] for reading in _readings(form.tokens, found[1], {}))
+
+
+def _readings(tokens: Sequence[str], text: str, known: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
+    """Every way to read a text by the template's tokens."""
+    if not tokens:
+        if not text:
+            yield known
+        return
+    token, *rest = tokens
+    literal = known.get(token, token)
+    if token in known or not _FIELD.fullmatch(token):
+        if text.startswith(literal):
+            yield from _readings(rest, text[len(literal) :], known)
+        return
+    label = text.partition(".")[0]
+    for end in range(1, len(label) + 1):
+        yield from _readings(rest, text[end:], {**known, token: label[:end]})

@@ -1,0 +1,125 @@
+"""The options that say which names Services may ask for, and which of them a cluster ends up with.
+
+    the cluster                  given                     its rules
+    -----------                  -----                     ---------
+    is new                       anything                  as given; the domain filter is the cluster's domain where none is given
+    has rules, --replace         anything                  the same: an option that is left out goes back to its default
+    has no rules, --replace      none of these options     none, as before: any name of its zones
+    has no rules, --replace      --domain-filter           as given
+    has no rules, --replace      others only               refused
+
+A cluster has no rules if it was registered before there were any.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from kubesync.aws.tables.control.clusters import LABELS, ClusterConfig
+from kubesync.domain.dns.names import MAX_NAME_CHARACTERS, canonical_name
+from kubesync.domain.errors import UsageError
+from kubesync_local.registration.scopes import why_no_namespace
+
+ANY_NAME: Final = "any name of its zones"
+_OPTIONS: Final = (
+    "exclude_domains",
+    "namespace_domains",
+    "allow_wildcards",
+    "allow_apex",
+    "allow_underscores",
+    "max_names_per_service",
+    "max_names_per_namespace",
+)
+
+
+def given_rules(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Fields of a configuration, for the options that are given. Raises UsageError."""
+    fields: dict[str, Any] = {}
+    for name in ("domain_filter", "exclude_domains"):
+        if getattr(arguments, name) is not None:
+            fields[name] = _domains(_option(name), ",".join(getattr(arguments, name)))
+    if arguments.namespace_domains is not None:
+        pairs = [pair for text in arguments.namespace_domains for pair in _namespace_domains(text)]
+        fields["namespace_domains"] = _once("--namespace-domains", pairs)
+    fields |= {name: True for name in _OPTIONS if getattr(arguments, name) is True}
+    limits = ("max_names_per_service", "max_names_per_namespace")
+    return fields | {name: getattr(arguments, name) for name in limits if getattr(arguments, name) is not None}
+
+
+def settled_rules(given: dict[str, Any], known: ClusterConfig | None, domain: str) -> dict[str, Any]:
+    """Fields of the configuration that is stored: see the table above. ``known``: what it replaces. Raises UsageError."""
+    if known is None or known.domain_filter or "domain_filter" in given:
+        return {"domain_filter": (domain,), **given}
+    if given:
+        option = _option(next(iter(given)))
+        raise UsageError(
+            f"{option} needs --domain-filter: cluster {known.name} accepts {ANY_NAME}, and --domain-filter {domain} ends that"
+        )
+    return {}
+
+
+def why_beyond_zones(config: ClusterConfig) -> str | None:
+    """Which domain has nothing in common with any zone of the cluster, in one line, or None."""
+    zones = [zone.name for zone in config.zones]
+    given = (
+        ("--domain-filter", config.domain_filter),
+        ("--exclude-domains", config.exclude_domains),
+        ("--namespace-domains", tuple(text.partition("=")[2] for text in config.namespace_domains)),
+    )
+    for option, domains in given:
+        for domain in domains:
+            if not any(f".{domain}".endswith(f".{zone}") or f".{zone}".endswith(f".{domain}") for zone in zones):
+                return f"{option} {domain}: no zone of the cluster holds such names ({', '.join(sorted(set(zones)))})"
+    return None
+
+
+def rules_in_words(config: ClusterConfig) -> str:
+    """Where the names lie that Services may ask for, for people."""
+    if not config.domain_filter:
+        return ANY_NAME
+    given = len(config.namespace_domains)
+    more = f"; {given} of single namespaces" if given else ""
+    return f"{', '.join(config.domain_filter)}{more}"
+
+
+def how_to_limit(config: ClusterConfig) -> str:
+    """Which option gives a cluster rules."""
+    return f"`kubesync cluster add {config.name} --replace` with --domain-filter, such as {config.domain}, ends that"
+
+
+def _option(field: str) -> str:
+    return f"--{field.replace('_', '-')}"
+
+
+def _domains(option: str, text: str) -> tuple[str, ...]:
+    found = _once(option, [canonical_name(part) for part in text.split(",") if part.strip()])
+    if not found:
+        raise UsageError(f"{option} is empty: give domains, such as example.com,example.org")
+    _check_domains(option, found)
+    return found
+
+
+def _once(option: str, found: Sequence[str]) -> tuple[str, ...]:
+    for each in found:
+        if found.count(each) > 1:
+            raise UsageError(f"{option} {each} is given twice: give it once")
+    return tuple(found)
+
+
+def _namespace_domains(text: str) -> Sequence[str]:
+    namespace, equals, domains = text.partition("=")
+    namespace = namespace.strip()
+    if not equals:
+        raise UsageError(f"--namespace-domains {text!r}: give NAMESPACE=DOMAIN[,...], such as shop=shop.example.com")
+    if reason := why_no_namespace(namespace):
+        raise UsageError(f"--namespace-domains {reason}")
+    return [f"{namespace}={domain}" for domain in _domains(f"--namespace-domains {namespace}=", domains)]
+
+
+def _check_domains(option: str, domains: Iterable[str]) -> None:
+    for domain in domains:
+        if re.fullmatch(LABELS, domain) is None or len(domain) > MAX_NAME_CHARACTERS:
+            raise UsageError(f"{option} {domain!r} is not a domain: give one such as example.com")

@@ -1,0 +1,159 @@
+"""Mechanisms that keep names with those to whom they belong: I9."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mutation.mutant import Mutant
+
+_PERMISSIONS = "unit/domain/dns/test_permissions.py::"
+_RULES = "integration/names/test_name_rules.py::"
+_LIMITS = "integration/names/test_name_limits.py::"
+_HOSTILE = "integration/names/test_hostile_namespace.py::"
+_FILE = "domain/dns/permissions.py"
+_COUNTS = "cluster/keys/name_counts.py"
+
+OF_NAMES: Final[tuple[Mutant, ...]] = (
+    Mutant(
+        name="any-domain",
+        without="names outside the cluster's domains are not refused",
+        invariants="I9",
+        file=_FILE,
+        old="    if outside := _why_outside(",
+        new='    if outside := "" and _why_outside(',
+        caught_by=(
+            _RULES + "test_i9_table_of_rules",
+            _HOSTILE + "test_i9_flood_of_refused_names_delays_no_other_change",
+        ),
+    ),
+    Mutant(
+        name="shortest-domain-decides",
+        without="of nested domains the shortest decides",
+        invariants="I9",
+        file=_FILE,
+        old="    for start in range(len(labels)):\n",
+        new="    for start in reversed(range(len(labels))):\n",
+        caught_by=(_PERMISSIONS + "test_longest_domain_decides", _RULES + "test_i9_table_of_rules"),
+    ),
+    Mutant(
+        name="names-of-other-namespaces",
+        without="names that the template gives to other namespaces are not reserved",
+        invariants="I9",
+        file=_FILE,
+        old="    if any(namespace != key.namespace for namespace in _namespaces_of(name, rules)):\n",
+        new="    if False:\n",
+        caught_by=(
+            _RULES + "test_i9_table_of_rules",
+            _HOSTILE + "test_i9_records_of_a_namespace_never_change_whatever_another_one_asks_for",
+        ),
+    ),
+    Mutant(
+        name="one-reading",
+        without="of several ways to read a name as the template only the first counts",
+        invariants="I9",
+        file=_FILE,
+        old="    if any(namespace != key.namespace for namespace in _namespaces_of(name, rules)):\n",
+        new="    if next(_namespaces_of(name, rules), key.namespace) != key.namespace:\n",
+        caught_by=(_PERMISSIONS + "test_later_reading_of_another_namespace_counts_though_the_first_is_of_its_own",),
+    ),
+    Mutant(
+        name="journals-names-for-everybody",
+        without="labels of the journal are not reserved",
+        invariants="I9",
+        file=_FILE,
+        old="    if any(label.startswith(RESERVED_PREFIX) for label in labels):\n",
+        new="    if rules is not None and any(label.startswith(RESERVED_PREFIX) for label in labels):\n",
+        caught_by=(_RULES + "test_i9_table_of_rules",),
+    ),
+    Mutant(
+        name="refused-names-are-published",
+        without="refused names are reported, and published all the same",
+        invariants="I9",
+        file="domain/dns/desired.py",
+        old="    if allowed.refused:\n        asked = replace(\n            asked,\n",
+        new="    if allowed.refused:\n        replace(\n            asked,\n",
+        caught_by=(
+            _RULES + "test_i9_table_of_rules",
+            _RULES + "test_i9_name_that_is_refused_while_its_service_waits_leaves_the_line",
+        ),
+    ),
+    Mutant(
+        name="service-without-limit",
+        without="a Service gets as many names as it asks for",
+        invariants="I9",
+        file=_FILE,
+        old="        if name not in held and room <= 0:\n",
+        new="        if False:\n",
+        caught_by=(
+            _LIMITS + "test_i9_names_of_one_service_beyond_its_limit_have_no_record_claim_or_place_in_line",
+            _PERMISSIONS + "test_limit_of_a_service_takes_names_in_the_order_of_the_annotations",
+        ),
+    ),
+    Mutant(
+        name="limit-takes-names-away",
+        without="the limit of a Service also takes away names that it holds",
+        invariants="I9",
+        file=_FILE,
+        old="        if name not in held and room <= 0:\n",
+        new="        if room <= 0:\n",
+        caught_by=(_PERMISSIONS + "test_limit_of_a_service_leaves_it_what_it_holds",),
+    ),
+    Mutant(
+        name="namespace-without-limit",
+        without="the Services of a namespace get as many names as they ask for",
+        invariants="I9",
+        file=_COUNTS,
+        old="        if not (refused := frozenset(asked[max(0, room) :])):\n",
+        new="        if not (refused := frozenset[str]()):\n",
+        caught_by=(
+            _LIMITS + "test_i9_names_of_a_namespace_beyond_its_limit_are_refused_and_others_are_not_touched",
+            _LIMITS + "test_i9_service_without_room_does_not_stand_in_line_and_passes_on_what_it_is_given",
+        ),
+    ),
+    Mutant(
+        name="names-counted-apart",
+        without="names are counted after the transaction of their claims, not in it",
+        invariants="I9",
+        file="cluster/keys/committer.py",
+        old="        actions = [*chunk.actions, *self.states.counts.added(chunk.counts)]\n",
+        new="""        actions = list(chunk.actions)
+        for late in self.states.counts.added(chunk.counts):
+            chunk.committed.append(
+                lambda late=late: self._fenced_writer.run(
+                    [self.states.config.name], [late], self._fenced_writer.token()
+                )
+            )
+""",
+        caught_by=(_LIMITS + "test_i9_count_is_right_whenever_a_session_dies",),
+    ),
+    Mutant(
+        name="going-names-are-free",
+        without="names that are given up make room although the policy keeps their record sets",
+        invariants="I9",
+        file=_COUNTS,
+        old=" if self._policy is Policy.SYNC else ()\n",
+        new="\n",
+        caught_by=(_LIMITS + "test_i9_without_deletions_names_that_are_given_up_keep_their_place",),
+    ),
+    Mutant(
+        name="wrong-counts-stay",
+        without="a list does not correct the counts of names",
+        invariants="I9",
+        file=_COUNTS,
+        old="        self._tallied = None if self.rules is None else {}\n",
+        new="        self._tallied = None\n",
+        caught_by=(
+            _LIMITS + "test_wrong_count_is_corrected_by_a_full_resync",
+            _LIMITS + "test_rules_that_are_turned_on_count_what_is_held_and_take_nothing_away",
+        ),
+    ),
+    Mutant(
+        name="counts-always-read",
+        without="the count of a namespace is read at every plan",
+        invariants="I7",
+        file=_COUNTS,
+        old="        asked = [name for name in want.counted if name in fresh]\n",
+        new="        asked = [name for name in want.counted if name in fresh or self._counted.of(namespace) < 0]\n",
+        caught_by=(_LIMITS + "test_i7_resumed_session_reads_counts_only_where_names_change",),
+    ),
+)
