@@ -79,6 +79,7 @@ def _secret(service: str, parameter: str) -> Callable[[str, Mapping[str, Any]], 
 
 _PERMISSIONS: Final[Mapping[str, Callable[[str, Mapping[str, Any]], set[Permission]]]] = {
     "dynamodb": _dynamodb,
+    "eks": lambda operation, _params: {(f"eks:{operation}", "EksClusters")},
     "route53": lambda operation, _params: {(f"route53:{operation}", "HostedZoneArns")},
     "secretsmanager": _secret("secretsmanager", "SecretArns"),
     "ssm": _secret("ssm", "ParameterArns"),

@@ -143,9 +143,11 @@ class ConfiguredAccess:
             )
         if config.token is None:
             return None
-        if config.token not in self._tokens:
-            self._tokens[config.token] = SecretToken(self._reference(config.token), self._secret_clients, self._clock)
-        return self._tokens[config.token]
+        known = f"{config.token} for {config.server}"
+        if known not in self._tokens:
+            reference = self._reference(config.token)
+            self._tokens[known] = SecretToken(reference, self._secret_clients, self._clock, server=config.server)
+        return self._tokens[known]
 
     def _certificates_of(self, config: ClusterConfig) -> SecretCertificates | None:
         named = (config.ca, config.client_certificate, config.client_key)

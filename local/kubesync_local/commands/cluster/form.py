@@ -25,6 +25,7 @@ from kubesync.kubernetes.transport.client import ApiClient
 from kubesync_local.commands.cluster.eks import eks_region, look_up_eks
 from kubesync_local.commands.cluster.zones import look_up_zones, remark_on_zones, zones_given
 from kubesync_local.registration.clusters import why_outside, why_useless
+from kubesync_local.registration.eks_servers import is_eks_server, same_host
 from kubesync_local.registration.endpoints_source import choose_endpoints_source
 from kubesync_local.registration.roles import parse_role
 from kubesync_local.terminal.output import remark
@@ -200,9 +201,17 @@ def _place(arguments: argparse.Namespace, work: Workplace) -> dict[str, Any]:
             role = AssumedRole(
                 work.boto, arguments.role_arn, arguments.external_id or "", work.application.clock, region
             )
+        trusted = not arguments.server or is_eks_server(arguments.server)
         known = arguments.server and (arguments.ca_file or arguments.ca)
-        found = None if known else look_up_eks(work.boto, arguments.eks, role)
+        found = None if known and trusted else look_up_eks(work.boto, arguments.eks, role)
         server = arguments.server or (found.server if found else "")
+        if found is not None and not trusted and not same_host(server, found.server):
+            raise UsageError(
+                f"--server {server} is not EKS cluster {arguments.eks}: it is no endpoint of EKS, and EKS says {found.server}; leave "
+                "out --server, or sign in in another way (docs/clusters.md)"
+            )
+        if found is not None and known:
+            found = None  # the certificates are given
         return {"eks": arguments.eks, "server": server, "ca_pem": found.ca_pem if found else None}
     return {"server": arguments.server}
 
