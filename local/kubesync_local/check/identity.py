@@ -142,6 +142,8 @@ def _way(config: ClusterConfig) -> str:
         return "kubeconfig"
     if config.eks is not None:
         return "eks"
+    if config.aws_identity is not None:
+        return "aws-identity"
     return "token" if config.token is not None else "certificate" if config.client_certificate is not None else "none"
 
 
@@ -150,4 +152,6 @@ def _place(config: ClusterConfig) -> str:
         return f"kubeconfig {config.kubeconfig}"
     if config.eks is not None:
         return f"AWS, signed for EKS cluster {config.eks}{f' as {config.role_arn}' if config.role_arn else ''}"
+    if config.aws_identity is not None:
+        return f"AWS STS, for audience {config.aws_identity}"
     return str(config.token)

@@ -69,7 +69,7 @@ def _sts(operation: str, _params: Mapping[str, Any]) -> set[Permission]:
         return (
             set()
         )  # needs no permission: https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html
-    return {(f"sts:{operation}", "RoleArns")}
+    return {(f"sts:{operation}", "RoleArns" if operation == "AssumeRole" else "*")}
 
 
 def _secret(service: str, parameter: str) -> Callable[[str, Mapping[str, Any]], set[Permission]]:

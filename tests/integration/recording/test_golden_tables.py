@@ -21,7 +21,7 @@ from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
 
 # No session has these: they belong to another shard.
-SCENES: Final = [name for name in names_of_documents() if name != "configurations"]
+SCENES: Final = [name for name in names_of_documents() if not name.startswith("configurations")]
 # Their masters were killed, or a person changed a configuration: whoever comes next settles, or lists anew.
 KILLED: Final = {
     "batch-announced", "batch-landed", "swap-announced", "swap-landed", "promoted", "named-upstreams", "tombstones",

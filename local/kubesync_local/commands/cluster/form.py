@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import re
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ _SWITCHES: Final = (
     "select_endpoints",
     "opt_in",
 )
+_AUDIENCE: Final = re.compile(r"[A-Za-z0-9:/._~-]{1,1000}")  # as the template allows it
 _PROBE_POLICY: Final = ReflectorPolicy(connect_timeout=3, read_timeout=5)
 
 
@@ -65,6 +67,8 @@ def read_form(arguments: argparse.Namespace, work: Workplace) -> Form:
     if arguments.token:
         fields["token"] = _absolute(str(parse_secret_reference(arguments.token, local=True)))
     fields |= _references(arguments)
+    if arguments.aws_identity:
+        fields["aws_identity"] = arguments.aws_identity
     if arguments.ca_file:
         fields["ca_pem"] = _certificates(arguments.ca_file)
     for name in _SWITCHES:
@@ -135,6 +139,12 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         raise UsageError("--context needs --kubeconfig")
     if arguments.token and arguments.eks:
         raise UsageError("--eks signs in by itself: leave out --token")
+    if arguments.aws_identity:
+        for option in ("token", "eks", "client_certificate"):
+            if getattr(arguments, option):
+                raise UsageError(f"--aws-identity signs in by itself: leave out --{option.replace('_', '-')}")
+        if _AUDIENCE.fullmatch(arguments.aws_identity) is None:
+            raise UsageError("--aws-identity is an audience of at most 1,000 letters, digits and : / . _ ~ -")
     for option in (
         "token",
         "ca_file",
@@ -142,6 +152,7 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         "client_certificate",
         "client_key",
         "role_arn",
+        "aws_identity",
         "insecure_skip_tls_verify",
     ):
         if arguments.kubeconfig and getattr(arguments, option):
