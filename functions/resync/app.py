@@ -16,9 +16,10 @@ from kubesync.bootstrap.shutdown import ended_by_sigterm, register_for_sigterm
 from kubesync.operations.resync_invocation import ResyncEvent
 from kubesync.session.session import Session
 from kubesync.settings import Settings
+from kubesync.telemetry.logs import ascii_json
 from kubesync.telemetry.metrics import MetricsPublisher
 
-logger = Logger(service="kubesync")
+logger = Logger(service="kubesync", json_serializer=ascii_json)
 register_for_sigterm()
 # One for all invocations of this process. Each invocation makes its own clients and connections.
 _session = aws_session()

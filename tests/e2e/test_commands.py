@@ -88,6 +88,7 @@ def test_cluster_list_is_a_flat_array(stack: CliStack) -> None:
         "client_certificate": None,
         "client_key": None,
         "role_arn": None,
+        "aws_identity": None,
         "state": "registered",
     }
     assert stack.call("cluster", "show", "prod", "--output", "json").json == row

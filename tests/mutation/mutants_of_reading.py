@@ -214,4 +214,13 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         new="    while not start and (at := text.find(secret)) > 0:\n",
         caught_by=(_TRANSPORT + "test_token_that_a_server_repeats_is_not_in_the_error_i8",),
     ),
+    Mutant(
+        name="token-for-any-server",
+        without="a token is given to whatever server is registered, also if its secret names another",
+        invariants="I8",
+        file="aws/secrets/references.py",
+        old='            if document is not None and self.bound and not _same_server(document["server"], server):\n',
+        new="            if document is None and self.bound:\n",
+        caught_by=("unit/test_secrets.py::test_token_of_a_secret_that_names_its_server_goes_to_no_other_i8",),
+    ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from harness.fakes.manual_clock import ManualClock
 from kubesync.aws.secrets.references import SecretKind, SecretReference, SecretToken, parse_secret_reference
 from kubesync.domain.errors import DeniedError, UsageError
 
+SERVER = "https://api.example.com:6443"
 ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:prod/token-AbCdEf"
 
 
@@ -41,7 +43,7 @@ class FakeAws:
 
 
 def a_token(text: str, aws: FakeAws, clock: ManualClock | None = None) -> SecretToken:
-    return SecretToken(parse_secret_reference(text, local=True), aws.client_for, clock or ManualClock())
+    return SecretToken(parse_secret_reference(text, local=True), aws.client_for, clock or ManualClock(), server=SERVER)
 
 
 def an_aws_error(code: str) -> ClientError:
@@ -106,7 +108,9 @@ def test_token_is_read_from_a_file_and_the_environment(tmp_path: Path) -> None:
     clock = ManualClock()
     assert a_token(f"file:{path}", FakeAws("")).token() == "tok-1"
     variable = parse_secret_reference("env:T", local=True)
-    assert SecretToken(variable, FakeAws("").client_for, clock, environ={"T": "tok-2"}).token() == "tok-2"
+    assert (
+        SecretToken(variable, FakeAws("").client_for, clock, server=SERVER, environ={"T": "tok-2"}).token() == "tok-2"
+    )
 
 
 def test_token_is_kept_for_five_minutes() -> None:
@@ -154,9 +158,9 @@ def test_fresh_token_that_cannot_be_read_is_denied() -> None:
         ("secretsmanager:a", " \n", "not a token on one line"),
         ("secretsmanager:a", "tök-1", "not a token on one line"),
         ("secretsmanager:a", b"\xff", "not text"),
-        ("secretsmanager:a#k", "tok-1", "not JSON"),
+        ("secretsmanager:a#k", "tok-1", "not a JSON object"),
         ("secretsmanager:a#k", '{"other": "tok-1"}', "no text under the key k"),
-        ("secretsmanager:a#k", '["tok-1"]', "no text under the key k"),
+        ("secretsmanager:a#k", '["tok-1"]', "not a JSON object"),
         ("secretsmanager:a#k", '{"k": 1}', "no text under the key k"),
         ("file:/nonexistent/token", "", "No such file"),
         ("env:KUBESYNC_NOT_SET", "", "not set"),
@@ -177,3 +181,54 @@ def test_token_is_not_in_its_representation_i8() -> None:
     token = a_token("ssm:/a", FakeAws("tok-1"))
     token.token()
     assert repr(token) == "SecretToken(ssm:/a)"
+
+
+@pytest.mark.parametrize(
+    ("said", "server", "same"),
+    [
+        ("https://api.example.com:6443", SERVER, True),
+        ("https://API.example.com.:6443/", SERVER, True),
+        ("api.example.com:6443", SERVER, True),
+        ("api.example.com", SERVER, True),
+        ("https://api.example.com", SERVER, False),
+        ("https://api.example.com:443", "https://api.example.com", True),
+        ("https://api.example.com", "https://api.example.com:443/", True),
+        ("https://api.example.com:6444", SERVER, False),
+        ("https://api.example.com.evil.example:6443", SERVER, False),
+        ("https://api.example.com@evil.example:6443", SERVER, False),
+        ("evil.example", SERVER, False),
+        ("[2001:db8:0::1]:6443", "https://[2001:db8::1]:6443", True),
+        ("https://[2001:db8::2]:6443", "https://[2001:db8::1]:6443", False),
+        ("https://api.example.com:x", SERVER, False),
+        ("", SERVER, False),
+        (None, SERVER, False),
+        (["https://api.example.com:6443"], SERVER, False),
+    ],
+)
+@pytest.mark.parametrize("reference", ["secretsmanager:a", "secretsmanager:a#token", "ssm:/a"])
+def test_token_of_a_secret_that_names_its_server_goes_to_no_other_i8(
+    said: object, server: str, same: bool, reference: str
+) -> None:
+    aws = FakeAws(json.dumps({"server": said, "token": "tok-1"}, indent=1))
+    token = SecretToken(parse_secret_reference(reference, local=False), aws.client_for, ManualClock(), server=server)
+
+    if same:
+        assert token.token() == "tok-1"
+        assert token.bound
+        return
+    with pytest.raises(DeniedError) as refused:
+        token.token()
+    assert str(refused.value) == (
+        f"no token from {reference}: it is for another API server: its `server` is not the one of this cluster"
+    )
+
+
+def test_json_secret_without_a_server_holds_a_token_for_any() -> None:
+    token = a_token("ssm:/a", FakeAws('{"token": "tok-1"}'))
+
+    assert (token.token(), token.bound) == ("tok-1", False)
+
+
+def test_json_secret_without_a_token_is_refused() -> None:
+    with pytest.raises(DeniedError, match="the secret has no text under the key token"):
+        a_token("ssm:/a", FakeAws('{"server": "https://api.example.com:6443"}')).token()

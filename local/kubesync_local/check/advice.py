@@ -59,6 +59,7 @@ def of_authentication(error: ListenerError, signs_in_by: str) -> str:
         return of_error(error)
     return {
         "eks": "create an access entry for the caller's role (docs/clusters.md, EKS), and check that --eks names this cluster",
+        "aws-identity": "let the server trust this account's issuer for this audience (docs/clusters.md, AWS identity)",
         "token": "check that it is a token of this cluster and that its ServiceAccount exists, or store a new one at the reference",
         "certificate": "this cluster's client CA did not sign it, or it has expired: issue a new one",
         "kubeconfig": "kubectl should fail with this kubeconfig and context too: sign in again",

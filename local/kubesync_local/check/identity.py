@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from kubesync.aws.secrets.references import SecretKind, SecretToken
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.clock import Clock
 from kubesync.domain.errors import DeniedError, HandshakeError, ListenerError, StatusError
 from kubesync.domain.objects import Resource
 from kubesync.kubernetes.transport import urls
-from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
+from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess, TokenSource
 from kubesync_local.check import advice
 from kubesync_local.check.certificates import client_in_words, until
 from kubesync_local.check.step import Step, failed, passed
@@ -25,6 +26,7 @@ _REVIEW: Final = urls.ApiRequest(
     "/apis/authentication.k8s.io/v1/selfsubjectreviews",
     body=b'{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}',
 )
+_STORED: Final = (SecretKind.SECRETS_MANAGER, SecretKind.PARAMETER)
 _ANONYMOUS: Final = "system:anonymous"
 
 
@@ -32,7 +34,7 @@ def credentials_step(config: ClusterConfig, access: ClusterAccess, clock: Clock)
     """Whether there are credentials, and they have not expired."""
     try:
         if access.token_source is not None:
-            return _token(config, access.token_source.token(), clock)
+            return _token(config, access.token_source, clock)
         pem = _client_pem(access)
     except ListenerError as error:
         return failed("credentials", error, "let the caller read it: this identity, and the functions' roles")
@@ -89,9 +91,11 @@ def _by_list(api: ApiClient, config: ClusterConfig) -> str:
     return ""
 
 
-def _token(config: ClusterConfig, token: str, clock: Clock) -> Step:
+def _token(config: ClusterConfig, source: TokenSource, clock: Clock) -> Step:
     where = _place(config)
-    claims = _claims(token)
+    claims = _claims(source.token())
+    if isinstance(source, SecretToken) and source.reference.kind in _STORED:
+        where += " for this server" if source.bound else " (it names no server: see docs/security.md)"
     expires = claims.get("exp")
     of = f" of {claims['sub']}" if isinstance(claims.get("sub"), str) else ""
     if not isinstance(expires, int | float):
@@ -138,6 +142,8 @@ def _way(config: ClusterConfig) -> str:
         return "kubeconfig"
     if config.eks is not None:
         return "eks"
+    if config.aws_identity is not None:
+        return "aws-identity"
     return "token" if config.token is not None else "certificate" if config.client_certificate is not None else "none"
 
 
@@ -146,4 +152,6 @@ def _place(config: ClusterConfig) -> str:
         return f"kubeconfig {config.kubeconfig}"
     if config.eks is not None:
         return f"AWS, signed for EKS cluster {config.eks}{f' as {config.role_arn}' if config.role_arn else ''}"
+    if config.aws_identity is not None:
+        return f"AWS STS, for audience {config.aws_identity}"
     return str(config.token)

@@ -27,8 +27,9 @@ from kubesync_local.check import advice
 from kubesync_local.check.certificates import in_words, shown_by
 from kubesync_local.check.identity import authentication_step, credentials_step
 from kubesync_local.check.rights import rights_steps
-from kubesync_local.check.step import Result, Step, failed, passed, skipped
+from kubesync_local.check.step import Result, Step, failed, passed, skipped, warned
 from kubesync_local.check.version import version_steps
+from kubesync_local.registration.eks_servers import is_eks_server
 
 _ROW: Final = ("address", "name", "connection", "tls", "credentials", "authentication")
 _NOT_TRIED: Final = "not tried: a step before it failed"
@@ -72,7 +73,7 @@ class ServerCheck:
         except ListenerError as error:
             yield failed("address", error, advice.of_error(error))
             return
-        yield passed("address", server.url(""))
+        yield _address_step(self.config, server.url(""))
         addresses = _resolved(server)
         if isinstance(addresses, ListenerError):
             yield failed("name", addresses, advice.of_error(addresses))
@@ -93,6 +94,13 @@ class ServerCheck:
             return
         with closing(self._api()) as api:
             yield authentication_step(api, self.config)
+
+
+def _address_step(config: ClusterConfig, url: str) -> Step:
+    if config.eks is not None and not is_eks_server(url):
+        advice = "whatever answers there gets a token of this AWS identity: register the cluster again without --server"
+        return warned("address", f"{url} has not the form of an EKS endpoint", advice)
+    return passed("address", url)
 
 
 def _resolved(server: Server) -> list[str] | DomainNameError:

@@ -10,9 +10,10 @@ from kubesync.domain.errors import ErrorCode, ListenerError
 
 
 class Result(StrEnum):
-    """``SKIPPED``: there is nothing to test, or a step before it failed."""
+    """``WARNING``: it works, but should be changed. ``SKIPPED``: there is nothing to test, or a step before it failed."""
 
     OK = "ok"
+    WARNING = "warning"
     FAILED = "failed"
     SKIPPED = "skipped"
 
@@ -43,6 +44,11 @@ class Step:
 def passed(name: str, details: str) -> Step:
     """The test passed."""
     return Step(name, Result.OK, details)
+
+
+def warned(name: str, details: str, advice: str) -> Step:
+    """The test passed, but something should be changed."""
+    return Step(name, Result.WARNING, details, advice=advice)
 
 
 def skipped(name: str, details: str) -> Step:

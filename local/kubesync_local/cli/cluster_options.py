@@ -140,6 +140,9 @@ def _add_cluster_add(actions: Commands) -> None:
     )
     where.add_argument("--external-id", metavar="ID", help="the external id that the role's trust policy requires")
     where.add_argument(
+        "--aws-identity", metavar="AUDIENCE", help="sign in with a token that AWS STS issues for this audience"
+    )
+    where.add_argument(
         "--kubeconfig", metavar="FILE", help="reach the cluster as kubectl does; for sessions on this machine only"
     )
     where.add_argument("--context", metavar="C", help="context of the kubeconfig (default: its current one)")

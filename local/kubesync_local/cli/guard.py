@@ -13,16 +13,23 @@ import errno
 import io
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn, TextIO, cast
 
 from kubesync.domain.errors import KubesyncError, UsageError
+from kubesync_local.terminal.escaping import escaped_streams, visible
 
 
 def guarded(command: Callable[[], int]) -> int:
-    """Run a command. Raises nothing but ``SystemExit`` (``--help``), unless KUBESYNC_DEBUG=1."""
+    """Run a command. Raises nothing but ``SystemExit`` (``--help``)."""
     _mend_streams()
+    with escaped_streams():
+        return _guarded(command)
+
+
+def _guarded(command: Callable[[], int]) -> int:
     try:
         status = command()
         sys.stdout.flush()
@@ -32,9 +39,10 @@ def guarded(command: Callable[[], int]) -> int:
         return 1
     except KeyboardInterrupt:
         return _say("interrupted", 130)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - every error becomes one line and a status; none is hidden
         if os.environ.get("KUBESYNC_DEBUG") == "1":
-            raise
+            traceback.print_exc()
+            return 1
         return _say(*_explained(error))
     return status
 
@@ -79,7 +87,6 @@ def _explained(error: Exception) -> tuple[str, int]:
 
 
 def _say(message: str, status: int) -> int:
-    line = " ".join(message.split())
-    sys.stderr.write(f"kubesync: {line}\n")
+    sys.stderr.write(f"kubesync: {visible(message)}\n")
     sys.stderr.flush()
     return status

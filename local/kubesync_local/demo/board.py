@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from kubesync_local.terminal.escaping import visible
+
 _REMEMBERED: Final = 400
 
 
@@ -53,7 +55,7 @@ class Board:
     def say(self, kind: str, text: str) -> None:
         """Add a line. ``kind``: step, session, window, dns or error."""
         with self._lock:
-            line = (self.elapsed, kind, text)
+            line = (self.elapsed, kind, visible(text))
             self.news.append(line)
             if self.listener is not None:
                 self.listener(*line)

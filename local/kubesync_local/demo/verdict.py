@@ -9,6 +9,7 @@ from rich.console import Console
 
 from kubesync_local.demo.board import Board
 from kubesync_local.demo.outside import Records, Upstreams
+from kubesync_local.terminal.escaping import visible
 from kubesync_local.terminal.output import print_table
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def show_verdict(console: Console, board: Board, outcome: Outcome, problems: lis
         worst = max(each["p50"] for each in lag)
         console.print(f"from an event to the accepted batch: median {worst:.2f} s, merge window included")
     for line in [*outcome.failures, *problems]:
-        console.print(line, style="red", markup=False, soft_wrap=True)
+        console.print(visible(line), style="red", markup=False, soft_wrap=True)
     counted = f"{len(outcome.records)} record sets and {len(outcome.upstreams)} upstreams"
     if problems or outcome.failures:
         console.print(f"✗ {len(problems)} differences from the expected result", style="bold red")

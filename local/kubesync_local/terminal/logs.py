@@ -11,6 +11,7 @@ import sys
 from typing import Final
 
 from kubesync.domain.errors import UsageError
+from kubesync_local.terminal.escaping import escaped, visible
 
 LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _OWN_FIELDS: Final = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {"message", "asctime", "taskName"}
@@ -21,9 +22,9 @@ class _Readable(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         data = ", ".join(f"{key}={value}" for key, value in vars(record).items() if key not in _OWN_FIELDS)
-        line = f"{record.levelname.lower()}: {record.getMessage()}" + (f" ({data})" if data else "")
+        line = visible(f"{record.levelname.lower()}: {record.getMessage()}" + (f" ({data})" if data else ""))
         if record.exc_info and os.environ.get("KUBESYNC_DEBUG") == "1":
-            line += "\n" + self.formatException(record.exc_info)
+            line += "\n" + escaped(self.formatException(record.exc_info))
         return line
 
 

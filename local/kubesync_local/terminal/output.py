@@ -1,4 +1,7 @@
-"""How commands answer: tables for people, JSON for programs. Answers go to standard output, remarks to standard error."""
+"""How commands answer: tables for people, JSON for programs. Answers go to standard output, remarks to standard error.
+
+Nothing from outside reaches a terminal as it is: see ``escaping``.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,14 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TextIO
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
 
+from kubesync_local.terminal.escaping import escaped, escaped_json, unescaped, visible
 from kubesync_local.terminal.folding import fold_styled
 from kubesync_local.terminal.tables import lines_of
 
@@ -21,10 +26,18 @@ _NARROWEST: Final = 40
 _VALUES_SHOWN: Final = 6
 
 
+class EscapedConsole(Console):
+    """A console that writes its own colours and movements, and no control character of any text."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=escaped(segment.text))
+
+
 def new_console(*, stderr: bool = False) -> Console:
-    """A console that shows text as it is: no markup, no emoji, no highlighting."""
-    stream = sys.stderr if stderr else sys.stdout
-    return Console(file=stream, markup=False, emoji=False, highlight=False, width=_width(stream))
+    """A console that obeys nothing in a text: no markup, no emoji, no highlighting, no control characters."""
+    stream = unescaped(sys.stderr if stderr else sys.stdout)
+    return EscapedConsole(file=stream, markup=False, emoji=False, highlight=False, width=_width(stream))
 
 
 def _width(stream: TextIO) -> int | None:
@@ -38,12 +51,12 @@ def _width(stream: TextIO) -> int | None:
 
 def print_json(document: object) -> None:
     """One JSON document."""
-    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(escaped_json(json.dumps(document, indent=2, ensure_ascii=False)) + "\n")
 
 
 def print_line(text: str) -> None:
     """A line of an answer that comes bit by bit."""
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(_one_line(text))
     sys.stdout.flush()
 
 
@@ -74,7 +87,7 @@ def print_table(
     """Rows for people, in the form that fits the screen; see ``tables``."""
     console = console or new_console()
     lines = lines_of(rows, columns, screen_width(console), names)
-    for line in [*([] if title is None else [Text(), Text(title, style="italic")]), *lines]:
+    for line in [*([] if title is None else [Text(), Text(visible(title), style="italic")]), *lines]:
         console.print(line, soft_wrap=True)
 
 
@@ -112,5 +125,10 @@ def side_in_words(side: object) -> str:
 
 def remark(text: str) -> None:
     """A line for people that is not part of the answer."""
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(_one_line(text))
     sys.stderr.flush()
+
+
+def _one_line(text: str) -> str:
+    """An error from outside within the text makes no line of its own."""
+    return f"{escaped(text.replace('\n', ' '))}\n"

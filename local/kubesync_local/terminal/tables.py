@@ -11,6 +11,7 @@ from typing import Any, Final
 from rich.cells import cell_len
 from rich.text import Text
 
+from kubesync_local.terminal.escaping import visible
 from kubesync_local.terminal.folding import fold, widest_piece
 
 _GAP: Final = 2
@@ -56,14 +57,8 @@ def _cell(value: object) -> _Cell:
         case list() | tuple():
             return [text for each in value for text in _cell(each)] or ("",)
         case dict():
-            return (json.dumps(value, ensure_ascii=False),)
+            return (visible(json.dumps(value, ensure_ascii=False)),)
     return (visible(str(value)),)
-
-
-def visible(text: str) -> str:
-    """On one line and without control characters, which a terminal would obey: messages come from outside."""
-    line = " ".join(text.split())
-    return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 
 def _plain(headings: Sequence[str], cells: Sequence[Sequence[_Cell]]) -> list[Text]:

@@ -121,6 +121,8 @@ def test_tokens_are_read_from_the_embedded_services(moto_session: boto3.session.
         ("ssm:/prod/token", "tok-2"),
     ):
         reference = parse_secret_reference(text, local=False)
-        assert SecretToken(reference, clients.__getitem__, ManualClock()).token() == expected
+        assert (
+            SecretToken(reference, clients.__getitem__, ManualClock(), server="https://127.0.0.1").token() == expected
+        )
     secrets.close()
     ssm.close()

@@ -17,10 +17,11 @@ OWN_ACCOUNT = "111111111111"
 
 
 class StsStandIn:
-    """Serves AssumeRole and GetCallerIdentity while the block lasts.
+    """Serves AssumeRole, GetCallerIdentity and GetWebIdentityToken while the block lasts.
 
     ``roles``: ARN of a role to the external id that it asks for (empty: none). Key ids that it gives out begin with
-    ``ASIA-<account>-``. ``asked``: the ARNs of AssumeRole requests, refused ones included.
+    ``ASIA-<account>-``. ``asked``: the ARNs of AssumeRole requests, refused ones included. ``web_tokens``: the token that it issues for
+    an audience, or the code of its refusal in brackets; ``issued``: the requests for one.
 
     Args:
         clock: credentials expire so many ``seconds`` after its time.
@@ -31,6 +32,8 @@ class StsStandIn:
         self.roles = roles
         self.seconds = seconds
         self.asked: list[str] = []
+        self.web_tokens: dict[str, str] = {}
+        self.issued: list[dict[str, list[str]]] = []
         self._server = _Server(("127.0.0.1", 0), self)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), name="sts", daemon=True)
 
@@ -57,13 +60,14 @@ class StsStandIn:
             return 200, _result(
                 "GetCallerIdentity", f"<Arn>{arn}</Arn><UserId>A</UserId><Account>{OWN_ACCOUNT}</Account>"
             )
+        if form["Action"] == ["GetWebIdentityToken"]:
+            return self._web_token(form)
         [role] = form["RoleArn"]
         self.asked.append(role)
         wanted = self.roles.get(role)
         if wanted is None or form.get("ExternalId", [""]) != [wanted]:
             said = f"User: someone is not authorized to perform: sts:AssumeRole on resource: {role}"
-            error = f"<Error><Type>Sender</Type><Code>AccessDenied</Code><Message>{said}</Message></Error>"
-            return 403, f'<ErrorResponse xmlns="{_NAMESPACE}">{error}<RequestId>r</RequestId></ErrorResponse>'
+            return 403, _error("AccessDenied", said)
         expiration = datetime.fromtimestamp(self.clock.epoch() + self.seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         key_id = f"ASIA-{role.split(':')[4]}-{len(self.asked)}"
         return 200, _result(
@@ -71,6 +75,23 @@ class StsStandIn:
             f"<Credentials><AccessKeyId>{key_id}</AccessKeyId><SecretAccessKey>{AWS_SECRET}</SecretAccessKey>"
             f"<SessionToken>{AWS_SECRET}</SessionToken><Expiration>{expiration}</Expiration></Credentials>",
         )
+
+    def _web_token(self, form: dict[str, list[str]]) -> tuple[int, str]:
+        self.issued.append(form)
+        [audience] = form["Audience.member.1"]
+        token = self.web_tokens.get(audience, "[AccessDenied]")
+        if token.startswith("["):
+            return 403, _error(token.strip("[]"), "not now")
+        until = datetime.fromtimestamp(self.clock.epoch() + int(form["DurationSeconds"][0]), UTC).strftime(
+            "%Y-%m-%dT%H:%M:%SZ"
+        )
+        inside = f"<WebIdentityToken>{token}</WebIdentityToken><Expiration>{until}</Expiration>"
+        return 200, _result("GetWebIdentityToken", inside)
+
+
+def _error(code: str, said: str) -> str:
+    error = f"<Error><Type>Sender</Type><Code>{code}</Code><Message>{said}</Message></Error>"
+    return f'<ErrorResponse xmlns="{_NAMESPACE}">{error}<RequestId>r</RequestId></ErrorResponse>'
 
 
 def _result(action: str, inside: str) -> str:

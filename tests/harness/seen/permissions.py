@@ -28,6 +28,8 @@ TABLE_RESOURCES: Final = {
     "StateTable.Arn": STATE,
     "UpstreamsTable.Arn": UPSTREAMS,
     "AuditTable.Arn": AUDIT,
+    # The same secrets, named in another way; whatever else has no resources stands for its parameter.
+    "arn:${AWS::Partition}:secretsmanager:${AWS::Region}:${AWS::AccountId}:secret:${SecretPrefix}*": "SecretArns",
 }
 # Named by their parameters in the template; a permission on one of them is written "service:Action on Parameter".
 _ACTION_OF: Final[dict[type, str]] = {
@@ -42,9 +44,13 @@ type Permission = tuple[str, str]
 
 
 def statements(role: str) -> list[dict[str, Any]]:
-    """All statements of a role's own policies, where every condition of the template holds."""
-    properties = with_everything(read_template()["Resources"][role]["Properties"])
-    return [statement for policy in properties["Policies"] for statement in policy["PolicyDocument"]["Statement"]]
+    """All statements of a role's own policies and of the template's policies that it has, where every condition of the template holds."""
+    resources = with_everything(read_template()["Resources"])
+    properties = resources[role]["Properties"]
+    documents = [policy["PolicyDocument"] for policy in properties["Policies"]]
+    named = [each["Ref"] for each in properties.get("ManagedPolicyArns", ()) if "Ref" in each]
+    documents += [resources[name]["Properties"]["PolicyDocument"] for name in named]
+    return [statement for document in documents for statement in document["Statement"]]
 
 
 @cache

@@ -69,7 +69,7 @@ def _sts(operation: str, _params: Mapping[str, Any]) -> set[Permission]:
         return (
             set()
         )  # needs no permission: https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html
-    return {(f"sts:{operation}", "RoleArns")}
+    return {(f"sts:{operation}", "RoleArns" if operation == "AssumeRole" else "*")}
 
 
 def _secret(service: str, parameter: str) -> Callable[[str, Mapping[str, Any]], set[Permission]]:
@@ -79,6 +79,7 @@ def _secret(service: str, parameter: str) -> Callable[[str, Mapping[str, Any]], 
 
 _PERMISSIONS: Final[Mapping[str, Callable[[str, Mapping[str, Any]], set[Permission]]]] = {
     "dynamodb": _dynamodb,
+    "eks": lambda operation, _params: {(f"eks:{operation}", "EksClusters")},
     "route53": lambda operation, _params: {(f"route53:{operation}", "HostedZoneArns")},
     "secretsmanager": _secret("secretsmanager", "SecretArns"),
     "ssm": _secret("ssm", "ParameterArns"),

@@ -14,7 +14,8 @@ from kubesync_local.standins.apiserver.transport.certificates import Certificate
 
 ROLE = "arn:aws:iam::222222222222:role/kubesync"
 SERVER = ("--server", "https://prod.test:6443")
-EKS = ("--eks", "prod", *SERVER, "--ca", "ssm:/prod/ca")
+ENDPOINT = "https://0123456789ABCDEF.gr7.eu-west-1.eks.amazonaws.com"
+EKS = ("--eks", "prod", "--server", ENDPOINT, "--ca", "ssm:/prod/ca")
 
 
 @pytest.fixture(scope="module", params=WHERE)

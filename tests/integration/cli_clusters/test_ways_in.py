@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -15,8 +12,8 @@ import pytest
 from harness.cli_stack import TOKEN, CliStack, Ran, a_cli_stack
 from harness.fakes.certificates import make_authority
 from harness.memory_tables import WHERE
-
-CA_PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+from harness.wire.eks import CA_PEM, an_eks
+from kubesync.aws.tables.control.clusters import ClusterTable
 
 
 @pytest.fixture(scope="module", params=WHERE)
@@ -64,40 +61,6 @@ def test_cluster_of_a_kubeconfig_is_synchronised_by_a_session_here(
     assert TOKEN not in session.out + session.err + json.dumps(errors)
 
 
-class _Eks(BaseHTTPRequestHandler):
-    """Answers DescribeCluster as https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeCluster.html does."""
-
-    clusters: dict[str, dict[str, object]]
-
-    def do_GET(self) -> None:
-        cluster = self.clusters.get(self.path.rpartition("/")[2])
-        body = json.dumps({"cluster": cluster} if cluster else {"message": "No cluster found"}).encode()
-        self.send_response(200 if cluster else 404)
-        if not cluster:
-            self.send_header("x-amzn-ErrorType", "ResourceNotFoundException")
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - named by the base class
-        """Quiet."""
-
-
-@contextmanager
-def an_eks(**clusters: dict[str, object]) -> Iterator[str]:
-    handler = type("Eks", (_Eks,), {"clusters": clusters})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
 def add_eks(stack: CliStack, name: str, url: str) -> tuple[int, str]:
     ran = stack.call("cluster", "add", "eks", "--eks", name, "--domain", "eks.example.com", "--zone", stack.zone_id,
                      "--endpoints-source", "endpointslices", AWS_ENDPOINT_URL_EKS=url)  # fmt: skip
@@ -126,6 +89,77 @@ def test_eks_tells_server_and_authority(stack: CliStack) -> None:
     assert (shown["eks"], shown["server"]) == ("ready", "https://ABC.gr7.eu-west-1.eks.amazonaws.com")
     assert (shown["own_ca"], shown["token"]) == (True, None)
     assert stack.call("cluster", "remove", "eks").status == 0
+
+
+def add_eks_at(stack: CliStack, server: str, url: str, *options: str) -> Ran:
+    return stack.call("cluster", "add", "beside", "--eks", "ready", "--server", server, *options, "--domain", "beside.example.com",
+                      "--zone", stack.zone_id, "--endpoints-source", "endpointslices", AWS_ENDPOINT_URL_EKS=url)  # fmt: skip
+
+
+def test_server_beside_eks_is_an_endpoint_of_eks_or_what_eks_says(stack: CliStack) -> None:
+    ready: dict[str, object] = {
+        "endpoint": "https://kube.example.net",
+        "certificateAuthority": {"data": base64.b64encode(CA_PEM.encode()).decode()},
+        "status": "ACTIVE",
+    }
+    with an_eks(ready=ready) as url:
+        for options in ((), ("--ca", "ssm:/ca")):
+            refused = add_eks_at(stack, "https://evil.example", url, *options)
+            assert refused.status == 2
+            assert refused.err == (
+                "kubesync: --server https://evil.example is not EKS cluster ready: it is no endpoint of EKS, and EKS says "
+                "https://kube.example.net; leave out --server, or sign in in another way (docs/clusters.md)\n"
+            )
+        assert stack.call("cluster", "show", "beside").status == 2
+        said = add_eks_at(stack, "https://kube.example.net", url)
+        assert said.status == 0, said.err
+        assert stack.call("cluster", "remove", "beside", "--retain").status == 0
+    assert stack.session().json["clean"]
+    # An endpoint of EKS needs no call.
+    formed = add_eks_at(stack, "https://ABC.gr7.eu-west-1.eks.amazonaws.com", "http://127.0.0.1:1", "--ca", "ssm:/ca")
+    assert formed.status == 0, formed.err
+    assert stack.call("cluster", "remove", "beside").status == 0
+
+
+def test_cluster_that_was_registered_before_goes_on_with_a_warning(stack: CliStack) -> None:
+    assert stack.add_cluster("before", "--endpoints-source", "endpointslices").status == 0
+    clusters = ClusterTable(stack.store)
+    known = clusters.get("before")
+    assert known is not None
+    clusters.put(known.model_copy(update={"eks": "prod", "token": None}))
+    stack.api.requests.clear()
+
+    ran = stack.call("cluster", "check", "before", "--output", "json")
+
+    (address,) = [step for step in ran.json["steps"] if step["step"] == "address"]
+    assert (address["result"], address["details"]) == (
+        "warning",
+        f"{stack.api.url} has not the form of an EKS endpoint",
+    )
+    assert "without --server" in address["advice"]
+    assert stack.api.requests.all(), "the check went on and asked the server"
+    assert stack.call("cluster", "remove", "before", "--retain").status == 0
+
+
+def test_token_of_another_server_is_refused_before_connecting_i8(stack: CliStack, tmp_path: Path) -> None:
+    """``check`` and a session: the server that the registration names sees no connection with the token."""
+    secret = tmp_path / "secret"
+    secret.write_text(json.dumps({"server": "https://10.20.30.40:6443", "token": TOKEN}))
+    assert stack.add_cluster("bound", "--token", f"file:{secret}", "--endpoints-source", "endpointslices").status == 0
+    stack.api.requests.clear()
+    said = f"no token from file:{secret}: it is for another API server: its `server` is not the one of this cluster"
+
+    stack.session(lambda: {each["key"] for each in stack.last_errors("bound")} == {"ERR_REQUEST_DENIED"})
+
+    assert stack.api.requests.all() == []
+    assert {each["message"] for each in stack.last_errors("bound")} == {said}
+    steps = {step["step"]: step for step in stack.call("cluster", "check", "bound", "--output", "json").json["steps"]}
+    assert (steps["credentials"]["result"], steps["credentials"]["details"]) == ("failed", said)
+    assert stack.api.requests.all() == []
+    secret.write_text(json.dumps({"server": stack.api.url, "token": TOKEN}))
+    assert stack.session().json["clean"]
+    assert stack.zone_records()["kubernetes.default.svc.bound.example.com A"] == ["10.68.0.1"]
+    assert stack.call("cluster", "remove", "bound").status == 0
 
 
 def test_ca_file_is_stored_whole(stack: CliStack, tmp_path: Path) -> None:

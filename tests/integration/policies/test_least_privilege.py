@@ -194,9 +194,11 @@ def play() -> Iterator[Play]:
         parameters.put_parameter(Name="/kubesync/test", Value=TOKEN, Type="SecureString")
         parameters.close()
         far = ZoneReference(id=stack.add_zone("example.net"), name="example.net")
+        sts.web_tokens["https://kubesync.example.com/sts"] = TOKEN
         ZoneAccessTable(stack.store).put(far.id, ZoneAccess(OTHER_ACCOUNT, ""))
         stack.add_cluster("prod", token="secretsmanager:kubesync/prod")
         stack.add_cluster("test", token="ssm:/kubesync/test", domain="test.example.net", zones=(far,))
+        stack.add_cluster("issued", aws_identity="https://kubesync.example.com/sts", domain="issued.example.com")
         endpoints = {
             "AWS_ENDPOINT_URL_ROUTE_53": stack.r53.url,
             "AWS_ENDPOINT_URL_SECRETS_MANAGER": secrets,

@@ -108,3 +108,13 @@ def test_replayed_resource_stands_at_its_own_version_until_a_write() -> None:
     assert (store.version(ENDPOINTS), store.version(SERVICES), store.revision) == (150, 100, 150)
     assert put(store, "b", "ADDED") == 151
     assert (store.version(ENDPOINTS), store.version(SERVICES)) == (151, 151)
+
+
+def test_writes_elsewhere_move_the_version_but_not_that_of_a_recording() -> None:
+    store = Store(first_version=10)
+    store.write_elsewhere()
+    assert (store.revision, store.version(SERVICES)) == (11, 11)
+
+    store.install(SERVICES, [], 20)
+    store.write_elsewhere()
+    assert (store.revision, store.version(SERVICES)) == (20, 20)

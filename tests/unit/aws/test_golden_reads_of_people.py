@@ -46,6 +46,8 @@ def test_configurations_in_every_form() -> None:
     }  # fmt: skip
     common: dict[str, Any] = {"domain": "x.example.com", "zones": (zone,), "shard": "7", "revision": 1}
     found = ClusterTable(tables("configurations")).read()
+    found |= ClusterTable(tables("configurations-with-aws-identity")).read()
+    forms["issued"] = {"server": "https://issued.test", "aws_identity": "https://issued.test/kubesync"}
     assert found == {name: ClusterConfig(**{**common, "name": name, **form}) for name, form in forms.items()}
     rules: dict[str, dict[str, Any]] = {
         "filtered": {"domain_filter": ("x.example.com",)},

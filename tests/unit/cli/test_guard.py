@@ -46,11 +46,14 @@ def test_error_is_one_line_and_a_status(
     assert capsys.readouterr() == ("", f"kubesync: {line}\n")
 
 
-def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("KUBESYNC_DEBUG", "1")
 
-    with pytest.raises(RuntimeError, match="odd"):
-        guarded(raising(RuntimeError("odd")))
+    assert guarded(raising(RuntimeError("odd\x1b[2J"))) == 1
+
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert lines[-1] == r"RuntimeError: odd\x1b[2J"
 
 
 def test_status_of_the_command_is_passed_on() -> None:

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 import pytest
 
-from kubesync_local.terminal.tables import lines_of, visible
+from kubesync_local.terminal.escaping import visible
+from kubesync_local.terminal.tables import lines_of
 
 ROWS: Final[list[dict[str, Any]]] = [
     {
@@ -84,3 +85,14 @@ def test_column_of_a_pipe_does_not_move_all_rows_for_one_long_value() -> None:
 def test_what_a_terminal_would_obey_is_shown() -> None:
     assert visible("bad\x1b[31m\n name\x07") == r"bad\x1b[31m name\x07"
     assert visible("naïve → 日本") == "naïve → 日本"
+
+
+def test_escapes_are_measured_so_that_columns_stay_in_line() -> None:
+    rows: list[dict[str, Any]] = [{"a": "x\x1b[2J\u202e", "b": 1}, {"a": "日本", "b": 2}]
+
+    assert [line.plain for line in lines_of(rows, ("a", "b"), 40)] == [
+        "a               b",
+        "──────────────  ─",
+        r"x\x1b[2J\u202e  1",
+        "日本            2",
+    ]

@@ -135,7 +135,8 @@ def test_cost_page_reckons_with_what_the_bench_measured() -> None:
         return [float(number) for number in re.findall(r"\d+(?:\.\d+)?", found)]
 
     # Writes and reads; the bench rounds to tenths, the page to units.
-    assert of("quiet session") == [*names["MINUTE"], names["RENEWALS"]]
+    session, minute = names["SESSION"], names["MINUTE"]
+    assert of("quiet session") == [session[0], minute[0], session[1], minute[1], names["RENEWALS"]]
     alone_written, _, alone_read, _ = of("pod that comes")
     assert (alone_written, alone_read) == names["POD"]
     assert tuple(map(round, of("Service with two pods"))) == names["SERVICE"]

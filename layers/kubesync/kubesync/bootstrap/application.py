@@ -33,7 +33,7 @@ from kubesync.cluster.ports import Connector, Progress
 from kubesync.domain.errors import DeniedError, UsageError
 from kubesync.domain.objects import Observation, RawEvent, Resource
 from kubesync.domain.report import SessionReport
-from kubesync.kubernetes.credentials import AssumedRole, EksToken
+from kubesync.kubernetes.credentials import AssumedRole, EksToken, WebIdentityToken
 from kubesync.kubernetes.lister import KubernetesLister, cluster_identity
 from kubesync.kubernetes.ports import Lister, Reflector, ReflectorPolicy
 from kubesync.kubernetes.reflector import KubernetesReflector
@@ -141,11 +141,16 @@ class ConfiguredAccess:
                 f"eks:{config.eks}@{config.role_arn}#{config.external_id}",
                 EksToken(self._session, name, self._clock, region=region, role=role),
             )
+        if config.aws_identity is not None:
+            issued = WebIdentityToken(self._session, config.aws_identity, self._clock)
+            return self._tokens.setdefault(f"aws-identity:{config.aws_identity}", issued)
         if config.token is None:
             return None
-        if config.token not in self._tokens:
-            self._tokens[config.token] = SecretToken(self._reference(config.token), self._secret_clients, self._clock)
-        return self._tokens[config.token]
+        known = f"{config.token} for {config.server}"
+        if known not in self._tokens:
+            reference = self._reference(config.token)
+            self._tokens[known] = SecretToken(reference, self._secret_clients, self._clock, server=config.server)
+        return self._tokens[known]
 
     def _certificates_of(self, config: ClusterConfig) -> SecretCertificates | None:
         named = (config.ca, config.client_certificate, config.client_key)

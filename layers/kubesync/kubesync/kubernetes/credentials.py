@@ -1,4 +1,4 @@
-"""Bearer tokens of EKS clusters, and the role to assume for them, for example one in another AWS account."""
+"""Bearer tokens that AWS issues: for EKS clusters, with the role to assume for them, and for other API servers that trust this AWS account."""
 
 from __future__ import annotations
 
@@ -170,3 +170,58 @@ class EksToken:
 
     def _add_cluster(self, request: Any, **_: Any) -> None:
         request.headers[_EKS_HEADER] = self._cluster_name
+
+
+# As long as an EKS token. STS issues 60 to 3,600 s; the policy of the template allows 900:
+# https://docs.aws.amazon.com/STS/latest/APIReference/API_GetWebIdentityToken.html
+_IDENTITY_SECONDS: Final = 900
+# What API servers accept by default (--oidc-signing-algs); a JWT authenticator knows it too.
+_IDENTITY_ALGORITHM: Final = "RS256"
+_IDENTITY_HINTS: Final = {
+    "AccessDenied": "allow sts:GetWebIdentityToken for this audience (parameter AwsIdentityAudiences)",
+    "OutboundWebIdentityFederationDisabledException": "switch it on: aws iam enable-outbound-web-identity-federation",
+}
+
+
+class WebIdentityToken:
+    """A token of this process's own AWS identity, for API servers that trust the account's issuer. Threads may share one.
+
+    STS signs it for one audience. It is fetched again after 13 of its 15 minutes, and when a server refuses it.
+
+    Args:
+        session: the identity. STS's global endpoint issues no such tokens, so the session needs a region.
+        audience: what the API server expects as ``aud``.
+
+    Raises (at ``token``): DeniedError if STS refuses or cannot be reached, or there are no credentials or no region.
+    """
+
+    def __init__(self, session: boto3.Session, audience: str, clock: Clock) -> None:
+        self._session = session
+        self._audience = audience
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._value = ""
+        self._made_at = 0.0
+
+    def token(self, *, fresh: bool = False) -> str:
+        with self._lock:
+            now = self._clock.monotonic()
+            if fresh or not self._value or now - self._made_at >= _EKS_TOKEN_SECONDS:
+                self._value = self._issued()
+                self._made_at = now
+            return self._value
+
+    def _issued(self) -> str:
+        config = Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 2, "mode": "standard"})
+        try:
+            sts: Any = self._session.client("sts", config=config)
+            answer = sts.get_web_identity_token(
+                Audience=[self._audience], SigningAlgorithm=_IDENTITY_ALGORITHM, DurationSeconds=_IDENTITY_SECONDS
+            )
+        except (BotoCoreError, ClientError, ValueError) as error:
+            code = type(error).__name__
+            if isinstance(error, ClientError):
+                code = error.response.get("Error", {}).get("Code", code)
+            hint = f": {_IDENTITY_HINTS[code]}" if code in _IDENTITY_HINTS else ""
+            raise DeniedError(f"no token for audience {self._audience} from STS ({code}){hint}") from None
+        return str(answer["WebIdentityToken"])

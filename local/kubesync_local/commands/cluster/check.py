@@ -14,7 +14,8 @@ from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync_local.check.server import ServerCheck
 from kubesync_local.check.step import Result, Step
 from kubesync_local.check.zones import ZoneCheck
-from kubesync_local.terminal.output import counted, print_json, remark
+from kubesync_local.terminal.escaping import visible
+from kubesync_local.terminal.output import counted, print_json, print_line, remark
 from kubesync_local.workplace.workplace import Workplace
 
 _POLICY: Final = ReflectorPolicy(connect_timeout=3, read_timeout=5)
@@ -53,8 +54,8 @@ def _steps(config: ClusterConfig, work: Workplace) -> Iterator[Step]:
 def _show(step: Step) -> None:
     """One line in a pipe; on a terminal the text is folded under its column."""
     code = f"{step.code.key} ({int(step.code)}): " if step.code is not None else ""
-    text = f"{code}{step.details}{f'; {step.advice}' if step.advice else ''}"
-    head = f"{step.result.value:<{_RESULT_WIDTH}}{step.name:<{_STEP_WIDTH}}"
+    text = visible(f"{code}{step.details}{f'; {step.advice}' if step.advice else ''}")
+    head = f"{step.result.value:<{_RESULT_WIDTH}}{visible(step.name):<{_STEP_WIDTH}}"
     if len(head) > _RESULT_WIDTH + _STEP_WIDTH:
         head += " "
     lines = [head + text]
@@ -64,5 +65,5 @@ def _show(step: Step) -> None:
         lines = textwrap.wrap(
             head + text, width, subsequent_indent=indent, drop_whitespace=True, break_on_hyphens=False
         )
-    sys.stdout.write("\n".join(lines) + "\n")
-    sys.stdout.flush()
+    for line in lines:
+        print_line(line)

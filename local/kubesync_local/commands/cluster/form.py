@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import re
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from kubesync.kubernetes.transport.client import ApiClient
 from kubesync_local.commands.cluster.eks import eks_region, look_up_eks
 from kubesync_local.commands.cluster.zones import look_up_zones, remark_on_zones, zones_given
 from kubesync_local.registration.clusters import why_outside, why_useless
+from kubesync_local.registration.eks_servers import is_eks_server, same_host
 from kubesync_local.registration.endpoints_source import choose_endpoints_source
 from kubesync_local.registration.name_rules import given_rules, settled_rules, why_beyond_zones
 from kubesync_local.registration.roles import parse_role
@@ -40,6 +42,7 @@ _SWITCHES: Final = (
     "select_endpoints",
     "opt_in",
 )
+_AUDIENCE: Final = re.compile(r"[A-Za-z0-9:/._~-]{1,1000}")  # as the template allows it
 _PROBE_POLICY: Final = ReflectorPolicy(connect_timeout=3, read_timeout=5)
 
 
@@ -65,6 +68,8 @@ def read_form(arguments: argparse.Namespace, work: Workplace) -> Form:
     if arguments.token:
         fields["token"] = _absolute(str(parse_secret_reference(arguments.token, local=True)))
     fields |= _references(arguments)
+    if arguments.aws_identity:
+        fields["aws_identity"] = arguments.aws_identity
     if arguments.ca_file:
         fields["ca_pem"] = _certificates(arguments.ca_file)
     for name in _SWITCHES:
@@ -141,6 +146,12 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         raise UsageError("--context needs --kubeconfig")
     if arguments.token and arguments.eks:
         raise UsageError("--eks signs in by itself: leave out --token")
+    if arguments.aws_identity:
+        for option in ("token", "eks", "client_certificate"):
+            if getattr(arguments, option):
+                raise UsageError(f"--aws-identity signs in by itself: leave out --{option.replace('_', '-')}")
+        if _AUDIENCE.fullmatch(arguments.aws_identity) is None:
+            raise UsageError("--aws-identity is an audience of at most 1,000 letters, digits and : / . _ ~ -")
     for option in (
         "token",
         "ca_file",
@@ -148,6 +159,7 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         "client_certificate",
         "client_key",
         "role_arn",
+        "aws_identity",
         "insecure_skip_tls_verify",
     ):
         if arguments.kubeconfig and getattr(arguments, option):
@@ -207,9 +219,17 @@ def _place(arguments: argparse.Namespace, work: Workplace) -> dict[str, Any]:
             role = AssumedRole(
                 work.boto, arguments.role_arn, arguments.external_id or "", work.application.clock, region
             )
+        trusted = not arguments.server or is_eks_server(arguments.server)
         known = arguments.server and (arguments.ca_file or arguments.ca)
-        found = None if known else look_up_eks(work.boto, arguments.eks, role)
+        found = None if known and trusted else look_up_eks(work.boto, arguments.eks, role)
         server = arguments.server or (found.server if found else "")
+        if found is not None and not trusted and not same_host(server, found.server):
+            raise UsageError(
+                f"--server {server} is not EKS cluster {arguments.eks}: it is no endpoint of EKS, and EKS says {found.server}; leave "
+                "out --server, or sign in in another way (docs/clusters.md)"
+            )
+        if found is not None and known:
+            found = None  # the certificates are given
         return {"eks": arguments.eks, "server": server, "ca_pem": found.ca_pem if found else None}
     return {"server": arguments.server}
 

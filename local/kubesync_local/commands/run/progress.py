@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kubesync_local.terminal.escaping import visible
 from kubesync_local.terminal.output import counted, remark
-from kubesync_local.terminal.tables import visible
 
 type _Words = Callable[[dict[str, Any]], str]
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from rich.text import Text
 
+from kubesync_local.terminal.escaping import readable
 from kubesync_local.terminal.output import new_console, print_folded, side_in_words
 
 _STYLES: Final = {"record": "green", "refused": "bold red", "upstream": "cyan"}
@@ -16,7 +17,7 @@ _BATCH_SHOWN: Final = 8
 def show_changes(rows: Sequence[dict[str, Any]]) -> None:
     """Print them in the order given."""
     console = new_console()
-    for row in rows:
+    for row in map(readable, rows):
         print_folded(console, _headline(row), 4)
         for line in _details(row):
             print_folded(console, Text.assemble("    ", line), 8)

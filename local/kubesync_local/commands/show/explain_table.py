@@ -8,6 +8,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
+from kubesync_local.terminal.escaping import readable
 from kubesync_local.terminal.output import counted, new_console, print_folded
 
 _STYLES: Final = {"closed": "green", "conflict": "bold red", "blocked": "bold red", "drifted": "bold red"}
@@ -19,13 +20,14 @@ _LABELS: Final = 9
 def show_explanation(found: dict[str, Any]) -> None:
     """Print it, from the whole to the parts."""
     console = new_console()
+    raw, found = found, readable(found)
     _show_service(console, found)
-    for record in found["records"]:
+    for record, known in zip(found["records"], raw["records"], strict=True):
         title = f"{record['name']} {record['type']}"
         if "identifier" in record:
             title += f" [{record['identifier']}]"
         place = f"in {record['zone_name'] or 'a zone that the cluster no longer has'} ({record['zone']})"
-        _block(console, title, place, record, _of_record(record))
+        _block(console, title, place, record, _of_record(record, known))
     for upstream in found["upstreams"]:
         _block(console, f"upstream {upstream['upstream']}", "", upstream, _of_upstream(upstream))
     if not found["records"] and not found["upstreams"]:
@@ -75,14 +77,15 @@ def _block(console: Console, title: str, place: str, found: dict[str, Any], rows
     _show_rows(console, [*rows, *reason, ("next", then)])
 
 
-def _of_record(record: dict[str, Any]) -> Iterator[tuple[str, Text]]:
+def _of_record(record: dict[str, Any], raw: dict[str, Any]) -> Iterator[tuple[str, Text]]:
+    """Args: ``raw`` is compared, not shown: other text may look the same once it is escaped."""
     for origin in record["origins"]:
         yield "by", Text.assemble(origin["rule"], (" ← ", "dim"), origin["source"])
-    same = record["wanted"] == record["stands"]
+    same = raw["wanted"] == raw["stands"]
     yield "wanted", _value(record["wanted"], "nothing")
     unread = "cannot be read now" if not record["read"] else "nothing"
     yield "current", Text("the same") if same and record["wanted"] else _value(record["stands"], unread)
-    if record["known"] != record["stands"] and record["read"] and record["known"] is not None:
+    if raw["known"] != raw["stands"] and record["read"] and record["known"] is not None:
         yield "written", _value(record["known"], "nothing")
     for other in record["in_the_way"]:
         yield "in the way", Text.assemble(f"{other['type']} ", _value(other, "nothing"))

@@ -9,6 +9,7 @@ from rich.text import Text
 from kubesync.domain.reasons import advice_for
 from kubesync_local.documents.listener_rows import for_people
 from kubesync_local.documents.outlook import zone_code
+from kubesync_local.terminal.escaping import readable
 from kubesync_local.terminal.output import counted, new_console, print_folded, print_table, remark
 
 _PROBLEMS_SHOWN: Final = 50
@@ -17,6 +18,7 @@ _RELEASED: Final = "released clean"
 
 def show_status(status: dict[str, Any]) -> None:
     """Print the status, the most important first."""
+    status = readable(status)
     console = new_console()
     lease = status["lease"]
     style = "green" if lease["state"] == "held" else "yellow"

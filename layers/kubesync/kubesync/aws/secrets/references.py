@@ -5,12 +5,16 @@
     ssm:NAME                       a parameter, decrypted; NAME may be an ARN
     file:PATH, env:NAME            on a person's machine only
 
+A token may stand in a JSON object, which then also says whose it is: ``{"server": "https://10.20.30.40:6443", "token": "..."}``. It is
+given to no other server (I8), whatever the registration says.
+
 A reference is stored and shown; its secret is not (I8). Text that is not a reference may be a token given by mistake,
 so messages never quote it.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import threading
@@ -19,6 +23,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import urlsplit
 
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
@@ -123,6 +128,7 @@ class Secret[T]:
     Args:
         client_for: from ``build_secret_clients``; not used for local references.
         form: makes the value from the text, or raises UnreadableError.
+        pick: finds that text in the whole secret, for the reference's key; raises UnreadableError.
         environ: for ``env:`` references.
     """
 
@@ -134,11 +140,13 @@ class Secret[T]:
         form: Callable[[str], T],
         *,
         environ: Mapping[str, str] | None = None,
+        pick: Callable[[str, str], str] | None = None,
     ) -> None:
         self.reference = reference
         self._client_for = client_for
         self._clock = clock
         self._form = form
+        self._pick = _member if pick is None else pick
         self._environ = os.environ if environ is None else environ
         self._lock = threading.Lock()
         self._value: T | None = None
@@ -159,7 +167,8 @@ class Secret[T]:
             if self._value is not None and not fresh and now < self._read_again_monotonic:
                 return self._value
             try:
-                self._value = self._form(_read(self.reference, self._client_for, self._environ))
+                whole = _read(self.reference, self._client_for, self._environ)
+                self._value = self._form(self._pick(whole, self.reference.json_key))
             except UnreadableError:
                 if fresh or self._value is None:
                     raise
@@ -170,9 +179,12 @@ class Secret[T]:
 
 
 class SecretToken:
-    """The bearer token behind a reference. Threads may share one. Arguments as for ``Secret``.
+    """The bearer token behind a reference, for one API server. Threads may share one. Other arguments as for ``Secret``.
 
     The token is read again when it is five minutes old, and after a 401 (``fresh``).
+
+    Args:
+        server: the address that the token will be sent to.
     """
 
     def __init__(
@@ -181,18 +193,35 @@ class SecretToken:
         client_for: ClientFor,
         clock: Clock,
         *,
+        server: str,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        self._secret = Secret(reference, client_for, clock, _as_token, environ=environ)
+        self.bound = False
+        """Whether the secret, as it was read last, says which server it is for."""
+
+        def pick(text: str, json_key: str) -> str:
+            document = _document(text)
+            self.bound = document is not None and "server" in document
+            if document is not None and self.bound and not _same_server(document["server"], server):
+                raise UnreadableError("it is for another API server: its `server` is not the one of this cluster")
+            return _member(text, json_key or ("" if document is None else "token"))
+
+        self._secret = Secret(reference, client_for, clock, _as_token, environ=environ, pick=pick)
 
     def __repr__(self) -> str:
         return f"SecretToken({self._secret.reference})"
+
+    @property
+    def reference(self) -> SecretReference:
+        """Where the token is stored."""
+        return self._secret.reference
 
     def token(self, *, fresh: bool = False) -> str:
         """The token.
 
         Raises:
-            DeniedError: it cannot be read, or the text there is not a token. The message is one line without the token.
+            DeniedError: it cannot be read, is for another server, or the text there is not a token. The message is one line
+                without the token.
         """
         try:
             return self._secret.value(fresh=fresh)
@@ -209,8 +238,7 @@ def _read(reference: SecretReference, client_for: ClientFor, environ: Mapping[st
         match reference.kind:
             case SecretKind.SECRETS_MANAGER:
                 answer = client_for("secretsmanager").get_secret_value(SecretId=reference.name)
-                text = answer["SecretString"] if "SecretString" in answer else answer["SecretBinary"].decode()
-                return _member(text, reference.json_key) if reference.json_key else str(text)
+                return str(answer["SecretString"] if "SecretString" in answer else answer["SecretBinary"].decode())
             case SecretKind.PARAMETER:
                 answer = client_for("ssm").get_parameter(Name=reference.name, WithDecryption=True)
                 return str(answer["Parameter"]["Value"])
@@ -241,12 +269,48 @@ _WHY_BY_CODE: Final[Mapping[str, str]] = {
 }
 
 
-def _member(text: str, json_key: str) -> str:
+def _document(text: str) -> dict[str, Any] | None:
+    """The JSON object that a secret is; None: it is something else. No token begins with a brace (RFC 6750 section 2.1)."""
+    if not text.lstrip().startswith("{"):
+        return None
     try:
-        found = json.loads(text)
+        found: dict[str, Any] = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found
+
+
+def _same_server(said: object, server: str) -> bool:
+    """Whether an address that a secret names is the registered one: host and port, or only the host if it names no port."""
+    if not isinstance(said, str):
+        return False
+    try:
+        own, other = urlsplit(server), urlsplit(said if "://" in said else f"//{said}")
+        exact = bool(other.scheme) or other.port is not None
+        return _host(own.hostname) == _host(other.hostname) != "" and (
+            not exact or (own.port or _PORTS.get(own.scheme)) == (other.port or _PORTS.get(other.scheme))
+        )
     except ValueError:
-        raise UnreadableError("the secret is not JSON: leave out the #KEY") from None
-    value = found.get(json_key) if isinstance(found, dict) else None
+        return False
+
+
+_PORTS: Final = {"https": 443, "http": 80}
+
+
+def _host(name: str | None) -> str:
+    try:
+        return str(ipaddress.ip_address(name or ""))
+    except ValueError:
+        return (name or "").lower().rstrip(".")
+
+
+def _member(text: str, json_key: str) -> str:
+    if not json_key:
+        return text
+    found = _document(text)
+    if found is None:
+        raise UnreadableError("the secret is not a JSON object: leave out the #KEY")
+    value = found.get(json_key)
     if not isinstance(value, str):
         raise UnreadableError(f"the secret has no text under the key {json_key}")
     return value

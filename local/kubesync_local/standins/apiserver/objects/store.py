@@ -206,6 +206,15 @@ class Store:
             self._snapshots.clear()
             self.changed.notify_all()
 
+    def write_elsewhere(self) -> None:
+        """Move the store's version on, as a cluster does all the time: its nodes renew their leases.
+
+        Not while a recording is replayed: its versions are given.
+        """
+        with self.changed:
+            if all(history.pinned is None for history in self._histories.values()):
+                self._revision += 1
+
     def compact(self, to_version: int, resource: ResourceType | None = None) -> None:
         """Forget changes up to ``to_version``, of one resource or of all; a version below it is then too old."""
         with self.changed:

@@ -20,7 +20,8 @@ class WatchPolicy:
     """Times of a watch, in seconds.
 
     Source: the API server's cacher sends a bookmark about every minute and 2 s before the request's timeout; without
-    ``timeoutSeconds`` a watch lasts 30 minutes or more (``--min-request-timeout``).
+    ``timeoutSeconds`` a watch lasts 30 minutes or more (``--min-request-timeout``). A bookmark carries the store's version, which
+    also moves when nothing of the watched resource changes (seen at a server 1.36 with etcd 3.6).
     """
 
     bookmark_interval: float = 60.0
@@ -151,6 +152,7 @@ class Watch:
         if not self._bookmarks or self._clock.monotonic() < self._next_bookmark:
             return b""
         self._next_bookmark = self._bookmark_due()
+        self._store.write_elsewhere()
         version = self._store.version(self._resource)
         return bookmark_line(self._resource, version) if version >= self._version else b""
 

@@ -91,9 +91,15 @@ class Faults:
         message = "The request was rejected because Route 53 was still processing a prior request."
         self._add(Fault(Kind.REFUSE, CHANGE, when, times, 400, "PriorRequestNotComplete", message))
 
-    def deny(self, times: int | None = None, *, operation: str = ANY_OPERATION, when: Predicate = _always) -> None:
+    def deny(
+        self,
+        times: int | None = None,
+        *,
+        operation: str = ANY_OPERATION,
+        when: Predicate = _always,
+        message: str = "User: arn:aws:iam::123456789012:user/nobody is not authorized to perform this operation",
+    ) -> None:
         """Answer ``AccessDenied``, without effect."""
-        message = "User: arn:aws:iam::123456789012:user/nobody is not authorized to perform this operation"
         self._add(Fault(Kind.REFUSE, operation, when, times, 403, "AccessDenied", message))
 
     def server_error(self, times: int | None = 1, *, operation: str = CHANGE, when: Predicate = _always) -> None:

@@ -81,6 +81,7 @@ class ClusterConfig(BaseModel):
     eks: str | None = None
     role_arn: str | None = None
     external_id: str | None = None
+    aws_identity: str | None = None
     kubeconfig: str | None = None
     context: str | None = None
     namespaces: tuple[str, ...] = ()

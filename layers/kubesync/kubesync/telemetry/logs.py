@@ -1,0 +1,12 @@
+"""The form of the functions' log lines."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Final
+
+ascii_json: Final = partial(json.dumps, default=str, separators=(",", ":"))
+r"""Serializes a log line. Powertools' own leaves DEL, C1 and bidirectional controls as they are, and ``aws logs tail`` prints a line to a
+terminal: here they are ``\u202e``, as all that is not ASCII.
+"""

@@ -1,0 +1,152 @@
+"""The policies of docs/security.md against the AWS calls that the commands make: nothing missing, nothing unused."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import pytest
+
+from harness import memory_tables
+from harness.cli_stack import CliStack, a_cli_stack
+from harness.seen.permissions import Permission, granted
+from harness.wire.aws_calls import AwsCalls
+from harness.wire.eks import CA_PEM, an_eks
+from harness.wire.template import ROOT
+from kubesync.bootstrap.application import aws_session
+
+READING: Final = [
+    ["status"], ["records"], ["records", "--cluster", "prod"], ["upstreams"], ["upstreams", "--cluster", "prod"], ["errors"], ["audit"],
+    ["explain", "prod/default/kubernetes"], ["explain", "prod/default/away"], ["cluster", "list"], ["cluster", "show", "prod"],
+    ["upstream", "list"], ["upstream", "show", "mixed"],
+]  # fmt: skip
+READY: Final[dict[str, object]] = {
+    "endpoint": "https://ABC.gr7.eu-west-1.eks.amazonaws.com",
+    "certificateAuthority": {"data": base64.b64encode(CA_PEM.encode()).decode()},
+    "status": "ACTIVE",
+}
+_RESOURCES: Final = {
+    "table/kubesync-main-control": "control",
+    "table/kubesync-main-state": "state",
+    "table/kubesync-main-upstreams": "upstreams",
+    "table/kubesync-main-audit": "audit",
+    "hostedzone/Z0123456789ABCDEFGHIJ": "HostedZoneArns",
+    "cluster/*": "EksClusters",
+}
+
+
+def policy(name: str) -> set[Permission]:
+    """The policy below a heading of the page."""
+    page = (ROOT / "docs/security.md").read_text()
+    found = re.search(rf"### {name}\n.*?```json\n(.*?)```", page, re.DOTALL)
+    assert found, name
+    given: set[Permission] = set()
+    for statement in json.loads(found[1])["Statement"]:
+        assert statement["Effect"] == "Allow"
+        for arn in statement["Resource"]:
+            place = _RESOURCES[arn.rpartition(":")[2]]
+            given |= {(action, place) for action in statement["Action"]}
+    return given
+
+
+@contextmanager
+def recorded(patch: pytest.MonkeyPatch) -> Iterator[AwsCalls]:
+    """What the commands within the block ask of AWS."""
+    calls = AwsCalls()
+    tables = memory_tables.memory_tables
+    with patch.context() as each:
+        each.setattr(memory_tables, "memory_tables", lambda prefix: calls.recording(tables(prefix)))
+        each.setattr("kubesync_local.workplace.workplace.aws_session", lambda: calls.record(aws_session()))
+        yield calls
+
+
+@pytest.fixture
+def stack() -> Iterator[CliStack]:
+    with a_cli_stack(in_memory=True) as made:
+        made.api.cluster.deploy("shop", "web", 2)
+        made.api.cluster.expose("shop", "web", {"ports": [{"name": "http", "port": 80}], "selector": {"app": "web"}})
+        wanted = {"external-dns.kubernetes.io/hostname": "web.shop.svc.prod.example.com"}
+        made.api.cluster.expose("shop", "waits", {"ports": [{"port": 80}]}, annotations=wanted)
+        yield made
+
+
+def add(stack: CliStack, patch: dict[str, str] | None = None, *options: str) -> None:
+    ran = stack.call("cluster", "add", "prod", "--server", stack.api.url, "--token", "env:KUBESYNC_TEST_TOKEN", "--domain",
+                     "prod.example.com", "--zone", stack.zone_id, *options, **(patch or {}))  # fmt: skip
+    assert ran.status == 0, ran.err
+
+
+def call(stack: CliStack, *command: str, **changes: str) -> Any:
+    ran = stack.call(*command, **changes)
+    assert ran.status == 0, ran.err
+    return ran
+
+
+def _as_registered(stack: CliStack) -> None:
+    add(stack)
+    assert stack.session().json["clean"]
+    call(stack, "upstream", "add", "mixed", "--service", "prod/shop/web/80", "--static", "10.0.0.9:80")
+    assert stack.session().json["clean"]
+
+
+def _difference(calls: AwsCalls, name: str, *others: str) -> tuple[list[Permission], list[Permission]]:
+    """What is missing in a policy and those that are given with it, and what nothing uses of it."""
+    given = policy(name)
+    with_it = {permission for other in others for permission in policy(other)}
+    assert not given & with_it, "it repeats what another policy gives"
+    return sorted(calls.needed - given - with_it), sorted(given - calls.needed)
+
+
+def test_reading(stack: CliStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    _as_registered(stack)
+    with recorded(monkeypatch) as calls:
+        for command in READING:
+            stack.call(*command)
+        call(stack, "explain", "prod/shop/waits")
+
+    assert _difference(calls, "Reading") == ([], [])
+
+
+def test_registering(stack: CliStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    with recorded(monkeypatch) as calls, an_eks(ready=READY) as url:
+        add(stack)
+        call(stack, "cluster", "check", "prod")
+        call(stack, "cluster", "add", "eks", "--eks", "ready", "--domain", "eks.example.com", "--zone", stack.zone_id,
+             "--endpoints-source", "endpointslices", AWS_ENDPOINT_URL_EKS=url)  # fmt: skip
+        call(stack, "cluster", "remove", "eks")
+        call(stack, "upstream", "add", "mixed", "--service", "prod/shop/web/80", "--static", "10.0.0.9:80")
+        call(stack, "upstream", "hold", "mixed", "--by", "edge")
+        call(stack, "upstream", "release", "mixed", "--by", "edge")
+        add(stack, None, "--replace", "--ttl", "60")
+        call(stack, "cluster", "disable", "prod")
+        call(stack, "cluster", "enable", "prod")
+        call(stack, "upstream", "add", "mixed", "--replace", "--static", "10.0.0.9:80")
+        call(stack, "upstream", "remove", "mixed")
+        call(stack, "cluster", "remove", "prod")
+
+    assert _difference(calls, "Registering", "Reading") == ([], [])
+
+
+def test_operating(stack: CliStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    _as_registered(stack)
+    with recorded(monkeypatch) as calls:
+        stack.api.cluster.expose("shop", "later", {"ports": [{"port": 80}]})
+        stack.api.cluster.scale("shop", "web", 700)
+        assert stack.session().json["clean"]
+        stack.api.cluster.scale("shop", "web", 1)
+        call(stack, "resync")
+        call(stack, "resync", "--dry-run")
+        call(stack, "recover", "--apply")
+
+    with_it = policy("Registering") | policy("Reading")
+    may = policy("Operating") | with_it
+    assert not policy("Operating") & with_it, "it repeats what another policy gives"
+    assert sorted(calls.needed - may) == []
+    # What nothing of this play used is what the function needs for the same work; its own test plays more.
+    own = {each for each in granted("ResyncRole") if each[0].startswith(("dynamodb:", "route53:"))}
+    assert sorted(own - may) == []
+    assert sorted(policy("Operating") - own) == []
