@@ -83,6 +83,11 @@ class KeyStates:
         stored = self.listeners[resource].checkpoint
         return stored is not None and stored.selector != self.config.scope.labels_of(resource)
 
+    def outdated(self, resource: Resource) -> bool:
+        """Whether this resource was listed last under other rules or another configuration: its objects are read anew."""
+        stored = self.listeners[resource].checkpoint
+        return stored is not None and stored.basis != self.basis
+
     @property
     def basis(self) -> Basis:
         """What checkpoints are made under now."""
