@@ -110,7 +110,10 @@ class Outcomes:
             # Not where nobody wants it any more, or the cluster is gone: nothing would ever end it.
             if outcome.conflict and (wanted := Name.of(outcome.unit.wanted)) in names_of(state.intended):
                 conflicts[wanted] = outcome.reason
+        states = self.committer.states
         kept = (names_of(state.intended) - conflicts.keys()) | names_of(applied)
+        if state.claims - kept:
+            kept |= states.kept_empty(state) - conflicts.keys()
         reported = {p for p in state.problems if p.code != "Conflict"} | set(conflict_problems(conflicts))
         after = replace(
             state,
@@ -119,7 +122,6 @@ class Outcomes:
             claims=state.claims & kept,
             problems=tuple(sorted(reported)),
         )
-        states = self.committer.states
         if not changes_of(after, states.config.policy):
             after = replace(after, opened=None)
         elif postponed and not _found_again(state, outcomes):

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from kubesync.aws.dynamodb.store import CONTROL, Absent, Check, Delete, Equals, Item, Key, Put, Store
 from kubesync.aws.tables.schema_guard import readable
 from kubesync.aws.tables.state_codec import SCHEMA
+from kubesync.domain.dns.annotations.known import PREFIXES
 from kubesync.domain.dns.names import FIELDS
 from kubesync.domain.dns.records import Zone
 from kubesync.domain.errors import ConditionFailedError, NewerSchemaError, TransactionRefusedError, UsageError
@@ -134,7 +135,14 @@ class ClusterConfig(BaseModel):
     @property
     def scope(self) -> Scope:
         """The part of the cluster that its listeners see."""
-        return Scope(self.namespaces, self.exclude_namespaces, self.selector, self.select_endpoints)
+        return Scope(
+            self.namespaces, self.exclude_namespaces, self.selector, self.select_endpoints, self.annotation_prefixes
+        )
+
+    @property
+    def annotation_prefixes(self) -> tuple[str, ...]:
+        """The prefixes of the annotations of external-dns that this cluster reads; the first wins."""
+        return PREFIXES
 
     @property
     def paused(self) -> bool:
