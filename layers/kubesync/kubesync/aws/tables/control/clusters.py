@@ -35,6 +35,10 @@ _PARTITION: Final = "clusters"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 LABELS = r"^[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?(\.[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?)*$"
 
+OWN_PREFIX: Final = "kubesync.io"
+"""The prefix of kubesync's own annotations, which every cluster reads."""
+MAX_PREFIX_CHARACTERS: Final = 254
+"""A DNS name and a slash (Kubernetes, "Annotations")."""
 
 _PATTERNS_IN_WORDS: Final = {
     "domain": "labels of lower-case letters, digits, hyphens and underscores, with single dots between them",
@@ -88,6 +92,7 @@ class ClusterConfig(BaseModel):
     selector: str = ""
     select_endpoints: bool = False
     opt_in: bool = False
+    annotation_prefix: Annotated[str, StringConstraints(max_length=MAX_PREFIX_CHARACTERS)] | None = None
     endpoints_source: Resource = Resource.ENDPOINTSLICES
     ttl: int = Field(default=30, ge=1, le=2147483647)
     template: str = "{service}.{namespace}.svc.{domain}"
@@ -130,6 +135,13 @@ class ClusterConfig(BaseModel):
             raise ValueError(
                 f"the template may hold {{service}}, {{namespace}}, {{domain}} and {{cluster}} only: {wrong}"
             )
+        if self.annotation_prefix is not None:
+            domain, slash, rest = self.annotation_prefix.partition("/")
+            if not slash or rest or not re.fullmatch(LABELS, domain) or domain == OWN_PREFIX:
+                raise ValueError(
+                    f"the annotation prefix {self.annotation_prefix!r} must be a domain and a slash, such as "
+                    f"internal.example.com/, and not {OWN_PREFIX}/"
+                )
         return self
 
     @property
@@ -142,7 +154,7 @@ class ClusterConfig(BaseModel):
     @property
     def annotation_prefixes(self) -> tuple[str, ...]:
         """The prefixes of the annotations of external-dns that this cluster reads; the first wins."""
-        return PREFIXES
+        return PREFIXES if self.annotation_prefix is None else (self.annotation_prefix,)
 
     @property
     def paused(self) -> bool:
