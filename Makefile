@@ -29,7 +29,7 @@ help:
 	@echo "make mutants  take one mechanism out at a time: do the tests notice?"
 	@echo "make bench    the figures of the design, measured on this machine"
 	@echo "make prove    the commit protocol, checked in full as a model (needs spin)"
-	@echo "make dns      write docs/dns.md anew, from the table of cases"
+	@echo "make dns      write docs/dns.md and the tables of docs/annotations.md anew, from tables in the code"
 	@echo "make pictures draw the pictures of docs/ anew, and the way of an event"
 	@echo "make lock     compile the requirements anew"
 	@echo "make clean    remove all that was made here"
@@ -120,6 +120,7 @@ chaos: $(ready)
 .PHONY: dns
 dns: $(ready)
 	@PYTHONPATH=layers/kubesync:local:tests $(python) -m harness.dns_cases.page > docs/dns.md.new && mv docs/dns.md.new docs/dns.md
+	@PYTHONPATH=layers/kubesync:local:tests $(python) -m harness.dns_cases.annotations_page
 
 .PHONY: pictures
 pictures: $(ready)

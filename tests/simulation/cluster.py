@@ -280,7 +280,7 @@ class ScriptedConnector:
         self._gate.after(call)
         return None if found is None else found.uid
 
-    def observe(self, event: RawEvent) -> Observation:
+    def observe(self, config: ClusterConfig, event: RawEvent) -> Observation:
         name, _, version = event.line.decode().partition(" ")
         seen = self._clusters[name].at(int(version))
         # What stops to match a selector is deleted for that watch alone.

@@ -161,6 +161,10 @@ def _add_cluster_add(actions: Commands) -> None:
         help="form of a Service's name (default: {service}.{namespace}.svc.{domain}; none: only names from annotations)",
     )
     _add_name_rules(add)
+    names.add_argument(
+        "--annotation-prefix", metavar="P",
+        help="read annotations below this prefix instead of those of external-dns, such as internal.example.com/",
+    )  # fmt: skip
     names.add_argument("--no-srv", action="store_true", help="publish no SRV records")
     names.add_argument(
         "--load-balancer-cluster-ips", action="store_true", help="publish the cluster IPs of LoadBalancer Services"

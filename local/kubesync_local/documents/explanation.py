@@ -8,13 +8,13 @@ from typing import Any
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.upstreams import StoredUpstream, timestamp
-from kubesync.domain.dns.annotations import annotation_used, read_annotations
+from kubesync.domain.dns.annotations.reading import annotation_used, read_annotations
 from kubesync.domain.dns.desired import Desired
 from kubesync.domain.dns.names import NO_NAMES
 from kubesync.domain.dns.provenance import Origin
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
 from kubesync.domain.objects import Service, ServiceKey
-from kubesync.domain.reasons import advice_for
+from kubesync.domain.reasons import WITHHOLDING, advice_for
 from kubesync.domain.state import KeyState, Name, Part, PartId
 from kubesync.domain.upstreams import upstream_key
 from kubesync_local.documents.outlook import (
@@ -24,6 +24,7 @@ from kubesync_local.documents.outlook import (
     of_record_set,
     of_upstream,
     tried_next,
+    withheld,
     zone_code,
 )
 
@@ -32,7 +33,8 @@ from kubesync_local.documents.outlook import (
 class Evidence:
     """What is known about a key.
 
-    ``want`` is planned from what is stored, with the current configuration. ``current`` is what the zones hold at the names of
+    ``want`` is planned from what is stored, with the current configuration; ``withheld`` are those of its record sets that an
+    annotation keeps from being published. ``current`` is what the zones hold at the names of
     the key, ours or not; ``unread`` says why a zone could not be read.
     """
 
@@ -45,6 +47,7 @@ class Evidence:
     unread: Mapping[str, str]
     upstreams: Mapping[str, StoredUpstream]
     around: Surroundings
+    withheld: frozenset[RecordKey] = frozenset()
 
 
 def document(found: Evidence) -> dict[str, Any]:
@@ -88,10 +91,11 @@ def _object(part_id: PartId, part: Part) -> dict[str, Any]:
 
 
 def _ttl(service: Service, config: ClusterConfig) -> dict[str, Any]:
-    asked = read_annotations(service.annotations).ttl_seconds
+    prefixes = config.annotation_prefixes
+    asked = read_annotations(service.annotations, prefixes).ttl_seconds
     if asked is None:
         return {"seconds": config.ttl, "rule": "the cluster's default"}
-    return {"seconds": asked, "rule": f"annotation {annotation_used(service.annotations, 'ttl')}"}
+    return {"seconds": asked, "rule": f"annotation {annotation_used(service.annotations, 'ttl', prefixes)}"}
 
 
 def _remarks(found: Evidence) -> Iterator[str]:
@@ -140,7 +144,8 @@ def _record(key: RecordKey, found: Evidence) -> dict[str, Any]:
         listed=listed,
         read=key.zone_id not in found.unread,
     )
-    finding = of_record_set(key, sides, state, found.around)
+    why = next((p for p in found.want.problems if p.code in WITHHOLDING), None) if key in found.withheld else None
+    finding = withheld(why) if why is not None else of_record_set(key, sides, state, found.around)
     owner = found.owners.get(name)
     in_the_way = [
         {"type": other.type, "identifier": other.identifier or None, **_value(there)}
@@ -178,6 +183,8 @@ def _value(record_set: RecordSet) -> dict[str, Any]:
     value: dict[str, Any] = {"ttl": record_set.ttl, "values": list(record_set.values)}
     if record_set.alias is not None:
         value["alias"] = record_set.alias.name
+        if not record_set.alias.evaluate_health:
+            value["evaluate_health"] = False
     if record_set.weight is not None:
         value["weight"] = record_set.weight
     if record_set.foreign_form:

@@ -2,6 +2,7 @@
 
 For a record set, the first matching row:
 
+    an annotation keeps it from being published         withheld    not published until the annotation goes
     a foreign set is at its name                        conflict    a person has to decide; checked again with backoff
     another Service owns its name                       waiting     until the owner releases it
     the objects it depends on were not listed yet       unknown     stays as it is
@@ -20,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.plan import Policy, changes_of
 from kubesync.domain.state import CONFLICT_CHECK_SECONDS, KeyState, Name
 
@@ -82,8 +83,13 @@ def tried_next(state: KeyState, checked_at: Mapping[str, float]) -> float:
     return max(at, min(checked_at.get(name.zone_id, 0.0) for name in state.conflicts) + CONFLICT_CHECK_SECONDS)
 
 
+def withheld(why: Problem) -> Finding:
+    """The first row of the table: the annotation that ``why`` is about."""
+    return Finding("withheld", why.code, f"is not published as long as the Service has {why.subject}")
+
+
 def of_record_set(key: RecordKey, sides: Sides, state: KeyState, around: Surroundings) -> Finding:
-    """The first matching row of the table."""
+    """The first matching row of the table, from the second on."""
     name = Name.of(key)
     retry_at = tried_next(state, around.looked_at)
     if name in state.conflicts:

@@ -8,8 +8,8 @@
     a set below a cluster's domain that nobody wants      listed: it may be what a vanished service left behind
 
 Only sets that the clusters want in exactly the form in which they stand are taken, and only in zones whose journal says that this
-deployment has written there. Of several Services that want one, its owner gets it, else the oldest. Everything else stays foreign
-(I3).
+deployment has written there. Of several Services that want one, its owner gets it, else the oldest. Nothing is taken for a Service
+with an annotation that keeps it to the names that it holds (``reasons.WITHHOLDING``). Everything else stays foreign (I3).
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from kubesync.domain.dns.records import RecordKey, RecordSet, Zone, in_the_way
 from kubesync.domain.dns.standing import Stands, what_stands
 from kubesync.domain.errors import KubesyncError, NotMasterError
 from kubesync.domain.objects import ServiceKey
+from kubesync.domain.reasons import WITHHOLDING
 from kubesync.domain.state import KeyState, Name
 from kubesync.domain.window import Mode
 from kubesync.messages import Claim, RecordLists
@@ -141,6 +142,7 @@ class ClusterRecovery:
         return report
 
     def _zone(self, zone: Zone, states: list[KeyState], report: dict[str, Any]) -> None:
+        withheld = {state.key for state in states if any(problem.code in WITHHOLDING for problem in state.problems)}
         standing = dict(self._master.parts.zones.walk(zone.id))
         at_name: dict[str, list[RecordKey]] = defaultdict(list)
         for key in standing:
@@ -152,7 +154,7 @@ class ClusterRecovery:
         for state, key, record_set in _wants(states, zone):
             wanted.add(key)
             claim = claims.get(Name.of(key))
-            if not self._request.about(key):
+            if not self._request.about(key) or state.key in withheld:
                 continue
             if key in state.applied or key in taken or (claim is not None and claim.owner != state.key):
                 continue

@@ -3,7 +3,7 @@
 port          "http 80/TCP", "80/TCP"
 endpoint      "10.1.0.1", "10.1.0.2 not-ready", "10.1.0.3 host=web-0"
 record set    "NAME TYPE TTL VALUE, VALUE", "NAME TYPE [IDENTIFIER WEIGHT] TTL VALUE", "NAME TYPE alias ZONE HOST";
-              before it "ZONE: " where the cluster has several zones
+              before it "ZONE: " where the cluster has several zones; after an alias "(health not evaluated)"
 """
 
 from __future__ import annotations
@@ -113,6 +113,7 @@ def line_of(key: RecordKey, found: RecordSet, *, zones: bool) -> str:
     held = f"{found.ttl} {', '.join(found.values)}"
     if found.alias is not None:
         held = f"alias {found.alias.zone_id} {found.alias.name}"
+        held += "" if found.alias.evaluate_health else " (health not evaluated)"
     return f"{zone}{key.name} {key.type}{weighted} {held}"
 
 

@@ -1,10 +1,10 @@
-"""Cases of annotations: further names, other targets."""
+"""Cases of annotations: further names, other targets, and what kubesync refuses, ignores or does not know."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from harness.dns_cases.notation import pods, svc
+from harness.dns_cases.notation import PREFIX, annotated, pods, svc
 from harness.dns_cases.table import Case, Rule
 
 HOSTNAMES: Final = Rule(
@@ -317,6 +317,83 @@ TARGETS: Final = Rule(
             svc("10.0.0.1", target="www.example.com", hostname="www.example.com"),
             ["web.shop.svc.k8s.example.com CNAME 30 www.example.com."],
             ["CnameLoop www.example.com"],
+        ),
+    ],
+)
+
+_WEB: Final = "web.shop.svc.k8s.example.com A 30 10.0.0.1"
+_ALIASES: Final = [
+    "web.shop.svc.k8s.example.com A alias Z2IFOLAFXWLO4F web-0123.elb.eu-west-1.amazonaws.com",
+    "web.shop.svc.k8s.example.com AAAA alias Z2IFOLAFXWLO4F web-0123.elb.eu-west-1.amazonaws.com",
+]
+_LB: Final = "web-0123.elb.eu-west-1.amazonaws.com"
+
+
+def _refused(title: str, **annotations: Any) -> Case:
+    (name,) = annotations
+    name = name.replace("_", "-")
+    return Case(title, svc("10.0.0.1", **annotations), [], [f"UnsupportedAnnotation {PREFIX}{name}"])
+
+
+CLASSES: Final = Rule(
+    "Annotations that ask for something else",
+    "kubesync refuses annotations that ask for something that it does not do. A Service with one of these gets no names. "
+    "If it held names before it got the annotation, these stay published and follow the Service; names that it asks for later are not published. "
+    "The same is true if `controller` names another controller. Upstreams do not depend on it. An annotation that nobody knows "
+    "is reported and has no effect. "
+    "[Annotations](annotations.md) has the whole list.",
+    [
+        _refused("failover routing", aws_failover="PRIMARY"),
+        _refused("latency routing", aws_region="eu-west-1"),
+        _refused("geolocation routing", aws_geolocation_country_code="SE"),
+        _refused("geoproximity routing", aws_geoproximity_bias="10"),
+        _refused("multivalue answers, which need no value", aws_multi_value_answer=""),
+        _refused("a health check", aws_health_check_id="0123"),
+        _refused("one chosen hosted zone", aws_hosted_zone_id="Z2"),
+        _refused("a chosen hosted zone of the alias target", aws_target_hosted_zone="Z3"),
+        _refused("an alias for one address family", alias="AAAA"),
+        _refused("another type of record", record_type="TXT"),
+        Case(
+            "addresses of nodes, at a NodePort",
+            svc("10.0.0.1", kind="NodePort", access="public"),
+            [],
+            [f"UnsupportedAnnotation {PREFIX}access"],
+        ),
+        Case("addresses of nodes, at another Service", svc("10.0.0.1", access="public"), [_WEB]),
+        Case(
+            "addresses of nodes, at a headless Service",
+            svc("None", endpoints_type="HostIP"),
+            [],
+            [f"UnsupportedAnnotation {PREFIX}endpoints-type"],
+            [pods("10.1.0.1")],
+        ),
+        Case("the same annotation, at another Service", svc("10.0.0.1", endpoints_type="HostIP"), [_WEB]),
+        Case(
+            "empty",
+            svc("None", endpoints_type=""),
+            ["web.shop.svc.k8s.example.com A 30 10.1.0.1"],
+            [],
+            [pods("10.1.0.1")],
+        ),
+        Case("another controller", svc("10.0.0.1", controller="mine"), [], [f"OtherController {PREFIX}controller"]),
+        Case("the controller of external-dns", svc("10.0.0.1", controller="dns-controller"), [_WEB]),
+        Case("kubesync", svc("10.0.0.1", controller="kubesync"), [_WEB]),
+        Case("another provider", svc("10.0.0.1", cloudflare_proxied="true"), [_WEB]),
+        Case("unknown", svc("10.0.0.1", hostnames="www.example.com"), [_WEB], [f"UnknownAnnotation {PREFIX}hostnames"]),
+        Case(
+            "a refused one, left out by `kubesync.io/exclude`",
+            annotated(svc("10.0.0.1", aws_failover="PRIMARY"), {"kubesync.io/exclude": "true"}),
+        ),
+        Case(
+            "aliases that answer also while the load balancer is not healthy",
+            svc("10.0.0.1", hosts=[_LB], alias="true", aws_evaluate_target_health="false"),
+            [f"{line} (health not evaluated)" for line in _ALIASES],
+        ),
+        Case(
+            "neither true nor false",
+            svc("10.0.0.1", hosts=[_LB], alias="true", aws_evaluate_target_health="no"),
+            _ALIASES,
+            [f"InvalidEvaluateTargetHealth {PREFIX}aws-evaluate-target-health"],
         ),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from harness.dns_cases.of_annotations import HOSTNAMES, INTERNAL, TARGETS
+from harness.dns_cases.of_annotations import CLASSES, HOSTNAMES, INTERNAL, TARGETS
 from harness.dns_cases.of_changes import CHANGES, REGISTRATION
 from harness.dns_cases.of_headless import HEADLESS
 from harness.dns_cases.of_routing import ALIASES, CONFLICTS, WEIGHTED
@@ -25,6 +25,7 @@ RULES: Final[tuple[Rule, ...]] = (
     TARGETS,
     TTLS,
     PREFIXES,
+    CLASSES,
     TEMPLATES,
     ZONES,
     LIMITS,

@@ -13,7 +13,7 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference, e
 from kubesync.domain.batches import units_of
 from kubesync.domain.dns.desired import Desired, desired
 from kubesync.domain.objects import EndpointsObject, Service, ServiceKey
-from kubesync.domain.plan import Policy, assign_names, changes_of
+from kubesync.domain.plan import Policy, assign_names, changes_of, held_only
 from kubesync.domain.state import KeyState, Name
 from kubesync_local.registration.clusters import why_clashing, why_outside, why_useless
 
@@ -64,7 +64,7 @@ class Case:
         return [line for _, line in sorted(lines)], sorted(problems)
 
     def _desired(self, key: ServiceKey, service: Service | None) -> Desired:
-        return desired(key, service, self.pods, rules_for(key.cluster, self.settings))
+        return held_only(desired(key, service, self.pods, rules_for(key.cluster, self.settings)), KeyState(key))
 
 
 @dataclass(frozen=True)

@@ -92,5 +92,5 @@ class FedConnector(ScriptedConnector):
             raise self.probed
         return self.probed
 
-    def observe(self, event: RawEvent) -> Observation:
+    def observe(self, config: ClusterConfig, event: RawEvent) -> Observation:
         return self.observations[int(event.line)]

@@ -58,6 +58,29 @@ def test_part_after_an_observation(part: Part | None, seen: Observation, generat
     assert observe(part, seen, generation) == becomes
 
 
+@pytest.mark.parametrize(
+    ("part", "seen", "generation", "becomes"),
+    [
+        pytest.param(LIVE, saw(NEW, 10), 1, Part("u-web", 10, 1, NEW), id="more of the same object is kept now"),
+        pytest.param(BAD, saw(NEW, 10), 1, Part("u-web", 10, 1, NEW), id="it can be understood now"),
+        pytest.param(BAD, saw(OLD, 10), 1, Part("u-web", 10, 1, OLD), id="it can be understood now, and is as before"),
+        pytest.param(LIVE, saw(OLD, 10), 1, None, id="equal"),
+        pytest.param(LIVE, saw(NEW, 9), 1, None, id="older"),
+        pytest.param(LIVE, saw(NEW, 10, uid="other"), 1, None, id="another object"),
+        pytest.param(LIVE, saw(NEW, 10, deleted=True), 1, None, id="deleted"),
+        pytest.param(LIVE, saw(None, 10, problem="bad"), 1, None, id="not understood"),
+        pytest.param(TOMBSTONE, saw(NEW, 10), 1, None, id="a tombstone"),
+        pytest.param(HELD, saw(NEW, 10), 1, Part("u-web", 10, 1, NEW), id="held, and there again"),
+        pytest.param(replace(LIVE, generation=2), saw(NEW, 10), 1, None, id="older generation"),
+    ],
+)
+def test_part_that_a_list_reads_anew(part: Part, seen: Observation, generation: int, becomes: Part | None) -> None:
+    """After a change of rules or configuration. The same list twice changes nothing more (I6)."""
+    assert observe(part, seen, generation, reread=True) == becomes
+    if becomes is not None:
+        assert observe(becomes, seen, generation, reread=True) is None
+
+
 def test_state_is_the_very_same_where_nothing_changed() -> None:
     state = KeyState(a_key(), parts={WEB: LIVE})
     assert with_observations(state, [saw(OLD, 11), saw(NEW, 4)], ONE) is state

@@ -97,8 +97,8 @@ class KubernetesConnector:
     def event_poster(self, config: ClusterConfig) -> EventPoster:
         return KubernetesEventPoster(self._client(config))
 
-    def observe(self, event: RawEvent) -> Observation:
-        return decode.observe(event)
+    def observe(self, config: ClusterConfig, event: RawEvent) -> Observation:
+        return decode.observe(event, config.annotation_prefixes)
 
     def _client(self, config: ClusterConfig) -> ApiClient:
         return ApiClient(self._access_for(config, self._policy), self._scheduler)

@@ -52,7 +52,7 @@ class Connector(Protocol):
             ListenerError: the configuration is unusable.
         """
 
-    def observe(self, event: RawEvent) -> Observation:
+    def observe(self, config: ClusterConfig, event: RawEvent) -> Observation:
         """Parse an event. Never raises for a bad object."""
 
 

@@ -97,7 +97,7 @@ class Service:
             self.states.configure(configured.config, remembered.checkpoints)
             connector, config = self._ports.connector, configured.config
             probe = partial(probe_identity, connector, config, self._clock)
-            reconciler = Reconciler(self._committer, connector.observe, probe)
+            reconciler = Reconciler(self._committer, partial(connector.observe, config), probe)
         self._reconciler = reconciler
         self.published.silent = reconciler is None
         self.conversations = Conversations(self._ports, self._committer, reconciler, self.published, self.follow_up)

@@ -5,6 +5,8 @@ How an observation changes the stored part of its object:
     part              observation                      becomes
     ----              -----------                      -------
     any               older generation                 dropped
+    live              the part's own version and uid,  the new value: this release, or this configuration, keeps more
+                      read anew                        of the same object than the one before it
     same generation   version not above the part's     dropped: late or repeated (I1), whatever its uid. A tombstone
                                                        that a later complete list disproves is removed first
     none              DELETED                          dropped: there is nothing to delete
@@ -20,6 +22,7 @@ the old one, so an event of an old uid is never newer than a part of the new one
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -31,14 +34,21 @@ GUARD_MINIMUM_OBJECTS: Final = 10
 GUARD_SHARE: Final = 0.3
 
 
-def observe(part: Part | None, seen: Observation, generation: int) -> Part | None:
-    """The part after an observation; None where nothing changes (see the table above)."""
+def observe(part: Part | None, seen: Observation, generation: int, *, reread: bool = False) -> Part | None:
+    """The part after an observation; None where nothing changes (see the table above).
+
+    ``reread``: it comes from a list that is read because the rules or the configuration changed.
+    """
     if part is None:
         if seen.deleted:
             return None
         return Part(seen.uid, seen.resource_version, generation, seen.value, problem=seen.problem or "")
     if generation < part.generation:
         return None
+    again = (generation, seen.resource_version, seen.uid) == (part.generation, part.resource_version, part.uid)
+    if reread and again and not (seen.deleted or part.deleted or part.held) and seen.problem is None:
+        anew = replace(part, value=seen.value, problem="")
+        return None if anew == part else anew
     if generation == part.generation and seen.resource_version <= part.resource_version and not part.held:
         return None
     if generation == part.generation and seen.resource_version < part.resource_version:
@@ -54,13 +64,20 @@ def observe(part: Part | None, seen: Observation, generation: int) -> Part | Non
     return None if same else fresh
 
 
-def with_observations(state: KeyState, seen: Iterable[Observation], generation: Mapping[Resource, int]) -> KeyState:
-    """The key after these observations. Returns the same object where nothing changes."""
+def with_observations(
+    state: KeyState,
+    seen: Iterable[Observation],
+    generation: Mapping[Resource, int],
+    reread: AbstractSet[Resource] = frozenset(),
+) -> KeyState:
+    """The key after these observations. Returns the same object where nothing changes. ``reread``: see ``observe``."""
     parts = dict(state.parts)
     changed = False
     for observation in seen:
         part_id = PartId(observation.resource, observation.name)
-        after = observe(parts.get(part_id), observation, generation[observation.resource])
+        after = observe(
+            parts.get(part_id), observation, generation[observation.resource], reread=observation.resource in reread
+        )
         if after is not None:
             parts[part_id] = after
             changed = True

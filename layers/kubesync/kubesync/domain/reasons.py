@@ -19,6 +19,12 @@ ADVICE: Final[Mapping[str, str]] = {
     "InvalidInclude": 'Write "true" or "false".',
     "InvalidTtl": "Write seconds or a duration such as 1m30s, from 1 to 2147483647 seconds.",
     "InvalidAlias": 'Write "true" or "false".',
+    "InvalidEvaluateTargetHealth": 'Write "true" or "false".',
+    "UnsupportedAnnotation": "Remove the annotation, or let another controller publish the Service (kubesync.io/exclude).",
+    "OtherController": (
+        "Do nothing if another controller publishes the Service. Otherwise remove the annotation, or write dns-controller or kubesync."
+    ),
+    "UnknownAnnotation": "Correct or remove the annotation. docs/annotations.md lists all that kubesync knows.",
     "NoAliasTarget": "Remove the alias annotation, or use the load balancer's own host name as target.",
     "InvalidSetIdentifier": "Correct the annotation.",
     "InvalidWeight": "Correct the annotation.",
@@ -76,6 +82,8 @@ ADVICE: Final[Mapping[str, str]] = {
     "NotListedYet": "See the listener's last error in `kubesync status`.",
     "KeptByPolicy": "Do nothing if this is intended. Otherwise change it by hand, or change the cluster's --policy.",
 }
+WITHHOLDING: Final = ("UnsupportedAnnotation", "OtherController")
+"""With one of these, a Service keeps the names that it holds and gets no others."""
 
 
 def advice_for(code: str) -> str:

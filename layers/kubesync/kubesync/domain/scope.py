@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kubesync.domain.dns.annotations.known import PREFIXES
 from kubesync.domain.objects import Resource
 
 
@@ -29,12 +30,14 @@ class Scope:
         excluded: all but these.
         selector: label selector for Services, in the API's syntax.
         select_endpoints: the selector also applies to Endpoints and EndpointSlices.
+        annotation_prefixes: of the annotations of external-dns that are kept of a Service.
     """
 
     namespaces: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     selector: str = ""
     select_endpoints: bool = False
+    annotation_prefixes: tuple[str, ...] = PREFIXES
 
     def holds(self, namespace: str) -> bool:
         """Whether the listeners see objects of this namespace."""

@@ -40,7 +40,7 @@ def list_all(
         size += len(body)
         if size > api.policy.max_list_bytes:
             raise BodyError(f"the list of {resource.value} is longer than {api.policy.max_list_bytes} bytes")
-        page = read_list_page(resource, body)
+        page = read_list_page(resource, body, scope.annotation_prefixes)
         if page.unreadable:
             raise BodyError(f"the list of {resource.value} holds an object without a name: {page.unreadable[0]}")
         if version is not None and page.resource_version != version:

@@ -119,9 +119,8 @@ class Master:
         states.identity = remembered.identity
         committer = Committer(states, tables, self.fenced_writer, self.parts.clock, self._fencing.raised)
         connector = self.parts.connector
-        return Reconciler(
-            committer, connector.observe, partial(probe_identity, connector, config, self.parts.scheduler)
-        )
+        probe = partial(probe_identity, connector, config, self.parts.scheduler)
+        return Reconciler(committer, partial(connector.observe, config), probe)
 
     # --- taking over ---
 

@@ -80,7 +80,7 @@ def read_form(arguments: argparse.Namespace, work: Workplace) -> Form:
         fields["selector"] = arguments.selector.strip()
         if not fields["selector"]:
             raise UsageError("--selector is empty: give labels such as app=web, or leave it out")
-    for name in ("ttl", "template", "policy", "on_delete"):
+    for name in ("ttl", "template", "policy", "on_delete", "annotation_prefix"):
         if getattr(arguments, name) is not None:
             fields[name] = getattr(arguments, name)
     fields["srv"] = not arguments.no_srv

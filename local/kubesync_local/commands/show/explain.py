@@ -20,6 +20,7 @@ from kubesync.domain.dns.desired import Desired, desired
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import KubesyncError, UsageError, ZoneError
 from kubesync.domain.objects import ServiceKey
+from kubesync.domain.plan import held_only
 from kubesync.domain.state import KeyState, Name, names_of
 from kubesync_local.commands.show.explain_table import show_explanation
 from kubesync_local.commands.show.service_keys import parse_service_key
@@ -63,6 +64,14 @@ def gather(state: KeyState, config: ClusterConfig, work: Workplace) -> Evidence:
     now, lease = work.now(), work.lease.read()
     listed = set(ListenerTable(work.store).checkpoints(config.name))
     want = _wanted(state, config, endpoints_listed=config.endpoints_source in listed)
+    allowed = held_only(want, state).records
+    withheld = frozenset[RecordKey]()
+    if want.records is not None and allowed is not None:
+        withheld = frozenset(key for key in want.records if Name.of(key) not in names_of(allowed))
+        # A name that is held under another set identifier is published under that one.
+        moved = {(key.zone_id, key.name, key.type) for key in allowed.keys() - want.records.keys()}
+        withheld = frozenset(key for key in withheld if (key.zone_id, key.name, key.type) not in moved)
+        want = replace(want, records={key: want.records[key] for key in withheld} | dict(allowed))
     names = {*names_of(want.records or {}), *names_of(state.intended), *names_of(state.applied), *state.conflicts}
     names |= state.waits
     claims = ClaimTable(work.store)
@@ -89,6 +98,7 @@ def gather(state: KeyState, config: ClusterConfig, work: Workplace) -> Evidence:
             paused=config.paused,
             looked_at=of_zones.checks(),
         ),
+        withheld=withheld,
     )
 
 

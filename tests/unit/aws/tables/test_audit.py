@@ -110,7 +110,9 @@ def test_errors_and_sessions_are_append_only_items_of_their_own() -> None:
 def test_record_sets_are_described_as_people_read_them() -> None:
     assert describe(None) is None
     assert describe(RecordSet(60, ("10.0.0.1", "10.0.0.2"))) == {"ttl": 60, "values": ["10.0.0.1", "10.0.0.2"]}
-    assert describe(RecordSet(None, (), AliasTarget("Z", "lb.example.org"))) == {"alias": "lb.example.org"}
+    assert describe(RecordSet(None, (), AliasTarget("Z", "lb.example.org", True))) == {"alias": "lb.example.org"}
+    without_health = RecordSet(None, (), AliasTarget("Z", "lb.example.org"))
+    assert describe(without_health) == {"alias": "lb.example.org", "evaluate_health": False}
 
 
 def read_back(entry: Entry) -> dict[str, object]:

@@ -115,6 +115,7 @@ def test_only_annotations_that_matter_are_kept_sorted_with_whatever_they_hold() 
     assert isinstance(value, Service)
     assert value.annotations == (
         ("external-dns.alpha.kubernetes.io/internal-hostname", "x" * 100_000),
+        ("external-dns.alpha.kubernetes.io/unknown", ""),
         ("external-dns.kubernetes.io/target", "a\u2028b\u0000c"),
         ("kubesync.io/exclude", "true"),
     )

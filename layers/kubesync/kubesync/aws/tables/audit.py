@@ -57,7 +57,8 @@ def describe(record_set: RecordSet | None) -> object:
     if record_set is None:
         return None
     if record_set.alias is not None:
-        return {"alias": record_set.alias.name}
+        health = {} if record_set.alias.evaluate_health else {"evaluate_health": False}
+        return {"alias": record_set.alias.name, **health}
     return {"ttl": record_set.ttl, "values": list(record_set.values)}
 
 

@@ -11,17 +11,17 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, retains
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.keys.name_counts import NameCounts
-from kubesync.domain.dns.desired import DnsRules
+from kubesync.domain.dns.desired import DnsRules, names_to_keep
 from kubesync.domain.dns.permissions import NameRules
 from kubesync.domain.dns.records import Problem, Zone
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.plan import Policy
-from kubesync.domain.state import KeyState
+from kubesync.domain.state import KeyState, Name
 
 # Only its master writes a key (I2), so what was read or written once in a session needs no second reading.
 CACHED_KEYS: Final = 4_000
 # Raised whenever the same objects lead to other outputs than before: every key is then planned anew.
-RULES_VERSION: Final = 3
+RULES_VERSION: Final = 4
 
 
 @dataclass(slots=True)
@@ -87,6 +87,11 @@ class KeyStates:
         stored = self.listeners[resource].checkpoint
         return stored is not None and stored.selector != self.config.scope.labels_of(resource)
 
+    def outdated(self, resource: Resource) -> bool:
+        """Whether this resource was listed last under other rules or another configuration: its objects are read anew."""
+        stored = self.listeners[resource].checkpoint
+        return stored is not None and stored.basis != self.basis
+
     @property
     def basis(self) -> Basis:
         """What checkpoints are made under now."""
@@ -126,6 +131,13 @@ class KeyStates:
             _, evicted = self._states.popitem(last=False)
             self.conflicts -= len(evicted.conflicts)
 
+    def kept_empty(self, state: KeyState) -> frozenset[Name]:
+        """Claims that a key keeps although it publishes nothing there (see ``names_to_keep``)."""
+        if self.config.deleting or not state.claims:
+            return frozenset()
+        names = names_to_keep(state.key, state.service, self.rules)
+        return frozenset(claim for claim in state.claims - state.conflicts.keys() if claim.name in names)
+
     def forget(self) -> None:
         """Read all keys anew next time."""
         self._states.clear()
@@ -157,6 +169,7 @@ def rules_of(config: ClusterConfig) -> DnsRules:
         load_balancer_cluster_ips=config.load_balancer_cluster_ips,
         load_balancer_alias=config.load_balancer_alias,
         opt_in=config.opt_in,
+        annotation_prefixes=config.annotation_prefixes,
         names=_name_rules(config),
     )
 

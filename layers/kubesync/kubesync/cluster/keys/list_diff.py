@@ -56,6 +56,7 @@ class ListMerge:
         self._observed = Observations()
         self._snapshots: Mapping[Resource, Snapshot] = {}
         self._found = Absences()
+        self._reread: set[Resource] = set()
         self.held: dict[Resource, str] = {}
         self.identity_actions: tuple[Action, ...] = ()
 
@@ -77,6 +78,7 @@ class ListMerge:
         for key in observed.by_key:
             created[key] = observed.created_at(key) or created.get(key, "")
         self._observed, self._snapshots = observed, snapshots
+        self._reread = {resource for resource in snapshots if self._states.outdated(resource)}
         self._found = self._absences(snapshots, parts)
         self.held = self._found.reasons
         self._forget_slices(self._found.gone.get(Resource.ENDPOINTSLICES, {}), observed)
@@ -96,7 +98,7 @@ class ListMerge:
             after = without_parts(after, live.intersection(gone), snapshot, generation, hold=False)
             after = without_parts(after, live.intersection(held), snapshot, generation, hold=True)
             after = without_disproved(after, self._observed.by_key.get(key, ()), snapshot, generation)
-        after = with_observations(after, self._observed.by_key.get(key, ()), generations)
+        after = with_observations(after, self._observed.by_key.get(key, ()), generations, self._reread)
         return without_tombstones(self._of_one_source(after), self._states.floors())
 
     def _absences(self, snapshots: Mapping[Resource, Snapshot], parts: list[LivePart]) -> Absences:

@@ -109,7 +109,10 @@ class Outcomes:
             # Only where the key still wants the name: no check would ever take the conflict back.
             if outcome.conflict and (wanted := Name.of(outcome.unit.wanted)) in names_of(state.intended):
                 conflicts[wanted] = outcome.reason
+        states = self.committer.states
         kept = (names_of(state.intended) - conflicts.keys()) | names_of(applied)
+        if state.claims - kept:
+            kept |= states.kept_empty(state) - conflicts.keys()
         reported = {p for p in state.problems if p.code != "Conflict"} | set(conflict_problems(conflicts))
         after = replace(
             state,

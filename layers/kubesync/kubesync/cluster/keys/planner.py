@@ -25,7 +25,7 @@ from kubesync.cluster.keys.name_counts import NamespaceLimit
 from kubesync.domain.dns.desired import Desired, desired
 from kubesync.domain.dns.records import Node, Problem
 from kubesync.domain.objects import Resource, ServiceKey
-from kubesync.domain.plan import Assignment, assign_names, changes_of
+from kubesync.domain.plan import Assignment, assign_names, changes_of, held_only
 from kubesync.domain.state import KeyState, Name, OpenMark, PartId, UpstreamState, names_of
 from kubesync.domain.upstreams import digest
 
@@ -131,7 +131,7 @@ class Planner:
         endpoints = seen.endpoints(source) if source in whole else None
         try:
             held = {name.name for name in seen.claims}
-            return desired(seen.key, seen.service, endpoints, self._states.rules, held)
+            return held_only(desired(seen.key, seen.service, endpoints, self._states.rules, held), seen)
         except Exception as error:  # a fault of ours that one object brings out must not stop the others (I4)
             logger.exception("key cannot be planned", service=str(seen.key))
             message = f"kubesync cannot plan it, its outputs stay as they are: {type(error).__name__}"
@@ -141,9 +141,13 @@ class Planner:
         unknown: set[Name] = set()
         for _, seen, want in wants:
             records = seen.intended if want.records is None else want.records
-            kept = (names_of(records) - seen.conflicts.keys()) | names_of(seen.applied)
+            kept = self._kept(seen, names_of(records) - seen.conflicts.keys())
             unknown |= (names_of(records) - seen.claims) | seen.waits | (seen.claims - kept)
         return unknown
+
+    def _kept(self, seen: KeyState, wanted: frozenset[Name]) -> frozenset[Name]:
+        kept = wanted | names_of(seen.applied)
+        return kept | self._states.kept_empty(seen) if seen.claims - kept else kept
 
     def _stands(self, wants: Iterable[tuple[KeyState, KeyState, Desired]]) -> dict[str, UpstreamState]:
         """What stands in the table of upstreams that the key's own state does not know, or does not know for sure.
@@ -230,7 +234,7 @@ class Planner:
                 pieces.append(Piece(tuple(book.wait(name, key, created_at)), _waiting(name, waits=True)))
             elif name in requeued:
                 pieces.append(Piece(tuple(book.requeue(name, key, created_at)), lambda state: state))
-        kept = (wanted_names - conflicts.keys()) | names_of(seen.applied)
+        kept = self._kept(seen, wanted_names - conflicts.keys())
         for name in sorted(seen.claims - kept):
             actions, clusters = book.let_go(name, key)
             pieces.append(Piece(tuple(actions), unclaiming(name), clusters))

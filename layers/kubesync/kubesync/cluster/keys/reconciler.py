@@ -19,7 +19,6 @@ from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.control.listeners import Checkpoint
 from kubesync.cluster.keys.committer import KEYS_AT_A_TIME, Change, Committer, Ending, Outbox, Pair, Steps
-from kubesync.cluster.keys.key_states import RULES_VERSION
 from kubesync.cluster.keys.key_writes import NO_NOTES, Closing, KeyWrite, Notes
 from kubesync.cluster.keys.list_diff import NOT_ANSWERED, ListMerge
 from kubesync.cluster.keys.observations import Observations, sort_observations
@@ -200,9 +199,7 @@ class Reconciler:
             # Nobody saw it go back where nothing was being watched. Not so when this very list was recorded already.
             below = stored is not None and snapshot.resource_version < stored.resource_version
             again = stored is not None and stored.resource_version == content.checkpoints.get(resource)
-            # What an earlier release did not keep of an object is only seen by reading it anew.
-            reread = stored is not None and stored.basis.rules != RULES_VERSION
-            anew = snapshot.store_went_back or elsewhere or reread or (below and not again)
+            anew = snapshot.store_went_back or elsewhere or (below and not again)
             view.generation = known + 1 if anew else max(known, 1)
             view.broken = False
         for resource, version in content.checkpoints.items():

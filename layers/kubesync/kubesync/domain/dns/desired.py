@@ -33,7 +33,8 @@ from itertools import groupby
 from typing import Final
 
 from kubesync.domain.dns.addresses import Address, parse_address
-from kubesync.domain.dns.annotations import DnsAnnotations, read_annotations
+from kubesync.domain.dns.annotations.known import HEADLESS, PREFIXES
+from kubesync.domain.dns.annotations.reading import DnsAnnotations, read_annotations
 from kubesync.domain.dns.elb_zones import elb_zone_id
 from kubesync.domain.dns.endpoints import AddressedGroup, addressed_groups
 from kubesync.domain.dns.headless import (
@@ -44,10 +45,11 @@ from kubesync.domain.dns.headless import (
     srv_owner,
 )
 from kubesync.domain.dns.names import NO_NAMES, canonical_name, service_name, why_illegal
-from kubesync.domain.dns.permissions import NameRules, permitted
+from kubesync.domain.dns.permissions import NameRules, permitted, refusal
 from kubesync.domain.dns.provenance import (
     OF_ENDPOINTS,
     OF_PORTS,
+    OF_TEMPLATE,
     Origin,
     by_annotation,
     endpoints_source,
@@ -79,6 +81,7 @@ class DnsRules:
         load_balancer_alias: make an alias instead of a CNAME if the host name is an AWS load balancer and no annotation decides.
         opt_in: publish only Services with kubesync.io/include, upstreams included.
         names: which names Services may ask for. None: any name of the zones (a cluster that was registered without such rules).
+        annotation_prefixes: under which annotations of external-dns are read.
     """
 
     cluster: str
@@ -91,6 +94,7 @@ class DnsRules:
     load_balancer_alias: bool = False
     opt_in: bool = False
     names: NameRules | None = None
+    annotation_prefixes: tuple[str, ...] = PREFIXES
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,8 @@ class Desired:
     ``records`` is None while it cannot be known (headless, endpoints unknown). ``upstreams`` maps upstream keys
     ``<cluster>/<namespace>/<service>/<port>/<PROTOCOL>`` to nodes; it is None while the endpoints are unknown. ``problems`` is sorted,
     without duplicates; it holds at most ten of each code, and a line that counts the rest. ``origins`` says which rules want
-    each name. ``counted``: names that count towards the namespace's limit, in the order of the annotations.
+    each name. ``counted``: names that count towards the namespace's limit, in the order of the annotations. ``only_held``: of the
+    records, only those at names that the key holds may be published (``domain.plan.held_only``).
     """
 
     records: Mapping[RecordKey, RecordSet] | None
@@ -108,6 +113,7 @@ class Desired:
     problems: tuple[Problem, ...]
     origins: Mapping[str, tuple[Origin, ...]] = field(default_factory=dict)
     counted: tuple[str, ...] = ()
+    only_held: bool = False
 
 
 def desired(
@@ -126,14 +132,14 @@ def desired(
     """
     if service is None:
         return Desired({}, {}, ())
-    asked = read_annotations(service.annotations)
+    asked = _asked(service, rules)
     if asked.exclude:
         return Desired({}, {}, ())
     if rules.opt_in and not asked.include:
         # Report only mistyped values. The cluster itself asks for leaving the other Services out.
         return Desired({}, {}, tuple(problem for problem in asked.problems if problem.code == "InvalidInclude"))
     ttl = rules.default_ttl if asked.ttl_seconds is None else asked.ttl_seconds
-    plan = RecordPlan(rules.zones, ttl, asked.identifier, asked.weight)
+    plan = RecordPlan(rules.zones, ttl, asked.identifier, asked.weight, asked.evaluate_health)
     plan.problems.update(asked.problems)
     allowed = permitted((*asked.hostnames, *asked.internal_hostnames), key, rules.names, held)
     if allowed.refused:
@@ -163,7 +169,24 @@ def desired(
                     Problem("TooManyNodes", name, f"{left_out} of {len(nodes)} nodes are left out: an upstream is full")
                 )
     origins = {name: tuple(sorted(found)) for name, found in plan.origins.items()}
-    return Desired(records, upstreams, bounded(plan.problems), origins, allowed.counted)
+    return Desired(records, upstreams, bounded(plan.problems), origins, allowed.counted, asked.only_held)
+
+
+def names_to_keep(key: ServiceKey, service: Service | None, rules: DnsRules) -> frozenset[str]:
+    """Names that a key keeps even while nothing is published there, for example because no endpoint is ready.
+
+    Only where ``Desired.only_held``: elsewhere the key lets such a name go, and claims it again when it needs it.
+    """
+    asked = DnsAnnotations() if service is None else _asked(service, rules)
+    if not asked.only_held or asked.exclude or (rules.opt_in and not asked.include):
+        return frozenset()
+    names = (*asked.hostnames, *asked.internal_hostnames)
+    return frozenset((*_own_names(key, rules), *(name for name in names if refusal(name, key, rules.names) is None)))
+
+
+def _asked(service: Service, rules: DnsRules) -> DnsAnnotations:
+    kind = HEADLESS if service.headless else service.type
+    return read_annotations(service.annotations, rules.annotation_prefixes, kind)
 
 
 def _without(names: Iterable[str], refused: Collection[str]) -> tuple[str, ...]:
@@ -178,7 +201,7 @@ def _records(
     rules: DnsRules,
     plan: RecordPlan,
 ) -> dict[RecordKey, RecordSet]:
-    own = () if rules.template == NO_NAMES else (_own_name(key, rules),)
+    own = _own_names(key, rules)
     shown = published_groups(service, groups)
     if asked.targets is not None:
         alias = rules.load_balancer_alias if asked.alias is None else asked.alias
@@ -216,10 +239,11 @@ def _records(
     return plan.finish()
 
 
-def _own_name(key: ServiceKey, rules: DnsRules) -> str:
-    return service_name(
-        rules.template, service=key.name, namespace=key.namespace, domain=rules.domain, cluster=rules.cluster
-    )
+def _own_names(key: ServiceKey, rules: DnsRules) -> tuple[str, ...]:
+    if rules.template == NO_NAMES:
+        return ()
+    domain, cluster = rules.domain, rules.cluster
+    return (service_name(rules.template, service=key.name, namespace=key.namespace, domain=domain, cluster=cluster),)
 
 
 def _want(wanted: dict[str, Targets], names: Iterable[str], targets: Targets) -> None:
@@ -230,11 +254,12 @@ def _want(wanted: dict[str, Targets], names: Iterable[str], targets: Targets) ->
 def _say_why(own: Iterable[str], service: Service, asked: DnsAnnotations, rules: DnsRules, plan: RecordPlan) -> None:
     source = public_source(service, asked, cluster_ips=rules.load_balancer_cluster_ips)
     for name in own:
-        plan.explain(name, Origin(f"template {rules.template}", source))
+        plan.explain(name, Origin(f"{OF_TEMPLATE}{rules.template}", source))
     for asked_name in asked.hostnames:
-        plan.explain(asked_name, Origin(by_annotation(service, "hostname"), source))
+        plan.explain(asked_name, Origin(by_annotation(service, asked, "hostname"), source))
     for asked_name in asked.internal_hostnames:
-        plan.explain(asked_name, Origin(by_annotation(service, "internal-hostname"), internal_source(service, asked)))
+        rule = by_annotation(service, asked, "internal-hostname")
+        plan.explain(asked_name, Origin(rule, internal_source(service, asked)))
 
 
 def _public_targets(

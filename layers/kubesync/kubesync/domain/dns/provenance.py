@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from kubesync.domain.dns.annotations import DnsAnnotations, annotation_used
+from kubesync.domain.dns.annotations.reading import DnsAnnotations, annotation_used
 from kubesync.domain.objects import Service
 
 
@@ -17,11 +17,13 @@ class Origin:
     source: str
 
 
-def by_annotation(service: Service, name: str) -> str:
+def by_annotation(service: Service, asked: DnsAnnotations, name: str) -> str:
     """A name from an annotation, with the prefix under which it was found."""
-    return f"annotation {annotation_used(service.annotations, name)}"
+    return f"annotation {annotation_used(service.annotations, name, asked.prefixes)}"
 
 
+OF_TEMPLATE: Final = "template "
+"""Begins the rule of a Service's own name; the template follows."""
 OF_ENDPOINTS: Final = "host names of endpoints"
 OF_PORTS: Final = "named ports"
 CLUSTER_IPS: Final = "spec.clusterIPs"
@@ -30,7 +32,7 @@ CLUSTER_IPS: Final = "spec.clusterIPs"
 def public_source(service: Service, asked: DnsAnnotations, *, cluster_ips: bool) -> str:
     """Where the values at a Service's own name come from. ``cluster_ips``: the cluster publishes those of LoadBalancers."""
     if asked.targets is not None:
-        return by_annotation(service, "target")
+        return by_annotation(service, asked, "target")
     if service.headless:
         return endpoints_source(service)
     if service.type == "ExternalName":
@@ -42,7 +44,7 @@ def public_source(service: Service, asked: DnsAnnotations, *, cluster_ips: bool)
 
 def internal_source(service: Service, asked: DnsAnnotations) -> str:
     """Where the values at names from ``internal-hostname`` come from."""
-    return CLUSTER_IPS if asked.targets is None else by_annotation(service, "target")
+    return CLUSTER_IPS if asked.targets is None else by_annotation(service, asked, "target")
 
 
 def endpoints_source(service: Service) -> str:

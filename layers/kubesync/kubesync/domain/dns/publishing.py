@@ -49,12 +49,14 @@ class RecordPlan:
     """Collects the record sets of one service, and the problems of what cannot be published.
 
     ``identifier`` is the set identifier of all the sets (empty: simple sets); ``weight`` goes with it.
+    ``evaluate_health``: of aliases.
     """
 
     zones: tuple[Zone, ...]
     ttl_seconds: int
     identifier: str = ""
     weight: int | None = None
+    evaluate_health: bool = True
     sets: dict[RecordKey, RecordSet] = field(default_factory=dict)
     problems: set[Problem] = field(default_factory=set)
     origins: dict[str, set[Origin]] = field(default_factory=dict)
@@ -91,7 +93,7 @@ class RecordPlan:
             return False
         elb = elb_zone_id(host) if targets.alias else None
         if elb is not None:
-            self._put_alias(zones, name, AliasTarget(elb, host, evaluate_health=True))
+            self._put_alias(zones, name, AliasTarget(elb, host, self.evaluate_health))
             return True
         self._put_cname(zones, name, host)
         return False
@@ -132,7 +134,7 @@ class RecordPlan:
 
     def _put_alias(self, zones: Iterable[Zone], name: str, target: AliasTarget) -> None:
         # The name of a load balancer does not show whether it has IPv6. If it has none, an AAAA alias answers with no data,
-        # which is right. external-dns makes both for the same reason, and evaluates health too.
+        # which is right. external-dns makes both for the same reason, and evaluates health by default.
         for zone in zones:
             for record_type in ("A", "AAAA"):
                 self._plan(zone, name, record_type, RecordSet(None, (), alias=target, weight=self.weight))

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 from aws_lambda_powertools import Logger
 from pydantic import TypeAdapter, ValidationError
 
+from kubesync.domain.dns.annotations.known import PREFIXES
 from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import EndpointsObject, Observation, RawEvent, Resource, Service
 from kubesync.kubernetes.wire import lenient, models, projections
@@ -79,7 +80,7 @@ class _Reader:
     event: TypeAdapter[Any]
     page: TypeAdapter[Any]
     item: TypeAdapter[Any]
-    project: Callable[[Any], Service | EndpointsObject]
+    project: Callable[[Any, tuple[str, ...]], Service | EndpointsObject]
 
 
 _READERS: Final = {
@@ -168,14 +169,17 @@ def read_event_header_as_json(line: bytes, resource: Resource) -> EventHeader:
     return RawEvent(header["type"], resource, namespace, name, uid, int(version), line)
 
 
-def observe(event: RawEvent) -> Observation:
-    """Read the whole event. An object that cannot be understood becomes an Observation with a problem (I4)."""
+def observe(event: RawEvent, prefixes: tuple[str, ...] = PREFIXES) -> Observation:
+    """Read the whole event. An object that cannot be understood becomes an Observation with a problem (I4).
+
+    ``prefixes``: of the annotations of external-dns that are kept, here and in ``read_list_page``.
+    """
     reader = _READERS[event.resource]
     deleted = event.type == "DELETED"
     value: Service | EndpointsObject | None = None
     problem: str | None = None
     try:
-        value = reader.project(reader.event.validate_json(event.line)["object"])
+        value = reader.project(reader.event.validate_json(event.line)["object"], prefixes)
     except ValidationError as error:
         # A deletion is clear, whatever the object's last state looked like.
         problem = None if deleted else _problem(error)
@@ -191,7 +195,7 @@ def observe(event: RawEvent) -> Observation:
     )
 
 
-def read_list_page(resource: Resource, body: bytes) -> ListPage:
+def read_list_page(resource: Resource, body: bytes, prefixes: tuple[str, ...] = PREFIXES) -> ListPage:
     """Read one page of a list. If any item breaks the rules, each item is read on its own (I4).
 
     Raises:
@@ -201,12 +205,12 @@ def read_list_page(resource: Resource, body: bytes) -> ListPage:
     try:
         page = reader.page.validate_json(body)
     except ValidationError:
-        return _read_list_item_by_item(resource, body)
-    items = tuple(_listed(resource, item, reader.project(item)) for item in page["items"] or ())
+        return _read_list_item_by_item(resource, body, prefixes)
+    items = tuple(_listed(resource, item, reader.project(item, prefixes)) for item in page["items"] or ())
     return _page(page["metadata"], items, ())
 
 
-def _read_list_item_by_item(resource: Resource, body: bytes) -> ListPage:
+def _read_list_item_by_item(resource: Resource, body: bytes, prefixes: tuple[str, ...]) -> ListPage:
     reader = _READERS[resource]
     try:
         page = _ANY_LIST.validate_python(lenient.loads(body))
@@ -222,7 +226,7 @@ def _read_list_item_by_item(resource: Resource, body: bytes) -> ListPage:
         try:
             # Converted to JSON again, so that the rules for events apply to it too, those of UTF-8 included.
             model = reader.item.validate_json(json.dumps(item))
-            items.append(_listed(resource, model, reader.project(model)))
+            items.append(_listed(resource, model, reader.project(model, prefixes)))
         except ValidationError as error:
             known = _known_metadata(item)
             problem = _problem(error)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from kubesync.domain.dns.annotations import KNOWN
+from kubesync.domain.dns.annotations.known import kept
 from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointPort, EndpointsObject, Service, ServicePort
 from kubesync.kubernetes.wire.models import (
     Address,
-    Annotations,
     EndpointSliceModel,
     EndpointsModel,
     ServiceModel,
@@ -23,8 +22,8 @@ _SERVICE_NAME: Final = "kubernetes.io/service-name"
 _ADDRESS_TYPES: Final = frozenset({"IPv4", "IPv6"})
 
 
-def project_service(model: ServiceModel) -> Service:
-    """Uses the defaults of the API server: type ClusterIP, protocol TCP."""
+def project_service(model: ServiceModel, prefixes: tuple[str, ...]) -> Service:
+    """Uses the defaults of the API server: type ClusterIP, protocol TCP. ``prefixes``: of the annotations that are kept."""
     spec = model["spec"]
     metadata = model["metadata"]
     cluster_ip = spec.get("clusterIP")
@@ -42,12 +41,12 @@ def project_service(model: ServiceModel) -> Service:
         publish_not_ready=bool(spec.get("publishNotReadyAddresses")),
         ingress_ips=tuple(entry["ip"] for entry in ingress if entry.get("ip")),  # type: ignore[misc]
         ingress_hostnames=tuple(entry["hostname"] for entry in ingress if entry.get("hostname")),  # type: ignore[misc]
-        annotations=_kept(metadata.get("annotations")),
+        annotations=kept(metadata.get("annotations") or {}, prefixes),
         created_at=metadata.get("creationTimestamp") or "",
     )
 
 
-def project_endpoints(model: EndpointsModel) -> EndpointsObject:
+def project_endpoints(model: EndpointsModel, _prefixes: tuple[str, ...] = ()) -> EndpointsObject:
     """One group per subset. The list that holds an address says whether it is ready."""
     metadata = model["metadata"]
     groups = []
@@ -63,7 +62,7 @@ def project_endpoints(model: EndpointsModel) -> EndpointsObject:
     return EndpointsObject(service=metadata["name"], groups=tuple(groups), truncated=truncated)
 
 
-def project_endpoint_slice(model: EndpointSliceModel) -> EndpointsObject:
+def project_endpoint_slice(model: EndpointSliceModel, _prefixes: tuple[str, ...] = ()) -> EndpointsObject:
     """One group for the slice; none if it holds host names (address type FQDN), which are not nodes."""
     service = (model["metadata"].get("labels") or {}).get(_SERVICE_NAME, "")
     if model["addressType"] not in _ADDRESS_TYPES:
@@ -108,7 +107,3 @@ def _from_slice(endpoints: Iterable[SliceEndpoint]) -> Iterable[Endpoint]:
 
 def _pod(target: TargetRef | None) -> str:
     return (target.get("name") or "") if target and target.get("kind") == "Pod" else ""
-
-
-def _kept(annotations: Annotations) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted((key, value) for key, value in (annotations or {}).items() if key in KNOWN))

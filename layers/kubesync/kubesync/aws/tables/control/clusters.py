@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from kubesync.aws.dynamodb.store import CONTROL, Absent, Check, Delete, Equals, Item, Key, Put, Store
 from kubesync.aws.tables.schema_guard import readable
 from kubesync.aws.tables.state_codec import SCHEMA
+from kubesync.domain.dns.annotations.known import PREFIXES
 from kubesync.domain.dns.names import FIELDS
 from kubesync.domain.dns.permissions import NAMES_PER_NAMESPACE, NAMES_PER_SERVICE
 from kubesync.domain.dns.records import Zone
@@ -35,6 +36,10 @@ _PARTITION: Final = "clusters"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 LABELS = r"^[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?(\.[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?)*$"
 
+OWN_PREFIX: Final = "kubesync.io"
+"""The prefix of kubesync's own annotations, which every cluster reads."""
+MAX_PREFIX_CHARACTERS: Final = 254
+"""A DNS name and a slash (Kubernetes, "Annotations")."""
 
 _PATTERNS_IN_WORDS: Final = {
     "domain": "labels of lower-case letters, digits, hyphens and underscores, with single dots between them",
@@ -89,6 +94,7 @@ class ClusterConfig(BaseModel):
     selector: str = ""
     select_endpoints: bool = False
     opt_in: bool = False
+    annotation_prefix: Annotated[str, StringConstraints(max_length=MAX_PREFIX_CHARACTERS)] | None = None
     endpoints_source: Resource = Resource.ENDPOINTSLICES
     ttl: int = Field(default=30, ge=1, le=2147483647)
     template: str = "{service}.{namespace}.svc.{domain}"
@@ -140,12 +146,26 @@ class ClusterConfig(BaseModel):
             raise ValueError(
                 f"the template may hold {{service}}, {{namespace}}, {{domain}} and {{cluster}} only: {wrong}"
             )
+        if self.annotation_prefix is not None:
+            domain, slash, rest = self.annotation_prefix.partition("/")
+            if not slash or rest or not re.fullmatch(LABELS, domain) or domain == OWN_PREFIX:
+                raise ValueError(
+                    f"the annotation prefix {self.annotation_prefix!r} must be a domain and a slash, such as "
+                    f"internal.example.com/, and not {OWN_PREFIX}/"
+                )
         return self
 
     @property
     def scope(self) -> Scope:
         """The part of the cluster that its listeners see."""
-        return Scope(self.namespaces, self.exclude_namespaces, self.selector, self.select_endpoints)
+        return Scope(
+            self.namespaces, self.exclude_namespaces, self.selector, self.select_endpoints, self.annotation_prefixes
+        )
+
+    @property
+    def annotation_prefixes(self) -> tuple[str, ...]:
+        """The prefixes of the annotations of external-dns that this cluster reads; the first wins."""
+        return PREFIXES if self.annotation_prefix is None else (self.annotation_prefix,)
 
     @property
     def paused(self) -> bool:

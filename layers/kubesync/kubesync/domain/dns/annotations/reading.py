@@ -1,23 +1,25 @@
-"""The annotations of a Service that kubesync reads: those of external-dns, and its own."""
+"""Reads the annotations of a Service: those of external-dns, and kubesync's own. ``known`` lists them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from kubesync.domain.dns.annotations.known import (
+    EXCLUDE,
+    INCLUDE,
+    PREFIXES,
+    TABLE,
+    Use,
+    bare_name,
+    find_known,
+    nearest,
+)
 from kubesync.domain.dns.names import canonical_name
 from kubesync.domain.dns.records import Problem
-
-# The first prefix that has an annotation wins, even if its value is empty.
-PREFIXES: Final = ("external-dns.kubernetes.io/", "external-dns.alpha.kubernetes.io/")
-NAMES: Final = ("hostname", "internal-hostname", "target", "ttl", "alias", "set-identifier", "aws-weight")
-EXCLUDE: Final = "kubesync.io/exclude"
-INCLUDE: Final = "kubesync.io/include"
-KNOWN: Final = frozenset({prefix + name for prefix in PREFIXES for name in NAMES} | {EXCLUDE, INCLUDE})
-"""All annotations of a Service that kubesync reads."""
 
 # RFC 2181 8, and the range that external-dns accepts.
 MIN_TTL_SECONDS: Final = 1
@@ -27,6 +29,10 @@ MAX_TTL_SECONDS: Final = 2_147_483_647
 MAX_IDENTIFIER_CHARACTERS: Final = 128
 MAX_WEIGHT: Final = 255
 DEFAULT_WEIGHT: Final = 1
+
+CONTROLLERS: Final = ("dns-controller", "kubesync")
+"""Values of ``controller`` that leave a Service to kubesync. The first is external-dns' own."""
+_HOLDS_ON: Final = "names that the Service holds stay published, other names are not published"
 
 # Longer than any sensible TTL; limits the arithmetic on text that people write.
 _MAX_TTL_CHARACTERS: Final = 40
@@ -52,7 +58,10 @@ class DnsAnnotations:
     ``targets`` is None if the annotation is missing or empty; an empty tuple means that it holds nothing usable.
     ``alias`` is None if the cluster's setting decides. ``identifier`` and ``weight`` make all record sets of the Service
     weighted; both are empty for simple sets. ``unpublishable``: Route 53 does not accept the identifier. Nothing is published
-    then, because simple sets would exclude other Services that share the name.
+    then, because simple sets would exclude other Services that share the name. ``evaluate_health``: of its aliases.
+
+    ``only_held``: an annotation asks for what kubesync does not do, or leaves the Service to another controller. It keeps the
+    names that it holds, and gets no others. ``prefixes`` are those under which the annotations were read.
     """
 
     exclude: bool = False
@@ -65,19 +74,29 @@ class DnsAnnotations:
     identifier: str = ""
     weight: int | None = None
     unpublishable: bool = False
+    evaluate_health: bool = True
+    only_held: bool = False
+    prefixes: tuple[str, ...] = PREFIXES
     problems: tuple[Problem, ...] = ()
 
 
-def read_annotations(annotations: Iterable[tuple[str, str]]) -> DnsAnnotations:
-    """Read the annotations. One that cannot be understood is reported as a problem and counts as missing."""
-    given = dict(annotations)
+def read_annotations(
+    annotations: Iterable[tuple[str, str]], prefixes: tuple[str, ...] = PREFIXES, kind: str = ""
+) -> DnsAnnotations:
+    """Read the annotations. One that cannot be understood is reported as a problem and counts as missing.
+
+    Args:
+        prefixes: of the annotations of external-dns. The first that has an annotation wins, even if its value is empty.
+        kind: the Service's type, or ``headless``: some annotations concern only one of them.
+    """
+    given = _Given(dict(annotations), prefixes)
     problems: list[Problem] = []
-    exclude, include = (given.get(name, "").strip().lower() for name in (EXCLUDE, INCLUDE))
+    exclude, include = (given.texts.get(name, "").strip().lower() for name in (EXCLUDE, INCLUDE))
     if exclude not in {"", "true", "false"}:
         problems.append(Problem("InvalidExclude", EXCLUDE, 'must be "true" or "false"; the service is not left out'))
     if include not in {"", "true", "false"}:
         problems.append(Problem("InvalidInclude", INCLUDE, 'must be "true" or "false"; it counts as "false"'))
-    ttl_key, ttl_text = _find(given, "ttl")
+    ttl_key, ttl_text = given.find("ttl")
     ttl = None
     if ttl_text is not None:
         ttl = parse_ttl(ttl_text)
@@ -92,31 +111,93 @@ def read_annotations(annotations: Iterable[tuple[str, str]]) -> DnsAnnotations:
                 )
             )
     identifier, weight, unpublishable = _weighted(given, problems)
+    alias = _switch(given, "alias", "InvalidAlias", "the cluster's setting is used", problems)
+    health = _switch(
+        given, "aws-evaluate-target-health", "InvalidEvaluateTargetHealth", "health is evaluated", problems
+    )
+    withheld = [*_unsupported(given, kind), *_other_controller(given)]
+    problems += [*withheld, *_unknown(given)]
     return DnsAnnotations(
         exclude=exclude == "true",
         include=include == "true",
-        hostnames=_names(_find(given, "hostname")[1]),
-        internal_hostnames=_names(_find(given, "internal-hostname")[1]),
-        targets=_names(_find(given, "target")[1]) or None,
+        hostnames=_names(given.find("hostname")[1]),
+        internal_hostnames=_names(given.find("internal-hostname")[1]),
+        targets=_names(given.find("target")[1]) or None,
         ttl_seconds=ttl,
-        alias=_alias(given, problems),
+        alias=alias,
         identifier=identifier,
         weight=weight,
         unpublishable=unpublishable,
+        evaluate_health=health is not False,
+        only_held=bool(withheld),
+        prefixes=prefixes,
         problems=tuple(problems),
     )
 
 
-def _alias(given: dict[str, str], problems: list[Problem]) -> bool | None:
-    key, text = _find(given, "alias")
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """Annotations by their whole keys, and the prefixes that count."""
+
+    texts: dict[str, str]
+    prefixes: tuple[str, ...]
+
+    def find(self, name: str) -> tuple[str, str | None]:
+        """The whole key under which an annotation is read, and its value."""
+        for prefix in self.prefixes:
+            if (key := prefix + name) in self.texts:
+                return key, self.texts[key]
+        return self.prefixes[0] + name, None
+
+
+def _switch(given: _Given, name: str, code: str, otherwise: str, problems: list[Problem]) -> bool | None:
+    key, text = given.find(name)
     word = (text or "").strip().lower()
     if word not in {"", "true", "false"}:
-        problems.append(Problem("InvalidAlias", key, 'must be "true" or "false"; the cluster\'s setting is used'))
+        if not _refused_value(name, word):  # reported as such
+            problems.append(Problem(code, key, f'must be "true" or "false"; {otherwise}'))
         return None
     return word == "true" if word else None
 
 
-def _weighted(given: dict[str, str], problems: list[Problem]) -> tuple[str, int | None, bool]:
+def _refused_value(name: str, word: str) -> bool:
+    return any(row.use is Use.REFUSED and row.name == name and word in row.values for row in TABLE)
+
+
+def _unsupported(given: _Given, kind: str) -> Iterator[Problem]:
+    """Annotations that ask for something else than kubesync would publish.
+
+    row of the table         refused
+    ----------------         -------
+    with values              these values, in any case
+    for a kind of Service    any value but an empty one, at Services of this kind
+    other                    any value: external-dns goes by the presence of some of them
+    """
+    for name in sorted({name for key in given.texts if (name := bare_name(key, given.prefixes))}):
+        key, text = given.find(name)
+        word = (text or "").strip().lower()
+        for row in TABLE:
+            if row.use is not Use.REFUSED or not row.means(name):
+                continue
+            if word in row.values if row.values else (bool(word) and row.kind == kind) if row.kind else True:
+                yield Problem("UnsupportedAnnotation", key, f"kubesync does not do this ({row.text}): {_HOLDS_ON}")
+
+
+def _other_controller(given: _Given) -> Iterator[Problem]:
+    key, text = given.find("controller")
+    if text is not None and text not in CONTROLLERS:
+        message = f"neither {CONTROLLERS[0]} nor {CONTROLLERS[1]}: {_HOLDS_ON}"
+        yield Problem("OtherController", key, message)
+
+
+def _unknown(given: _Given) -> Iterator[Problem]:
+    for key in given.texts:
+        if (name := bare_name(key, given.prefixes)) and find_known(name) is None:
+            close = nearest(name)
+            yield Problem("UnknownAnnotation", key, "has no effect" + (f"; did you mean {close}?" if close else ""))
+
+
+def _weighted(given: _Given, problems: list[Problem]) -> tuple[str, int | None, bool]:
     """Set identifier, weight, and whether the identifier is unusable.
 
     set-identifier    aws-weight        identifier    weight
@@ -128,7 +209,7 @@ def _weighted(given: dict[str, str], problems: list[Problem]) -> tuple[str, int 
     usable            anything else     it            1: reported
     not usable        any               unpublishable: reported
     """
-    (identifier_key, identifier), (weight_key, weight_text) = _find(given, "set-identifier"), _find(given, "aws-weight")
+    (identifier_key, identifier), (weight_key, weight_text) = given.find("set-identifier"), given.find("aws-weight")
     identifier, weight_text = (identifier or "").strip(), (weight_text or "").strip()
     if not identifier:
         if weight_text:
@@ -163,16 +244,9 @@ def parse_ttl(text: str) -> int | None:
     return -seconds if text.startswith("-") else seconds
 
 
-def annotation_used(annotations: Iterable[tuple[str, str]], name: str) -> str:
+def annotation_used(annotations: Iterable[tuple[str, str]], name: str, prefixes: tuple[str, ...] = PREFIXES) -> str:
     """The full key under which an annotation is read: with the first prefix that has it."""
-    return _find(dict(annotations), name)[0]
-
-
-def _find(given: dict[str, str], name: str) -> tuple[str, str | None]:
-    for prefix in PREFIXES:
-        if (key := prefix + name) in given:
-            return key, given[key]
-    return PREFIXES[0] + name, None
+    return _Given(dict(annotations), prefixes).find(name)[0]
 
 
 def _names(text: str | None) -> tuple[str, ...]:

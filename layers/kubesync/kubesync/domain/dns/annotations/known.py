@@ -1,0 +1,173 @@
+"""Every annotation of external-dns, and what kubesync does about it. ``docs/annotations.md`` shows this table.
+
+Source: https://kubernetes-sigs.github.io/external-dns/latest/docs/annotations/annotations/ and the code of external-dns,
+source/annotations and provider/aws.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+# The first prefix that has an annotation wins, even if its value is empty.
+PREFIXES: Final = ("external-dns.kubernetes.io/", "external-dns.alpha.kubernetes.io/")
+EXCLUDE: Final = "kubesync.io/exclude"
+INCLUDE: Final = "kubesync.io/include"
+HEADLESS: Final = "headless"
+"""The kind of a headless Service. The kind of any other Service is its type."""
+
+# Annotations that are only reported are stored with the Service. One Service may have thousands of them (256 KiB).
+MAX_REPORTED: Final = 10
+# Kubernetes, "Annotations": the part after the slash. An API server that allows more must not make items longer.
+MAX_NAME_CHARACTERS: Final = 63
+_MAX_REPORTED_VALUE_CHARACTERS: Final = 63
+
+
+class Use(StrEnum):
+    """What kubesync does about an annotation. One that is not in the table is reported, and has no effect."""
+
+    OBEYED = "obeyed"
+    REFUSED = "refused"
+    IGNORED = "ignored"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownAnnotation:
+    """One row.
+
+    Args:
+        name: without its prefix. With ``*`` at its end: every name that begins like this.
+        text: what it asks for, in Markdown.
+        kind: refused only at Services of this kind. values: refused only with one of these values.
+    """
+
+    name: str
+    use: Use
+    text: str
+    kind: str = ""
+    values: tuple[str, ...] = ()
+
+    def means(self, name: str) -> bool:
+        """Whether it is the row of a name."""
+        return name.startswith(self.name[:-1]) if self.name.endswith("*") else name == self.name
+
+
+TABLE: Final = (
+    KnownAnnotation(
+        "hostname",
+        Use.OBEYED,
+        "more names for the Service, separated by commas; they get the same addresses as its own name",
+    ),
+    KnownAnnotation("internal-hostname", Use.OBEYED, "names, separated by commas; they get the cluster IPs"),
+    KnownAnnotation(
+        "target",
+        Use.OBEYED,
+        "addresses or host names, separated by commas; they replace the Service's own targets, and there "
+        "are no SRV records",
+    ),
+    KnownAnnotation(
+        "ttl",
+        Use.OBEYED,
+        "seconds, or a duration such as `1m30s`; if it is missing or not valid, the cluster's `--ttl` counts",
+    ),
+    KnownAnnotation(
+        "alias",
+        Use.OBEYED,
+        '`"true"`: publish alias records in place of a CNAME if the host name is a load balancer of AWS; '
+        '`"false"`: never; missing: the cluster\'s `--load-balancer-alias` counts',
+    ),
+    KnownAnnotation(
+        "set-identifier",
+        Use.OBEYED,
+        "makes all record sets of the Service weighted, so that several Services, also of several "
+        "clusters, can share a name; 1 to 128 printable ASCII characters",
+    ),
+    KnownAnnotation(
+        "aws-weight",
+        Use.OBEYED,
+        "the weight of these record sets, 0 to 255; 1 if it is missing; only with `set-identifier`",
+    ),
+    KnownAnnotation(
+        "aws-evaluate-target-health",
+        Use.OBEYED,
+        'for alias records. `"false"`: Route 53 answers with them also while the load balancer is not '
+        'healthy; `"true"` or missing: it does not',
+    ),
+    KnownAnnotation(
+        "controller",
+        Use.OBEYED,
+        "`dns-controller`, `kubesync` or missing: kubesync publishes the Service. With any other value, "
+        "it belongs to another controller, and only the names that it holds stay published",
+    ),
+    KnownAnnotation("aws-failover", Use.REFUSED, "failover routing"),
+    KnownAnnotation("aws-region", Use.REFUSED, "latency routing"),
+    KnownAnnotation("aws-geolocation-*", Use.REFUSED, "geolocation routing"),
+    KnownAnnotation("aws-geoproximity-*", Use.REFUSED, "geoproximity routing"),
+    KnownAnnotation("aws-multi-value-answer", Use.REFUSED, "multivalue answer routing"),
+    KnownAnnotation("aws-health-check-id", Use.REFUSED, "a health check"),
+    KnownAnnotation("aws-hosted-zone-id", Use.REFUSED, "one chosen hosted zone"),
+    KnownAnnotation("aws-target-hosted-zone", Use.REFUSED, "a chosen hosted zone of the alias target"),
+    KnownAnnotation("alias", Use.REFUSED, "an alias for one address family", values=("a", "aaaa")),
+    KnownAnnotation("record-type", Use.REFUSED, "another type of record"),
+    KnownAnnotation("access", Use.REFUSED, "addresses of nodes", kind="NodePort"),
+    KnownAnnotation("endpoints-type", Use.REFUSED, "addresses of nodes", kind=HEADLESS),
+    KnownAnnotation("cloudflare-*", Use.IGNORED, "Cloudflare"),
+    KnownAnnotation("azure-*", Use.IGNORED, "Azure DNS"),
+    KnownAnnotation("scw-*", Use.IGNORED, "Scaleway"),
+    KnownAnnotation("coredns-*", Use.IGNORED, "CoreDNS"),
+    KnownAnnotation("ibmcloud-*", Use.IGNORED, "IBM Cloud"),
+    KnownAnnotation("webhook-*", Use.IGNORED, "providers outside external-dns"),
+    KnownAnnotation("ingress", Use.IGNORED, "gateways of Istio"),
+    KnownAnnotation("ingress-hostname-source", Use.IGNORED, "Ingresses"),
+    KnownAnnotation("gateway-hostname-source", Use.IGNORED, "routes of the Gateway API"),
+)
+"""Where a name has two rows, the first says what is kept of it."""
+
+_BY_NAME: Final = {row.name: row for row in reversed(TABLE)}
+_FAMILIES: Final = tuple(row for row in TABLE if row.name.endswith("*"))
+
+
+def find_known(name: str) -> KnownAnnotation | None:
+    """The row of a name without its prefix. None: external-dns does not know it."""
+    return _BY_NAME.get(name) or next((row for row in _FAMILIES if row.means(name)), None)
+
+
+def nearest(name: str) -> str:
+    """The most similar name of the table; empty if none is similar."""
+    return next(iter(difflib.get_close_matches(name, _BY_NAME, n=1)), "")
+
+
+def bare_name(key: str, prefixes: tuple[str, ...] = PREFIXES) -> str:
+    """An annotation's key without its prefix; empty if it has none of these prefixes."""
+    return next((key[len(prefix) :] for prefix in prefixes if key.startswith(prefix)), "")
+
+
+def kept(annotations: Mapping[str, str], prefixes: tuple[str, ...] = PREFIXES) -> tuple[tuple[str, str], ...]:
+    """What kubesync keeps of a Service's annotations, sorted.
+
+    obeyed, or of kubesync itself    kept whole
+    refused                          kept, the value cut; at most the first ten that a ``*`` stands for
+    unknown                          the key alone, so that it can be reported; at most the first ten
+    other                            not kept
+    """
+    found: dict[str, str] = {}
+    refused: dict[str, str] = {}
+    unknown: dict[str, str] = {}
+    for key in sorted(annotations):
+        if key in (EXCLUDE, INCLUDE):
+            found[key] = annotations[key]
+        elif name := bare_name(key, prefixes):
+            row, short = find_known(name), key[: len(key) - len(name) + MAX_NAME_CHARACTERS]
+            if row is None:
+                unknown[short] = ""
+            elif row.use is Use.OBEYED:
+                found[key] = annotations[key]
+            elif row.use is Use.REFUSED:
+                family = refused if row in _FAMILIES else found
+                family[short] = annotations[key][:_MAX_REPORTED_VALUE_CHARACTERS]
+    for few in (refused, unknown):
+        found |= list(few.items())[:MAX_REPORTED]
+    return tuple(sorted(found.items()))

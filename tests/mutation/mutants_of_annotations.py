@@ -1,0 +1,94 @@
+"""Mechanisms that publish what annotations ask for, or nothing: I9, and what they need of I3 and I6."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mutation.mutant import Mutant
+
+_REFUSED = "integration/names/test_refused_annotations.py::"
+_KNOWN = "unit/domain/dns/test_known_annotations.py::"
+
+OF_ANNOTATIONS: Final[tuple[Mutant, ...]] = (
+    Mutant(
+        name="publishes-what-it-cannot-do",
+        without="a Service that asks for another routing policy gets simple record sets",
+        invariants="I9",
+        file="domain/plan.py",
+        old="    if not want.only_held or want.records is None:\n",
+        new="    if want is not None:\n",
+        caught_by=(_REFUSED + "test_new_service_gets_no_name_and_one_that_holds_names_keeps_them_i9",),
+    ),
+    Mutant(
+        name="refused-service-loses-its-names",
+        without="a Service that gets a refused annotation loses the names that it holds",
+        invariants="I9",
+        file="domain/plan.py",
+        old="    names = state.claims | names_of(state.applied)\n    held: dict",
+        new="    names = frozenset[Name]()\n    held: dict",
+        caught_by=(_REFUSED + "test_new_service_gets_no_name_and_one_that_holds_names_keeps_them_i9",),
+    ),
+    Mutant(
+        name="empty-name-is-let-go",
+        without="such a Service loses a name as soon as it has no address for a moment",
+        invariants="I9",
+        file="cluster/keys/key_states.py",
+        old="        if self.config.deleting or not state.claims:\n",
+        new="        if state is not None:\n",
+        caught_by=(_REFUSED + "test_pods_that_are_made_anew_keep_their_names_i9",),
+    ),
+    Mutant(
+        name="closing-lets-an-empty-name-go",
+        without="the same, once the deletion of its record sets has landed",
+        invariants="I9",
+        file="cluster/keys/outcomes.py",
+        old="            kept |= states.kept_empty(state) - conflicts.keys()\n",
+        new="            pass\n",
+        caught_by=(_REFUSED + "test_pods_that_are_made_anew_keep_their_names_i9",),
+    ),
+    Mutant(
+        name="pods-of-a-held-name-are-new-names",
+        without="such a Service publishes no pod that is made anew",
+        invariants="I9",
+        file="domain/plan.py",
+        old="of_own if derived else set()",
+        new="set()",
+        caught_by=(_REFUSED + "test_pods_that_are_made_anew_keep_their_names_i9",),
+    ),
+    Mutant(
+        name="new-identifier-replaces-a-held-name",
+        without="a name that is held under another set identifier is deleted",
+        invariants="I9",
+        file="domain/plan.py",
+        old="        elif identifiers:\n",
+        new="        elif identifiers and not wanted.name:\n",
+        caught_by=(_REFUSED + "test_other_identifier_in_the_same_change_does_not_lose_a_name_that_is_held_i9",),
+    ),
+    Mutant(
+        name="new-rules-rewrite-every-key",
+        without="a release with new rules writes every key anew",
+        invariants="I6",
+        file="cluster/keys/reconciler.py",
+        old="            anew = snapshot.store_went_back or elsewhere or (below and not again)\n",
+        new="            anew = self._states.outdated(resource) or elsewhere or (below and not again)\n",
+        caught_by=(_REFUSED + "test_update_reports_once_and_sends_nothing_i6",),
+    ),
+    Mutant(
+        name="new-rules-read-nothing-anew",
+        without="what an older release did not keep of an object stays unknown until the object changes",
+        invariants="I9",
+        file="cluster/keys/key_states.py",
+        old="        return stored is not None and stored.basis != self.basis\n",
+        new="        return False\n",
+        caught_by=(_REFUSED + "test_update_reports_once_and_sends_nothing_i6",),
+    ),
+    Mutant(
+        name="stores-every-annotation",
+        without="a Service with thousands of annotations has thousands in its item",
+        invariants="I9",
+        file="domain/dns/annotations/known.py",
+        old="        found |= list(few.items())[:MAX_REPORTED]\n",
+        new="        found |= few\n",
+        caught_by=(_KNOWN + "test_thousands_of_annotations_add_little_to_what_is_stored_i9",),
+    ),
+)
