@@ -1,13 +1,13 @@
-"""From external-dns to kubesync as docs/migration.md says it, step by step: no name is away, and external-dns' own way back stays open."""
+"""From external-dns to kubesync, where the page's way has branches: the way back, forgotten options, one name alone, two clusters."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jmespath  # type: ignore[import-untyped]
 import pytest
 
 from harness.cli_stack import CliStack, a_cli_stack
@@ -15,7 +15,6 @@ from harness.memory_tables import WHERE
 from harness.stack import a_boto_session
 from kubesync.aws.route53.client import build_route53_client
 
-ROOT = Path(__file__).resolve().parents[3]
 ELB = "a1b2c3-123456789.eu-west-1.elb.amazonaws.com"
 ELB_ZONE = "Z32O12XQLNTSW2"
 SAME_AS_EXTERNAL_DNS = ("--template", "none", "--ttl", "300", "--load-balancer-alias")
@@ -135,7 +134,7 @@ def taken_over(stack: CliStack) -> None:
     assert problems(stack) == []
 
 
-def test_names_move_without_being_away(stack: CliStack) -> None:
+def test_names_move_without_being_away(stack: CliStack, tmp_path: Path) -> None:
     before = zone(stack)
     taken_over(stack)
     assert zone(stack) == before
@@ -145,10 +144,10 @@ def test_names_move_without_being_away(stack: CliStack) -> None:
     assert (dry["changes"], dry["drift"], dry["conflicts"]) == ([], [], [])
     assert stack.session().json["clean"]
     assert (zone(stack), problems(stack)) == (before, [])
-    # 5, with the very expression of the page
-    page = (ROOT / "docs/migration.md").read_text()
-    (expression,) = re.findall(r'"(ResourceRecordSets\[.*?@\})"', page)
-    changes = jmespath.search(expression, {"ResourceRecordSets": zone(stack)})
+    # 5
+    assert stack.call("recover", "--registry-changes", str(tmp_path)).status == 0
+    (file,) = tmp_path.iterdir()
+    changes = json.loads(file.read_text())["Changes"]
     assert len(changes) == 7
     change(stack, changes)
     left = [each["Name"] for each in zone(stack) if each["Type"] == "TXT"]
