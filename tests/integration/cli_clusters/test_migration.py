@@ -213,6 +213,37 @@ def test_of_two_clusters_one_gets_a_name_that_both_want(stack: CliStack) -> None
     assert sorted(taken) == ALL_MOVED
 
 
+def test_cluster_that_was_not_listed_is_named(stack: CliStack) -> None:
+    for name in ("prod", "dr"):
+        assert stack.add_cluster(name, *SAME_AS_EXTERNAL_DNS, "--policy", "create-only").status == 0
+    assert stack.session().json["clean"]
+    ran = stack.call("recover", "--cluster", "prod")
+    assert (
+        f"zone example.com ({stack.zone_id}): also a zone of dr, not listed in this run: what they want is as last seen"
+        in ran.lines
+    )
+    assert not [line for line in stack.call("recover").lines if line.startswith("zone ")]
+
+
+def test_files_for_the_registry_are_written_only_where_nothing_is_and_nothing_changes(
+    stack: CliStack, tmp_path: Path
+) -> None:
+    taken_over(stack)
+    with_apply = stack.call("recover", "--apply", "--registry-changes", str(tmp_path))
+    assert (with_apply.status, with_apply.lines) == (
+        2,
+        ["kubesync: --registry-changes shows what is held already: run it after --apply, in a command of its own"],
+    )
+    batches = len(stack.route53.batches())
+    assert stack.call("recover", "--registry-changes", str(tmp_path)).status == 0
+    again = stack.call("recover", "--registry-changes", str(tmp_path))
+    assert (again.status, again.lines) == (
+        2,
+        [f"kubesync: --registry-changes: {tmp_path} must be a folder that is empty or does not exist"],
+    )
+    assert len(stack.route53.batches()) == batches
+
+
 def test_one_name_moves_alone(stack: CliStack) -> None:
     assert stack.add_cluster("prod", *SAME_AS_EXTERNAL_DNS, "--policy", "create-only").status == 0
     assert stack.session().json["clean"]

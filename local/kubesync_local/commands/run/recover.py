@@ -92,7 +92,8 @@ def _registry_lines(found: dict[str, Any]) -> list[str]:
                 "give --txt-prefix and the like as in external-dns"
             )
         if each["unlisted"]:
-            lines.append(f"{zone}: not listed now, as last known: {', '.join(each['unlisted'])}")
+            names = ", ".join(each["unlisted"])
+            lines.append(f"{zone}: also a zone of {names}, not listed in this run: what they want is as last seen")
     if found["registered"]:
         lines.append(
             f"record sets that external-dns keeps and kubesync does not want: {len(found['registered'])}; decide about each "
