@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+
 from kubesync_local.cli.parser import Commands, add_output, positive
 
 
@@ -62,4 +64,28 @@ def _add_recover(commands: Commands) -> None:
         help="only record sets at these names; * matches anything (default: all)",
     )
     recover.add_argument("--apply", action="store_true", help="do it (default: a dry run)")
+    _add_registry(recover)
     add_output(recover)
+
+
+def _add_registry(recover: argparse.ArgumentParser) -> None:
+    registry = recover.add_argument_group(
+        "external-dns' registry",
+        "Give the first four options as external-dns has them, so that its TXT records are found. Write = before a TEXT "
+        "that begins with a hyphen: --txt-suffix=-TEXT.",
+    )
+    affix = registry.add_mutually_exclusive_group()
+    affix.add_argument("--txt-prefix", metavar="TEXT", default="", help="before names; may hold %%{record_type}")
+    affix.add_argument(
+        "--txt-suffix", metavar="TEXT", default="", help="after the first label; may hold %%{record_type}"
+    )
+    registry.add_argument("--txt-wildcard-replacement", metavar="TEXT", default="", help="instead of * in names")
+    registry.add_argument(
+        "--txt-owner-id", metavar="ID", default="", help="only what this owner registered (default: all)"
+    )
+    registry.add_argument(
+        "--registry-changes",
+        metavar="DIR",
+        default="",
+        help="write change batches into DIR that delete the TXT records of record sets that kubesync holds; nothing is sent",
+    )

@@ -6,6 +6,8 @@
     a wanted set stands there in another form,            listed: a person decides (make it the same, remove it, or let it be)
       or one that is in its way
     a set below a cluster's domain that nobody wants      listed: it may be what a vanished service left behind
+    a set that external-dns registered and nobody wants   listed, wherever it is in the zone: nobody keeps it without external-dns
+    a TXT record set of external-dns' registry            listed: it may go after external-dns is switched off
 
 Only sets that the clusters want in exactly the form in which they stand are taken, and only in zones whose journal says that this
 deployment has written there. Of several Services that want one, its owner gets it, else the oldest. Nothing is taken for a Service
@@ -16,13 +18,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from kubesync.actors.answer import Answer
 from kubesync.aws.route53.journal import Journal, is_journal, journal_record_key, read_journal
-from kubesync.aws.tables.audit import describe
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.inflight import Inflight
 from kubesync.cluster.keys.key_states import rules_of
@@ -37,6 +38,10 @@ from kubesync.messages import Claim, RecordLists
 from kubesync.operations.asking import ResyncError, ask_cluster, check_time
 from kubesync.operations.listing import list_now, preview_lists
 from kubesync.operations.ports import Master, MasterParts, unpaused
+from kubesync_local.recovery.not_wanted import ClusterView, view_of
+from kubesync_local.recovery.registry_report import RegistryReport
+from kubesync_local.recovery.rows import differing, row
+from kubesync_local.recovery.txt_registry import Affixes
 
 KINDS: Final = ("claimed", "unproven", "differing", "unwanted")
 """The lists of a cluster's report."""
@@ -55,11 +60,20 @@ class JournalFound:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryRequest:
-    """A person's request: one cluster (empty: all), a dry run or not, and which names (``*`` as in shells)."""
+    """A person's request.
+
+    Args:
+        cluster: one cluster; empty: all.
+        names: which names (``*`` as in shells).
+        affixes: of external-dns' TXT record sets.
+        owner: external-dns' owner id; empty: every owner's sets are listed.
+    """
 
     cluster: str = ""
     dry_run: bool = True
     names: str = "*"
+    affixes: Affixes = field(default_factory=Affixes)
+    owner: str = ""
 
     def about(self, key: RecordKey) -> bool:
         return fnmatchcase(key.name, self.names)
@@ -90,40 +104,95 @@ class Recovery:
 
     def run(self, master: Master) -> dict[str, Any]:
         """An error of one cluster does not stop the others."""
-        configs = master.configs
-        names = [self._request.cluster] if self._request.cluster else unpaused(configs)
+        configs, request = master.configs, self._request
+        names = [request.cluster] if request.cluster else unpaused(configs)
+        sets = ZoneSets(master, {name: rules_of(configs[name]).zones for name in names if name in configs})
+        external_dns = RegistryReport(request.affixes, request.owner, request.about)
         clusters: list[dict[str, Any]] = []
+        views: dict[str, ClusterView] = {}
+        shown: set[RecordKey] = set()
         for name in names:
             try:
                 if name not in configs:
                     raise ResyncError("no such cluster")
-                clusters.append(ClusterRecovery(master, configs[name], self.ours, self._request).run())
+                recovery = ClusterRecovery(master, configs[name], self.ours, request, sets)
+                clusters.append(recovery.run())
+                views[name] = recovery.view
+                shown |= recovery.differing
             except NotMasterError:
                 raise
             except KubesyncError as error:
                 clusters.append({"cluster": name, "error": str(error)})
+            for zone, standing in sets.done_with(name):
+                here = [each for each in sets.registered if zone.id in {its.id for its in rules_of(each).zones}]
+                known = {each.name: views.get(each.name) or sets.stored_view(each) for each in here}
+                external_dns.add(zone, standing, known, shown, sorted(known.keys() - views.keys()))
         return {
-            "dry_run": self._request.dry_run,
+            "dry_run": request.dry_run,
             "epoch": self.newest_epoch,
             "journals": [found.document() for found in self._journals],
             "clusters": clusters,
+            "registries": external_dns.zones,
+            "registered": external_dns.registered,
+            "registry_records": external_dns.records,
         }
+
+
+class ZoneSets:
+    """What stands in the clusters' zones. A zone is read once, and forgotten with the last cluster that has it."""
+
+    def __init__(self, master: Master, zones: Mapping[str, tuple[Zone, ...]]) -> None:
+        """``zones``: of each cluster of the run, in the order of the run."""
+        self._master = master
+        self._last_user = {zone: cluster for cluster, its in zones.items() for zone in its}
+        self._standing: dict[str, dict[RecordKey, RecordSet]] = {}
+        self._stored: dict[str, ClusterView] = {}
+        self.registered = master.clusters.all()
+
+    def of(self, zone: Zone) -> dict[RecordKey, RecordSet]:
+        """Every set of a zone. Raises ZoneError."""
+        if zone.id not in self._standing:
+            self._standing[zone.id] = dict(self._master.parts.zones.walk(zone.id))
+        return self._standing[zone.id]
+
+    def done_with(self, cluster: str) -> Iterator[tuple[Zone, dict[RecordKey, RecordSet]]]:
+        """The zones that no later cluster has; those that could be read. They are forgotten."""
+        for zone, last in self._last_user.items():
+            if last == cluster and zone.id in self._standing:
+                yield zone, self._standing.pop(zone.id)
+
+    def stored_view(self, config: ClusterConfig) -> ClusterView:
+        """The view of a cluster that is not listed in this run, as the tables have it."""
+        if config.name not in self._stored:
+            states = self._master.tables.state.load_all(config.name)
+            self._stored[config.name] = view_of(rules_of(config), states)
+        return self._stored[config.name]
 
 
 class ClusterRecovery:
     """Recovers one cluster, run by a master of the new epoch from the session's own thread."""
 
     def __init__(
-        self, master: Master, config: ClusterConfig, ours: Mapping[str, int], request: RecoveryRequest
+        self,
+        master: Master,
+        config: ClusterConfig,
+        ours: Mapping[str, int],
+        request: RecoveryRequest,
+        sets: ZoneSets,
     ) -> None:
         self._master = master
         self._config = config
         self._rules = rules_of(config)
         self._request = request
         self._ours = ours
+        self._sets = sets
+        self.differing: set[RecordKey] = set()
 
     def run(self) -> dict[str, Any]:
-        """Claim the sets that stand exactly as they are wanted. List the rest. Raises ResyncError."""
+        """Claim the sets that stand exactly as they are wanted. List the rest. Raises ResyncError.
+
+        Then ``view`` is what the cluster asks for, and ``differing`` holds the sets that are in its way.
+        """
         master, config = self._master, self._config
         if self._request.dry_run:
             preview = preview_lists(master, config, Mode(distrust_upstreams=True), self._check)
@@ -137,13 +206,14 @@ class ClusterRecovery:
         report: dict[str, Any] = {"cluster": config.name} | {kind: [] for kind in KINDS}
         # If the tables are older than many deletions, the guard of absences takes the cluster for an emptied one (I5).
         report["held"] = dict(held)
-        for zone in self._rules.zones:
-            self._zone(zone, states, report)
+        taken = [key for zone in self._rules.zones for key in self._zone(zone, states, report)]
+        self.view = view_of(self._rules, states, taken)
         return report
 
-    def _zone(self, zone: Zone, states: list[KeyState], report: dict[str, Any]) -> None:
+    def _zone(self, zone: Zone, states: list[KeyState], report: dict[str, Any]) -> set[RecordKey]:
+        """Returns the sets that were taken over."""
         withheld = {state.key for state in states if any(problem.code in WITHHOLDING for problem in state.problems)}
-        standing = dict(self._master.parts.zones.walk(zone.id))
+        standing = self._sets.of(zone)
         at_name: dict[str, list[RecordKey]] = defaultdict(list)
         for key in standing:
             at_name[key.name].append(key)
@@ -160,27 +230,31 @@ class ClusterRecovery:
                 continue
             service = str(state.key)
             if what_stands(record_set, standing.get(key)) is not Stands.OURS:
-                report["differing"] += [
-                    _row(other, standing[other], service) | {"wanted": describe(record_set), "wanted_type": key.type}
+                others = [
+                    other
                     for other in at_name[key.name]
                     if other not in state.applied and in_the_way(other, standing[other], key)
                 ]
+                self.differing.update(others)
+                report["differing"] += [differing(other, standing[other], key, record_set, service) for other in others]
             elif zone.id in self._ours:
                 claimed[state.key][key] = record_set
                 taken.add(key)
-                report["claimed"].append(_row(key, record_set, service))
+                report["claimed"].append(row(key, record_set, service))
             else:
-                report["unproven"].append(_row(key, record_set, service))
+                report["unproven"].append(row(key, record_set, service))
         for key, record_set in standing.items():
             below = key.name == self._rules.domain or key.name.endswith("." + self._rules.domain)
             left_out = key.type in ("SOA", "NS") or is_journal(key, record_set)
             if below and key not in wanted and not left_out and self._request.about(key):
-                report["unwanted"].append(_row(key, record_set, ""))
-        if not self._request.dry_run:
-            if claimed:
-                answer: Answer[None] = Answer(self._master.parts.scheduler)
-                ask_cluster(self._master, self._config.name, Claim(claimed, answer), answer, self._check)
-            self._know(zone)
+                report["unwanted"].append(row(key, record_set))
+        if self._request.dry_run:
+            return set()
+        if claimed:
+            answer: Answer[None] = Answer(self._master.parts.scheduler)
+            ask_cluster(self._master, self._config.name, Claim(claimed, answer), answer, self._check)
+        self._know(zone)
+        return taken
 
     def _know(self, zone: Zone) -> None:
         """Note that this deployment has written to the zone: its journal is known again (see ZoneJournal).
@@ -213,14 +287,3 @@ def _wants(states: Iterable[KeyState], zone: Zone) -> Iterator[tuple[KeyState, R
         for key, record_set in state.intended.items():
             if key.zone_id == zone.id:
                 yield state, key, record_set
-
-
-def _row(key: RecordKey, record_set: RecordSet, service: str) -> dict[str, Any]:
-    return {
-        "zone": key.zone_id,
-        "name": key.name,
-        "type": key.type,
-        **({"identifier": key.identifier} if key.identifier else {}),
-        "service": service,
-        "stands": describe(record_set),
-    }

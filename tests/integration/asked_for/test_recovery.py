@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from harness.fakes.memory_store import MemoryStore
 from harness.hurried import a_hurried_stack
-from harness.stack import Stack, a_stack
+from harness.stack import Stack, a_boto_session, a_stack
 from kubesync.aws.dynamodb.store import CONTROL, Key
+from kubesync.aws.route53.client import build_route53_client
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.clock import SystemClock
@@ -197,3 +200,69 @@ def test_zone_without_our_journal_is_said_to_be_the_reason() -> None:
             [],
             [],
         )
+
+
+HERITAGE = '"heritage=external-dns,external-dns/owner=default,external-dns/resource=service/shop/gone"'
+
+
+def a_zone_of_ten_thousand(stack: Stack) -> int:
+    """4,950 sets that external-dns registered, and their TXT records. Returns how many sets the zone holds."""
+    client: Any = build_route53_client(a_boto_session(), stack.r53.url)
+    for begin in range(0, 4_950, 150):
+        sets = [
+            {
+                "Name": f"{before}web-{number}.example.com",
+                "Type": kind,
+                "TTL": 60,
+                "ResourceRecords": [{"Value": value}],
+            }
+            for number in range(begin, begin + 150)
+            for before, kind, value in (("", "A", "192.0.2.1"), ("a-", "TXT", HERITAGE))
+        ]
+        changes = [{"Action": "CREATE", "ResourceRecordSet": each} for each in sets]
+        client.change_resource_record_sets(HostedZoneId=stack.zone_id, ChangeBatch={"Changes": changes})
+    return len(stack.r53.records(stack.zone_id))
+
+
+def test_zone_of_two_clusters_is_read_once() -> None:
+    with a_stack() as stack:
+        for name in ("prod", "dr"):
+            stack.add_cluster(name, domain=f"{name}.example.com")
+        pages = -(-a_zone_of_ten_thousand(stack) // 300)
+        calls = len(stack.r53.calls)
+        report = stack.application().new_session().run(recovery=RecoveryRequest())
+        found = report.recoveries[0]
+        assert (len(found["registered"]), len(found["registry_records"])) == (4_950, 4_950)
+        reads = [call for call in stack.r53.calls[calls:] if call.operation == "ListResourceRecordSets"]
+        assert pages == 34
+        assert len(reads) == pages + 1, "each page once, and the journal"
+
+
+def test_names_of_a_cluster_that_is_not_listed_are_known_from_the_tables() -> None:
+    """One cluster of two is asked about: what the other one has is not shown as unwanted."""
+    with a_stack() as stack:
+        with_hostname(stack, "web", "www.example.com")
+        for name in ("prod", "dr"):
+            stack.add_cluster(name, domain=f"{name}.example.com")
+        running = stack.start()
+        running.wait_for(lambda: "www.example.com A" in stack.records())
+        running.end()
+        stack.by_hand("CREATE", "a-www.example.com", "TXT", HERITAGE)
+        stack.by_hand("CREATE", "gone.example.com", "A", "192.0.2.9")
+        stack.by_hand("CREATE", "a-gone.example.com", "TXT", HERITAGE)
+        owners = [
+            s.key.cluster
+            for name in ("prod", "dr")
+            for s in StateTable(stack.store).load_all(name)
+            if "www.example.com" in {key.name for key in s.applied}
+        ]
+        for cluster in ("prod", "dr"):
+            report = stack.application().new_session().run(recovery=RecoveryRequest(cluster=cluster))
+            found = report.recoveries[0]
+            assert [row["name"] for row in found["registered"]] == ["gone.example.com"]
+            assert [(row["covers"], row["held"]) for row in found["registry_records"]] == [
+                (["gone.example.com A"], False),
+                (["www.example.com A"], True),
+            ]
+            assert found["registries"][0]["unlisted"] == [{"prod": "dr", "dr": "prod"}[cluster]]
+        assert len(owners) == 1

@@ -51,6 +51,10 @@ GRAMMAR: Final = [
     (["resync", "--forced"], "unrecognized arguments: --forced"),
     (["resync", "--timeout", "-1"], "'-1' is not a number of seconds"),
     (["recover", "--apply", "now"], "unrecognized arguments: now"),
+    (
+        ["recover", "--txt-prefix=a-", "--txt-suffix=-b"],
+        "argument --txt-suffix: not allowed with argument --txt-prefix",
+    ),
     (["status", "--output", "text"], "is not one of table, json"),
     (["records", "--limit", "5"], "unrecognized arguments: --limit 5"),
     (["upstreams", "prod"], "unrecognized arguments: prod"),

@@ -1,13 +1,13 @@
-"""From external-dns to kubesync as docs/migration.md says it, step by step: no name is away, and external-dns' own way back stays open."""
+"""From external-dns to kubesync, where the page's way has branches: the way back, forgotten options, one name alone, two clusters."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jmespath  # type: ignore[import-untyped]
 import pytest
 
 from harness.cli_stack import CliStack, a_cli_stack
@@ -15,7 +15,6 @@ from harness.memory_tables import WHERE
 from harness.stack import a_boto_session
 from kubesync.aws.route53.client import build_route53_client
 
-ROOT = Path(__file__).resolve().parents[3]
 ELB = "a1b2c3-123456789.eu-west-1.elb.amazonaws.com"
 ELB_ZONE = "Z32O12XQLNTSW2"
 FILTER = ("--domain-filter", "example.com")
@@ -136,7 +135,7 @@ def taken_over(stack: CliStack) -> None:
     assert problems(stack) == []
 
 
-def test_names_move_without_being_away(stack: CliStack) -> None:
+def test_names_move_without_being_away(stack: CliStack, tmp_path: Path) -> None:
     before = zone(stack)
     taken_over(stack)
     assert zone(stack) == before
@@ -146,10 +145,10 @@ def test_names_move_without_being_away(stack: CliStack) -> None:
     assert (dry["changes"], dry["drift"], dry["conflicts"]) == ([], [], [])
     assert stack.session().json["clean"]
     assert (zone(stack), problems(stack)) == (before, [])
-    # 5, with the very expression of the page
-    page = (ROOT / "docs/migration.md").read_text()
-    (expression,) = re.findall(r'"(ResourceRecordSets\[.*?@\})"', page)
-    changes = jmespath.search(expression, {"ResourceRecordSets": zone(stack)})
+    # 5
+    assert stack.call("recover", "--registry-changes", str(tmp_path)).status == 0
+    (file,) = tmp_path.iterdir()
+    changes = json.loads(file.read_text())["Changes"]
     assert len(changes) == 7
     change(stack, changes)
     left = [each["Name"] for each in zone(stack) if each["Type"] == "TXT"]
@@ -213,6 +212,37 @@ def test_of_two_clusters_one_gets_a_name_that_both_want(stack: CliStack) -> None
     ran = stack.call("recover", "--apply", "--output", "json")
     taken = [(row["name"], row["type"]) for cluster in ran.json["clusters"] for row in cluster["claimed"]]
     assert sorted(taken) == ALL_MOVED
+
+
+def test_cluster_that_was_not_listed_is_named(stack: CliStack) -> None:
+    for name in ("prod", "dr"):
+        assert stack.add_cluster(name, *SAME_AS_EXTERNAL_DNS, "--policy", "create-only").status == 0
+    assert stack.session().json["clean"]
+    ran = stack.call("recover", "--cluster", "prod")
+    assert (
+        f"zone example.com ({stack.zone_id}): also a zone of dr, not listed in this run: what they want is as last seen"
+        in ran.lines
+    )
+    assert not [line for line in stack.call("recover").lines if line.startswith("zone ")]
+
+
+def test_files_for_the_registry_are_written_only_where_nothing_is_and_nothing_changes(
+    stack: CliStack, tmp_path: Path
+) -> None:
+    taken_over(stack)
+    with_apply = stack.call("recover", "--apply", "--registry-changes", str(tmp_path))
+    assert (with_apply.status, with_apply.lines) == (
+        2,
+        ["kubesync: --registry-changes shows what is held already: run it after --apply, in a command of its own"],
+    )
+    batches = len(stack.route53.batches())
+    assert stack.call("recover", "--registry-changes", str(tmp_path)).status == 0
+    again = stack.call("recover", "--registry-changes", str(tmp_path))
+    assert (again.status, again.lines) == (
+        2,
+        [f"kubesync: --registry-changes: {tmp_path} must be a folder that is empty or does not exist"],
+    )
+    assert len(stack.route53.batches()) == batches
 
 
 def test_one_name_moves_alone(stack: CliStack) -> None:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from kubesync.domain.errors import ErrorCode, KubesyncError, UsageError
 from kubesync_local.commands.run.ending import ended_by_signals
 from kubesync_local.commands.run.progress import ProgressLines
+from kubesync_local.commands.run.recover_rows import COLUMNS, RECORD_COLUMNS, record_rows_of, rows_of, unwanted_only
 from kubesync_local.recovery.recovery import RecoveryRequest
-from kubesync_local.terminal.output import print_json, print_table, remark, side_in_words
+from kubesync_local.recovery.registry_changes import empty_folder, write_changes
+from kubesync_local.recovery.txt_registry import Affixes
+from kubesync_local.terminal.output import print_json, print_table, remark
 from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
 
-_WHAT = {
-    "claimed": "exists as wanted: taken over",
-    "unproven": "exists as wanted, in a zone that kubesync has not written yet: not taken over",
-    "differing": "exists in another form: you decide",
-    "unwanted": "no cluster wants it: you decide",
-}
 _COUNTED = {
     "claimed": "to take over",
     "unproven": "as wanted in a zone that kubesync has not written yet",
@@ -36,8 +34,10 @@ def run(arguments: argparse.Namespace) -> int:
     work = Workplace()
     if not work.chosen(arguments.cluster):
         raise UsageError(NO_CLUSTERS)
+    folder = _folder_for_changes(arguments)
     names = arguments.name.lower().rstrip(".")
-    request = RecoveryRequest(arguments.cluster, dry_run=not arguments.apply, names=names)
+    affixes = Affixes(arguments.txt_prefix, arguments.txt_suffix, arguments.txt_wildcard_replacement)
+    request = RecoveryRequest(arguments.cluster, not arguments.apply, names, affixes, arguments.txt_owner_id)
     session = work.application.new_session(ProgressLines())
     with ended_by_signals(lambda: session):
         report = session.run(recovery=request)
@@ -46,41 +46,75 @@ def run(arguments: argparse.Namespace) -> int:
         raise RecoverError(f"nothing was recovered: {report.ended} {report.message}".rstrip() + hint)
     found: dict[str, Any] = report.recoveries[0]
     for cluster in found["clusters"]:
-        remark(_summary(cluster))
+        remark(_summary(found, cluster))
         for resource, reason in cluster.get("held", {}).items():
             remark(f"{cluster['cluster']}: deletions of {resource} are held back: {reason}; {_CHECK}")
+    for line in _registry_lines(found):
+        remark(line)
     if found["dry_run"]:
         remark("nothing was changed: this was a dry run; --apply recovers")
+    if folder is not None:
+        _write_changes(folder, found)
     if arguments.output == "json":
         print_json(found)
-    elif rows := _rows(found):
-        print_table(rows, ("name", "type", "what", "current", "wanted", "service", "cluster"), names=2)
+    else:
+        if rows := rows_of(found):
+            print_table(rows, COLUMNS, names=2)
+        if records := record_rows_of(found):
+            print_table(records, RECORD_COLUMNS, "TXT records of external-dns' registry")
     return 1 if any("error" in cluster for cluster in found["clusters"]) else 0
 
 
-def _summary(cluster: dict[str, Any]) -> str:
+def _summary(found: dict[str, Any], cluster: dict[str, Any]) -> str:
     if "error" in cluster:
         return f"{cluster['cluster']}: failed: {cluster['error']}"
+    numbers = {kind: len(cluster[kind]) for kind in _COUNTED} | {"unwanted": unwanted_only(found, cluster)}
     # Zones that were never written are rare: shown only if there is one.
-    counted = ", ".join(
-        f"{len(cluster[kind])} {text}" for kind, text in _COUNTED.items() if cluster[kind] or kind != "unproven"
+    shown = ", ".join(
+        f"{numbers[kind]} {text}" for kind, text in _COUNTED.items() if numbers[kind] or kind != "unproven"
     )
-    return f"{cluster['cluster']}: record sets: {counted}"
+    return f"{cluster['cluster']}: record sets: {shown}"
 
 
-def _sides(row: dict[str, Any]) -> dict[str, str]:
-    wanted_type = row.get("wanted_type", row["type"])
-    named = f"{wanted_type} " if wanted_type != row["type"] else ""
-    return {
-        "current": side_in_words(row["stands"]),
-        **({"wanted": f"{named}{side_in_words(row['wanted'])}"} if "wanted" in row else {}),
-    }
+def _registry_lines(found: dict[str, Any]) -> list[str]:
+    """What a person must know of external-dns' registry before switching external-dns off."""
+    lines = []
+    for each in found["registries"]:
+        zone = f"zone {each['name']} ({each['zone']})"
+        if each["unreadable"]:
+            lines.append(
+                f"{zone}: external-dns' registry is encrypted and unreadable (TXT records: {each['unreadable']}): "
+                "nothing is concluded from it"
+            )
+        if each["unmatched"]:
+            lines.append(
+                f"{zone}: TXT records of external-dns that fit no record set: {each['unmatched']}; "
+                "give --txt-prefix and the like as in external-dns"
+            )
+        if each["unlisted"]:
+            names = ", ".join(each["unlisted"])
+            lines.append(f"{zone}: also a zone of {names}, not listed in this run: what they want is as last seen")
+    if found["registered"]:
+        lines.append(
+            f"record sets that external-dns keeps and kubesync does not want: {len(found['registered'])}; decide about each "
+            "before you switch external-dns off (docs/migration.md, step 2)"
+        )
+    return lines
 
 
-def _rows(found: dict[str, Any]) -> list[dict[str, Any]]:
-    return [
-        {"cluster": cluster["cluster"], "what": text, **row, **_sides(row)}
-        for cluster in found["clusters"]
-        for kind, text in _WHAT.items()
-        for row in cluster.get(kind, [])
-    ]
+def _folder_for_changes(arguments: argparse.Namespace) -> Path | None:
+    if not arguments.registry_changes:
+        return None
+    if arguments.apply:
+        raise UsageError("--registry-changes shows what is held already: run it after --apply, in a command of its own")
+    return empty_folder(arguments.registry_changes)
+
+
+def _write_changes(folder: Path, found: dict[str, Any]) -> None:
+    files, by_hand = write_changes(folder, found["registry_records"])
+    for file in files:
+        remark(f"written: {file}")
+    if not files:
+        remark("no TXT record of external-dns is only about record sets that kubesync holds: no file was written")
+    for name in by_hand:
+        remark(f"remove external-dns' value at {name} by hand: it stands beside others, or has a routing policy")

@@ -1,0 +1,64 @@
+"""How a report shows record sets: every property in which two sets can differ."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from kubesync.aws.tables.audit import describe
+from kubesync.domain.dns.records import RecordKey, RecordSet
+
+
+def side(record_set: RecordSet) -> dict[str, Any]:
+    """A set as audit entries show it, and what they leave out: an alias' zone and health check, weight, foreign routing."""
+    found = dict(cast("dict[str, Any]", describe(record_set)))
+    if record_set.alias is not None:
+        found |= {"alias_zone": record_set.alias.zone_id, "evaluate_health": record_set.alias.evaluate_health}
+    if record_set.weight is not None:
+        found["weight"] = record_set.weight
+    if record_set.foreign_form:
+        found["foreign_form"] = record_set.foreign_form
+    return found
+
+
+def row(key: RecordKey, record_set: RecordSet, service: str = "") -> dict[str, Any]:
+    """One set that stands in a zone."""
+    return {
+        "zone": key.zone_id,
+        "name": key.name,
+        "type": key.type,
+        **({"identifier": key.identifier} if key.identifier else {}),
+        "service": service,
+        "stands": side(record_set),
+    }
+
+
+def differing(
+    key: RecordKey, record_set: RecordSet, wanted_key: RecordKey, wanted: RecordSet, service: str
+) -> dict[str, Any]:
+    """One set that is in the way of a wanted one."""
+    return {
+        **row(key, record_set, service),
+        "wanted": side(wanted),
+        "wanted_type": wanted_key.type,
+        **({"wanted_identifier": wanted_key.identifier} if wanted_key.identifier else {}),
+        "differs": differences(key, record_set, wanted_key, wanted),
+    }
+
+
+def differences(key: RecordKey, stands: RecordSet, wanted_key: RecordKey, wanted: RecordSet) -> list[str]:
+    """Every property in which two sets differ, for people."""
+    found = {
+        "type": key.type != wanted_key.type,
+        "set identifier": key.identifier != wanted_key.identifier,
+        "weight": stands.weight != wanted.weight,
+        "routing": stands.foreign_form != wanted.foreign_form,
+    }
+    if stands.alias is None and wanted.alias is None:
+        found |= {"ttl": stands.ttl != wanted.ttl, "values": stands.values != wanted.values}
+    elif stands.alias is None or wanted.alias is None:
+        found["alias"] = True
+    else:
+        one, other = stands.alias, wanted.alias
+        found["alias target"] = (one.zone_id, one.name) != (other.zone_id, other.name)
+        found["evaluate-health"] = one.evaluate_health != other.evaluate_health
+    return [property_ for property_, differs in found.items() if differs]

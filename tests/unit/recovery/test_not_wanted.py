@@ -1,0 +1,95 @@
+"""Why kubesync does not want what external-dns made: each case, with a Service of the cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubesync.domain.dns.desired import DnsRules
+from kubesync.domain.dns.records import Problem, RecordKey, RecordSet, Zone
+from kubesync.domain.objects import Resource, Service, ServiceKey, ServicePort
+from kubesync.domain.state import KeyState, Part, PartId
+from kubesync_local.recovery.not_wanted import WHY, ClusterView, view_of, why_not_wanted
+
+ZONE = Zone("Z1", "example.com")
+DNS = "external-dns.alpha.kubernetes.io/"
+PAGE = Path(__file__).resolve().parents[3] / "docs/migration.md"
+
+
+def a_view(
+    service: Service | None, *, wanted: str = "", problems: tuple[Problem, ...] = (), **rules: Any
+) -> ClusterView:
+    state = KeyState(
+        ServiceKey("prod", "shop", "web"),
+        parts={PartId(Resource.SERVICES, "web"): Part("uid", 1, 0, service)},
+        intended={a_key(wanted): RecordSet(300, ("192.0.2.1",))} if wanted else {},
+        problems=problems,
+    )
+    return view_of(DnsRules("prod", "prod.example.com", (ZONE,), **rules), [state])
+
+
+def a_key(label: str) -> RecordKey:
+    name, _, kind = label.partition(" ")
+    return RecordKey("Z1", name, kind)
+
+
+def asking(kind: str = "ClusterIP", *, hostname: str = "www.example.com", **fields: Any) -> Service:
+    annotations = dict(fields.pop("annotations", {}))
+    if hostname:
+        annotations[f"{DNS}hostname"] = hostname
+    return Service(kind, annotations=tuple(sorted(annotations.items())), **fields)
+
+
+def why(view: ClusterView, label: str = "www.example.com A", resource: str = "service/shop/web", *values: str) -> str:
+    return why_not_wanted(a_key(label), RecordSet(300, values or ("203.0.113.1",)), resource, [view]).why
+
+
+@pytest.mark.parametrize(
+    ("case", "view", "label"),
+    [
+        ("excluded", a_view(asking(annotations={"kubesync.io/exclude": "true"})), "www.example.com A"),
+        ("not included", a_view(asking(), opt_in=True), "www.example.com A"),
+        ("pod name", a_view(asking(cluster_ips=("None",))), "web-0.www.example.com A"),
+        ("node port", a_view(asking("NodePort", ports=(ServicePort("", "TCP", 80),))), "_web._tcp.www.example.com SRV"),
+        ("external IPs", a_view(asking("LoadBalancer")), "www.example.com A"),
+        ("other type", a_view(asking(), wanted="www.example.com A"), "www.example.com AAAA"),
+        ("nothing", a_view(asking()), "www.example.com A"),
+        ("cluster IPs", a_view(asking(hostname="", cluster_ips=("203.0.113.1",))), "web.example.com A"),
+        ("template", a_view(asking(hostname="", cluster_ips=("10.0.0.1",))), "web.example.com A"),
+        ("no service", a_view(None), "www.example.com A"),
+    ],
+)
+def test_case_is_told(case: str, view: ClusterView, label: str) -> None:
+    assert why(view, label) == WHY[case]
+
+
+def test_what_is_not_of_a_service_is_said_to_be_so() -> None:
+    assert (
+        why(a_view(asking()), resource="ingress/shop/web") == "made of ingress shop/web: kubesync reads only Services"
+    )
+
+
+def test_refused_name_is_told_with_its_code() -> None:
+    refused = Problem("NoZone", "www.example.com", "the name fits none of the cluster's hosted zones")
+    assert why(a_view(asking(), problems=(refused,))) == "NoZone: the name fits none of the cluster's hosted zones"
+
+
+def test_service_that_is_refused_as_a_whole_is_told_with_its_code() -> None:
+    refused = Problem("InvalidSetIdentifier", f"{DNS}set-identifier", "nothing is published")
+    assert why(a_view(asking(), problems=(refused,))) == "InvalidSetIdentifier: nothing is published"
+
+
+def test_second_cluster_with_the_service_answers() -> None:
+    other = a_view(asking("LoadBalancer"))
+    answer = why_not_wanted(
+        a_key("www.example.com A"), RecordSet(300, ("203.0.113.1",)), "service/shop/web", [a_view(None), other]
+    )
+    assert (answer.cluster, answer.service, answer.why) == ("prod", "prod/shop/web", WHY["external IPs"])
+
+
+@pytest.mark.parametrize("case", WHY)
+def test_page_says_what_to_do_with_each_case(case: str) -> None:
+    first_cells = [line.split(" | ")[0] for line in PAGE.read_text().splitlines() if line.startswith("| ")]
+    assert [cell for cell in first_cells if cell.endswith(WHY[case])], case
