@@ -387,4 +387,16 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         caught_by=(_WRITER + "test_i3_journal_of_another_owner_blocks_the_zone_and_is_reported",),
         section=15,
     ),
+    Mutant(
+        name="journals-place-is-free",
+        without="a set that excludes our journal counts as no journal",
+        invariants="I4",
+        file="aws/route53/journal.py",
+        old="for at in sorted(sets) if exclude_each_other(at, key)), None)",
+        new="for at in ()), None)",
+        caught_by=(
+            "unit/zone/test_journals_place_is_taken.py::test_i4_zone_whose_journals_place_is_taken_is_blocked_until_the_set_is_gone",
+            "unit/zone/test_journals_place_is_taken.py::test_i4_our_journal_was_replaced_by_a_set_that_excludes_it",
+        ),
+    ),
 )
