@@ -91,6 +91,49 @@ def play_rejected_then_mended() -> None:
         assert second.end().clean
 
 
+def play_names_not_allowed(bad: int = 3, many: int = 200) -> None:
+    """``bad`` names among ``many`` are denied by IAM: some new, one to be deleted; then they are allowed."""
+    culprits = {n * many // bad for n in range(bad)}
+    with a_stack() as stack:
+        stack.add_cluster(srv=False)
+        put_raw(stack.api, raw_service("x-old"))
+        first = stack.start()
+        first.wait_for(lambda: "x-old.shop.svc.prod.example.com A" in stack.records())
+        assert first.end().clean
+        put_raw(stack.api, raw_service("x-old"), change="DELETED")
+        for n in range(many):
+            put_raw(stack.api, raw_service(f"{'x' if n in culprits else 's'}{n:03d}"))
+        # As with the template's RecordNames: all names but those of x...
+        stack.r53.allow_names(["_kubesync-test-*", "s*.shop.svc.prod.example.com", "*.default.svc.prod.example.com"])
+        before = len(stack.r53.batches())
+        stack.clock.hold_epoch()
+        running = stack.start()
+        names = {f"s{n:03d}.shop.svc.prod.example.com A" for n in range(many) if n not in culprits}
+        refused = {"x-old", *(f"x{n:03d}" for n in culprits)}
+        running.wait_for(lambda: names <= stack.records().keys())
+        running.wait_for(lambda: {mark.code for mark in open_marks(stack).values()} == {"NameNotAllowed"})
+        running.wait_for(lambda: {key.name for key in open_marks(stack)} == refused)
+        report = running.end()
+        batches = stack.r53.batches()[before:]
+        denied = [call for call in batches if call.code == "AccessDenied"]
+        most = 2 * len(refused) * ceil(log2(many)) + 1
+        assert len(denied) <= most, f"{len(denied)} denied batches, at most {most} are allowed"
+        # Each denied batch is followed by the journal alone; whatever else was sent has landed.
+        assert {call.code for call in batches} == {"", "AccessDenied"}
+        assert len(batches) <= 2 * most
+        assert "x-old.shop.svc.prod.example.com A" in stack.records(), "what may not be deleted stays"
+        (zone,) = report.zones
+        assert (report.clean, zone["problem"], zone["blocked"]) == (True, "", False)
+        assert zone["reasons"] == {"NameNotAllowed": len(refused)}
+        stack.r53.allow_names(None)
+        stack.clock.advance(3600)
+        healed = stack.start()
+        healed.wait_for(lambda: not open_marks(stack))
+        assert healed.end().clean
+        assert {f"x{n:03d}.shop.svc.prod.example.com A" for n in culprits} <= stack.records().keys()
+        assert "x-old.shop.svc.prod.example.com A" not in stack.records()
+
+
 @dataclass(frozen=True)
 class Trouble:
     """What is wrong with a zone, how it is mended, and what the session says about it."""
