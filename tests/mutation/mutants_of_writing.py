@@ -413,6 +413,15 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         ),
     ),
     Mutant(
+        name="denied-names-go-with-others",
+        without="keys of a namespace with denied names go in one batch with those of others",
+        invariants="I4",
+        file="zone/actor.py",
+        old="            self._queue.denied(unit.key for unit, _ in refused.not_allowed)\n",
+        new="",
+        caught_by=(_DENIED + "test_i4_flood_of_denied_names_does_not_hold_up_another_namespace",),
+    ),
+    Mutant(
         name="denied-units-are-announced",
         without="the journal alone is announced with the units that were denied, as if it held them",
         invariants="I1",

@@ -268,3 +268,26 @@ def test_i4_cluster_beside_one_whose_names_are_denied_is_published_in_the_same_s
     other.apply("web", a_service(cluster_ips=("10.0.0.9",)))
     deployment.pass_time()
     assert deployment.sets() == {"web.shop.svc.c1.example.com A": ("10.0.0.9",)}
+
+
+def test_i4_flood_of_denied_names_does_not_hold_up_another_namespace() -> None:
+    deployment = Deployment(settings={"batch_elements": 1000})
+    deployment.start()
+    deployment.want("good", "10.0.0.1")
+    deployment.pass_time()
+    deployment.route53.allowed = GOOD
+    deployment.at("batch sent", lambda: deployment.hold(0.2), times=None)  # five requests a second, as Route 53 allows
+    for number in range(300):
+        deployment.apply(f"bad{number:03d}", a_service(cluster_ips=("10.0.0.2",)), namespace="flood")
+    deployment.want("good1", "10.0.0.1")  # in the same batch
+    deployment.pass_time(12)
+    assert "good1 A" in deployment.sets()
+    for number in range(2, 12):
+        deployment.want(f"good{number}", "10.0.0.1")
+        deployment.pass_time(3)  # a window of a second, a batch or two of the flood
+        assert f"good{number} A" in deployment.sets(), number
+    # The flood is worked off meanwhile: each of its names is refused once, and then waits.
+    deployment.pass_time(400)
+    reasons_given = deployment.zone_report(deployment.end())["reasons"]
+    assert reasons_given["NameNotAllowed"] >= 300
+    deployment.close()

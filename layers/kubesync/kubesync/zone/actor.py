@@ -253,6 +253,7 @@ class ZoneActor:
         self._culprits = refused.culprits
         self._queue.again(refused.again)
         if refused.not_allowed:
+            self._queue.denied(unit.key for unit, _ in refused.not_allowed)
             self._talks.refuse([Refusal(unit, why, code="NameNotAllowed") for unit, why in refused.not_allowed])
 
     def _ask_about(self, culprits: Sequence[tuple[Unit, str]]) -> None:
