@@ -432,6 +432,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
             _DENIED + "test_one_denied_name_takes_the_batch_and_the_journal_alone",
             "integration/taking_over/test_killed_while_denied.py::test_i1_session_killed_at_any_call_of_a_denial_leads_to_the_same",
         ),
+        section=15,
     ),
     Mutant(
         name="denial-in-doubt-counts",
@@ -444,6 +445,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
             _DENIED + "test_i1_batch_in_doubt_that_is_denied_may_have_landed",
             _DENIED + "test_i1_copy_of_a_denied_batch_that_is_on_its_way_is_shut_out_before_anything_is_decided",
         ),
+        section=15,
     ),
     Mutant(
         name="journals-place-is-free",
