@@ -64,6 +64,7 @@ def test_cluster_list_is_a_flat_array(stack: CliStack) -> None:
         "selector": "",
         "select_endpoints": False,
         "opt_in": False,
+        "annotation_prefix": None,
         "endpoints_source": "endpointslices",
         "ttl": 60,
         "template": "{service}.{namespace}.svc.{domain}",

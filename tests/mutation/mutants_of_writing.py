@@ -9,6 +9,7 @@ from mutation.mutant import Mutant
 _FENCED_WRITER = "unit/session/test_fenced_writer.py::"
 _WRITER = "unit/zone/test_zone_writer.py::"
 _REFUSALS = "unit/zone/test_zone_writer_refusals.py::"
+_DENIED = "unit/zone/test_names_not_allowed.py::"
 _CHANGES = "unit/cluster/test_recorder_changes.py::"
 _DURABILITY = "integration/recording/test_recorder_durability.py::"
 _RENEWAL = "unit/session/test_lease_keeper_renewal.py::"
@@ -290,8 +291,8 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="a refusal counts although an earlier try of the same batch may still land",
         invariants="I2",
         file="zone/writer.py",
-        old="        if self._in_doubt:\n",
-        new="        if self._in_doubt and not sent:\n",
+        old="        if self._in_doubt:\n            # An earlier",
+        new="        if self._in_doubt and not sent:\n            # An earlier",
         caught_by=(
             "integration/taking_over/test_lost_answers.py::test_i2_an_earlier_try_that_is_still_under_way_is_shut_out_where_its_repeat_was_refused",
         ),
@@ -386,5 +387,76 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         new="            if not journal:\n",
         caught_by=(_WRITER + "test_i3_journal_of_another_owner_blocks_the_zone_and_is_reported",),
         section=15,
+    ),
+    Mutant(
+        name="denied-batch-blocks-the-zone",
+        without="a denied batch blocks its zone, without a try of the journal alone",
+        invariants="I4",
+        file="zone/writer.py",
+        old="        self.start((), sent.units, str(error))\n        return Isolation()\n",
+        new="        raise error\n",
+        caught_by=(
+            _DENIED + "test_i4_name_that_is_denied_is_refused_and_the_rest_of_its_batch_goes_at_once",
+            _DENIED + "test_i4_three_denied_names_among_200_are_found_in_few_batches",
+        ),
+    ),
+    Mutant(
+        name="denied-unit-is-forgotten",
+        without="a unit whose name is denied leaves the queue without a word to its cluster",
+        invariants="I4",
+        file="zone/actor.py",
+        old='            self._talks.refuse([Refusal(unit, why, code="NameNotAllowed") for unit, why in refused.not_allowed])\n',
+        new="            for unit, _ in refused.not_allowed:\n                self._queue._leave(unit.key)\n",
+        caught_by=(
+            _DENIED + "test_i4_name_that_is_denied_is_refused_and_the_rest_of_its_batch_goes_at_once",
+            _DENIED + "test_i1_deletion_that_is_denied_stays_as_it_is_until_it_is_allowed",
+        ),
+    ),
+    Mutant(
+        name="denied-names-go-with-others",
+        without="keys of a namespace with denied names go in one batch with those of others",
+        invariants="I4",
+        file="zone/actor.py",
+        old="            self._queue.denied(unit.key for unit, _ in refused.not_allowed)\n",
+        new="",
+        caught_by=(_DENIED + "test_i4_flood_of_denied_names_does_not_hold_up_another_namespace",),
+    ),
+    Mutant(
+        name="denied-units-are-announced",
+        without="the journal alone is announced with the units that were denied, as if it held them",
+        invariants="I1",
+        file="zone/writer.py",
+        old="        self._journal.announce(batch, units)\n",
+        new="        self._journal.announce(batch, (*units, *denied))\n",
+        caught_by=(
+            _DENIED + "test_one_denied_name_takes_the_batch_and_the_journal_alone",
+            "integration/taking_over/test_killed_while_denied.py::test_i1_session_killed_at_any_call_of_a_denial_leads_to_the_same",
+        ),
+        section=15,
+    ),
+    Mutant(
+        name="denial-in-doubt-counts",
+        without="a denial counts although an earlier try of the same batch may have landed, or may still land",
+        invariants="I1",
+        file="zone/writer.py",
+        old="        if self._in_doubt:\n            self.sent, self.settled",
+        new="        if self._in_doubt and not sent:\n            self.sent, self.settled",
+        caught_by=(
+            _DENIED + "test_i1_batch_in_doubt_that_is_denied_may_have_landed",
+            _DENIED + "test_i1_copy_of_a_denied_batch_that_is_on_its_way_is_shut_out_before_anything_is_decided",
+        ),
+        section=15,
+    ),
+    Mutant(
+        name="journals-place-is-free",
+        without="a set that excludes our journal counts as no journal",
+        invariants="I4",
+        file="aws/route53/journal.py",
+        old="for at in sorted(sets) if exclude_each_other(at, key)), None)",
+        new="for at in ()), None)",
+        caught_by=(
+            "unit/zone/test_journals_place_is_taken.py::test_i4_zone_whose_journals_place_is_taken_is_blocked_until_the_set_is_gone",
+            "unit/zone/test_journals_place_is_taken.py::test_i4_our_journal_was_replaced_by_a_set_that_excludes_it",
+        ),
     ),
 )

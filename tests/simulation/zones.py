@@ -5,18 +5,21 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from harness.fakes.memory_store import LandLater
 from kubesync.aws.route53.names import canonical_values, from_route53, to_route53
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet, Zone
-from kubesync.domain.errors import BatchRefusedError, ZoneOutcomeUnknownError, ZoneUnavailableError
+from kubesync.domain.errors import BatchRefusedError, ZoneDeniedError, ZoneOutcomeUnknownError, ZoneUnavailableError
 from kubesync_local.standins.route53.zone.model import Alias, Change, Element, Limits, SetKey, StoredSet
+from kubesync_local.standins.route53.zone.names import lets_change
 from kubesync_local.standins.route53.zone.zone import Account, HostedZone, RefusedError, Vpc
 from simulation.gate import Gate
 from simulation.process import Waiters
 from simulation.writes import SENT, SWAPPED
+
+_PERSON: Final = "a person"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +45,15 @@ class Delayed:
 class MemoryRoute53:
     """The zones of an account, what was accepted in which order, and batches that are still on their way.
 
-    ``denied``: zones that nobody may change for now. ``allowance``: so many changes more are answered, others have to wait (None: all are).
+    ``denied``: zones that nobody may change for now. ``allowed``: patterns of names that sessions may change, as in the template's
+    parameter RecordNames (None: any). ``allowance``: so many changes more are answered, others have to wait (None: all are).
     """
 
     def __init__(self) -> None:
         self.accepted: list[Accepted] = []
         self.delayed: list[Delayed] = []
         self.denied: frozenset[str] = frozenset()
+        self.allowed: tuple[str, ...] | None = None
         self.allowance: int | None = None
         self.waiting: list[Waiters] = []
         self._account = Account(Limits())
@@ -67,6 +72,7 @@ class MemoryRoute53:
         """A world of its own that stands as this one does now."""
         made = MemoryRoute53()
         made.accepted, made.delayed, made.denied = list(self.accepted), list(self.delayed), self.denied
+        made.allowed = self.allowed
         for zone in self._account.zones():
             twin: HostedZone = copy.copy(zone)
             # Sets at a name are replaced as a whole, never changed in place.
@@ -77,7 +83,10 @@ class MemoryRoute53:
     def change(self, zone_id: str, changes: Sequence[BatchChange], comment: str, session: str) -> None:
         """Apply a batch, or raise BatchRefusedError or ZoneUnavailableError."""
         if zone_id in self.denied:
-            raise ZoneUnavailableError(f"AccessDenied: zone {zone_id} may not be changed")
+            raise ZoneDeniedError(f"AccessDenied: zone {zone_id} may not be changed")
+        names = [to_route53(change.key.name) for change in changes]
+        if session != _PERSON and self.allowed is not None and not lets_change(self.allowed, names):
+            raise ZoneDeniedError(f"AccessDenied: not authorized to perform ChangeResourceRecordSets on {zone_id}")
         try:
             self._account.change(zone_id, [_change(change) for change in changes])
         except RefusedError as refused:
@@ -97,7 +106,7 @@ class MemoryRoute53:
 
     def by_hand(self, action: Literal["CREATE", "DELETE"], key: RecordKey, record_set: RecordSet) -> None:
         """A change by somebody else."""
-        self.change(key.zone_id, [BatchChange(action, key, record_set)], "", "a person")
+        self.change(key.zone_id, [BatchChange(action, key, record_set)], "", _PERSON)
 
     def zone(self, zone_id: str) -> Zone:
         try:

@@ -147,7 +147,7 @@ class Landed:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A unit that a refusal was about, and what stands at its name. ``code``: decided already (it is too large)."""
+    """A unit that a refusal was about, and what stands at its name. ``code``: decided already (it is too large, or denied)."""
 
     unit: Unit
     message: str

@@ -73,8 +73,11 @@ class ZoneCheck:
         if journal is None:
             return None
         if journal.owner != self.settings.deployment:
-            owner = journal.owner or "an unknown owner"
-            return _failed(name, f"its journal belongs to {owner}", "give this deployment another KUBESYNC_DEPLOYMENT")
+            advice = "give this deployment another KUBESYNC_DEPLOYMENT"
+            if not journal.owner:
+                details = f"{journal.label} stands there and is not ours: no journal can stand there"
+                return _failed(name, details, f"remove it, or {advice}")
+            return _failed(name, f"its journal belongs to {journal.owner}", advice)
         epoch = LeaseTable(self.store, self.settings.shard).last_epoch()
         if journal.epoch > epoch:
             return _failed(

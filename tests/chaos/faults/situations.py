@@ -15,6 +15,7 @@ from chaos.sections import Effort, Section
 from chaos.stories.happenings import Course, Happening
 from chaos.stories.situations import (
     SITUATIONS,
+    Allow,
     Answers,
     AtCall,
     Forget,
@@ -91,6 +92,8 @@ class Staging(Deployment):
                 world.route53.by_hand("CREATE" if stands else "DELETE", RecordKey(zone_id, name, "A"), _STRANGERS)
             case OtherOwner(zone_id, stands):
                 self._other_owner(zone_id, stands=stands)
+            case Allow(names):
+                world.route53.allowed = names
             case Read(labels):
                 for connector in world.connectors.values():
                     assert isinstance(connector, UnrulyConnector)

@@ -70,6 +70,13 @@ class OtherOwner(Written):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class Allow(Written):
+    """From now on IAM lets sessions change only names like these; None: any."""
+
+    names: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Read(Written):
     """Only these listeners read, such as ``prod services``; None: all."""
 
@@ -91,7 +98,7 @@ class Keep(Written):
     standing: bool
 
 
-type Told = Happening | AtCall | Lost | Hold | Forget | Stranger | OtherOwner | Read | Answers | Keep | Register
+type Told = Happening | AtCall | Lost | Hold | Forget | Stranger | OtherOwner | Allow | Read | Answers | Keep | Register
 type Tale = tuple[tuple[float, Told], ...]
 """As a Course, with what only situations have."""
 
@@ -188,6 +195,33 @@ def _journal_of_another(_number: int) -> Tale:
         (4.0, OtherOwner(INNER.id, stands=True)),
         (0.0, _web("edge", 2)),
         (8.0, OtherOwner(INNER.id, stands=False)),
+    )
+
+
+def _names_denied(number: int) -> Tale:
+    """IAM denies names from a batch on that has no answer and arrives late. The session dies at a call of what follows."""
+    deny = AtCall((SENT, PUBLIC.id), (Allow(("_kubesync-*", "*.team.svc.prod.example.com")), Lost(LATER)))
+    return (
+        (0.0, _web("prod", 1)),
+        (4.0, deny),
+        (0.0, _web("prod", 2)),
+        (0.0, Put("prod", "team", "web", a_service(cluster_ips=("10.0.0.8",)))),
+        (0.0, Kill(5 + number)),
+        (6.0, Land()),
+        (0.0, Delete("prod", Resource.SERVICES, "shop", "web")),
+        (20.0, Allow(None)),
+    )
+
+
+def _nothing_allowed(number: int) -> Tale:
+    """IAM denies everything for a while, and the session dies meanwhile."""
+    return (
+        (0.0, _web("prod", 1)),
+        (4.0, Allow(())),
+        (0.0, _web("prod", 2)),
+        (3.0, Kill(1 + number % 3)),
+        (0.0, Put("prod", "shop", "api", a_service(cluster_ips=("10.0.0.7",)))),
+        (20.0, Allow(None)),
     )
 
 
@@ -298,6 +332,8 @@ SITUATIONS: Final[Mapping[str, Callable[[int], Tale]]] = {
     "a batch is late after a death": _late_batch_after_a_death,
     "a death between two clusters' closings": _death_between_closings,
     "a journal of another deployment": _journal_of_another,
+    "names are denied": _names_denied,
+    "everything is denied": _nothing_allowed,
     "a selector there and back": _selector_there_and_back,
     "endpoints are listed late": _endpoints_not_listed_yet,
     "referred to while it is recorded": _referred_to_while_recorded,

@@ -15,7 +15,13 @@ from harness.fakes.route53 import FakeClock, a_change, a_client
 from harness.waiting import wait_until
 from kubesync.aws.route53.client import Route53ZoneClient
 from kubesync.aws.route53.rate import TokenBucket
-from kubesync.domain.errors import BatchRefusedError, ZoneError, ZoneOutcomeUnknownError, ZoneThrottledError
+from kubesync.domain.errors import (
+    BatchRefusedError,
+    ZoneDeniedError,
+    ZoneError,
+    ZoneOutcomeUnknownError,
+    ZoneThrottledError,
+)
 from kubesync_local.standins.route53 import SetKey, StrictRoute53
 
 if TYPE_CHECKING:
@@ -346,3 +352,23 @@ def test_command_serves_until_it_is_interrupted() -> None:
         client.close()
         process.send_signal(2)
         assert process.wait(120) == 0
+
+
+def test_names_that_are_not_allowed_deny_a_whole_batch(
+    r53: StrictRoute53, adapter: Route53ZoneClient, zone_id: str
+) -> None:
+    _fill(adapter, zone_id, "old.example.com")
+    r53.allow_names(["*.prod.example.com"])
+    with pytest.raises(ZoneDeniedError, match="AccessDenied: User: AKIATEST is not authorized to perform: "):
+        _fill(adapter, zone_id, "a.prod.example.com", "b.example.com")
+    with pytest.raises(ZoneDeniedError):
+        adapter.change(zone_id, [a_change("DELETE", zone_id, "old.example.com", "A", "192.0.2.1")])
+    assert [call.code for call in r53.batches()] == ["", "AccessDenied", "AccessDenied"]
+    _fill(adapter, zone_id, "a.prod.example.com", "*.prod.example.com")
+    assert sorted(key.name for key in r53.records(zone_id) if key.type == "A") == [
+        "\\052.prod.example.com.",
+        "a.prod.example.com.",
+        "old.example.com.",
+    ]
+    r53.allow_names(None)
+    _fill(adapter, zone_id, "b.example.com")

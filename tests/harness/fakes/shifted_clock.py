@@ -27,5 +27,7 @@ class ShiftedClock(ThreadScheduler):
         self._held = self.epoch()
 
     def advance(self, seconds: float) -> None:
-        """Put it forward. Waits that have begun are not cut short by it."""
+        """Put it forward, also an epoch that is held. Waits that have begun are not cut short by it."""
         self.ahead_seconds += seconds
+        if self._held is not None:
+            self._held += seconds

@@ -23,12 +23,13 @@ class AwsCalls:
     """``record(session)`` before any client of that session is made, ``recording(store)`` for a store without clients; then
     ``needed`` grows with each call.
 
-    ``record_types`` and ``change_actions``: what change batches held, for the condition keys of Route 53.
+    ``record_types``, ``record_names`` (as sent) and ``change_actions``: what change batches held, for the condition keys of Route 53.
     """
 
     def __init__(self) -> None:
         self.needed: set[Permission] = set()
         self.record_types: set[str] = set()
+        self.record_names: set[str] = set()
         self.change_actions: set[str] = set()
         self._lock = threading.Lock()
 
@@ -46,6 +47,7 @@ class AwsCalls:
             for change in params.get("ChangeBatch", {}).get("Changes", ()):
                 self.change_actions.add(change["Action"])
                 self.record_types.add(change["ResourceRecordSet"]["Type"])
+                self.record_names.add(change["ResourceRecordSet"]["Name"])
 
 
 def _dynamodb(operation: str, params: Mapping[str, Any]) -> set[Permission]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,3 +49,37 @@ def with_everything(value: Any) -> Any:
     if isinstance(value, list):
         return [with_everything(inner) for inner in value]
     return value
+
+
+def resolved(value: Any, parameters: Mapping[str, Any]) -> Any:
+    """The value as CloudFormation makes it with these parameters; lists for those that are lists. Others are left as they are."""
+    conditions = read_template()["Conditions"]
+
+    def of(value: Any) -> Any:
+        match value:
+            case {"Ref": str(name)} if name in parameters:
+                return parameters[name]
+            case {"Condition": str(name)}:
+                return of(conditions[name])
+            case {"Fn::Not": [inner]}:
+                return not of(inner)
+            case {"Fn::Equals": [one, other]}:
+                return of(one) == of(other)
+            case {"Fn::If": [str(condition), then, otherwise]}:
+                return of(then) if of(conditions[condition]) else of(otherwise)
+            case {"Fn::Join": [str(between), parts]}:
+                return between.join(of(parts))
+            case {"Fn::Split": [str(between), text]}:
+                return of(text).split(between)
+            case {"Fn::Sub": [str(text), dict(own)]}:
+                for name, inner in {**parameters, **{name: of(inner) for name, inner in own.items()}}.items():
+                    text = text.replace(f"${{{name}}}", str(inner))
+                return text
+            case dict():
+                found = {name: of(inner) for name, inner in value.items()}
+                return {name: inner for name, inner in found.items() if inner != {"Ref": "AWS::NoValue"}}
+            case list():
+                return [inner for inner in map(of, value) if inner != {"Ref": "AWS::NoValue"}]
+        return value
+
+    return of(value)

@@ -91,7 +91,7 @@ def stack() -> Iterator[CliStack]:
             put_raw(made.api, raw_endpoints(service, subsets=[{**pods, "ports": [a_port(port, 8080)]}]), "endpoints")
         foreign = StoredSet(SetKey("a.example.com.", "CNAME"), 300, (f"{HOSTILE_XML}.example.net.",))
         _put_foreign(made, foreign)
-        assert made.add_cluster("prod", "--endpoints-source", "endpoints").status == 0
+        assert made.add_cluster("prod", "--endpoints-source", "endpoints", "--domain-filter", "example.com").status == 0
         members = ["--service", "prod/shop/web/80", "--static", "10.0.0.9:80"]
         assert made.call("upstream", "add", "mixed", *members).status == 0
         assert made.session().json["clean"]

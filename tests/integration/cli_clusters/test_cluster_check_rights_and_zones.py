@@ -168,3 +168,9 @@ def test_journal_of_another_owner_and_of_an_epoch_that_the_tables_cannot_know(st
     found = only_failure(stack, name)
     assert "its journal has epoch 99999, our tables have" in found["details"]
     assert found["advice"] == "see `kubesync recover`"
+    stands("DELETE", "test", 99_999)
+    foreign = wire_change("CREATE", journal, "CNAME", ["elsewhere.example.org."])
+    route53.change_resource_record_sets(HostedZoneId=zone_id, ChangeBatch={"Changes": [foreign]})
+    found = only_failure(stack, name)
+    assert found["details"] == f"{journal} CNAME stands there and is not ours: no journal can stand there"
+    assert found["advice"] == "remove it, or give this deployment another KUBESYNC_DEPLOYMENT"

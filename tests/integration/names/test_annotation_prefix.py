@@ -26,6 +26,7 @@ def stack() -> Iterator[CliStack]:
 def register(stack: CliStack, name: str, zone: str, *options: str) -> None:
     ran = stack.call(
         "cluster", "add", name, "--server", stack.api.url, "--domain", "prod.example.com", "--zone", zone,
+        "--domain-filter", "example.com",
         "--token", "env:KUBESYNC_TEST_TOKEN", "--no-srv", *options,
     )  # fmt: skip
     assert ran.status == 0, ran.err
@@ -83,7 +84,7 @@ def test_prefix_is_stored_only_where_it_is_given(stack: CliStack) -> None:
     "prefix", ["internal.example.com", "a/b/", "/", "A.example.com/", "kubesync.io/", "x" * 300 + "/"]
 )
 def test_prefix_that_is_none_is_refused(stack: CliStack, prefix: str) -> None:
-    ran = stack.add_cluster("prod", "--annotation-prefix", prefix)
+    ran = stack.add_cluster("prod", "--annotation-prefix", prefix, "--domain-filter", "example.com")
     assert ran.status == 2
     assert len(ran.err.splitlines()) == 1
     assert "prefix" in ran.err

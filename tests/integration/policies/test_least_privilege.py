@@ -21,10 +21,11 @@ from harness.fakes.shifted_clock import ShiftedClock
 from harness.fakes.store_faults import StoreFaults
 from harness.fakes.sts import StsStandIn
 from harness.secrets_watch import AWS_SECRET
-from harness.seen.permissions import granted, statements
+from harness.seen.permissions import granted
 from harness.stack import TOKEN, Stack, a_stack
 from harness.waiting import wait_until
 from harness.wire.aws_calls import AwsCalls
+from harness.wire.template import read_template, resolved
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, Put, Store, Update
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.route53.zones import ZoneClient
@@ -41,6 +42,7 @@ from kubesync.operations.asking import ResyncError
 from kubesync.operations.resync_invocation import ResyncEvent
 from kubesync.session.session import Session
 from kubesync.settings import Settings
+from kubesync_local.standins.route53.zone.names import lets_change, listing_form
 
 # What Lambda does with a function's role by itself: it looks at subnets in a VPC, and sends dead letters.
 LAMBDAS_OWN: Final = {
@@ -273,11 +275,19 @@ def test_nothing_in_a_role_is_unused(role: str, play: Play) -> None:
     assert sorted(granted(role) - play.calls[role].needed) == sorted(own)
 
 
+def change_condition(role: str, record_names: list[str]) -> Any:
+    """On ChangeResourceRecordSets, of a deployment called ``test`` with this value of the parameter RecordNames."""
+    parameters = {"DeploymentId": "test", "RecordNames": record_names or [""], "SubnetIds": ["subnet-1"]}
+    properties = read_template()["Resources"][role]["Properties"]
+    (policy,) = properties["Policies"]
+    found = [each for each in policy["PolicyDocument"]["Statement"] if each.get("Sid") == "WriteZones"]
+    (statement,) = found
+    return resolved(statement["Condition"], parameters)
+
+
 @pytest.mark.parametrize("role", ["WatchRole", "ResyncRole"])
 def test_change_batches_hold_only_what_the_condition_allows(role: str, play: Play) -> None:
-    (statement,) = [each for each in statements(role) if "route53:ChangeResourceRecordSets" in each["Action"]]
-
-    assert statement["Condition"] == {
+    assert change_condition(role, []) == {
         "ForAllValues:StringEquals": {
             "route53:ChangeResourceRecordSetsActions": ["CREATE", "DELETE"],
             "route53:ChangeResourceRecordSetsRecordTypes": ["A", "AAAA", "CNAME", "SRV", "TXT"],
@@ -285,3 +295,21 @@ def test_change_batches_hold_only_what_the_condition_allows(role: str, play: Pla
     }
     assert play.calls[role].change_actions == {"CREATE", "DELETE"}
     assert play.calls[role].record_types == {"A", "AAAA", "CNAME", "SRV", "TXT"}
+
+
+@pytest.mark.parametrize("role", ["WatchRole", "ResyncRole"])
+def test_record_names_are_a_condition_that_always_allows_the_journals(role: str, play: Play) -> None:
+    wanted = ["*.prod.example.com", "*.late.example.org", "*.test.example.net", "*.test.example.com"]
+    condition = change_condition(role, wanted)
+
+    assert condition == {
+        **change_condition(role, []),
+        "ForAllValues:StringLike": {
+            "route53:ChangeResourceRecordSetsNormalizedRecordNames": ["_kubesync-test-*", *wanted]
+        },
+    }
+    patterns = condition["ForAllValues:StringLike"]["route53:ChangeResourceRecordSetsNormalizedRecordNames"]
+    names = {listing_form(name) for name in play.calls[role].record_names}
+    assert "_kubesync-test-0.example.com." in names
+    assert lets_change(patterns, names)
+    assert not lets_change(patterns, {*names, "www.example.com."})

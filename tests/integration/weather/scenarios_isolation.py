@@ -91,6 +91,49 @@ def play_rejected_then_mended() -> None:
         assert second.end().clean
 
 
+def play_names_not_allowed(bad: int = 3, many: int = 200) -> None:
+    """``bad`` names among ``many`` are denied by IAM: some new, one to be deleted; then they are allowed."""
+    culprits = {n * many // bad for n in range(bad)}
+    with a_stack() as stack:
+        stack.add_cluster(srv=False)
+        put_raw(stack.api, raw_service("x-old"))
+        first = stack.start()
+        first.wait_for(lambda: "x-old.shop.svc.prod.example.com A" in stack.records())
+        assert first.end().clean
+        put_raw(stack.api, raw_service("x-old"), change="DELETED")
+        for n in range(many):
+            put_raw(stack.api, raw_service(f"{'x' if n in culprits else 's'}{n:03d}"))
+        # As with the template's RecordNames: all names but those of x...
+        stack.r53.allow_names(["_kubesync-test-*", "s*.shop.svc.prod.example.com", "*.default.svc.prod.example.com"])
+        before = len(stack.r53.batches())
+        stack.clock.hold_epoch()
+        running = stack.start()
+        names = {f"s{n:03d}.shop.svc.prod.example.com A" for n in range(many) if n not in culprits}
+        refused = {"x-old", *(f"x{n:03d}" for n in culprits)}
+        running.wait_for(lambda: names <= stack.records().keys())
+        running.wait_for(lambda: {mark.code for mark in open_marks(stack).values()} == {"NameNotAllowed"})
+        running.wait_for(lambda: {key.name for key in open_marks(stack)} == refused)
+        report = running.end()
+        batches = stack.r53.batches()[before:]
+        denied = [call for call in batches if call.code == "AccessDenied"]
+        most = 2 * len(refused) * ceil(log2(many)) + 1
+        assert len(denied) <= most, f"{len(denied)} denied batches, at most {most} are allowed"
+        # Each denied batch is followed by the journal alone; whatever else was sent has landed.
+        assert {call.code for call in batches} == {"", "AccessDenied"}
+        assert len(batches) <= 2 * most
+        assert "x-old.shop.svc.prod.example.com A" in stack.records(), "what may not be deleted stays"
+        (zone,) = report.zones
+        assert (report.clean, zone["problem"], zone["blocked"]) == (True, "", False)
+        assert zone["reasons"] == {"NameNotAllowed": len(refused)}
+        stack.r53.allow_names(None)
+        stack.clock.advance(3600)
+        healed = stack.start()
+        healed.wait_for(lambda: not open_marks(stack))
+        assert healed.end().clean
+        assert {f"x{n:03d}.shop.svc.prod.example.com A" for n in culprits} <= stack.records().keys()
+        assert "x-old.shop.svc.prod.example.com A" not in stack.records()
+
+
 @dataclass(frozen=True)
 class Trouble:
     """What is wrong with a zone, how it is mended, and what the session says about it."""
@@ -98,6 +141,7 @@ class Trouble:
     begin: Callable[[Stack, str], None]
     end: Callable[[Stack, str], None]
     says: str
+    most_calls: int | None = None  # to Route 53 for the zone in trouble, in a session of less than a minute
 
 
 def _client(stack: Stack) -> Any:
@@ -117,6 +161,10 @@ def _fill(stack: Stack, zone_id: str, action: str = "CREATE") -> None:
 def _foreign_journal(stack: Stack, zone_id: str, action: str = "CREATE") -> None:
     value = '"heritage=kubesync,owner=another,epoch=3,batch=00000000000000000000000000000000"'
     _change(stack, zone_id, wire_change(action, "_kubesync-test-0.a.example.net", "TXT", [value]))
+
+
+def _in_the_journals_place(stack: Stack, zone_id: str, action: str = "CREATE") -> None:
+    _change(stack, zone_id, wire_change(action, "_kubesync-test-0.a.example.net", "CNAME", ["elsewhere.example.org."]))
 
 
 def _delete(stack: Stack, zone_id: str) -> None:
@@ -146,6 +194,13 @@ TROUBLES: Final[dict[str, Trouble]] = {
     "of another owner": Trouble(
         _foreign_journal, lambda stack, zone: _foreign_journal(stack, zone, "DELETE"), "belongs to another"
     ),
+    "without a place for the journal": Trouble(
+        _in_the_journals_place,
+        lambda stack, zone: _in_the_journals_place(stack, zone, "DELETE"),
+        "_kubesync-test-0.a.example.net CNAME stands in zone",
+        # GetHostedZone, what stands there, and a minute later again; the test's own change.
+        most_calls=5,
+    ),
     "deleted": Trouble(_delete, _nothing, "zone"),
 }
 
@@ -173,6 +228,9 @@ def play_zone_in_trouble(title: str) -> None:
         (zone,) = [zone for zone in report.zones if zone["zone"] == bad_zone]
         assert trouble.says in zone["problem"], zone
         assert open_marks(stack, "beta") == {}
+        if trouble.most_calls is not None:
+            assert sum(call.zone_id == bad_zone for call in stack.r53.calls) <= trouble.most_calls
+            assert {mark.code for mark in open_marks(stack, "alpha").values()} == {""}, "keys are refused"
         if title == "deleted":
             return
         trouble.end(stack, bad_zone)

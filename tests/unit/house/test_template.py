@@ -212,6 +212,27 @@ def test_lists_of_arns_may_be_empty_and_hold_no_wildcard(parameter: str, arn: st
     assert not re.fullmatch(pattern, "*")
 
 
+@pytest.mark.parametrize(
+    ("pattern", "fits"),
+    [
+        ("", True),
+        ("*.prod.example.com", True),
+        ("prod.example.com", True),
+        (r"\052.prod.example.com", True),
+        ("_acme-challenge.*", True),
+        ("*", True),
+        ("*.prod.example.com.", False),
+        ("*.Prod.example.com", False),
+        ("*.prod.example.com ", False),
+        ("${aws:username}.example.com", False),
+    ],
+)
+def test_record_names_are_normalized(pattern: str, template: dict[str, Any], *, fits: bool) -> None:
+    allowed = template["Parameters"]["RecordNames"]["AllowedPattern"]
+
+    assert bool(re.fullmatch(allowed, pattern)) == fits
+
+
 # --- roles ---
 
 

@@ -36,7 +36,7 @@ _URL = "http://127.0.0.1:1/"
         (_answer("Throttling", 400), errors.ZoneThrottledError, errors.ZoneThrottledError),
         (_answer("PriorRequestNotComplete", 400), errors.ZoneThrottledError, errors.ZoneThrottledError),
         (_answer("NoSuchHostedZone", 404), errors.ZoneGoneError, errors.ZoneGoneError),
-        (_answer("AccessDenied", 403), errors.ZoneUnavailableError, errors.ZoneUnavailableError),
+        (_answer("AccessDenied", 403), errors.ZoneDeniedError, errors.ZoneDeniedError),
         (_answer("NeverHeardOf", 400), errors.ZoneUnavailableError, errors.ZoneUnavailableError),
         (_answer("NeverHeardOf", 500), errors.ZoneOutcomeUnknownError, errors.ZoneThrottledError),
         (_answer("502", 502), errors.ZoneOutcomeUnknownError, errors.ZoneThrottledError),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync_local.standins.route53.zone.names import NameRefusedError, lies_in, listing_form, sort_key
+from kubesync_local.standins.route53.zone.names import NameRefusedError, lets_change, lies_in, listing_form, sort_key
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,33 @@ def test_order_is_by_reversed_labels_with_the_trailing_dot() -> None:
 )
 def test_name_lies_in_a_zone_by_whole_labels(name: str, inside: bool) -> None:
     assert lies_in(name, "example.com.") is inside
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "fits"),
+    [
+        ("*.example.com", "web.example.com", True),
+        ("*.example.com", "a.b.example.com", True),
+        ("*.example.com", "_http._tcp.web.example.com", True),
+        ("*.example.com", "*.example.com", True),
+        ("*.example.com", "example.com", False),
+        ("*.example.com", "web.examplexcom", False),
+        (r"\052.example.com", "*.example.com", True),
+        (r"\052.example.com", "web.example.com", False),
+        ("web.example.com", "Web.Example.COM.", True),
+        ("web.example.com", "web.example.com.org", False),
+        ("Web.example.com", "web.example.com", False),
+        ("web?.example.com", "web1.example.com", True),
+        ("web?.example.com", "web.example.com", False),
+        ("web[1].example.com", "web1.example.com", False),
+    ],
+)
+def test_record_names_as_iam_compares_them(pattern: str, name: str, *, fits: bool) -> None:
+    assert lets_change([pattern], [listing_form(name)]) == fits
+
+
+def test_every_name_of_a_request_has_to_fit_a_pattern() -> None:
+    names = ["a.example.com.", "b.example.net."]
+    assert lets_change(["*.example.net", "a.*"], names)
+    assert not lets_change(["*.example.net"], names)
+    assert not lets_change([], names)

@@ -24,7 +24,8 @@ What the caller does next decides the class of an error:
         ├── BatchRefusedError       read the journal, then find the culprit
         ├── ZoneThrottledError      send the same batch later
         ├── ZoneOutcomeUnknownError send the same batch, unchanged, before anything else
-        └── ZoneUnavailableError    forbidden, or wrongly configured: report on the zone, go on with others
+        └── ZoneUnavailableError    wrongly configured: report on the zone, go on with others
+            ├── ZoneDeniedError     forbidden: the same; of a batch, find out whether the zone or one of its names is denied
             └── ZoneGoneError       the zone does not exist: the same; a batch just sent has not landed
 """
 
@@ -180,6 +181,10 @@ class ZoneOutcomeUnknownError(ZoneError):
 
 class ZoneUnavailableError(ZoneError):
     """The hosted zone does not exist, or access is denied. The caller reports it on the zone; other zones go on."""
+
+
+class ZoneDeniedError(ZoneUnavailableError):
+    """IAM denies the request as a whole: nothing was applied. It may deny the zone, or one of the names that the request changes."""
 
 
 class ZoneGoneError(ZoneUnavailableError):

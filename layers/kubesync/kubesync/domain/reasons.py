@@ -73,6 +73,10 @@ ADVICE: Final[Mapping[str, str]] = {
     # What Route 53 says
     "ZoneFull": "Have AWS raise the zone's limit, or remove record sets that nobody needs.",
     "TooLargeForBatch": "Publish fewer values at this name, or raise KUBESYNC_BATCH_ELEMENTS and KUBESYNC_BATCH_CHARACTERS.",
+    "NameNotAllowed": (
+        "Choose another name, or allow this one: with the template's parameter RecordNames, or in the policy of the zone's role in "
+        "another account."
+    ),
     "Rejected": "Read the message of Route 53, and correct what the Service asks for.",
     "ZoneBlocked": "Read the zone's problem in `kubesync status`. The cause is permissions, the zone itself, or its journal.",
     # What kubesync does not know, or does not do by itself

@@ -255,6 +255,9 @@ class ZoneActor:
             self.report.problem = self._queue.problem
         self._culprits = refused.culprits
         self._queue.again(refused.again)
+        if refused.not_allowed:
+            self._queue.denied(unit.key for unit, _ in refused.not_allowed)
+            self._talks.refuse([Refusal(unit, why, code="NameNotAllowed") for unit, why in refused.not_allowed])
 
     def _ask_about(self, culprits: Sequence[tuple[Unit, str]]) -> None:
         found = self._new_reader().read_all({unit.name for unit, _ in culprits})  # nothing from before the refusal

@@ -5,7 +5,8 @@ What the journal in the zone means for a master:
     journal                              meaning
     -------                              -------
     none                                 somebody deleted it: it is made anew by the next batch, reported
-    of another owner, or unreadable      nothing is written to this zone; reported
+    of another owner, unreadable, or     nothing is written to this zone; reported
+    a set in its place (a CNAME, say)
     ours, newer epoch, or one that our   not master any more; or, with the lease truly ours, tables were lost or
     tables cannot know                   restored: nothing is written, reported
     ours, else                           what the next batch swaps
@@ -95,8 +96,11 @@ class ZoneJournal:
         if journal is not None:
             if journal.owner != self._ports.deployment:
                 raise ZoneBlockedError(
-                    f"the journal {self.journal_key().name} of zone {self.zone_id} belongs to "
-                    f"{journal.owner or 'nobody we know'}: give this deployment another KUBESYNC_DEPLOYMENT"
+                    f"the journal {self.journal_key().name} of zone {self.zone_id} belongs to {journal.owner}: "
+                    "give this deployment another KUBESYNC_DEPLOYMENT"
+                    if journal.owner
+                    else f"{journal.label} stands in zone {self.zone_id} and is not ours: no journal can stand there. "
+                    "Remove it, or give this deployment another KUBESYNC_DEPLOYMENT"
                 )
             if self._beyond_us(journal):
                 self._ports.truly_master()

@@ -5,6 +5,9 @@ clusters ── queue of keys ──┬── waits: keys and units that may not
                             ├── keys in conflict: their names are checked together (``check_schedule``)
                             └── units in a stable order, as many as fit one batch
 again ── groups: parts of a refused batch, before anything else
+
+Where IAM denied a name, all keys of its namespace go apart from now on: by turns with those of others, and never in one batch with them.
+To find denied names takes many batches. Others would wait for all of them (I9).
 """
 
 from __future__ import annotations
@@ -81,6 +84,8 @@ class ZoneQueue:
         self._since: dict[ServiceKey, float] = {}
         self._late: dict[str, float] = {}
         self._groups: deque[Sequence[Unit]] = deque()
+        self._denied: set[tuple[str, str]] = set()  # cluster and namespace
+        self._turn_of_denied = False
         self._waits = Waits()
         self._full: FullZone | None = None
         self.held: set[str] = set()  # clusters of which nothing goes now
@@ -139,8 +144,7 @@ class ZoneQueue:
         for key in [*self._queue, *self._waits.waiting(Reason.FULL)]:
             if key.cluster == cluster:
                 self._leave(key)
-        groups = ([unit for unit in group if unit.key.cluster != cluster] for group in self._groups)
-        self._groups = deque(group for group in groups if group)
+        self._keep_in_groups(lambda key: key.cluster != cluster)
         self._late.pop(cluster, None)
 
     def late(self, cluster: str) -> None:
@@ -158,7 +162,21 @@ class ZoneQueue:
 
     def again(self, groups: Sequence[Sequence[Unit]]) -> None:
         """Parts of a refused batch go before anything else, each in a batch of its own."""
-        self._groups.extendleft(reversed(groups))
+        self._groups.extendleft(group for group in reversed(groups) if group)
+        if self._denied:
+            self._keep_in_groups(self._goes_apart)  # others go from the queue, in their turn
+
+    def denied(self, keys: Iterable[ServiceKey]) -> None:
+        """IAM denies names of these keys."""
+        self._denied.update((key.cluster, key.namespace) for key in keys)
+        self._keep_in_groups(self._goes_apart)
+
+    def _goes_apart(self, key: ServiceKey) -> bool:
+        return (key.cluster, key.namespace) in self._denied
+
+    def _keep_in_groups(self, of: Callable[[ServiceKey], bool]) -> None:
+        groups = ([unit for unit in group if of(unit.key)] for group in self._groups)
+        self._groups = deque(group for group in groups if group)
 
     def landed(self, units: Sequence[Unit]) -> list[float]:
         """A batch has landed. Returns since when (monotonic) its keys had been waiting, as far as that is known."""
@@ -200,7 +218,16 @@ class ZoneQueue:
             checks: conflict checks come before a batch this time. False: after it.
         """
         self.checks.begin_step()
-        while self._groups:
+        if not self._denied:
+            return self._due(room, lambda _key: True, checks=checks)
+        self._turn_of_denied = not self._turn_of_denied
+        turns = self._goes_apart, lambda key: not self._goes_apart(key)
+        first, second = turns if self._turn_of_denied else reversed(turns)
+        found = self._due(room, first, checks=checks)
+        return self._due(room, second, checks=checks) if found.nothing else found
+
+    def _due(self, room: Callable[[], BatchLimits], of: Callable[[ServiceKey], bool], *, checks: bool) -> Due:
+        while self._groups and of(self._groups[0][0].key):
             keys = list(dict.fromkeys(unit.key for unit in self._groups[0]))
             if unknown := self._unknown(keys):
                 return Due(unknown=unknown)
@@ -208,16 +235,17 @@ class ZoneQueue:
             group = [unit for unit in self._groups.popleft() if unit in current]
             if group:
                 return Due(group)
-        found = self._next(room, checks=checks)
-        return self._next(room, checks=True) if found.nothing and not checks else found
+        found = self._next(room, of, checks=checks)
+        return self._next(room, of, checks=True) if found.nothing and not checks else found
 
-    def _next(self, room: Callable[[], BatchLimits], *, checks: bool) -> Due:
+    def _next(self, room: Callable[[], BatchLimits], of: Callable[[ServiceKey], bool], *, checks: bool) -> Due:
         units: list[Unit] = []
         unknown: list[ServiceKey] = []
         to_check: list[Wish] = []
         ready_keys = 0
         now = self._ports.clock.epoch()
-        in_time = (key for key in self._queue if self._waits.wakes_at(key) <= now and not self._is_late(key.cluster))
+        awake = (key for key in self._queue if self._waits.wakes_at(key) <= now and of(key))
+        in_time = (key for key in awake if not self._is_late(key.cluster))
         for keys in batched(self.checks.first_of(in_time, checks=checks), KEYS_AT_A_TIME):
             unknown += (to_ask := self._unknown(keys))
             wishes = self._known(keys)

@@ -2,6 +2,7 @@
 
     units ── inflight item ── batch ──┬── landed ── the clusters close their keys (``actor``)
                                       ├── refused ── read the journal ── landed, moved, or culprits and groups to send again
+                                      ├── denied ── the journal alone, in a batch without units ── names are denied, or the zone
                                       └── unknown or throttled ── the same batch, unchanged, before anything else
 
 The journal says what a refusal means:
@@ -17,26 +18,31 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kubesync.aws.route53.journal import Journal, journal_swap
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.domain.batches import Unit, culprits, halves, says_zone_is_full
 from kubesync.domain.dns.records import RecordSet
-from kubesync.domain.errors import BatchRefusedError, ZoneGoneError, ZoneOutcomeUnknownError
+from kubesync.domain.errors import BatchRefusedError, ZoneDeniedError, ZoneGoneError, ZoneOutcomeUnknownError
 from kubesync.zone.journal import ZoneJournal
 from kubesync.zone.ports import ZonePorts
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A batch that is under way. It is repeated unchanged until it has landed or been refused."""
+    """A batch that is under way. It is repeated unchanged until it has landed or been refused.
+
+    ``denied``: units of a batch that IAM denied, and ``why``. This batch then has none: it shows whether the journal may change.
+    """
 
     batch: str
     units: tuple[Unit, ...]
     changes: tuple[BatchChange, ...]
     known: Journal | None
     following: Journal
+    denied: tuple[Unit, ...] = ()
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +50,13 @@ class Isolation:
     """A refused batch taken apart.
 
     ``zone_is_full``: what Route 53 said. Units that add sets are then in no other field: they wait for room.
+    ``not_allowed``: units whose names IAM denies, each with what it said.
     """
 
     culprits: tuple[tuple[Unit, str], ...] = ()  # units at fault, each with the message about it
     again: tuple[Sequence[Unit], ...] = ()  # groups of units to be sent again at once
     zone_is_full: str = ""
+    not_allowed: tuple[tuple[Unit, str], ...] = ()
 
 
 @dataclass(slots=True)
@@ -90,21 +98,22 @@ class BatchWriter:
         self.settled, self.sent = False, None
         self._journal.doubt()
 
-    def start(self, units: Sequence[Unit]) -> None:
-        """Announce a batch of these units, as far as one inflight item can name their clusters."""
+    def start(self, units: Sequence[Unit], denied: tuple[Unit, ...] = (), why: str = "") -> None:
+        """Announce a batch of these units, as far as one inflight item can name their clusters. The rest: see ``Sent``."""
         units = self._journal.of_few_clusters(units)
         batch = self._ports.scheduler.token_hex(16)
         known, following = self._journal.known_journal(), self._journal.following(batch)
         swap = journal_swap(self._journal.journal_key(), known, following)
         self._journal.announce(batch, units)
-        self.sent = Sent(batch, units, (*swap, *_batch_changes(units)), known, following)
+        self.sent = Sent(batch, units, (*swap, *_batch_changes(units)), known, following, denied, why)
         self._in_doubt = False
 
     def send(self, sent: Sent) -> Isolation | None:
-        """Send the batch under way. None: it has landed. Else it was refused, and is not under way any more.
+        """Send the batch under way. None: it has landed. Else some units have not, and none of them is under way any more.
 
         Raises:
             ZoneOutcomeUnknownError, ZoneThrottledError: it is still under way.
+            ZoneDeniedError: the zone is denied. A batch without units is still under way.
         """
         self._ports.fenced_writer.check()
         try:
@@ -118,25 +127,45 @@ class BatchWriter:
                 self._journal.clear()
                 self.sent = None
             raise
+        except ZoneDeniedError as denied:
+            self._report.refused += 1
+            return self._denied(sent, denied)
         except BatchRefusedError as refused:
             self._report.refused += 1
             return self._refused(sent, refused.messages)
-        self._landed(sent)
-        return None
+        return self._landed(sent)
 
-    def _landed(self, sent: Sent) -> None:
+    def _landed(self, sent: Sent) -> Isolation | None:
         self._journal.left_behind(sent.following)
         self.sent = None
         self._report.batches += 1
         changes = sum(len(unit.changes) for unit in sent.units)
         self._report.changes += changes
         self._ports.progress("batch", {"zone": self._journal.zone_id, "changes": changes})
+        return _names_denied(sent)
+
+    def _denied(self, sent: Sent, error: ZoneDeniedError) -> Isolation:
+        """IAM denies a request as a whole, and does not say whether it denies the zone or one of the names.
+
+        what was denied                  what happens
+        ---------------                  ------------
+        the journal alone                the zone is blocked; the journal alone is tried again later
+        units, an earlier try in doubt   settle: what has landed is closed, and what may yet land is shut out
+        units                            none was applied: the journal is tried alone. If it is not denied, names are
+        """
+        if not sent.units:
+            self.sent = replace(sent, denied=())  # they may be allowed by then
+            raise error
+        if self._in_doubt:
+            self.sent, self.settled = None, False
+            return Isolation(again=(sent.units,))
+        self.start((), sent.units, str(error))
+        return Isolation()
 
     def _refused(self, sent: Sent, messages: Sequence[str]) -> Isolation | None:
         journal = self._journal.read_journal()
         if journal is not None and journal.batch == sent.batch:
-            self._landed(sent)
-            return None
+            return self._landed(sent)
         self.sent = None
         if _record_set(journal) != _record_set(sent.known):
             return Isolation(again=(sent.units,))
@@ -144,7 +173,15 @@ class BatchWriter:
             # An earlier try of it has no answer and may yet land: shut it out before anything is decided by this refusal.
             self.settled = False
             return Isolation(again=(sent.units,))
-        return isolate(sent.units, messages)
+        return isolate(sent.units, messages) if sent.units else _names_denied(sent) or Isolation()
+
+
+def _names_denied(sent: Sent) -> Isolation | None:
+    """IAM lets the journal change: what it denied before is a name of ``denied``. None: it denied nothing."""
+    if not sent.denied:
+        return None
+    found = isolate(sent.denied, (f"IAM does not allow this name: {sent.why}",))
+    return replace(found, culprits=(), not_allowed=found.culprits)
 
 
 def isolate(units: Sequence[Unit], messages: Sequence[str]) -> Isolation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import sha256
 
 import pytest
@@ -72,16 +73,16 @@ def test_item_that_another_has_changed_refuses() -> None:
 class OneSet:
     """A zone that holds one record set."""
 
-    def __init__(self, record_set: RecordSet | None) -> None:
-        self.record_set = record_set
+    def __init__(self, record_set: RecordSet | None, key: RecordKey) -> None:
+        self.record_set, self.key = record_set, key
 
     def read(self, zone_id: str, name: str) -> dict[RecordKey, RecordSet]:
         assert (zone_id, name) == ("Z1", "_kubesync-main-0.example.com")
-        return {} if self.record_set is None else {JOURNAL: self.record_set}
+        return {} if self.record_set is None else {self.key: self.record_set}
 
 
-def read(record_set: RecordSet | None) -> Journal | None:
-    return read_journal(OneSet(record_set), JOURNAL)  # type: ignore[arg-type]  # only what it reads
+def read(record_set: RecordSet | None, key: RecordKey = JOURNAL) -> Journal | None:
+    return read_journal(OneSet(record_set, key), JOURNAL)  # type: ignore[arg-type]  # only what it reads
 
 
 def test_journal_has_the_form_that_is_documented() -> None:
@@ -105,7 +106,24 @@ def test_journal_has_the_form_that_is_documented() -> None:
     ],
 )
 def test_anything_else_at_its_name_belongs_to_nobody_we_know(found: RecordSet) -> None:
-    assert read(found) == Journal(found, owner="", epoch=0, batch="")
+    assert read(found) == Journal(found, owner="", epoch=0, batch="", label="_kubesync-main-0.example.com TXT")
+
+
+@pytest.mark.parametrize(
+    ("key", "label"),
+    [
+        (replace(JOURNAL, type="CNAME"), "_kubesync-main-0.example.com CNAME"),
+        (replace(JOURNAL, identifier="a"), "_kubesync-main-0.example.com TXT [a]"),
+        (replace(JOURNAL, type="CNAME", identifier="a"), "_kubesync-main-0.example.com CNAME [a]"),
+    ],
+)
+def test_set_that_excludes_a_journal_belongs_to_nobody_we_know(key: RecordKey, label: str) -> None:
+    found = RecordSet(300, (TEXT,), weight=1 if key.identifier else None)
+    assert read(found, key) == Journal(found, owner="", epoch=0, batch="", label=label)
+
+
+def test_set_that_a_journal_can_stand_beside_is_no_journal() -> None:
+    assert read(RecordSet(300, ("192.0.2.1",)), replace(JOURNAL, type="A")) is None
 
 
 def test_journal_of_another_owner_is_read_as_theirs() -> None:

@@ -6,7 +6,8 @@ InvalidChangeBatch, InvalidInput and the like     BatchRefusedError           Zo
 Throttling, PriorRequestNotComplete               ZoneThrottledError          ZoneThrottledError
 no connection: nothing was sent                   ZoneThrottledError          ZoneThrottledError
 sent, and no complete answer; status 5xx          ZoneOutcomeUnknownError     ZoneThrottledError
-no such zone, no permission, no credentials       ZoneUnavailableError        ZoneUnavailableError
+no permission                                     ZoneDeniedError             ZoneDeniedError
+no such zone, no credentials                      ZoneUnavailableError        ZoneUnavailableError
 any other status 4xx: nothing was applied         ZoneUnavailableError        ZoneUnavailableError
 """
 
@@ -35,8 +36,8 @@ ERROR_BY_CODE: Final[Mapping[str, type[errors.ZoneError]]] = {
     "Throttling": errors.ZoneThrottledError,
     "ThrottlingException": errors.ZoneThrottledError,
     "TooManyRequestsException": errors.ZoneThrottledError,
-    "AccessDenied": errors.ZoneUnavailableError,
-    "AccessDeniedException": errors.ZoneUnavailableError,
+    "AccessDenied": errors.ZoneDeniedError,
+    "AccessDeniedException": errors.ZoneDeniedError,
     "ExpiredToken": errors.ZoneUnavailableError,
     "ExpiredTokenException": errors.ZoneUnavailableError,
     "IncompleteSignature": errors.ZoneUnavailableError,
@@ -44,7 +45,7 @@ ERROR_BY_CODE: Final[Mapping[str, type[errors.ZoneError]]] = {
     "InvalidSignatureException": errors.ZoneUnavailableError,
     "MissingAuthenticationToken": errors.ZoneUnavailableError,
     "NoSuchHostedZone": errors.ZoneGoneError,
-    "NotAuthorized": errors.ZoneUnavailableError,
+    "NotAuthorized": errors.ZoneDeniedError,
     "OptInRequired": errors.ZoneUnavailableError,
     "SignatureDoesNotMatch": errors.ZoneUnavailableError,
     "UnrecognizedClientException": errors.ZoneUnavailableError,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubesync.aws.route53.zones import BatchChange, ZoneClient
-from kubesync.domain.dns.records import RecordKey, RecordSet, Zone
+from kubesync.domain.dns.records import RecordKey, RecordSet, Zone, exclude_each_other
 
 JOURNAL_TTL_SECONDS: Final = 300
 _PREFIX: Final = "_kubesync-"
@@ -20,12 +20,16 @@ _FORM = re.compile(r'"heritage=kubesync,owner=(?P<owner>[^,"]+),epoch=(?P<epoch>
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """A journal as read from the zone. ``owner`` is empty if kubesync did not write the set in any form that it knows."""
+    """A journal as read from the zone. ``owner`` is empty if kubesync did not write the set in any form that it knows.
+
+    ``label``: then, of the set that stands there (``RecordKey.label``). It may be one that excludes every journal of this name.
+    """
 
     record_set: RecordSet
     owner: str = ""
     epoch: int = 0
     batch: str = ""
+    label: str = ""
 
 
 def journal_record_key(zone: Zone, deployment: str, shard: str) -> RecordKey:
@@ -51,13 +55,15 @@ def make_journal(deployment: str, epoch: int, batch: str) -> Journal:
 
 
 def read_journal(client: ZoneClient, key: RecordKey) -> Journal | None:
-    """The journal in the zone; None if there is none."""
-    record_set = client.read(key.zone_id, key.name).get(key)
+    """The journal in the zone; None if there is none, and nothing that excludes it."""
+    sets = client.read(key.zone_id, key.name)
+    record_set = sets.get(key)
     if record_set is None:
-        return None
+        # Every batch would be refused, whatever its units are.
+        return next((Journal(sets[at], label=at.label) for at in sorted(sets) if exclude_each_other(at, key)), None)
     form = _FORM.fullmatch(record_set.values[0]) if len(record_set.values) == 1 else None
     if form is None or record_set.foreign_form:
-        return Journal(record_set)
+        return Journal(record_set, label=key.label)
     return Journal(record_set, form["owner"], int(form["epoch"]), form["batch"])
 
 

@@ -7,7 +7,7 @@ import re
 import socket
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from types import TracebackType
@@ -18,6 +18,7 @@ from kubesync_local.standins.route53.http_api import wire
 from kubesync_local.standins.route53.http_api.faults import CHANGE, Bucket, Call, Fault, Faults, Kind
 from kubesync_local.standins.route53.http_api.operations import Answer, Operations, Request, route
 from kubesync_local.standins.route53.zone.model import Limits, SetKey, StoredSet
+from kubesync_local.standins.route53.zone.names import lets_change
 from kubesync_local.standins.route53.zone.zone import Account, RefusedError, Vpc, zone_name
 
 _JOIN_SECONDS = 5.0
@@ -69,6 +70,7 @@ class StrictRoute53:
         self._calls: list[Call] = []
         self._held: list[_Held] = []
         self._accounts: dict[str, str] = {}
+        self._record_names: tuple[str, ...] | None = None
         self._server = _Server((host, port), self)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), name="route53", daemon=True)
 
@@ -101,6 +103,10 @@ class StrictRoute53:
     def move_to_account(self, zone_id: str, account: str) -> None:
         """From now on only temporary credentials of this account reach the zone: key ids that begin with ASIA-<account>-."""
         self._accounts[zone_id] = account
+
+    def allow_names(self, patterns: Sequence[str] | None) -> None:
+        """From now on everybody may change only names like these (see ``names.lets_change``); None: any."""
+        self._record_names = None if patterns is None else tuple(patterns)
 
     def records(self, zone_id: str) -> dict[SetKey, StoredSet]:
         """What the zone holds, in listing order."""
@@ -201,6 +207,13 @@ class StrictRoute53:
         account = self._accounts.get(request.resource)
         if account is not None and not request.access_key.startswith(f"ASIA-{account}-"):
             message = f"User: {request.access_key} is not authorized to access this resource"
+            raise self._refused(call, RefusedError(403, "AccessDenied", message))
+        patterns, names = self._record_names, [change.record_set.key.name for change in call.changes]
+        if patterns is not None and not lets_change(patterns, names):
+            message = (
+                f"User: {request.access_key} is not authorized to perform: {CHANGE} on resource: "
+                f"arn:aws:route53:::hostedzone/{call.zone_id} because no identity-based policy allows the {CHANGE} action"
+            )
             raise self._refused(call, RefusedError(403, "AccessDenied", message))
         try:
             answer = self._operations.perform(request, call)

@@ -8,6 +8,7 @@ when escaped; answers escape everything but a-z, 0-9, ``-`` and ``_``.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 _ESCAPE = re.compile(r"\\([0-3][0-7]{2})")
@@ -79,6 +80,17 @@ def sort_key(name: str) -> bytes:
         name: in listing form.
     """
     return b"".join(label + b"." for label in reversed(_labels(name)))
+
+
+def lets_change(patterns: Iterable[str], names: Iterable[str]) -> bool:
+    r"""Whether IAM lets a request change these names (in listing form), by ``ForAllValues:StringLike`` on
+    ``route53:ChangeResourceRecordSetsNormalizedRecordNames``. In a pattern ``*`` stands for any characters, dots included, ``?`` for one.
+
+    https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/specifying-rrset-conditions.html: names in lower case, without the
+    trailing dot, escaped: ``\052`` for ``*``.
+    """
+    likes = [re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".") for pattern in patterns]
+    return all(any(re.fullmatch(like, name.removesuffix(".")) for like in likes) for name in names)
 
 
 def lies_in(name: str, zone_name: str) -> bool:
