@@ -19,6 +19,8 @@ COMMIT: Final = "30a0a3ae9cf097ce7f2853e5bc15854905213e21"
 
 ROWS_SINCE: Final[frozenset[str]] = frozenset()
 """Titles of rows of docs/dns.md that the release before does not know, or publishes in another way."""
+SECTIONS_SINCE: Final = frozenset({"Annotations that ask for something else"})
+"""Headings of docs/dns.md whose rows all are such."""
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _FOLDERS: Final = ("layers/kubesync", "local")

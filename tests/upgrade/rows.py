@@ -24,7 +24,7 @@ from kubesync.domain.dns.records import Zone
 from kubesync.domain.objects import EndpointsObject, Service
 from kubesync_local.standins.apiserver import ApiServer, ServerOptions
 from kubesync_local.standins.route53 import StrictRoute53
-from upgrade.release_before import ROWS_SINCE
+from upgrade.release_before import ROWS_SINCE, SECTIONS_SINCE
 
 REFUSED: Final = frozenset(
     {
@@ -91,7 +91,11 @@ class RowClusters:
         ]
         self._others: dict[str, RowCluster] = {}
         rows: list[Case | ChangeCase] = [
-            case for rule in RULES for case in rule.cases if isinstance(case, Case | ChangeCase)
+            case
+            for rule in RULES
+            if rule.title not in SECTIONS_SINCE
+            for case in rule.cases
+            if isinstance(case, Case | ChangeCase)
         ]
         for number, case in enumerate(rows):
             if case.title in ROWS_SINCE:

@@ -41,7 +41,7 @@ MAY_DIFFER: Final = {
     ),
     "control": (
         r"cluster#[\w-]+ / fence: epoch",
-        r"cluster#[\w-]+ / checkpoint#\w+: (resource_version|tx|version|works_since)",
+        r"cluster#[\w-]+ / checkpoint#\w+: (resource_version|rules|tx|version|works_since)",
         r"cluster#[\w-]+ / errors#\w+: (count_\w+|ended)",  # how listeners ended: their session's time was up
         r"lease / epoch: value",
         r"lease#0 / fence: epoch",

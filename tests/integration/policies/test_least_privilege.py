@@ -277,7 +277,7 @@ def test_nothing_in_a_role_is_unused(role: str, play: Play) -> None:
 
 def change_condition(role: str, record_names: list[str]) -> Any:
     """On ChangeResourceRecordSets, of a deployment called ``test`` with this value of the parameter RecordNames."""
-    parameters = {"DeploymentId": "test", "RecordNames": record_names or [""], "SubnetIds": ["subnet-1"]}
+    parameters = {"DeploymentId": "test", "RecordNames": ",".join(record_names), "SubnetIds": ["subnet-1"]}
     properties = read_template()["Resources"][role]["Properties"]
     (policy,) = properties["Policies"]
     found = [each for each in policy["PolicyDocument"]["Statement"] if each.get("Sid") == "WriteZones"]

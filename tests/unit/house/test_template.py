@@ -224,6 +224,8 @@ def test_lists_of_arns_may_be_empty_and_hold_no_wildcard(parameter: str, arn: st
         ("*.prod.example.com.", False),
         ("*.Prod.example.com", False),
         ("*.prod.example.com ", False),
+        ("*.prod.example.com,apex.example.org", True),
+        ("*.prod.example.com,", False),
         ("${aws:username}.example.com", False),
     ],
 )
@@ -286,8 +288,11 @@ def _filled(value: Any) -> Any:
                 + "-upstreams"
                 + "x" * 20
             )
+        case {"Fn::Split": [separator, text]}:
+            return str(_filled(text)).split(separator)
         case {"Fn::Sub": text}:
-            names = {**_PSEUDO, "DeploymentId": "d" * 24, "SecretPrefix": "p" * 256}
+            patterns = ",".join(["*.team-a.example.com"] * 95)
+            names = {**_PSEUDO, "DeploymentId": "d" * 24, "SecretPrefix": "p" * 256, "RecordNames": patterns}
             return re.sub(r"\$\{(.+?)\}", lambda found: names[found[1]], text)
         case dict():
             return {name: _filled(each) for name, each in value.items()}
