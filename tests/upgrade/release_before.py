@@ -17,7 +17,7 @@ import pytest
 COMMIT: Final = "30a0a3ae9cf097ce7f2853e5bc15854905213e21"
 """Its full hash, in this repository's history."""
 
-ROWS_SINCE: Final[frozenset[str]] = frozenset()
+ROWS_SINCE: Final = frozenset({"other annotations do not matter"})  # it keeps less of the Service
 """Titles of rows of docs/dns.md that the release before does not know, or publishes in another way."""
 SECTIONS_SINCE: Final = frozenset({"Annotations that ask for something else"})
 """Headings of docs/dns.md whose rows all are such."""

@@ -71,6 +71,8 @@ def resolved(value: Any, parameters: Mapping[str, Any]) -> Any:
                 return between.join(of(parts))
             case {"Fn::Split": [str(between), text]}:
                 return of(text).split(between)
+            case {"Fn::Sub": str(text)} if any(f"${{{name}}}" in text for name in parameters):
+                return of({"Fn::Sub": [text, {}]})
             case {"Fn::Sub": [str(text), dict(own)]}:
                 for name, inner in {**parameters, **{name: of(inner) for name, inner in own.items()}}.items():
                     text = text.replace(f"${{{name}}}", str(inner))
