@@ -299,7 +299,13 @@ def test_change_batches_hold_only_what_the_condition_allows(role: str, play: Pla
 
 @pytest.mark.parametrize("role", ["WatchRole", "ResyncRole"])
 def test_record_names_are_a_condition_that_always_allows_the_journals(role: str, play: Play) -> None:
-    wanted = ["*.prod.example.com", "*.late.example.org", "*.test.example.net", "*.test.example.com"]
+    wanted = [
+        "*.prod.example.com",
+        "*.late.example.org",
+        "*.test.example.net",
+        "*.test.example.com",
+        "*.issued.example.com",
+    ]
     condition = change_condition(role, wanted)
 
     assert condition == {
@@ -310,6 +316,7 @@ def test_record_names_are_a_condition_that_always_allows_the_journals(role: str,
     }
     patterns = condition["ForAllValues:StringLike"]["route53:ChangeResourceRecordSetsNormalizedRecordNames"]
     names = {listing_form(name) for name in play.calls[role].record_names}
+    assert [name for name in sorted(names) if not lets_change(patterns, {name})] == []
     assert "_kubesync-test-0.example.com." in names
     assert lets_change(patterns, names)
     assert not lets_change(patterns, {*names, "www.example.com."})
