@@ -18,6 +18,7 @@ PROGRAMS = {
     "change-batches": "bench.change_batches",
     "event-lag": "bench.event_lag",
     "memory": "bench.memory",
+    "first-lists": "bench.first_lists",
     "hand-over": "bench.hand_over",
     "request-units": "bench.request_units",
     "planning": "bench.planning",

@@ -7,6 +7,7 @@ prints the CPU seconds of the whole process, and the wall seconds from the reque
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -32,6 +33,7 @@ def _into_window(url: str, resource: str, events: int, *, parse: bool) -> int:
     from kubesync.actors.threads import ThreadScheduler
     from kubesync.cluster.listener import Listener, SharedWindow
     from kubesync.domain.objects import RawEvent, Resource
+    from kubesync.kubernetes.list_room import ListRoom
     from kubesync.kubernetes.ports import ReflectorPolicy
     from kubesync.kubernetes.reflector import KubernetesReflector
     from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
@@ -49,7 +51,8 @@ def _into_window(url: str, resource: str, events: int, *, parse: bool) -> int:
     last = FIRST_VERSION + events
     window = SharedWindow(1.0, clock, lambda: None)
     access = ClusterAccess(url, policy=ReflectorPolicy())
-    reflector = KubernetesReflector(ApiClient(access, clock), Resource(resource), scheduler=clock)
+    space = ListRoom(math.inf, clock).turn().space()
+    reflector = KubernetesReflector(ApiClient(access, clock), Resource(resource), space, scheduler=clock)
     listener = UntilLast("bench", Resource(resource), reflector, window, _raise, clock)
     reflector.run(listener, FIRST_VERSION, clock.monotonic() + 600)
     content, _ = window.close()

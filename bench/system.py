@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import boto3
@@ -77,25 +77,34 @@ class RunningSession:
 
 
 class System:
-    """One cluster, one zone, and the sessions that synchronise them."""
+    """Clusters of one API server, one zone, and the sessions that synchronise them."""
 
-    def __init__(self, cluster_url: str, zone_url: str, zone_id: str, store: Store, **settings: Any) -> None:
+    def __init__(
+        self,
+        cluster_url: str,
+        zone_url: str,
+        zone_id: str,
+        store: Store,
+        clusters: Sequence[str] = ("prod",),
+        **settings: Any,
+    ) -> None:
         os.environ[_TOKEN_VARIABLE] = TOKEN
         self.settings = Settings(deployment="bench", **settings)
         self.store = store
         self._zone_url = zone_url
         self.application = BenchApplication(self.settings, store, zone_url)
-        if self.application.clusters().get("prod") is not None:
-            return
-        self.application.clusters().put(
-            ClusterConfig(
-                name="prod",
-                server=cluster_url,
-                domain=f"prod.{ZONE}",
-                zones=(ZoneReference(id=zone_id, name=ZONE),),
-                token=f"env:{_TOKEN_VARIABLE}",
-            )
-        )
+        table = self.application.clusters()
+        for name in clusters:
+            if table.get(name) is None:
+                table.put(
+                    ClusterConfig(
+                        name=name,
+                        server=cluster_url,
+                        domain=f"{name}.{ZONE}",
+                        zones=(ZoneReference(id=zone_id, name=ZONE),),
+                        token=f"env:{_TOKEN_VARIABLE}",
+                    )
+                )
 
     def start(self, **settings: Any) -> RunningSession:
         """Run a session in a thread. ``settings`` replace the defaults."""

@@ -10,6 +10,8 @@ _MANY_NAMES = "integration/names/test_zone_writer_many_names.py::"
 _CHANGES = "unit/cluster/test_recorder_changes.py::"
 _DURABILITY = "integration/recording/test_recorder_durability.py::"
 _SECTIONS = "integration/recording/test_recorder_sections.py::"
+_IN_TURN = "integration/listening/test_lists_in_turn.py::"
+_ROOM = "unit/kubernetes/test_list_room.py::"
 _LISTS = "unit/cluster/test_recorder_lists.py::"
 _SCOPED = "unit/cluster/test_scope_lists.py::"
 _OBJECTS = "unit/kubernetes/wire/test_wire_objects.py::"
@@ -55,6 +57,27 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         new='        found = dict.fromkeys(range(len(units)), "refused")\n',
         caught_by=(_MANY_NAMES + "test_i4_culprits_that_no_message_explains_are_found_in_k_log_n_batches",),
         section=6,
+    ),
+    Mutant(
+        name="every-list-fits",
+        without="all clusters list at once, however little room there is",
+        invariants="I4",
+        file="kubernetes/list_room.py",
+        old="        return turn is self._turns[0] or ",
+        new="        return True or ",
+        caught_by=(
+            _ROOM + "test_i4_first_cluster_goes_beyond_the_budget_and_the_next_waits_until_it_is_recorded",
+            _IN_TURN + "test_i4_clusters_that_wait_are_served_in_turn_and_hold_up_no_watch",
+        ),
+    ),
+    Mutant(
+        name="room-is-kept-by-a-run-that-ended",
+        without="lists that are never recorded keep their room",
+        invariants="I4",
+        file="kubernetes/list_room.py",
+        old="            self._unrecorded = 0\n",
+        new="            pass\n",
+        caught_by=(_IN_TURN + "test_i4_cluster_that_is_disabled_while_it_holds_the_room_holds_nobody_up",),
     ),
     # --- I5: absence is proven ---
     Mutant(

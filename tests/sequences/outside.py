@@ -11,6 +11,7 @@ from harness.seen.builders import a_service
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Resource
+from kubesync.kubernetes.list_room import Space
 from kubesync.kubernetes.ports import WatchSink
 from simulation.cluster import ScriptedCluster, ScriptedConnector, ScriptedReflector
 from simulation.world import World
@@ -58,8 +59,8 @@ class UnrulyReflector(ScriptedReflector):
     def label(self) -> str:
         return listener(self.cluster_name, self._resource)
 
-    def _list(self, sink: WatchSink) -> None:
-        super()._list(sink)
+    def _list(self, sink: WatchSink, deadline_monotonic: float) -> None:
+        super()._list(sink, deadline_monotonic)
         self._listed = self._position or 0
 
     def _read(self, sink: WatchSink) -> None:
@@ -95,8 +96,8 @@ class UnrulyConnector(ScriptedConnector):
     reflector_type: ClassVar[type[ScriptedReflector]] = UnrulyReflector
     reading: Collection[str] | None = None
 
-    def reflector(self, config: ClusterConfig, resource: Resource) -> ScriptedReflector:
-        made = super().reflector(config, resource)
+    def reflector(self, config: ClusterConfig, resource: Resource, space: Space) -> ScriptedReflector:
+        made = super().reflector(config, resource, space)
         assert isinstance(made, UnrulyReflector)
         made.delivery, made.cluster_name = Delivery(), config.name
         made.held = self.reading is not None and made.label not in self.reading

@@ -9,12 +9,16 @@ from typing import ClassVar, Final
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.domain.objects import EndpointsObject, Observation, RawEvent, Resource, Service, Snapshot
 from kubesync.domain.scope import Scope
+from kubesync.kubernetes.list_room import Space
 from kubesync.kubernetes.ports import Lister, WatchSink
 from kubesync.kubernetes.service_events import EventPoster
+from kubesync.kubernetes.transport.connections import StoppedError
 from simulation.gate import Gate
 from simulation.process import Waiters
 from simulation.scope_view import EVERYTHING, shown, visible
 
+# Two lists, of one cluster, take more than the whole room: the lists of another cluster wait until they are recorded.
+LIST_BYTES: Final = 40 * 1024 * 1024
 # Longer than a window.
 _DRIP_SECONDS: Final = 1.2
 
@@ -132,8 +136,9 @@ class ScriptedReflector:
     ``drip``: one event at a time, so that each has a window of its own. ``held``: it reads nothing for now.
     """
 
-    def __init__(self, cluster: ScriptedCluster, resource: Resource, scope: Scope, gate: Gate) -> None:
+    def __init__(self, cluster: ScriptedCluster, resource: Resource, scope: Scope, space: Space, gate: Gate) -> None:
         self.drip = False
+        self._space = space
         self._cluster = cluster
         self._resource = resource
         self._scope = scope
@@ -159,25 +164,28 @@ class ScriptedReflector:
         self._cluster.watchers.append(self._news)
         try:
             while not self._over(deadline_monotonic):
-                if not self._pump(sink):
+                if not self._pump(sink, deadline_monotonic):
                     self._news.wait(f"news of {self._cluster.name}", deadline_monotonic - self._process.monotonic())
+        except StoppedError:
+            pass
         finally:
             self._cluster.watchers.remove(self._news)
 
     def stop(self) -> None:
         self._stopped = True
+        self._space.end()
         self._news.wake_all()
 
     def _over(self, deadline_monotonic: float) -> bool:
         return self._stopped or self._process.monotonic() >= deadline_monotonic
 
-    def _pump(self, sink: WatchSink) -> bool:
+    def _pump(self, sink: WatchSink, deadline_monotonic: float) -> bool:
         """Do the next thing that a reflector does. False: there is nothing to do."""
         cluster = self._cluster
         if self._held:
             return False
         if self._position is None:
-            self._list(sink)
+            self._list(sink, deadline_monotonic)
         elif self._connection != cluster.connection:
             self._connect(sink)
         elif cluster.version > self._position:
@@ -221,34 +229,40 @@ class ScriptedReflector:
         """What is delivered next."""
         return cluster.since(self._resource, position, self._scope)
 
-    def _list(self, sink: WatchSink) -> None:
+    def _list(self, sink: WatchSink, deadline_monotonic: float) -> None:
+        if not self._space.enter(LIST_BYTES, deadline_monotonic):
+            return
         call = self._gate.before("kubernetes", f"list {self._cluster.name} {self._resource}", writes=False)
         snapshot = self._cluster.listed(self._resource, self._scope)
         self._gate.after(call)
         if self._stopped:
             return
+        self._space.leave(LIST_BYTES)
         self._position = snapshot.resource_version
         self._connection = None
-        sink.on_snapshot(snapshot)
+        sink.on_snapshot(replace(snapshot, size=LIST_BYTES))
 
 
 class ScriptedLister:
     """Implements ``Lister``."""
 
-    def __init__(self, cluster: ScriptedCluster, resource: Resource, scope: Scope, gate: Gate) -> None:
+    def __init__(self, cluster: ScriptedCluster, resource: Resource, scope: Scope, space: Space, gate: Gate) -> None:
+        self._space = space
         self._cluster = cluster
         self._resource = resource
         self._scope = scope
         self._gate = gate
 
     def run(self, deadline_monotonic: float) -> Snapshot:
+        assert self._space.enter(LIST_BYTES, deadline_monotonic)
         call = self._gate.before("kubernetes", f"list {self._cluster.name} {self._resource}", writes=False)
         found = self._cluster.listed(self._resource, self._scope)
         self._gate.after(call)
+        self._space.leave(LIST_BYTES)
         return found
 
     def stop(self) -> None:
-        """It never blocks."""
+        self._space.end()
 
 
 class ScriptedConnector:
@@ -262,14 +276,14 @@ class ScriptedConnector:
         self.drip = False
         self.reflectors: list[ScriptedReflector] = []
 
-    def reflector(self, config: ClusterConfig, resource: Resource) -> ScriptedReflector:
-        made = self.reflector_type(self._clusters[config.name], resource, config.scope, self._gate)
+    def reflector(self, config: ClusterConfig, resource: Resource, space: Space) -> ScriptedReflector:
+        made = self.reflector_type(self._clusters[config.name], resource, config.scope, space, self._gate)
         made.drip = self.drip
         self.reflectors.append(made)
         return made
 
-    def lister(self, config: ClusterConfig, resource: Resource) -> Lister:
-        return ScriptedLister(self._clusters[config.name], resource, config.scope, self._gate)
+    def lister(self, config: ClusterConfig, resource: Resource, space: Space) -> Lister:
+        return ScriptedLister(self._clusters[config.name], resource, config.scope, space, self._gate)
 
     def event_poster(self, config: ClusterConfig) -> EventPoster:
         raise AssertionError("no cluster of these stories writes events")

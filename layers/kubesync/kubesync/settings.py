@@ -15,6 +15,8 @@ from pydantic_core import ErrorDetails
 from kubesync.domain.errors import UsageError
 
 _PREFIX = "KUBESYNC_"
+_LAMBDA_MEMORY = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE"
+_MEBIBYTE = 1024 * 1024
 _NAMES_IN_WORDS = {
     "deployment": "1 to 24 lower-case letters, digits and hyphens, with no hyphen at either end",
     "shard": "1 to 8 lower-case letters and digits",
@@ -55,6 +57,8 @@ class Settings(BaseModel):
     page_limit: int = Field(default=500, ge=1)
 
     audit_retention_days: int = Field(default=90, ge=1)
+    # Lambda says how much memory the function has.
+    memory_megabytes: int = Field(default=1024, ge=128)
 
     @model_validator(mode="after")
     def _check_lease(self) -> Self:
@@ -69,6 +73,26 @@ class Settings(BaseModel):
         """Prefix of the tables' names."""
         return self.table_prefix or f"kubesync-{self.deployment}"
 
+    @property
+    def list_room_bytes(self) -> int:
+        """JSON of all lists that are read and not recorded yet. In memory it takes about twice as much, while it is recorded."""
+        return self.memory_megabytes * _MEBIBYTE // 16
+
+    @property
+    def cached_keys(self) -> int:
+        """Service keys of all clusters that are kept in memory: about 4 KB each."""
+        return self.memory_megabytes * 20
+
+    @property
+    def page_bytes(self) -> int:
+        """JSON of one page of a list."""
+        return min(4 * _MEBIBYTE, self.list_room_bytes // 4)
+
+    @property
+    def list_bytes(self) -> int:
+        """JSON of the longest list that the memory has room for."""
+        return min(512 * _MEBIBYTE, self.memory_megabytes * _MEBIBYTE * 3 // 8)
+
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Self:
         """Read the environment. Empty variables count as unset.
@@ -80,6 +104,8 @@ class Settings(BaseModel):
         values = {
             name: source[_PREFIX + name.upper()] for name in cls.model_fields if source.get(_PREFIX + name.upper())
         }
+        if source.get(_LAMBDA_MEMORY):
+            values.setdefault("memory_megabytes", source[_LAMBDA_MEMORY])
         try:
             return cls.model_validate(values)
         except ValidationError as invalid:

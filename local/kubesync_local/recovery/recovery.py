@@ -199,9 +199,9 @@ class ClusterRecovery:
             states = list(preview.states.values())
             held: Mapping[str, str] = {resource.value: reason for resource, reason in preview.held.items()}
         else:
-            content = list_now(master, config, self._check)
             answer: Answer[Mapping[str, str]] = Answer(master.parts.scheduler)
-            held = ask_cluster(master, config.name, RecordLists(content, answer), answer, self._check)
+            with list_now(master, config, self._check) as content:
+                held = ask_cluster(master, config.name, RecordLists(content, answer), answer, self._check)
             states = list(master.tables.state.load_all(config.name))
         report: dict[str, Any] = {"cluster": config.name} | {kind: [] for kind in KINDS}
         # If the tables are older than many deletions, the guard of absences takes the cluster for an emptied one (I5).

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import Observation, RawEvent, Resource, Snapshot
+from kubesync.kubernetes.list_room import Space
 from kubesync.kubernetes.ports import Lister, WatchSink
 from kubesync.kubernetes.service_events import EventPoster
 from simulation.cluster import ScriptedCluster, ScriptedConnector
@@ -76,12 +77,12 @@ class FedConnector(ScriptedConnector):
         self.listed: dict[Resource, Snapshot] = {}
         self._the_gate = gate
 
-    def reflector(self, config: ClusterConfig, resource: Resource) -> Any:
+    def reflector(self, config: ClusterConfig, resource: Resource, space: Space) -> Any:
         made = FedListener(self._the_gate, f"{config.name} {resource}")
         self.listeners[config.name, resource] = made
         return made
 
-    def lister(self, config: ClusterConfig, resource: Resource) -> Lister:
+    def lister(self, config: ClusterConfig, resource: Resource, space: Space) -> Lister:
         return _Lister(self.listed[resource])
 
     def event_poster(self, config: ClusterConfig) -> EventPoster:

@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from harness.fakes.manual_clock import ManualClock
+from harness.fakes.wide_room import wide_space
 from harness.wire.scripted_server import GENEROUS_SECONDS, Answer, ScriptedServer, answer
 from kubesync.actors.scheduler import Scheduler
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import RawEvent, Resource, Snapshot
+from kubesync.kubernetes.list_room import Space
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.reflector import KubernetesReflector
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
@@ -20,11 +22,12 @@ from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
 POLICY = ReflectorPolicy(connect_timeout=GENEROUS_SECONDS, read_timeout=GENEROUS_SECONDS)
 
 
-def a_service(name: str, version: int) -> dict[str, object]:
+def a_service(name: str, version: int, note: str = "") -> dict[str, object]:
+    metadata = {"name": name, "namespace": "shop", "uid": f"uid-{name}", "resourceVersion": str(version)}
     return {
         "kind": "Service",
         "apiVersion": "v1",
-        "metadata": {"name": name, "namespace": "shop", "uid": f"uid-{name}", "resourceVersion": str(version)},
+        "metadata": metadata | ({"annotations": {"note": note}} if note else {}),
         "spec": {"type": "ClusterIP", "clusterIPs": ["10.0.0.1"], "ports": [{"port": 80}]},
     }
 
@@ -43,9 +46,14 @@ def error_event(code: int, reason: str = "", **details: object) -> str:
     return json.dumps({"type": "ERROR", "object": {**status, "details": details}})
 
 
-def list_answer(version: int, *names: str, token: str = "", compress: bool = False) -> Answer:
-    items = [a_service(name, version) for name in names]
-    metadata = {"resourceVersion": str(version), **({"continue": token} if token else {})}
+def list_answer(
+    version: int, *names: str, token: str = "", remaining: object = None, note: str = "", compress: bool = False
+) -> Answer:
+    """``remaining``: how many items the server says are left. ``note``: an annotation of each item."""
+    items = [a_service(name, version, note) for name in names]
+    metadata: dict[str, object] = {"resourceVersion": str(version), **({"continue": token} if token else {})}
+    if remaining is not None:
+        metadata["remainingItemCount"] = remaining
     return answer({"kind": "ServiceList", "metadata": metadata, "items": items}, compress=compress)
 
 
@@ -119,6 +127,7 @@ def reflecting(
     clock: Scheduler | None = None,
     deadline_seconds: float = 800.0,
     jitter: Callable[[], float] = lambda: 0.0,
+    space: Space | None = None,
 ) -> Iterator[Reflecting]:
     """Run a reflector of services; its waits are recorded and take no time, but move a ManualClock."""
     clock = clock or ManualClock()
@@ -132,7 +141,9 @@ def reflecting(
     with ScriptedServer(script) as server:
         api = ApiClient(ClusterAccess(server.url, policy=policy), clock)
         sink = RecordingSink()
-        reflector = KubernetesReflector(api, Resource.SERVICES, scheduler=clock, jitter=jitter, wait=wait)
+        reflector = KubernetesReflector(
+            api, Resource.SERVICES, space or wide_space(clock), scheduler=clock, jitter=jitter, wait=wait
+        )
         deadline = clock.monotonic() + deadline_seconds
         thread = threading.Thread(target=reflector.run, args=(sink, resume_from, deadline), name="reflector")
         thread.start()

@@ -18,6 +18,7 @@ from harness.fakes.reflecting import (
     list_answer,
     reflecting,
 )
+from harness.fakes.wide_room import wide_space
 from harness.wire.scripted_server import (
     GENEROUS_SECONDS,
     Answer,
@@ -237,7 +238,9 @@ def test_refused_connection_backs_off_until_the_deadline_and_does_not_raise() ->
         port = listener.getsockname()[1]
     clock, sink = ManualClock(), RecordingSink()
     api = ApiClient(ClusterAccess(f"http://127.0.0.1:{port}", policy=POLICY), clock)
-    reflector = KubernetesReflector(api, Resource.SERVICES, scheduler=clock, jitter=lambda: 0.0, wait=clock.advance)
+    reflector = KubernetesReflector(
+        api, Resource.SERVICES, wide_space(clock), scheduler=clock, jitter=lambda: 0.0, wait=clock.advance
+    )
     reflector.run(sink, 7, clock.monotonic() + 10.0)
     assert sink.told == [("error", 7, 1), ("error", 7, 2), ("error", 7, 3), ("error", 7, 4)]
     assert clock.monotonic() == 1010.0
@@ -354,7 +357,7 @@ def test_stop_ends_a_backoff_at_once() -> None:
         port = listener.getsockname()[1]
     sink, clock = RecordingSink(), ThreadScheduler()
     api = ApiClient(ClusterAccess(f"http://127.0.0.1:{port}", policy=policy), clock)
-    reflector = KubernetesReflector(api, Resource.SERVICES, scheduler=clock, jitter=lambda: 0.0)
+    reflector = KubernetesReflector(api, Resource.SERVICES, wide_space(clock), scheduler=clock, jitter=lambda: 0.0)
     thread = threading.Thread(target=reflector.run, args=(sink, 7, clock.monotonic() + 7200.0))
     thread.start()
     sink.wait_until_told(("error", 7, 1))
@@ -366,7 +369,7 @@ def test_stop_ends_a_backoff_at_once() -> None:
 def test_stop_before_run_asks_nothing() -> None:
     sink, clock = RecordingSink(), ManualClock()
     api = ApiClient(ClusterAccess("http://127.0.0.1:1", policy=POLICY), clock)
-    reflector = KubernetesReflector(api, Resource.SERVICES, scheduler=clock, jitter=lambda: 0.0)
+    reflector = KubernetesReflector(api, Resource.SERVICES, wide_space(clock), scheduler=clock, jitter=lambda: 0.0)
     reflector.stop()
     reflector.run(sink, None, clock.monotonic() + 600.0)
     assert sink.told == []

@@ -13,6 +13,8 @@ from typing import Any, cast
 
 import pytest
 
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.wide_room import wide_space
 from harness.hurried import a_hurried_stack
 from harness.secrets_watch import AWS_SECRET, LeakingLogs, leak_in
 from harness.seen.raw_objects import put_raw, raw_service
@@ -135,7 +137,7 @@ class _EndlessList:
         self.policy = policy
         self.pages = 0
 
-    def fetch(self, request: object, *, deadline_monotonic: float) -> bytes:
+    def fetch(self, request: object, *, deadline_monotonic: float, max_bytes: int) -> bytes:
         self.pages += 1
         items = [{**raw_service(f"s{self.pages}")}]
         metadata = {"resourceVersion": "7", "continue": f"page-{self.pages}"}
@@ -152,6 +154,15 @@ class _EndlessList:
 )
 def test_endless_list_ends_with_code_12(policy: ReflectorPolicy, says: str) -> None:
     server = _EndlessList(policy)
+    clock = ManualClock()
     with pytest.raises(BodyError, match=says):
-        list_all(cast(ApiClient, server), Resource.SERVICES, Scope(), page_limit=500, deadline_monotonic=1e9)
+        list_all(
+            cast(ApiClient, server),
+            Resource.SERVICES,
+            Scope(),
+            wide_space(clock),
+            page_limit=500,
+            clock=clock,
+            deadline_monotonic=1e9,
+        )
     assert server.pages <= 100

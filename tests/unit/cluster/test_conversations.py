@@ -49,6 +49,7 @@ class Answers:
 def test_i1_questions_of_a_zone_are_answered_in_their_order() -> None:
     clock, answers = ManualClock(), Answers()
     ports = SimpleNamespace(scheduler=clock, tables=SimpleNamespace(state=None), session="s", progress=None)
+    ports.cached_keys = None
     ports.fenced_writer = ports.fenced_here = ports.to_zone = None
     actor = ClusterActor(a_config(), cast(ClusterPorts, ports))
     actor.service.conversations = answers  # type: ignore[assignment]
@@ -67,6 +68,7 @@ def test_i1_questions_of_a_zone_are_answered_in_their_order() -> None:
 def test_i5_forced_relist_that_was_withdrawn_before_it_began_is_never_done() -> None:
     clock = ManualClock()
     ports = SimpleNamespace(scheduler=clock, tables=SimpleNamespace(state=None), session="s", progress=None)
+    ports.cached_keys = None
     ports.fenced_writer = ports.fenced_here = ports.to_zone = None
     actor = ClusterActor(a_config(), cast(ClusterPorts, ports))
     busy, relisted = [True], []

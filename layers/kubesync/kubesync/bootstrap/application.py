@@ -34,6 +34,7 @@ from kubesync.domain.errors import DeniedError, UsageError
 from kubesync.domain.objects import Observation, RawEvent, Resource
 from kubesync.domain.report import SessionReport
 from kubesync.kubernetes.credentials import AssumedRole, EksToken, WebIdentityToken
+from kubesync.kubernetes.list_room import Space
 from kubesync.kubernetes.lister import KubernetesLister, cluster_identity
 from kubesync.kubernetes.ports import Lister, Reflector, ReflectorPolicy
 from kubesync.kubernetes.reflector import KubernetesReflector
@@ -78,14 +79,16 @@ class KubernetesConnector:
             bookmark_interval=settings.bookmark_interval_seconds,
             # In proportion, so that silence is noticed before the version is verified, whatever the interval.
             silence_margin=settings.bookmark_interval_seconds / 4,
+            page_bytes=settings.page_bytes,
+            max_list_bytes=settings.list_bytes,
         )
 
-    def reflector(self, config: ClusterConfig, resource: Resource) -> Reflector:
+    def reflector(self, config: ClusterConfig, resource: Resource, space: Space) -> Reflector:
         api = self._client(config)
-        return KubernetesReflector(api, resource, scope=config.scope, scheduler=self._scheduler)
+        return KubernetesReflector(api, resource, space, scope=config.scope, scheduler=self._scheduler)
 
-    def lister(self, config: ClusterConfig, resource: Resource) -> Lister:
-        return KubernetesLister(self._client(config), resource, config.scope, self._scheduler)
+    def lister(self, config: ClusterConfig, resource: Resource, space: Space) -> Lister:
+        return KubernetesLister(self._client(config), resource, config.scope, space, self._scheduler)
 
     def identity(self, config: ClusterConfig) -> str | None:
         api = self._client(config)

@@ -197,6 +197,7 @@ def log_list(cluster: str, snapshot: Snapshot) -> None:
         resource=snapshot.resource.value,
         items=len(snapshot.items),
         seconds=round(snapshot.seconds, 3),
+        waited_for_room=round(snapshot.waited_seconds, 3),
     )
 
 

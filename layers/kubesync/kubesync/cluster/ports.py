@@ -17,6 +17,7 @@ from kubesync.domain.errors import NotMasterError
 from kubesync.domain.objects import Observation, RawEvent, Resource
 from kubesync.domain.report import EventsReport
 from kubesync.domain.state import KeyState
+from kubesync.kubernetes.list_room import ListRoom, Space
 from kubesync.kubernetes.ports import Lister, Reflector
 from kubesync.kubernetes.service_events import EventPoster
 
@@ -24,15 +25,15 @@ from kubesync.kubernetes.service_events import EventPoster
 class Connector(Protocol):
     """Connects to clusters."""
 
-    def reflector(self, config: ClusterConfig, resource: Resource) -> Reflector:
-        """A reflector with its own connection.
+    def reflector(self, config: ClusterConfig, resource: Resource, space: Space) -> Reflector:
+        """A reflector with its own connection. Its lists wait for room in ``space``.
 
         Raises:
             ListenerError: the configuration is unusable (no credentials, no valid address).
         """
 
-    def lister(self, config: ClusterConfig, resource: Resource) -> Lister:
-        """A lister for one complete list without a watch, with its own connection.
+    def lister(self, config: ClusterConfig, resource: Resource, space: Space) -> Lister:
+        """A lister for one complete list without a watch, with its own connection. The list waits for room in ``space``.
 
         Raises:
             ListenerError: the configuration is unusable.
@@ -89,6 +90,8 @@ class ClusterPorts:
 
     Args:
         fenced_here: clusters whose fence this master has raised.
+        room: where lists of all clusters wait until they can be recorded. ``cached_keys``: how many keys a cluster may keep in
+            memory now.
         to_cluster, to_zone, to_named: send a message. ``zones``: the zones that have an actor.
         event_writer: writes Kubernetes Events for a cluster. None: it is switched off.
         not_master: another master writes: stop everything.
@@ -101,6 +104,8 @@ class ClusterPorts:
     fenced_writer: FencedWriter
     fenced_here: AbstractSet[str]
     connector: Connector
+    room: ListRoom
+    cached_keys: Callable[[], int]
     scheduler: Scheduler
     window_seconds: float
     to_cluster: Callable[[str, object], bool]

@@ -63,6 +63,7 @@ class ListeningRun:
         self._follow_up = follow_up
         self._scheduler = ports.scheduler
         self._window = SharedWindow(ports.window_seconds, ports.scheduler, wake)
+        self._turn = ports.room.turn()
         self._content: tuple[WindowContent, ListRound | None] | None = None  # closed, and not recorded yet
         self.listeners: list[Listener] = []  # those that run, or the last ones
         self._past: list[Listener] = []  # a relist has cut them off
@@ -103,7 +104,7 @@ class ListeningRun:
         """A listener and the version that it resumes from (None: it lists first). None: the cluster is unreachable."""
         config = self._states.config
         try:
-            reflector = self._ports.connector.reflector(config, resource)
+            reflector = self._ports.connector.reflector(config, resource, self._turn.space())
         except ListenerError as error:
             self._errors.failed(resource, error)
             self.report.problem = error.message
@@ -165,6 +166,7 @@ class ListeningRun:
             listener.stop(code)
         self._content = None
         self._window.close()
+        self._turn.end()
         if self.round is not None and self.round.reply is not None and self.round.applies:
             lasted = self._scheduler.monotonic() - self.round.began
             self.round.reply.set_exception(ListingFailedError({}, lasted, self.report.problem))
@@ -191,6 +193,7 @@ class ListeningRun:
         mode = requested.mode if requested else Mode()
         recorded = yield from self._reconciler.record(content, mode, flush=flush)
         self._content = None
+        self._turn.recorded(sum(snapshot.size for snapshot in content.snapshots.values()))
         self._idle_at = self._scheduler.monotonic() + IDLE_CHECKPOINT_SECONDS
         if not content.empty:
             self._count(content, recorded, self._scheduler.monotonic() - began)
@@ -268,6 +271,8 @@ class ListeningRun:
     def end(self) -> None:
         """Persist how the listeners ended. Write no more Events."""
         assert self.stopping is not None
+        self._content = None
+        self._turn.end()
         self._states.on_problems = None
         for listener in self.listeners:
             self._errors.ended(listener.resource, self.stopping.code)
@@ -304,7 +309,9 @@ class ListeningRun:
         waits = self.round
         if waits is None or waits.reply is None or not waits.unlisted:
             return
-        lasted = self._scheduler.monotonic() - waits.began
+        if self._turn.waiting:
+            return
+        lasted = self._scheduler.monotonic() - max(waits.began, self._turn.given_at)
         refused = {each.resource.value: each.refused for each in self.listeners if each.refused}
         failing = {
             each.resource.value: each.failing for each in self.listeners if each.failing and not each.report.lists

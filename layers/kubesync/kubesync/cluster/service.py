@@ -43,7 +43,7 @@ class Service:
 
     def __init__(self, config: ClusterConfig, ports: ClusterPorts) -> None:
         self.name = config.name
-        self.states = KeyStates(config, ports.tables.state)
+        self.states = KeyStates(config, ports.tables.state, ports.cached_keys)
         self.runs: list[ListeningRun] = []
         self.run: ListeningRun | None = None
         self.removal: Removal | None = None

@@ -143,10 +143,13 @@ class RawEvent(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """A *complete* consistent list of one resource. ``store_went_back``: its version is lower than one seen before. The store
-    was restored or replaced, older versions mean nothing, and a new generation begins. ``seconds``: how long reading took."""
+    was restored or replaced, older versions mean nothing, and a new generation begins. ``seconds``: how long reading took, after
+    ``waited_seconds`` for room. ``size``: how many bytes of room it takes."""
 
     resource: Resource
     resource_version: int
     items: tuple[Observation, ...]
     store_went_back: bool = False
     seconds: float = field(default=0.0, compare=False)
+    waited_seconds: float = field(default=0.0, compare=False)
+    size: int = field(default=0, compare=False)

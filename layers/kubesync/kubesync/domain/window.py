@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kubesync.domain.objects import RawEvent, Resource, Snapshot
 
@@ -101,9 +101,10 @@ class Window:
             place: event for place, event in pending.items() if event.resource_version > snapshot.resource_version
         }
         earlier = self._snapshots.get(resource)
-        if earlier is not None and earlier.store_went_back and not snapshot.store_went_back:
-            # The generation that the earlier list began is not recorded yet: the new list must carry it on.
-            snapshot = Snapshot(resource, snapshot.resource_version, snapshot.items, store_went_back=True)
+        if earlier is not None:
+            # The generation that the earlier list began is not recorded yet: the new list must carry it on, and its room too.
+            went_back = snapshot.store_went_back or earlier.store_went_back
+            snapshot = replace(snapshot, store_went_back=went_back, size=snapshot.size + earlier.size)
         self._snapshots[resource] = snapshot
         self._checkpoints[resource] = snapshot.resource_version
 

@@ -64,12 +64,13 @@ class ReflectorPolicy:
     """Times of a reflector, in seconds, and sizes.
 
     Sources: client-go's reflector backoff (0.8 s doubling to 30 s, jitter factor 1, reset after two quiet minutes); a
-    bookmark comes about every 60 s.
+    bookmark comes about every 60 s. An API server compacts its store every 5 minutes: the pages of a list that takes longer expire.
     """
 
     connect_timeout: float = 5.0
     read_timeout: float = 30.0
     page_limit: int = 500
+    list_timeout: float = 300.0
     watch_timeout: int = 300
     bookmark_interval: float = 60.0
     silence_margin: float = 15.0
@@ -77,7 +78,9 @@ class ReflectorPolicy:
     backoff_cap: float = 30.0
     backoff_reset: float = 120.0
     max_line_bytes: int = 16 * 1024 * 1024
-    max_list_page_bytes: int = 256 * 1024 * 1024
-    # 200,000 objects of 2.5 KB. Only a fraction of that is kept. A longer list counts as endless.
+    # A longer page is read again with half as many objects, down to one.
+    page_bytes: int = 4 * 1024 * 1024
+    max_list_page_bytes: int = 16 * 1024 * 1024
+    # 200,000 objects of 2.5 KB. A longer list counts as endless.
     max_list_bytes: int = 512 * 1024 * 1024
     max_list_pages: int = 10_000

@@ -33,6 +33,7 @@ from kubesync.clock import Clock
 from kubesync.domain.errors import BodyError, ListenerError, StatusError
 from kubesync.domain.objects import Resource
 from kubesync.domain.scope import Scope
+from kubesync.kubernetes.list_room import Space
 from kubesync.kubernetes.lister import list_all
 from kubesync.kubernetes.ports import ReflectorPolicy, WatchSink
 from kubesync.kubernetes.transport import urls
@@ -80,6 +81,7 @@ class KubernetesReflector:
 
     Args:
         api: a client of its own.
+        space: where its lists wait for room.
         scope: None: everything.
         jitter: a number in [0, 1) at each call; None: the scheduler's.
         wait: waits for this many seconds or until ``stop``; None: a real wait.
@@ -89,6 +91,7 @@ class KubernetesReflector:
         self,
         api: ApiClient,
         resource: Resource,
+        space: Space,
         *,
         scope: Scope | None = None,
         scheduler: Scheduler,
@@ -98,6 +101,7 @@ class KubernetesReflector:
         self._api = api
         self._policy = api.policy
         self._resource = resource
+        self._space = space
         self._scope = scope or Scope()
         self._clock = scheduler
         self._backoff = ReflectorBackoff(api.policy, scheduler, jitter or scheduler.random)
@@ -114,6 +118,7 @@ class KubernetesReflector:
     def stop(self) -> None:
         """End ``run`` at once, also while a read blocks. Any thread may call it, any number of times."""
         self._stopped.set()
+        self._space.end()
         self._api.shutdown()
 
     def run(self, sink: WatchSink, resume_from: int | None, deadline_monotonic: float) -> None:
@@ -145,13 +150,14 @@ class KubernetesReflector:
 
     def _list(self, sink: WatchSink) -> None:
         in_pieces = self._expired_lists < _EXPIRED_BEFORE_ONE_PIECE
-        began = self._clock.monotonic()
         try:
             found = list_all(
                 self._api,
                 self._resource,
                 self._scope,
+                self._space,
                 page_limit=self._policy.page_limit if in_pieces else 0,
+                clock=self._clock,
                 deadline_monotonic=self._deadline,
             )
         except TooOldError as error:
@@ -163,8 +169,7 @@ class KubernetesReflector:
         self._last_version = found.resource_version
         self._position = Position(found.resource_version)
         self._expired_lists = self._failures = 0
-        seconds = self._clock.monotonic() - began
-        sink.on_snapshot(replace(found, store_went_back=went_back, seconds=seconds))
+        sink.on_snapshot(replace(found, store_went_back=went_back))
 
     def _watch(self, sink: WatchSink, position: Position) -> None:
         started = self._clock.monotonic()

@@ -7,7 +7,8 @@ a DNS query hangs (nothing can cut it)       its thread is left behind
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from kubesync.actors.answer import Answer
@@ -19,6 +20,7 @@ from kubesync.cluster.ports import Connector
 from kubesync.domain.errors import ErrorCode, ListenerError
 from kubesync.domain.objects import Resource, Snapshot
 from kubesync.domain.window import Mode, WindowContent
+from kubesync.kubernetes.list_room import Turn
 from kubesync.kubernetes.ports import Lister
 from kubesync.kubernetes.transport.connections import StoppedError
 from kubesync.operations.asking import LIST_SECONDS, ResyncError, wait_for
@@ -42,17 +44,29 @@ def advice(errors: Mapping[str, ListenerError]) -> str:
     return "; ".join(dict.fromkeys(_ADVICE[error.code] for _, error in sorted(errors.items())))
 
 
-def list_now(master: Master, config: ClusterConfig, check: Callable[[], None]) -> WindowContent:
-    """Read complete lists of both listeners' resources. Raises ResyncError, as ``check`` does if the wait must stop."""
+@contextmanager
+def list_now(master: Master, config: ClusterConfig, check: Callable[[], None]) -> Iterator[WindowContent]:
+    """Complete lists of both listeners' resources. They hold room as long as the context lasts.
+
+    Raises ResyncError, as ``check`` does if the wait must stop.
+    """
+    turn = master.room.turn()
+    try:
+        yield _list_now(master, config, turn, check)
+    finally:
+        turn.end()
+
+
+def _list_now(master: Master, config: ClusterConfig, turn: Turn, check: Callable[[], None]) -> WindowContent:
     clock = master.parts.clock
-    until = min(clock.monotonic() + LIST_SECONDS, master.deadline)
-    lists = _Lists(master.parts.connector, config, until, master.parts.scheduler)
+    began = clock.monotonic()
+    lists = _Lists(master.parts.connector, config, turn, master.deadline, master.parts.scheduler)
     thread = master.parts.scheduler.thread(f"{config.name}/lists", lists.run)
     thread.start()
 
     def in_time() -> None:
         check()
-        if clock.monotonic() >= until:
+        if not turn.waiting and clock.monotonic() >= max(began, turn.given_at) + LIST_SECONDS:
             raise ResyncError(f"cluster {config.name} could not be listed in time: no answer")
 
     try:
@@ -71,16 +85,20 @@ def list_now(master: Master, config: ClusterConfig, check: Callable[[], None]) -
 def preview_lists(master: Master, config: ClusterConfig, mode: Mode, check: Callable[[], None]) -> Preview:
     """Preview the effects of complete lists. Writes nothing. Raises ResyncError."""
     previewer = master.previewer(config)  # reads the checkpoints, before the lists
-    return previewer.preview(list_now(master, config, check), mode, check)
+    with list_now(master, config, check) as content:
+        return previewer.preview(content, mode, check)
 
 
 class _Lists:
     """Lists one resource after another. ``run`` it in a thread that may be left behind."""
 
-    def __init__(self, connector: Connector, config: ClusterConfig, deadline: float, scheduler: Scheduler) -> None:
+    def __init__(
+        self, connector: Connector, config: ClusterConfig, turn: Turn, deadline: float, scheduler: Scheduler
+    ) -> None:
         self.done: Answer[dict[Resource, Snapshot]] = Answer(scheduler)
         self._connector = connector
         self._config = config
+        self._turn = turn
         self._deadline = deadline
         self._lock = scheduler.lock()
         self._lister: Lister | None = None
@@ -100,7 +118,7 @@ class _Lists:
                 self._lister.stop()
 
     def _list(self, resource: Resource) -> Snapshot:
-        lister = self._connector.lister(self._config, resource)
+        lister = self._connector.lister(self._config, resource, self._turn.space())
         with self._lock:
             if self._stopped:
                 raise StoppedError

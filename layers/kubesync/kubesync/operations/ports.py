@@ -18,6 +18,7 @@ from kubesync.cluster.keys.planner import Tables
 from kubesync.cluster.keys.reconciler import Reconciler
 from kubesync.cluster.ports import Connector, Progress
 from kubesync.domain.errors import NotMasterError
+from kubesync.kubernetes.list_room import ListRoom
 from kubesync.settings import Settings
 from kubesync.zone.pool import Zones
 
@@ -52,6 +53,7 @@ class Master(Protocol):
     fenced_writer: FencedWriter
     configs: Mapping[str, ClusterConfig]
     zones: Zones | None
+    room: ListRoom
     progress: Progress
     ending: Callable[[], bool]
     deadline: float

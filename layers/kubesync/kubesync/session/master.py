@@ -34,6 +34,7 @@ from kubesync.cluster.ports import ClusterPorts, Configured, EventWriter, Progre
 from kubesync.domain.batches import BatchLimits
 from kubesync.domain.errors import ErrorCode, NewerSchemaError, NotMasterError
 from kubesync.domain.report import SessionReport
+from kubesync.kubernetes.list_room import ListRoom
 from kubesync.messages import Configure, Listen, StopListening, TakeUp
 from kubesync.operations.ports import MasterParts, unpaused
 from kubesync.session.clusters import Clusters
@@ -96,6 +97,7 @@ class Master:
         self.inflight = InflightTable(store, settings.shard)
         self.fenced_writer = FencedWriter(store, epoch, keeper.may_write, scheduler, settings.shard)
         self._fencing = Fencing(store, settings.shard, epoch, self._retry)
+        self.room = ListRoom(settings.list_room_bytes, scheduler)
         self._actors = Clusters(self._cluster_ports, self.activity)
         self.named = NamedUpstreams(self._named_ports(), self.activity)
         self._found_clean = False
@@ -210,6 +212,8 @@ class Master:
             fenced_writer=self.fenced_writer,
             fenced_here=self._fencing.raised,
             connector=parts.connector,
+            room=self.room,
+            cached_keys=lambda: parts.settings.cached_keys // max(1, len(self.configs)),
             scheduler=parts.scheduler,
             window_seconds=parts.settings.window_seconds,
             to_cluster=self.send,

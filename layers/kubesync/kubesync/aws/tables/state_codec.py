@@ -7,6 +7,7 @@ import re
 import zlib
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
+from sys import intern
 from typing import Any, Final, cast
 
 from kubesync.domain.dns.records import AliasTarget, Problem, RecordChange, RecordKey, RecordSet
@@ -191,12 +192,25 @@ def _decode_value(resource: Resource, row: Sequence[Any] | None) -> Service | En
     return EndpointsObject(
         service,
         tuple(
-            EndpointGroup(tuple(Endpoint(*e) for e in endpoints), tuple(EndpointPort(*p) for p in ports))
+            EndpointGroup(tuple(_decode_endpoint(*e) for e in endpoints), tuple(EndpointPort(*p) for p in ports))
             for endpoints, ports in groups
         ),
         truncated,
         bool(fqdn),
     )
+
+
+def _decode_endpoint(
+    ip: str,
+    ready: bool = True,
+    serving: bool | None = None,
+    terminating: bool | None = None,
+    node: str = "",
+    zone: str = "",
+    *names: str,
+) -> Endpoint:
+    # One text for all endpoints of a node, and of a zone: they take much of the memory.
+    return Endpoint(ip, ready, serving, terminating, intern(node), intern(zone), *names)
 
 
 def _encode_endpoint(endpoint: Endpoint) -> list[object]:

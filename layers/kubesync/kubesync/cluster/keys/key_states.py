@@ -14,12 +14,14 @@ from kubesync.cluster.keys.name_counts import NameCounts
 from kubesync.domain.dns.desired import DnsRules, names_to_keep
 from kubesync.domain.dns.permissions import NameRules
 from kubesync.domain.dns.records import Problem, Zone
-from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.domain.objects import EndpointsObject, Resource, ServiceKey
 from kubesync.domain.plan import Policy
 from kubesync.domain.state import KeyState, Name
 
 # Only its master writes a key (I2), so what was read or written once in a session needs no second reading.
 CACHED_KEYS: Final = 4_000
+_ENDPOINTS_OF_A_KEY: Final = 16
+"""A key with more endpoints counts as several."""
 # Raised whenever the same objects lead to other outputs than before: every key is then planned anew.
 RULES_VERSION: Final = 4
 
@@ -44,9 +46,15 @@ class ListenerView:
 
 
 class KeyStates:
-    """State of one cluster in this process. Only the cluster's actor uses it, or a preview that has one of its own."""
+    """State of one cluster in this process. Only the cluster's actor uses it, or a preview that has one of its own.
 
-    def __init__(self, config: ClusterConfig, table: StateTable) -> None:
+    Args:
+        cached_keys: how many keys of this cluster the memory has room for now; at most CACHED_KEYS count.
+    """
+
+    def __init__(
+        self, config: ClusterConfig, table: StateTable, cached_keys: Callable[[], int] = lambda: CACHED_KEYS
+    ) -> None:
         self.identity: str | None = None  # the remembered uid of Service default/kubernetes
         self.counts = NameCounts(table)
         self.configure(config, {})
@@ -55,10 +63,13 @@ class KeyStates:
         # How often each code of ``domain.reasons`` came up anew, and who is told of it.
         self.reasons: dict[str, int] = {}
         self.on_problems: Callable[[KeyState, Iterable[Problem]], None] | None = None
-        # Names in conflict, of the keys in the cache. All open keys were read once.
-        self.conflicts = 0
         self._table = table
+        self._cached_keys = cached_keys
         self._states: OrderedDict[ServiceKey, KeyState] = OrderedDict()
+        self._cached = 0  # keys, each with its weight
+        self._conflicts: dict[
+            ServiceKey, int
+        ] = {}  # how many names of a key are in conflict; also of keys not in the cache
 
     def configure(self, config: ClusterConfig, checkpoints: Mapping[Resource, Checkpoint]) -> None:
         """Go by this configuration from now on, from these checkpoints."""
@@ -120,16 +131,21 @@ class KeyStates:
             self.reasons[problem.code] = self.reasons.get(problem.code, 0) + 1
         if fresh and self.on_problems is not None:
             self.on_problems(state, fresh)
-        self.conflicts += len(state.conflicts) - (0 if known is None else len(known.conflicts))
+        if state.conflicts:
+            self._conflicts[state.key] = len(state.conflicts)
+        else:
+            self._conflicts.pop(state.key, None)
+        self._cached += _weight_of(state) - (0 if known is None else _weight_of(known))
         self._states[state.key] = state
         if state.tombstoned:
             self.tombstoned[state.key] = None
         else:
             self.tombstoned.pop(state.key, None)
         self._states.move_to_end(state.key)
-        while len(self._states) > CACHED_KEYS:
+        room = min(CACHED_KEYS, self._cached_keys())
+        while self._cached > room and len(self._states) > 1:
             _, evicted = self._states.popitem(last=False)
-            self.conflicts -= len(evicted.conflicts)
+            self._cached -= _weight_of(evicted)
 
     def kept_empty(self, state: KeyState) -> frozenset[Name]:
         """Claims that a key keeps although it publishes nothing there (see ``names_to_keep``)."""
@@ -142,7 +158,13 @@ class KeyStates:
         """Read all keys anew next time."""
         self._states.clear()
         self.counts.forget()
-        self.conflicts = 0
+        self._conflicts.clear()
+        self._cached = 0
+
+    @property
+    def conflicts(self) -> int:
+        """How many names of the keys that were read or written are in conflict. All open keys were read once."""
+        return sum(self._conflicts.values())
 
     def generations(self) -> dict[Resource, int]:
         """The generation of each listener's store, from 1."""
@@ -155,6 +177,12 @@ class KeyStates:
             for resource, view in self.listeners.items()
             if view.checkpoint is not None
         }
+
+
+def _weight_of(state: KeyState) -> int:
+    values = (part.value for part in state.parts.values() if isinstance(part.value, EndpointsObject))
+    endpoints = sum(len(group.endpoints) for value in values for group in value.groups)
+    return 1 + endpoints // _ENDPOINTS_OF_A_KEY
 
 
 def rules_of(config: ClusterConfig) -> DnsRules:

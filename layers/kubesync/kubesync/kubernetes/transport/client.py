@@ -24,7 +24,7 @@ from kubesync.kubernetes.transport.connections import (
     Phase,
     build_tls_context,
 )
-from kubesync.kubernetes.transport.failures import FOREIGN_ERRORS, TooOldError, classify
+from kubesync.kubernetes.transport.failures import FOREIGN_ERRORS, BodyTooLongError, TooOldError, classify
 from kubesync.kubernetes.transport.streams import LineStream
 from kubesync.kubernetes.transport.urls import ApiRequest, Server, parse_server
 from kubesync.kubernetes.wire.lines import one_line
@@ -106,16 +106,17 @@ class ApiClient:
     def policy(self) -> ReflectorPolicy:
         return self._access.policy
 
-    def fetch(self, request: ApiRequest, *, deadline_monotonic: float = _NEVER) -> bytes:
+    def fetch(self, request: ApiRequest, *, deadline_monotonic: float = _NEVER, max_bytes: int | None = None) -> bytes:
         """The whole body of a 200 answer (to a POST also 201), decompressed.
 
         Raises:
+            BodyTooLongError: it is longer than ``max_bytes`` (None: than a page of a list may be). The rest is not read.
             TooOldError: 410.
             ListenerError: any other status, or no complete body within the timeouts and the deadline.
             StoppedError: ``shutdown`` was called.
         """
         with self._exchange(request, "gzip", deadline_monotonic) as (server, response):
-            return self._read_all(server, response, deadline_monotonic)
+            return self._read_all(server, response, deadline_monotonic, max_bytes or self.policy.max_list_page_bytes)
 
     @contextmanager
     def stream(self, request: ApiRequest, *, deadline_monotonic: float = _NEVER) -> Iterator[LineStream]:
@@ -254,7 +255,7 @@ class ApiClient:
         self._token = token
         return {"Authorization": f"Bearer {token}"}
 
-    def _read_all(self, server: Server, response: requests.Response, deadline: float) -> bytes:
+    def _read_all(self, server: Server, response: requests.Response, deadline: float, max_bytes: int) -> bytes:
         blocks: list[bytes] = []
         size = 0
         while True:
@@ -271,8 +272,8 @@ class ApiClient:
             if not block:
                 return b"".join(blocks)
             size += len(block)
-            if size > self.policy.max_list_page_bytes:
-                raise BodyError(f"{server.authority}: a body is longer than {self.policy.max_list_page_bytes} bytes")
+            if size > max_bytes:
+                raise BodyTooLongError(f"{server.authority}: a body is longer than {max_bytes} bytes")
             blocks.append(block)
 
     def _refusal(self, server: Server, response: requests.Response) -> ListenerError | TooOldError:

@@ -36,6 +36,10 @@ class TooOldError(Exception):
     """410: the version or the continue token has expired. The caller lists again, and does not report this error by itself."""
 
 
+class BodyTooLongError(BodyError):
+    """The body is longer than the caller accepts. A caller that lists asks for smaller pages."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Rule:
     phases: frozenset[Phase]

@@ -63,13 +63,14 @@ class ListPage:
     """One page of a list.
 
     ``unreadable`` has one line per item without a readable name. If there is any, the list cannot prove that an object is
-    absent (I5).
+    absent (I5). ``remaining``: how many items follow it; None where the server does not say.
     """
 
     resource_version: int
     continue_token: str
     items: tuple[Observation, ...]
     unreadable: tuple[str, ...] = ()
+    remaining: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,11 +243,13 @@ def _read_list_item_by_item(resource: Resource, body: bytes, prefixes: tuple[str
 
 
 def _page(metadata: Any, items: tuple[Observation, ...], unreadable: tuple[str, ...]) -> ListPage:
+    remaining = metadata.get("remainingItemCount")
     return ListPage(
         resource_version=int(metadata["resourceVersion"]),
         continue_token=metadata.get("continue") or "",
         items=items,
         unreadable=unreadable,
+        remaining=remaining if isinstance(remaining, int) and remaining >= 0 else None,
     )
 
 

@@ -7,7 +7,7 @@ the API server's own limits: DynamoDB would refuse the whole window that holds a
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Required, TypedDict
+from typing import Annotated, Any, Final, Required, TypedDict
 
 from pydantic import ConfigDict, Field, with_config
 
@@ -161,7 +161,7 @@ class Header(TypedDict):
 # Functional form: "continue" is a keyword in Python.
 ListMetadata = TypedDict(
     "ListMetadata",
-    {"resourceVersion": Required[Version], "continue": str | None},
+    {"resourceVersion": Required[Version], "continue": str | None, "remainingItemCount": Any},
     total=False,
 )
 

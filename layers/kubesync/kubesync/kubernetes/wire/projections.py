@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from sys import intern
 from typing import Final
 
 from kubesync.domain.dns.annotations.known import kept
@@ -81,7 +82,7 @@ def _from_address(address: Address, *, ready: bool) -> Endpoint:
     return Endpoint(
         ip=address["ip"],
         ready=ready,
-        node=address.get("nodeName") or "",
+        node=intern(address.get("nodeName") or ""),
         hostname=address.get("hostname") or "",
         pod=_pod(address.get("targetRef")),
     )
@@ -98,8 +99,8 @@ def _from_slice(endpoints: Iterable[SliceEndpoint]) -> Iterable[Endpoint]:
             ready=conditions.get("ready") is not False,  # absent means ready
             serving=conditions.get("serving"),
             terminating=conditions.get("terminating"),
-            node=endpoint.get("nodeName") or "",
-            zone=endpoint.get("zone") or "",
+            node=intern(endpoint.get("nodeName") or ""),
+            zone=intern(endpoint.get("zone") or ""),
             hostname=endpoint.get("hostname") or "",
             pod=_pod(endpoint.get("targetRef")),
         )

@@ -1,0 +1,108 @@
+"""Lists over a real socket: how large a page may be, and what a list reads that has to wait for room."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.reflecting import POLICY, list_answer, reflecting
+from harness.waiting import wait_until
+from harness.wire.scripted_server import Answer, Connection, silence, watch_answer
+from kubesync.actors.threads import ThreadScheduler
+from kubesync.domain.errors import ErrorCode
+from kubesync.kubernetes.list_room import ListRoom
+
+WATCHING = watch_answer(then=silence)
+SMALL_PAGES = replace(POLICY, page_bytes=2_000, max_list_page_bytes=8_000)
+LONG = "x" * 3_000
+
+
+def test_page_that_is_too_large_is_read_again_with_half_as_many_objects() -> None:
+    script = [
+        list_answer(7, "a", "b", note=LONG),
+        list_answer(7, "a", "b", "c", note=LONG),
+        list_answer(7, "a", token="more"),
+        list_answer(7, "b", "c", note=LONG),
+        list_answer(7, "b", "c"),
+        WATCHING,
+    ]
+    with reflecting(script, policy=SMALL_PAGES) as running:
+        running.sink.wait_until_told(("resumed",))
+        assert running.sink.told[0] == ("snapshot", 7, ["a", "b", "c"])
+        limits = [request.params.get("limit") for request in running.server.requests]
+        tokens = [request.params.get("continue") for request in running.server.requests]
+        assert limits == ["500", "250", "125", "125", "62", None]
+        assert tokens == [None, None, None, "more", "more", None]
+        assert running.waited == [], "it is no failure"
+
+
+def test_one_object_may_be_longer_than_a_page_and_not_longer_than_the_limit() -> None:
+    policy = replace(SMALL_PAGES, page_limit=1)
+    with reflecting([list_answer(7, "a", note=LONG), WATCHING], policy=policy) as running:
+        running.sink.wait_until_told(("resumed",))
+        assert running.sink.told[0] == ("snapshot", 7, ["a"])
+    with reflecting([list_answer(7, "a", note=LONG * 3), WATCHING], policy=policy) as running:
+        running.sink.wait_until_told(("error", 12, 1))
+        (error,) = running.sink.errors
+        assert error.code is ErrorCode.READ_BODY
+        assert error.message == f"127.0.0.1:{running.server.port}: a body is longer than 8000 bytes"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        list_answer(7, "a", token="more", remaining=9),
+        list_answer(7, "a", token="more", remaining=10**30),
+        list_answer(7, "a", token="more"),
+        list_answer(7, "a", token="more", remaining="many"),
+        list_answer(7, "a", token="more", remaining=-1),
+    ],
+    ids=["says how many", "lies", "does not say", "not a number", "less than none"],
+)
+def test_list_that_does_not_fit_is_read_anew_once_there_is_room(page: Answer) -> None:
+    clock = ThreadScheduler()
+    room = ListRoom(2_100, clock)
+    other = room.turn()
+    first = other.space()
+    assert first.enter(50, 1e9)
+    script = [page, page, list_answer(7, "b"), WATCHING]
+    with reflecting(script, policy=SMALL_PAGES, space=room.turn().space(), clock=clock) as running:
+        wait_until(lambda: running.asked == ["list"])
+        assert running.sink.told == []
+        first.leave(50)
+        assert running.asked == ["list"], "the other list is not recorded yet"
+        other.recorded(50)
+        running.sink.wait_until_told(("resumed",))
+        assert running.asked == ["list", "list", "list from more", "watch 7"]
+        assert running.sink.told[0] == ("snapshot", 7, ["a", "b"])
+
+
+def test_stop_ends_a_wait_for_room() -> None:
+    clock = ThreadScheduler()
+    room = ListRoom(100, clock)
+    assert room.turn().space().enter(500, 1e9)
+    with reflecting([WATCHING], space=room.turn().space(), clock=clock, deadline_seconds=3600.0) as running:
+        running.stop()
+        assert running.asked == []
+        assert running.sink.told == []
+
+
+def test_list_that_takes_longer_than_its_pages_last_is_given_up() -> None:
+    clock = ManualClock()
+
+    def slow(connection: Connection) -> None:
+        connection.head(200, "Scripted", Content_Type="application/json", Content_Length="100000")
+        connection.send(b'{"kind":"ServiceList"')
+        clock.advance(301.0)
+        connection.send(b" " * 1000)
+        silence(connection)
+
+    script = [slow, list_answer(7, "a"), WATCHING]
+    with reflecting(script, clock=clock) as running:
+        running.sink.wait_until_told(("resumed",))
+        assert running.sink.told == [("error", 12, 1), ("snapshot", 7, ["a"]), ("resumed",)]
+        assert running.sink.errors[0].message == (
+            f"127.0.0.1:{running.server.port}: the body did not end before the deadline"
+        )

@@ -1,0 +1,238 @@
+"""Lists of many clusters in one room: who reads when, and how much is in memory. Time is virtual, and a seed decides who runs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from kubesync.kubernetes.list_room import ListRoom, Space, Turn
+from kubesync.kubernetes.transport.connections import StoppedError
+from simulation.machine import Machine, SimThread
+from simulation.process import Process
+
+
+class Stage:
+    """A room for 100 bytes, and clusters that are played by threads. ``said``: what happened, with the virtual second."""
+
+    def __init__(self, seed: object = None) -> None:
+        self.machine = Machine(seed)
+        self.outside = Process(self.machine, "outside")
+        main = SimThread(self.machine, self.outside, "main", lambda: None)
+        self.machine.main = self.machine.current = main
+        self.outside.threads.append(main)
+        self.process = Process(self.machine, "session")
+        self.room = ListRoom(100, self.process)
+        self.said: list[str] = []
+
+    def say(self, what: str) -> None:
+        self.said.append(f"{self.process.monotonic() - 1000.0:g} {what}")
+
+    def run(self, *plays: Callable[[], object], seconds: float = 1000.0) -> list[str]:
+        for number, play in enumerate(plays):
+            self.process.thread(f"t{number}", play).start()
+        self.outside.sleep(seconds)
+        return self.said
+
+    def lister(
+        self, name: str, size: int, *, comes: float = 0.0, first: int = 0, reads: float = 1.0, records: float = 10.0
+    ) -> Callable[[], None]:
+        """A cluster that lists once: ``first`` bytes, then all of it (0: at once), then records it."""
+
+        def play() -> None:
+            self.process.sleep(comes)
+            turn = self.room.turn()
+            space = turn.space()
+            needed = first or size
+            while True:
+                assert space.enter(needed, 2000.0)
+                self.say(f"{name} reads")
+                self.process.sleep(reads)
+                if space.grow(size):
+                    break
+                self.say(f"{name} drops")
+                needed = size
+            space.leave(size)
+            self.process.sleep(records)
+            turn.recorded(size)
+            self.say(f"{name} recorded")
+
+        return play
+
+
+@pytest.fixture(params=[None, 1, 2, 3], ids=["fixed", "seed 1", "seed 2", "seed 3"])
+def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
+    made = Stage(request.param)
+    yield made
+    made.machine.close()
+    assert made.machine.failures == []
+
+
+def test_i4_first_cluster_goes_beyond_the_budget_and_the_next_waits_until_it_is_recorded(stage: Stage) -> None:
+    assert stage.run(stage.lister("huge", 500), stage.lister("small", 1, comes=0.5)) == [
+        "0 huge reads",
+        "11 huge recorded",
+        "11 small reads",
+        "22 small recorded",
+    ]
+
+
+def test_lists_that_fit_are_read_beside_one_another(stage: Stage) -> None:
+    plays = [stage.lister(f"c{n}", 40, comes=n / 10) for n in range(3)]
+    assert stage.run(*plays) == [
+        "0 c0 reads",
+        "0.1 c1 reads",
+        "11 c0 recorded",
+        "11 c2 reads",
+        "11.1 c1 recorded",
+        "22 c2 recorded",
+    ]
+
+
+def test_list_that_does_not_fit_is_not_passed_by_one_that_came_later(stage: Stage) -> None:
+    plays = [stage.lister("first", 60), stage.lister("large", 90, comes=1.0), stage.lister("small", 5, comes=2.0)]
+    assert sorted(stage.run(*plays)) == [
+        "0 first reads",
+        "11 first recorded",
+        "11 large reads",
+        "11 small reads",
+        "22 large recorded",
+        "22 small recorded",
+    ]
+
+
+def test_list_that_outgrows_its_room_drops_what_it_has_and_waits_for_all_of_it(stage: Stage) -> None:
+    plays = [stage.lister("first", 60), stage.lister("second", 90, first=10, comes=1.0)]
+    assert stage.run(*plays) == [
+        "0 first reads",
+        "1 second reads",
+        "2 second drops",
+        "11 first recorded",
+        "11 second reads",
+        "22 second recorded",
+    ]
+
+
+def test_cluster_that_drops_its_list_keeps_its_place(stage: Stage) -> None:
+    plays = [
+        stage.lister("first", 60),
+        stage.lister("second", 90, first=10, comes=1.0),
+        stage.lister("third", 90, comes=1.5),
+    ]
+    assert [line for line in stage.run(*plays) if "recorded" in line] == [
+        "11 first recorded",
+        "22 second recorded",
+        "33 third recorded",
+    ]
+
+
+def test_both_lists_of_the_first_cluster_are_read_beyond_the_budget(stage: Stage) -> None:
+    turn = stage.room.turn()
+
+    def play(name: str) -> Callable[[], None]:
+        def run() -> None:
+            assert turn.space().enter(90, 2000.0)
+            stage.say(f"{name} reads")
+
+        return run
+
+    assert sorted(stage.run(play("services"), play("endpoints"))) == ["0 endpoints reads", "0 services reads"]
+
+
+def test_deadline_ends_a_wait(stage: Stage) -> None:
+    def late() -> None:
+        stage.process.sleep(1.0)
+        stage.say(f"late entered: {stage.room.turn().space().enter(50, 1005.0)}")
+
+    assert stage.run(stage.lister("first", 500), late, stage.lister("third", 10, comes=6.0)) == [
+        "0 first reads",
+        "5 late entered: False",
+        "11 first recorded",
+        "11 third reads",
+        "22 third recorded",
+    ]
+
+
+def stopped(stage: Stage, ends: Callable[[Turn, Space], None]) -> list[str]:
+    turn = stage.room.turn()
+    space = turn.space()
+
+    def waits() -> None:
+        stage.process.sleep(1.0)
+        with pytest.raises(StoppedError):
+            space.enter(50, 2000.0)
+        stage.say("stopped")
+
+    def stops() -> None:
+        stage.process.sleep(3.0)
+        ends(turn, space)
+
+    return stage.run(stage.lister("first", 500), waits, stops, stage.lister("third", 10, comes=2.0))
+
+
+def test_stopped_listener_waits_no_more_and_holds_nobody_up(stage: Stage) -> None:
+    expected = ["0 first reads", "3 stopped", "11 first recorded", "11 third reads", "22 third recorded"]
+    assert stopped(stage, lambda _turn, space: space.end()) == expected
+
+
+def test_run_that_ends_waits_no_more_and_holds_nobody_up(stage: Stage) -> None:
+    expected = ["0 first reads", "3 stopped", "11 first recorded", "11 third reads", "22 third recorded"]
+    assert stopped(stage, lambda turn, _space: turn.end()) == expected
+
+
+def test_room_of_lists_that_are_never_recorded_comes_back_when_their_run_ends(stage: Stage) -> None:
+    turn = stage.room.turn()
+
+    def never() -> None:
+        space = turn.space()
+        assert space.enter(500, 2000.0)
+        space.leave(500)
+        stage.process.sleep(20.0)
+        turn.end()
+        space.leave(500)  # its listener hangs longer
+        turn.recorded(500)
+
+    assert stage.run(never, stage.lister("next", 10, comes=1.0)) == ["20 next reads", "31 next recorded"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_memory_is_bounded_and_every_cluster_gets_done(seed: int) -> None:
+    stage, draw = Stage(seed), random.Random(seed)
+    sizes = {f"c{n}": draw.choice([1, 5, 20, 60, 150]) for n in range(12)}
+    held: dict[str, int] = {}
+    most: list[int] = []
+
+    def play(name: str) -> Callable[[], None]:
+        size, first = sizes[name], draw.choice([0, 1, 10])
+        comes, reads, records = draw.random() * 20, draw.random(), draw.random() * 5
+
+        def run() -> None:
+            stage.process.sleep(comes)
+            turn = stage.room.turn()
+            space = turn.space()
+            needed = first or size
+            while True:
+                assert space.enter(needed, 9000.0)
+                held[name] = min(needed, size)
+                most.append(sum(held.values()))
+                stage.process.sleep(reads)
+                if space.grow(size):
+                    break
+                held[name] = 0
+                needed = size
+            held[name] = size
+            most.append(sum(held.values()))
+            space.leave(size)
+            stage.process.sleep(records)
+            del held[name]
+            turn.recorded(size)
+            stage.say(name)
+
+        return run
+
+    said = stage.run(*map(play, sizes), seconds=2000.0)
+    stage.machine.close()
+    assert stage.machine.failures == []
+    assert sorted(line.split()[1] for line in said) == sorted(sizes)
+    assert max(most) <= 100 + 150, "the budget, and one more list"
