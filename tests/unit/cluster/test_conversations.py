@@ -12,10 +12,10 @@ from harness.deployment import ZONE_ID, Deployment, full
 from harness.fakes.manual_clock import ManualClock
 from harness.fed import FedDeployment
 from harness.seen.builders import SERVICES, SLICES, a_config, a_list, a_service, identity, saw
+from kubesync.actors.actor import Steps
 from kubesync.actors.answer import Answer
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.cluster.actor import ClusterActor
-from kubesync.cluster.keys.committer import Steps
 from kubesync.cluster.ports import ClusterPorts
 from kubesync.domain.errors import ListenerError, StoreBusyError
 from kubesync.domain.objects import ServiceKey
@@ -48,7 +48,9 @@ class Answers:
 
 def test_i1_questions_of_a_zone_are_answered_in_their_order() -> None:
     clock, answers = ManualClock(), Answers()
-    ports = SimpleNamespace(scheduler=clock, tables=SimpleNamespace(state=None), session="s", progress=None)
+    ports = SimpleNamespace(
+        scheduler=clock, tables=SimpleNamespace(state=None, name_counts=None), session="s", progress=None
+    )
     ports.fenced_writer = ports.fenced_here = ports.to_zone = None
     actor = ClusterActor(a_config(), cast(ClusterPorts, ports))
     actor.service.conversations = answers  # type: ignore[assignment]
@@ -66,7 +68,9 @@ def test_i1_questions_of_a_zone_are_answered_in_their_order() -> None:
 
 def test_i5_forced_relist_that_was_withdrawn_before_it_began_is_never_done() -> None:
     clock = ManualClock()
-    ports = SimpleNamespace(scheduler=clock, tables=SimpleNamespace(state=None), session="s", progress=None)
+    ports = SimpleNamespace(
+        scheduler=clock, tables=SimpleNamespace(state=None, name_counts=None), session="s", progress=None
+    )
     ports.fenced_writer = ports.fenced_here = ports.to_zone = None
     actor = ClusterActor(a_config(), cast(ClusterPorts, ports))
     busy, relisted = [True], []

@@ -9,8 +9,8 @@ from typing import Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig, retains
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
+from kubesync.aws.tables.name_counts import NameCounts, NameCountTable
 from kubesync.aws.tables.state import StateTable
-from kubesync.cluster.keys.name_counts import NameCounts
 from kubesync.domain.dns.desired import DnsRules, names_to_keep
 from kubesync.domain.dns.permissions import NameRules
 from kubesync.domain.dns.records import Problem, Zone
@@ -46,9 +46,9 @@ class ListenerView:
 class KeyStates:
     """State of one cluster in this process. Only the cluster's actor uses it, or a preview that has one of its own."""
 
-    def __init__(self, config: ClusterConfig, table: StateTable) -> None:
+    def __init__(self, config: ClusterConfig, table: StateTable, counts: NameCountTable) -> None:
         self.identity: str | None = None  # the remembered uid of Service default/kubernetes
-        self.counts = NameCounts(table)
+        self.counts = NameCounts(counts)
         self.configure(config, {})
         # In the order of their coming, so that the same run sweeps the same keys first.
         self.tombstoned: dict[ServiceKey, None] = {}
