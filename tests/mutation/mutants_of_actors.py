@@ -7,6 +7,8 @@ from typing import Final
 from mutation.mutant import Mutant
 
 _ZONE = "unit/zone/test_zone_actor.py::"
+_OWING = "unit/zone/test_zone_owing.py::"
+_REQUESTS = "unit/zone/test_zone_requests.py::"
 _CLUSTER = "unit/cluster/test_conversations.py::"
 _OWES = "integration/recording/test_cluster_owes_its_answer.py::"
 
@@ -78,7 +80,7 @@ OF_ACTORS: Final[tuple[Mutant, ...]] = (
         file="zone/journal.py",
         old="(inflight.journal_epoch != epoch or inflight.owed != self.owed)",
         new="inflight.journal_epoch != epoch",
-        caught_by=(_ZONE + "test_i1_zone_that_swaps_its_journal_has_said_before_who_owes_what",),
+        caught_by=(_OWING + "test_i1_zone_that_swaps_its_journal_has_said_before_who_owes_what",),
     ),
     Mutant(
         name="owing-cluster-sends",
@@ -106,7 +108,7 @@ OF_ACTORS: Final[tuple[Mutant, ...]] = (
         file="zone/actor.py",
         old="            self._journal.clear()  # what is applied may change now without a batch\n",
         new="            pass\n",
-        caught_by=(_ZONE + "test_compare_comes_between_batches_with_a_clear_item",),
+        caught_by=(_REQUESTS + "test_compare_comes_between_batches_with_a_clear_item",),
     ),
     Mutant(
         name="forgotten-while-announced",
@@ -115,7 +117,7 @@ OF_ACTORS: Final[tuple[Mutant, ...]] = (
         file="zone/actor.py",
         old="            return True\n        self._journal.clear()\n        return False\n",
         new="            return True\n        return False\n",
-        caught_by=(_ZONE + "test_forget_waits_for_what_is_under_way_and_clears_the_item",),
+        caught_by=(_REQUESTS + "test_forget_waits_for_what_is_under_way_and_clears_the_item",),
     ),
     Mutant(
         name="ended-while-announced",
@@ -124,7 +126,7 @@ OF_ACTORS: Final[tuple[Mutant, ...]] = (
         file="zone/actor.py",
         old="        if self._writer.idle and not self._talks.closing and self._journal.holds_landed:\n",
         new="        if self._writer.idle and self._talks.closing and self._journal.holds_landed:\n",
-        caught_by=(_ZONE + "test_batch_lands_is_closed_and_its_item_is_cleared_before_the_end",),
+        caught_by=(_OWING + "test_batch_lands_is_closed_and_its_item_is_cleared_before_the_end",),
     ),
     Mutant(
         name="emptied-before-zones-have-parted",

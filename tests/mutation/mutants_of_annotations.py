@@ -7,6 +7,7 @@ from typing import Final
 from mutation.mutant import Mutant
 
 _REFUSED = "integration/names/test_refused_annotations.py::"
+_ALLOWED = "cluster/keys/allowed_names.py"
 _KNOWN = "unit/domain/dns/test_known_annotations.py::"
 
 OF_ANNOTATIONS: Final[tuple[Mutant, ...]] = (
@@ -14,7 +15,7 @@ OF_ANNOTATIONS: Final[tuple[Mutant, ...]] = (
         name="publishes-what-it-cannot-do",
         without="a Service that asks for another routing policy gets simple record sets",
         invariants="I9",
-        file="domain/plan.py",
+        file=_ALLOWED,
         old="    if not want.only_held or want.records is None:\n",
         new="    if want is not None:\n",
         caught_by=(_REFUSED + "test_new_service_gets_no_name_and_one_that_holds_names_keeps_them_i9",),
@@ -23,7 +24,7 @@ OF_ANNOTATIONS: Final[tuple[Mutant, ...]] = (
         name="refused-service-loses-its-names",
         without="a Service that gets a refused annotation loses the names that it holds",
         invariants="I9",
-        file="domain/plan.py",
+        file=_ALLOWED,
         old="    names = state.claims | names_of(state.applied)\n    held: dict",
         new="    names = frozenset[Name]()\n    held: dict",
         caught_by=(_REFUSED + "test_new_service_gets_no_name_and_one_that_holds_names_keeps_them_i9",),
@@ -50,7 +51,7 @@ OF_ANNOTATIONS: Final[tuple[Mutant, ...]] = (
         name="pods-of-a-held-name-are-new-names",
         without="such a Service publishes no pod that is made anew",
         invariants="I9",
-        file="domain/plan.py",
+        file=_ALLOWED,
         old="of_own if derived else set()",
         new="set()",
         caught_by=(_REFUSED + "test_pods_that_are_made_anew_keep_their_names_i9",),
@@ -59,7 +60,7 @@ OF_ANNOTATIONS: Final[tuple[Mutant, ...]] = (
         name="new-identifier-replaces-a-held-name",
         without="a name that is held under another set identifier is deleted",
         invariants="I9",
-        file="domain/plan.py",
+        file=_ALLOWED,
         old="        elif identifiers:\n",
         new="        elif identifiers and not wanted.name:\n",
         caught_by=(_REFUSED + "test_other_identifier_in_the_same_change_does_not_lose_a_name_that_is_held_i9",),

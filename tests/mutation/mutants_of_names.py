@@ -11,7 +11,7 @@ _RULES = "integration/names/test_name_rules.py::"
 _LIMITS = "integration/names/test_name_limits.py::"
 _HOSTILE = "integration/names/test_hostile_namespace.py::"
 _FILE = "domain/dns/permissions.py"
-_COUNTS = "cluster/keys/name_counts.py"
+_ALLOWED = "cluster/keys/allowed_names.py"
 
 OF_NAMES: Final[tuple[Mutant, ...]] = (
     Mutant(
@@ -102,7 +102,7 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         name="namespace-without-limit",
         without="the Services of a namespace get as many names as they ask for",
         invariants="I9",
-        file=_COUNTS,
+        file=_ALLOWED,
         old="        if not (refused := frozenset(asked[max(0, room) :])):\n",
         new="        if not (refused := frozenset[str]()):\n",
         caught_by=(
@@ -130,7 +130,7 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         name="going-names-are-free",
         without="names that are given up make room although the policy keeps their record sets",
         invariants="I9",
-        file=_COUNTS,
+        file=_ALLOWED,
         old=" if self._policy is Policy.SYNC else ()\n",
         new="\n",
         caught_by=(_LIMITS + "test_i9_without_deletions_names_that_are_given_up_keep_their_place",),
@@ -139,7 +139,7 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         name="wrong-counts-stay",
         without="a list does not correct the counts of names",
         invariants="I9",
-        file=_COUNTS,
+        file="aws/tables/name_counts.py",
         old="        self._tallied = None if self.rules is None else {}\n",
         new="        self._tallied = None\n",
         caught_by=(
@@ -151,7 +151,7 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         name="counts-always-read",
         without="the count of a namespace is read at every plan",
         invariants="I7",
-        file=_COUNTS,
+        file=_ALLOWED,
         old="        asked = [name for name in want.counted if name in fresh]\n",
         new="        asked = [name for name in want.counted if name in fresh or self._counted.of(namespace) < 0]\n",
         caught_by=(_LIMITS + "test_i7_resumed_session_reads_counts_only_where_names_change",),

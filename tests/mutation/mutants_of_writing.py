@@ -1,4 +1,4 @@
-"""Mechanisms that keep what is written right: I1 to I3."""
+"""Mechanisms that keep what is written right: I1, I3, I4. Those of I2 are in ``mutants_of_fencing``."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from typing import Final
 
 from mutation.mutant import Mutant
 
-_FENCED_WRITER = "unit/session/test_fenced_writer.py::"
 _WRITER = "unit/zone/test_zone_writer.py::"
 _REFUSALS = "unit/zone/test_zone_writer_refusals.py::"
 _DENIED = "unit/zone/test_names_not_allowed.py::"
 _CHANGES = "unit/cluster/test_recorder_changes.py::"
 _DURABILITY = "integration/recording/test_recorder_durability.py::"
-_RENEWAL = "unit/session/test_lease_keeper_renewal.py::"
 _MERGE = "unit/domain/test_merge.py::"
 _COMPOSER = "unit/upstreams/test_composer.py::"
 _NAMED = "integration/names/test_named_upstreams.py::"
@@ -176,158 +174,6 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
             "unit/upstreams/test_actor.py::test_i1_nothing_is_read_for_a_new_reference_before_its_cluster_has_noted_it",
         ),
         section=15,
-    ),
-    # --- I2: one master writes ---
-    Mutant(
-        name="no-fence-check",
-        without="transactions do not check the fence",
-        invariants="I2",
-        file="aws/fencing/writer.py",
-        old="""        checks: list[Action] = [fence_check(cluster, self.epoch) for cluster in sorted(set(clusters))]
-        if not checks:
-            checks = [shard_fence_check(self._shard, self.epoch)]
-""",
-        new="        checks: list[Action] = []\n",
-        caught_by=(
-            _FENCED_WRITER + "test_i2_run_is_refused_whole_where_one_of_its_fences_was_raised",
-            _FENCED_WRITER + "test_i2_run_for_no_cluster_is_refused_where_the_fence_of_the_shard_was_raised",
-            _WRITER + "test_i2_nothing_is_sent_where_the_fence_was_raised",
-            _WRITER + "test_i2_nothing_is_closed_where_the_fence_was_raised_after_the_batch",
-        ),
-        section=2,
-    ),
-    Mutant(
-        name="fence-lowered",
-        without="a fence can be lowered again",
-        invariants="I2",
-        file="aws/tables/control/fences.py",
-        old='conditions=(AbsentOrBelow("epoch", epoch),)',
-        new="conditions=()",
-        caught_by=(
-            _FENCED_WRITER + "test_i2_a_fence_is_only_raised",
-            "unit/session/test_fences.py::test_i2_fence_of_a_later_master_is_not_lowered",
-        ),
-    ),
-    Mutant(
-        name="fence-without-lease",
-        without="a fence is raised without a check that the lease is still held",
-        invariants="I2",
-        file="aws/tables/control/fences.py",
-        old="            store.transact([*updates, lease], secrets.token_hex(16))\n",
-        new="            store.transact(updates, secrets.token_hex(16))\n",
-        caught_by=(
-            "unit/session/test_fences.py::test_i2_master_that_lost_the_lease_fences_no_cluster_that_its_successor_does_not_know",
-        ),
-    ),
-    Mutant(
-        name="shard-not-fenced",
-        without="a take-over raises the fences of its clusters, but not that of its shard",
-        invariants="I2",
-        file="aws/fencing/take_over.py",
-        old="        fences = [shard_fence_key(self._shard), *map(fence_key, names)]\n",
-        new="        fences = [shard_fence_key('nobody'), *map(fence_key, names)]\n",
-        caught_by=(
-            "unit/session/test_fences.py::test_i2_take_over_raises_the_fence_of_the_shard_and_of_all_clusters_in_few_transactions",
-            "unit/proof/test_zone_ground_takeover.py::test_i2_who_is_shut_out_of_the_shard_writes_nothing_about_its_zones",
-        ),
-        section=15,
-    ),
-    Mutant(
-        name="no-version-condition",
-        without="a key's item is replaced whatever its version is",
-        invariants="I2",
-        file="aws/tables/state.py",
-        old='        guard = (Absent(),) if before.version == 0 else (Equals("version", before.version),)\n',
-        new="        guard: tuple[Absent | Equals, ...] = ()\n",
-        caught_by=(
-            "unit/aws/tables/test_state_table.py::test_stale_version_is_refused",
-            _CHANGES + "test_state_written_by_hand_is_read_anew_and_planned_on",
-        ),
-        section=3,
-    ),
-    Mutant(
-        name="no-journal-swap",
-        without="batches do not swap the journal",
-        invariants="I2",
-        file="zone/writer.py",
-        old="(*swap, *_batch_changes(units))",
-        new="(*swap[:0], *_batch_changes(units))",
-        caught_by=(
-            _WRITER + "test_journal_that_was_moved_leads_to_the_same_units_again_with_the_journal_as_it_is",
-            _WRITER + "test_journal_that_holds_this_batch_means_that_an_earlier_try_had_landed",
-        ),
-        section=2,
-    ),
-    Mutant(
-        name="no-swap-at-unclean-take-over",
-        without="the journal is not swapped after an unclean end",
-        invariants="I1 I2",
-        file="zone/journal.py",
-        old="        fresh = self.following(self._ports.scheduler.token_hex(16))\n",
-        new="""        if self._inflight is not None and self._inflight.batch:
-            self._write(replace(self._inflight, batch="", units=()))
-        if self._journal is None or self._inflight is not None:
-            return True
-        fresh = self.following(self._ports.scheduler.token_hex(16))
-""",
-        caught_by=(_WRITER + "test_i2_settling_swaps_the_journal_though_there_is_nothing_to_write",),
-        section=15,
-    ),
-    Mutant(
-        name="unsettled-zone-is-believed",
-        without="a zone that the last master left unsettled is written like any other zone",
-        invariants="I2",
-        file="zone/pool.py",
-        old="                settled = self._clean and zone_id not in self._inherited\n",
-        new="                settled = self._clean\n",
-        caught_by=(
-            "integration/taking_over/test_unsettled_zones.py::test_i2_zone_with_an_unknown_outcome_is_settled_by_the_next_session_and_no_other_is",
-        ),
-        section=15,
-        slow=True,
-    ),
-    Mutant(
-        name="doubtful-try-not-shut-out",
-        without="a refusal counts although an earlier try of the same batch may still land",
-        invariants="I2",
-        file="zone/writer.py",
-        old="        if self._in_doubt:\n            # An earlier",
-        new="        if self._in_doubt and not sent:\n            # An earlier",
-        caught_by=(
-            "integration/taking_over/test_lost_answers.py::test_i2_an_earlier_try_that_is_still_under_way_is_shut_out_where_its_repeat_was_refused",
-        ),
-        section=15,
-    ),
-    Mutant(
-        name="writes-after-the-lease",
-        without="a master goes on writing although it did not renew the lease in time",
-        invariants="I2",
-        file="session/lease_keeper.py",
-        old='        if self._scheduler.monotonic() > self._write_until:\n            raise NotMasterError("the lease could not',
-        new='        if self._scheduler.monotonic() > self._write_until + 3600:\n            raise NotMasterError("the lease could not',
-        caught_by=(_RENEWAL + "test_i2_writing_stops_10_s_after_the_start_of_the_last_successful_renewal",),
-    ),
-    Mutant(
-        name="long-pause-is-believed",
-        without="after a long pause a clean end on the lease counts, although the lease may come from a backup",
-        invariants="I2",
-        file="session/lease_keeper.py",
-        old="        return None if self.paused(before) else before.to_settle\n",
-        new="        return before.to_settle\n",
-        caught_by=("unit/session/test_lease_keeper.py::test_i2_after_a_long_pause_all_zones_are_to_be_settled",),
-        section=10,
-    ),
-    Mutant(
-        name="newer-journal-is-believed",
-        without="a journal that no inflight item announced is swapped like any other if the new epoch is above its epoch",
-        invariants="I2",
-        file="zone/journal.py",
-        old="        return inflight is not None and inflight.knows(journal.epoch)\n",
-        new="        return inflight is not None\n",
-        caught_by=(
-            "unit/zone/test_settling.py::test_i2_journal_that_no_inflight_item_announced_tells_of_restored_tables",
-        ),
-        section=10,
     ),
     # --- I3: foreign records are never touched ---
     Mutant(

@@ -6,21 +6,19 @@ here is the world itself: ``clock`` is its process, and while it sleeps, the oth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from harness.fakes.memory_store import Call, MemoryStore, NoFaults, _Partition
 from kubesync.actors.actor import Host
-from kubesync.aws.dynamodb.store import CONTROL, KEY_ATTRIBUTES, STATE, Action, Item, Key, Store
+from kubesync.aws.dynamodb.store import CONTROL, KEY_ATTRIBUTES, Action, Item, Key, Store
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.schema_guard import SchemaGuard
-from kubesync.aws.tables.state import StateTable
-from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.bootstrap.application import Application
 from kubesync.cluster.ports import Connector
 from kubesync.domain.errors import ErrorCode, KubesyncError
@@ -30,6 +28,7 @@ from kubesync_local.recovery.recovery import RecoveryRequest
 from simulation.cluster import ScriptedCluster, ScriptedConnector
 from simulation.gate import Gate
 from simulation.machine import Machine, SimThread
+from simulation.normal_form import normal_form
 from simulation.post import Delay, deliver_late
 from simulation.process import Process
 from simulation.writes import kind_of
@@ -316,80 +315,9 @@ class World:
         fields = ClusterConfig.model_fields.keys() - {"name", "revision"}
         self.configure(config.name, **{field: getattr(config, field) for field in sorted(fields)})
 
-    # --- what stands ---
-
     def normal(self) -> dict[str, object]:
-        """All that decides about the future, in one form: item versions, tokens and times left out."""
-        found: dict[str, object] = {}
-        for zone_id in self.route53.ids:
-            for key, record_set in self.route53.records(zone_id).items():
-                journal = key.name.startswith("_kubesync-")
-                found[f"zone {zone_id} {key.name} {key.type}"] = "journal" if journal else record_set
-        found |= self._states()
-        for upstream in UpstreamTable(self.store).read_all():
-            assert upstream.complete, f"upstream {upstream.upstream} is torn"
-            nodes = tuple(tuple(sorted(node.items())) for node in upstream.nodes)
-            found[f"upstream {upstream.upstream}"] = "deleted" if upstream.deleted else nodes
-        for place, item in self.store.dump().items():
-            if place.table == STATE:
-                found |= _of_state(place, item)
-            elif place.table == CONTROL:
-                found |= _of_control(place, item)
-        return found
-
-    def _states(self) -> dict[str, object]:
-        found: dict[str, object] = {}
-        table = StateTable(self.store)
-        for name in self.clusters:
-            for state in table.load_all(name):
-                upstreams = {upstream: known.digest for upstream, known in state.upstreams.items()}
-                plain = replace(state, version=0, slices=0, upstreams={}, opened=None)
-                found[f"key {state.key}"] = (plain, upstreams, state.opened is not None)
-        return found
-
-
-def _of_state(key: Key, item: Item) -> dict[str, object]:
-    sort = str(key.sort)
-    if sort.startswith("key#"):
-        return {}
-    if key.partition.startswith("names#"):
-        value: object = item.get("key", (item.get("owner"), item.get("waiting")))
-        return {f"claim {key.partition} {sort}": value}
-    if key.partition.endswith("#asked"):
-        return {f"names asked for {key.partition} {sort}": item["count"]}
-    if "#open#" in key.partition:
-        return {f"mark {key.partition} {sort}": "heir" if "#heir#" in sort else "open"}
-    return {f"slice {key.partition} {sort}": item.get("service")}
-
-
-def _of_control(key: Key, item: Item) -> dict[str, object]:
-    sort = str(key.sort)
-    if sort.startswith("checkpoint#"):
-        return {f"{key.partition} {sort}": (item["resource_version"], item["generation"], item["revision"])}
-    if sort == "identity":
-        return {f"{key.partition} identity": item["uid"]}
-    if key.partition.startswith("zones#") and item["problem"]:
-        return {f"problem noted of zone {sort}": item["problem"]}
-    if key.partition.startswith("named-marks#"):
-        return {f"note {sort}": "to be composed"}
-    if key.partition.startswith("inflight#"):
-        # An announced batch stays until the next one; whether it is closed, its keys say.
-        return {f"inflight {sort}": "known"} if "batch" in item else {}
-    return {}
-
-
-def differences(found: Mapping[str, object], wanted: Mapping[str, object]) -> list[str]:
-    """What is not as it should be, one line each."""
-    return [
-        f"{place}: {_short(found.get(place))} instead of {_short(wanted.get(place))}"
-        for place in sorted(found.keys() | wanted.keys())
-        if found.get(place) != wanted.get(place)
-    ]
-
-
-def _short(value: object) -> str:
-    text = "nothing" if value is None else repr(value)
-    return text if len(text) <= 1500 else text[:1500] + "…"
+        """What stands, as ``normal_form`` says it."""
+        return normal_form(self.store, self.route53, self.clusters)
 
 
 def copy_tables(source: MemoryStore, target: MemoryStore, tables: Collection[str] = tuple(KEY_ATTRIBUTES)) -> None:

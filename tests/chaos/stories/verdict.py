@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaos.stories.play import Play
-from simulation.world import differences
+from simulation.normal_form import differences
 
 _MOST_LINES = 12
 

@@ -18,6 +18,7 @@ from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Regi
 from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblem, ZoneProblemTable
+from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.batches import Unit
@@ -39,8 +40,8 @@ from kubesync.domain.state import Name, OpenMark, Part, PartId, UpstreamState
 
 def test_names_that_are_counted_refused_and_too_many() -> None:
     found = tables("names-counted")
-    assert StateTable(found).all_names_held("prod") == {"shop": 3}
-    assert (StateTable(found).names_held("prod", "shop"), StateTable(found).names_held("prod", "default")) == (3, 0)
+    assert NameCountTable(found).all_held("prod") == {"shop": 3}
+    assert (NameCountTable(found).held("prod", "shop"), NameCountTable(found).held("prod", "default")) == (3, 0)
     assert [p.code for p in state(found, "one").problems] == ["WildcardNotAllowed"]
     (problem,) = state(found, "two").problems
     assert (problem.code, problem.subject) == ("TooManyNames", "d.example.com")

@@ -32,6 +32,7 @@ from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
 from kubesync.aws.tables.control.zone_access import ZoneAccessTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.state_codec import unpack
 from kubesync.aws.tables.upstreams import UpstreamTable
@@ -170,10 +171,10 @@ def a_promotion(scene: Scene, key: Key, _item: Item) -> list[Action]:
 
 def names_asked_for(scene: Scene, key: Key, _item: Item) -> list[Action]:
     cluster = key.partition.partition("#")[0]
-    table = StateTable(scene.store)
-    held = table.names_held(cluster, str(key.sort))
-    assert table.all_names_held(cluster)[str(key.sort)] == held
-    return [StateTable.correct_names_held(cluster, str(key.sort), None, held)]
+    table = NameCountTable(scene.store)
+    held = table.held(cluster, str(key.sort))
+    assert table.all_held(cluster)[str(key.sort)] == held
+    return [NameCountTable.correct(cluster, str(key.sort), None, held)]
 
 
 def tombstones(scene: Scene, key: Key, _item: Item) -> list[Action]:

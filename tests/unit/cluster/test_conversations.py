@@ -12,10 +12,11 @@ from harness.deployment import ZONE_ID, Deployment, full
 from harness.fakes.manual_clock import ManualClock
 from harness.fed import FedDeployment
 from harness.seen.builders import SERVICES, SLICES, a_config, a_list, a_service, identity, saw
+from kubesync.actors.actor import Steps
 from kubesync.actors.answer import Answer
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.cluster.actor import ClusterActor
-from kubesync.cluster.keys.committer import Steps
+from kubesync.cluster.conversations import Conversations
 from kubesync.cluster.ports import ClusterPorts
 from kubesync.domain.errors import ListenerError, StoreBusyError
 from kubesync.domain.objects import ServiceKey
@@ -48,11 +49,13 @@ class Answers:
 
 def test_i1_questions_of_a_zone_are_answered_in_their_order() -> None:
     clock, answers = ManualClock(), Answers()
-    ports = SimpleNamespace(scheduler=clock, tables=SimpleNamespace(state=None), session="s", progress=None)
+    ports = SimpleNamespace(
+        scheduler=clock, tables=SimpleNamespace(state=None, name_counts=None), session="s", progress=None
+    )
     ports.cached_keys = None
     ports.fenced_writer = ports.fenced_here = ports.to_zone = None
     actor = ClusterActor(a_config(), cast(ClusterPorts, ports))
-    actor.service.conversations = answers  # type: ignore[assignment]
+    actor.service.conversations = cast(Conversations, answers)
     for zone, number in (("Z1", 1), ("Z1", 2), ("Z2", 3)):
         actor.receive(Landed(zone, number, str(number), ()))
     for _ in range(10):
@@ -65,9 +68,11 @@ def test_i1_questions_of_a_zone_are_answered_in_their_order() -> None:
     assert answers.given == [("Z2", "3"), ("Z1", "1"), ("Z1", "2")]
 
 
-def test_i5_forced_relist_that_was_withdrawn_before_it_began_is_never_done() -> None:
+def test_i5_forced_relist_that_was_withdrawn_before_it_began_is_never_done(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = ManualClock()
-    ports = SimpleNamespace(scheduler=clock, tables=SimpleNamespace(state=None), session="s", progress=None)
+    ports = SimpleNamespace(
+        scheduler=clock, tables=SimpleNamespace(state=None, name_counts=None), session="s", progress=None
+    )
     ports.cached_keys = None
     ports.fenced_writer = ports.fenced_here = ports.to_zone = None
     actor = ClusterActor(a_config(), cast(ClusterPorts, ports))
@@ -81,7 +86,8 @@ def test_i5_forced_relist_that_was_withdrawn_before_it_began_is_never_done() -> 
         relisted.append(asked)
         yield 0.0
 
-    actor.service.obey, actor.service.relist = obey, relist  # type: ignore[method-assign, assignment]
+    monkeypatch.setattr(actor.service, "obey", obey)
+    monkeypatch.setattr(actor.service, "relist", relist)
     errors: Answer[Mapping[str, ListenerError]] = Answer(clock)
     actor.receive(Configure(None))
     actor.receive(Relist(True, None, Answer(clock)))

@@ -64,7 +64,7 @@ class Played:
         clock = ManualClock()
         self.store = MemoryStore(clock=clock)
         table: Any = None
-        self.tables = Tables(StateTable(self.store), table, UpstreamTable(self.store), table, table)
+        self.tables = Tables(StateTable(self.store), table, table, UpstreamTable(self.store), table, table)
         self.inflight = InflightTable(self.store, "0")
         config = a_config()
         self.configs: dict[str, ClusterConfig] = {"prod": config}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Generator
 from typing import Final, Protocol
 
 from kubesync.actors.scheduler import Scheduler
@@ -18,6 +19,9 @@ AT_ONCE: Final = 0.0
 WHEN_TOLD: Final = math.inf
 """The actor has nothing to do until a message comes."""
 _LONGEST_SLEEP_SECONDS: Final = 3600.0
+
+type Steps[T] = Generator[float, None, T]
+"""Work in small steps. Each yields for how many seconds the work pauses; meanwhile its actor serves its mailbox."""
 
 
 class Actor(Protocol):

@@ -21,12 +21,11 @@ from typing import Final
 
 from aws_lambda_powertools import Logger
 
-from kubesync.actors.actor import AT_ONCE, WHEN_TOLD
+from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Steps
 from kubesync.actors.backoff import Backoff
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.cluster.conversations import Question
-from kubesync.cluster.keys.committer import Steps
 from kubesync.cluster.ports import ClusterPorts
 from kubesync.cluster.run import LIST_SECONDS, ListeningRun
 from kubesync.cluster.service import Service

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from kubesync.cluster.keys.committer import Committer, Outbox, Steps
-from kubesync.cluster.keys.conflict_checks import ConflictCheck, judge
+from kubesync.actors.actor import Steps
+from kubesync.cluster.keys.committer import Committer, Outbox
+from kubesync.cluster.keys.conflict_checks import ConflictCheck, Outcome, judge
 from kubesync.cluster.keys.key_states import KeyStates
-from kubesync.cluster.keys.outcomes import Outcome, Outcomes
+from kubesync.cluster.keys.outcomes import Outcomes
 from kubesync.cluster.keys.reconciler import Reconciler, Recorded
 from kubesync.cluster.ports import ClusterPorts
 from kubesync.cluster.published import Published

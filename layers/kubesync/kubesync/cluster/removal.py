@@ -17,10 +17,11 @@ from typing import Final
 
 from aws_lambda_powertools import Logger
 
+from kubesync.actors.actor import Steps
 from kubesync.actors.answer import Answer
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.control.clusters import ClusterConfig, retains
-from kubesync.cluster.keys.committer import KEYS_AT_A_TIME, Steps
+from kubesync.cluster.keys.committer import KEYS_AT_A_TIME
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.reconciler import Reconciler, Recorded
 from kubesync.cluster.ports import ClusterPorts

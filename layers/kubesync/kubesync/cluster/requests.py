@@ -7,9 +7,10 @@ from typing import Final
 
 from aws_lambda_powertools import Logger
 
+from kubesync.actors.actor import Steps
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.audit import Entry
-from kubesync.cluster.keys.committer import Committer, Steps
+from kubesync.cluster.keys.committer import Committer
 from kubesync.cluster.keys.reconciler import Reconciler
 from kubesync.cluster.ports import ClusterPorts
 from kubesync.domain.errors import KubesyncError

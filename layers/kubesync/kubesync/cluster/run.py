@@ -7,7 +7,7 @@ from typing import Final
 
 from aws_lambda_powertools import Logger
 
-from kubesync.cluster.keys.committer import Steps
+from kubesync.actors.actor import Steps
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.reconciler import IDLE_CHECKPOINT_SECONDS, Reconciler, Recorded
 from kubesync.cluster.listener import Listener, ListRound, SharedWindow, round_of

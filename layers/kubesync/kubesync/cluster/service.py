@@ -9,12 +9,11 @@ from typing import Final
 
 from aws_lambda_powertools import Logger
 
-from kubesync.actors.actor import AT_ONCE, Host
+from kubesync.actors.actor import AT_ONCE, Host, Steps
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.aws.tables.control.listeners import Remembered
 from kubesync.aws.tables.state import Queued
 from kubesync.cluster.conversations import Conversations, Question
-from kubesync.cluster.keys.committer import Committer, Steps
+from kubesync.cluster.keys.committer import Committer
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.reconciler import Reconciler, Recorded
 from kubesync.cluster.listener import ListRound, probe_identity
@@ -43,7 +42,7 @@ class Service:
 
     def __init__(self, config: ClusterConfig, ports: ClusterPorts) -> None:
         self.name = config.name
-        self.states = KeyStates(config, ports.tables.state, ports.cached_keys)
+        self.states = KeyStates(config, ports.tables.state, ports.tables.name_counts, ports.cached_keys)
         self.runs: list[ListeningRun] = []
         self.run: ListeningRun | None = None
         self.removal: Removal | None = None
@@ -85,7 +84,9 @@ class Service:
         self.run = self.removal = None
         reconciler = None
         try:
-            remembered = None if configured is None else configured.remembered or self._remembered()
+            remembered = None if configured is None else configured.remembered
+            if configured is not None and remembered is None:
+                remembered = self._ports.tables.listeners.remembered([self.name])[self.name]
         except NewerSchemaError as newer:
             remembered = None
             self._unreadable(newer)
@@ -101,9 +102,6 @@ class Service:
         self._reconciler = reconciler
         self.published.silent = reconciler is None
         self.conversations = Conversations(self._ports, self._committer, reconciler, self.published, self.follow_up)
-
-    def _remembered(self) -> Remembered:
-        return self._ports.tables.listeners.remembered([self.name])[self.name]
 
     def _unreadable(self, newer: NewerSchemaError) -> None:
         logger.error("ignored: written by a newer release", cluster=self.name, reason=str(newer))

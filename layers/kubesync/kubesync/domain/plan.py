@@ -16,12 +16,9 @@ whoever owns the name by then. Otherwise two such keys would queue again at each
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
-from kubesync.domain.dns.annotations.reading import DEFAULT_WEIGHT
-from kubesync.domain.dns.desired import Desired
-from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
 from kubesync.domain.dns.records import Problem, RecordChange, RecordKey, RecordSet, exclude_each_other
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import KeyState, Name, names_of
@@ -70,49 +67,6 @@ def assign_names(
     return Assignment(intended, frozenset(gained), frozenset(waits), tuple(problems))
 
 
-def held_only(want: Desired, state: KeyState) -> Desired:
-    """What a key may publish where an annotation keeps it to the names that it holds (``Desired.only_held``).
-
-    A name is held in a zone where the key owns its claim, or a set of the key stands there.
-
-        wanted name                                     published
-        -----------                                     ---------
-        held                                            as wanted
-        held, with another set identifier               as wanted, under the identifier that is held
-        not held; of ports or endpoints of the          as wanted, under that name's identifier: else a pod that
-          Service's own name, which is held               is made anew would lose its name
-        not held                                        not: the key does not wait for it either
-    """
-    if not want.only_held or want.records is None:
-        return want
-    names = state.claims | names_of(state.applied)
-    held: dict[tuple[str, str], set[str]] = {}
-    for name in names:
-        held.setdefault((name.zone_id, name.name), set()).add(name.identifier)
-    rules = {name: [origin.rule for origin in origins] for name, origins in want.origins.items()}
-    own = {name for name, of_name in rules.items() if any(rule.startswith(OF_TEMPLATE) for rule in of_name)}
-    of_own = {name.identifier for name in names if name.name in own}
-    records: dict[RecordKey, RecordSet] = {}
-    for wanted, record_set in want.records.items():
-        derived = all(rule in (OF_ENDPOINTS, OF_PORTS) for rule in rules.get(wanted.name, [""]))
-        identifiers = held.get((wanted.zone_id, wanted.name), of_own if derived else set())
-        if wanted.identifier in identifiers:
-            records[wanted] = record_set
-        elif identifiers:
-            key = replace(wanted, identifier=min(identifiers))
-            records[key] = replace(record_set, weight=_weight(state, key.identifier))
-    return replace(want, records=records)
-
-
-def _weight(state: KeyState, identifier: str) -> int | None:
-    """The weight that goes with an identifier that is held: all sets of a Service have the same."""
-    if not identifier:
-        return None
-    sets = [*state.intended.items(), *state.applied.items()]
-    weights = [found.weight for key, found in sets if key.identifier == identifier and found.weight is not None]
-    return next(iter(weights), DEFAULT_WEIGHT)
-
-
 @dataclass(frozen=True, slots=True)
 class Wish:
     """What a key wants in one zone.
@@ -146,11 +100,6 @@ def wish_of(state: KeyState, zone_id: str, policy: Policy) -> Wish:
         state.settled,
         service is not None and service.headless,
     )
-
-
-def zones_of(state: KeyState, policy: Policy) -> frozenset[str]:
-    """Zones in which a key wants changes."""
-    return frozenset(change.key.zone_id for change in changes_of(state, policy))
 
 
 def changes_of(state: KeyState, policy: Policy) -> tuple[RecordChange, ...]:

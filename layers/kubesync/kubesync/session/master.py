@@ -23,6 +23,7 @@ from kubesync.aws.tables.control.listeners import ListenerTable, Remembered
 from kubesync.aws.tables.control.named_referrals import NamedReferrals
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import Queued, StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.committer import Committer
@@ -87,6 +88,7 @@ class Master:
         self.clusters = ClusterTable(store)
         self.tables = Tables(
             StateTable(store),
+            NameCountTable(store),
             ClaimTable(store),
             UpstreamTable(store),
             ListenerTable(store),
@@ -116,7 +118,7 @@ class Master:
     def previewer(self, config: ClusterConfig) -> Reconciler:
         """A reconciler on key states of its own, for previews."""
         tables, remembered = self.tables, self.tables.listeners.remembered([config.name])[config.name]
-        states = KeyStates(config, tables.state)
+        states = KeyStates(config, tables.state, tables.name_counts)
         states.configure(config, remembered.checkpoints)
         states.identity = remembered.identity
         committer = Committer(states, tables, self.fenced_writer, self.parts.clock, self._fencing.raised)

@@ -15,12 +15,12 @@ from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.cluster.keys.allowed_names import held_only
 from kubesync.cluster.keys.key_states import rules_of
 from kubesync.domain.dns.desired import Desired, desired
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import KubesyncError, UsageError, ZoneError
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.plan import held_only
 from kubesync.domain.state import KeyState, Name, names_of
 from kubesync_local.commands.show.explain_table import show_explanation
 from kubesync_local.commands.show.service_keys import parse_service_key

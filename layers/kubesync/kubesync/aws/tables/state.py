@@ -8,7 +8,7 @@ partition                       sort                              holds
 <cluster>#open#<0..3>           <namespace>/<name>                open mark: attempts, retry_at, reason, code, cause
                                 <namespace>/<name>#heir#<name>    the key was promoted to a name, and has to be planned
                                 <namespace>/<name>#gone           the key holds tombstones that have to be swept
-<cluster>#asked                 <namespace>                       count: names that its Services hold and asked for (ADR 0021)
+<cluster>#asked                 <namespace>                       see ``name_counts``
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, cast
 
-from kubesync.aws.dynamodb.store import STATE, Absent, Action, Delete, Equals, Item, Key, Put, Store, Update
+from kubesync.aws.dynamodb.store import STATE, Absent, Action, Delete, Equals, Item, Key, Put, Store
 from kubesync.aws.slices import pack_slices, slice_place, unpack_slices
 from kubesync.aws.tables.state_codec import SCHEMA, decode_state, encode_state
 from kubesync.domain.errors import StoreBusyError
@@ -60,15 +60,6 @@ def slice_key(cluster: str, namespace: str, name: str) -> Key:
     """The item that holds the Service of an EndpointSlice."""
     path = f"{namespace}/{name}"
     return Key(STATE, f"{cluster}#{_hash(path) % BUCKETS:x}", f"slice#{path}")
-
-
-def _asked_key(cluster: str, namespace: str) -> Key:
-    return Key(STATE, f"{cluster}#asked", namespace)
-
-
-def _gone_key(key: ServiceKey) -> Key:
-    place = open_key(key)
-    return Key(STATE, place.partition, f"{place.sort}#{_GONE}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,39 +235,15 @@ class StateTable:
         for partition in (*(f"open#{number}" for number in range(OPEN_PARTITIONS)), "asked"):
             yield from map(_delete, self._store.query(STATE, f"{cluster}#{partition}"))
 
-    # --- names that the Services of a namespace hold and asked for ---
-
-    def names_held(self, cluster: str, namespace: str) -> int:
-        """How many, by the namespace's item; 0 without one."""
-        item = self._store.get(_asked_key(cluster, namespace))
-        return 0 if item is None else cast(int, item["count"])
-
-    def all_names_held(self, cluster: str) -> dict[str, int]:
-        """The same, for every namespace that has an item."""
-        items = self._store.query(STATE, _asked_key(cluster, "").partition)
-        return {cast(str, item["sk"]): cast(int, item["count"]) for item in items}
-
-    @staticmethod
-    def add_names_held(cluster: str, namespace: str, change: int) -> Action:
-        """Count claims, in their own transaction. It is conditional on the keys of these claims, so no repetition counts twice."""
-        return Update(_asked_key(cluster, namespace), set={"v": SCHEMA}, add={"count": change})
-
-    @staticmethod
-    def correct_names_held(cluster: str, namespace: str, stored: int | None, right: int) -> Action:
-        """Replace a count. ``stored``: as just read; None: there is no item."""
-        place = _asked_key(cluster, namespace)
-        guard = (Absent(),) if stored is None else (Equals("count", stored),)
-        return Put(place, {"v": SCHEMA, "count": right}, guard) if right else Delete(place, guard)
-
     def _mark_change(self, before: KeyState, after: KeyState) -> list[Action]:
         actions: list[Action] = []
+        place, mark = open_key(after.key), after.opened
         if before.opened != after.opened:
-            place, mark = open_key(after.key), after.opened
             actions.append(Delete(place) if mark is None else self.mark_open(after.key, mark))
         if before.tombstoned != after.tombstoned:
             # Only a list would read such a key again (I7): the mark lets the next take-over find it.
-            place = _gone_key(after.key)
-            actions.append(Put(place, {"v": SCHEMA}) if after.tombstoned else Delete(place))
+            gone = replace(place, sort=f"{place.sort}#{_GONE}")
+            actions.append(Put(gone, {"v": SCHEMA}) if after.tombstoned else Delete(gone))
         return actions
 
     def _decode(self, key: ServiceKey, head: Item, mark: OpenMark | None) -> KeyState:

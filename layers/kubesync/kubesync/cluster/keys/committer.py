@@ -11,13 +11,14 @@ one section is read and planned again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import batched
 from typing import Final
 
+from kubesync.actors.actor import Steps
 from kubesync.aws.dynamodb.store import UPSTREAMS
 from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
 from kubesync.clock import Clock
@@ -34,9 +35,6 @@ _ATTEMPTS: Final = 8
 _WRITE_SECONDS: Final = 2.0
 _BUSY_SECONDS: Final = 0.5
 _CORRECTED_AT_A_TIME: Final = 90
-
-type Steps[T] = Generator[float, None, T]
-"""Work in small steps. Each yields for how many seconds the work pauses; meanwhile its actor serves its mailbox."""
 
 type Pair = tuple[KeyState, KeyState]
 """A key as stored, and as it is seen now."""

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.keys.key_states import KeyStates
-from kubesync.cluster.keys.outcomes import Outcome
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import RecordKey, RecordSet, in_the_way
 from kubesync.domain.dns.standing import Stands, what_stands, why_foreign
@@ -32,6 +32,26 @@ from kubesync.messages import Refusal, Sets
 
 type AtNames = Mapping[str, Sets]
 """What stands at each name of a zone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one unit.
+
+    ``landed``: its changes stand in the zone. Else it was refused: by a foreign set at its name (``conflict``), or with ``code`` (of
+    ``domain.reasons``); ``reason`` says it in words.
+    """
+
+    unit: Unit
+    landed: bool = False
+    conflict: bool = False
+    reason: str = ""
+    code: str = ""
+
+    @property
+    def reason_code(self) -> str:
+        """Of ``domain.reasons``; empty where it landed."""
+        return "Conflict" if self.conflict else self.code
 
 
 def judge(refusal: Refusal, state: KeyState) -> Outcome:

@@ -9,8 +9,8 @@ from typing import Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig, retains
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
+from kubesync.aws.tables.name_counts import NameCounts, NameCountTable
 from kubesync.aws.tables.state import StateTable
-from kubesync.cluster.keys.name_counts import NameCounts
 from kubesync.domain.dns.desired import DnsRules, names_to_keep
 from kubesync.domain.dns.permissions import NameRules
 from kubesync.domain.dns.records import Problem, Zone
@@ -53,10 +53,14 @@ class KeyStates:
     """
 
     def __init__(
-        self, config: ClusterConfig, table: StateTable, cached_keys: Callable[[], int] = lambda: CACHED_KEYS
+        self,
+        config: ClusterConfig,
+        table: StateTable,
+        counts: NameCountTable,
+        cached_keys: Callable[[], int] = lambda: CACHED_KEYS,
     ) -> None:
         self.identity: str | None = None  # the remembered uid of Service default/kubernetes
-        self.counts = NameCounts(table)
+        self.counts = NameCounts(counts)
         self.configure(config, {})
         # In the order of their coming, so that the same run sweeps the same keys first.
         self.tombstoned: dict[ServiceKey, None] = {}

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from kubesync.actors.actor import Steps
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.state import BUCKETS, StateTable
-from kubesync.cluster.keys.committer import Steps
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.observations import LivePart, Observations, absent_from, live_parts, moved_in
 from kubesync.domain.merge import (

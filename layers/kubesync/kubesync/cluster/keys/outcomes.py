@@ -12,16 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from kubesync.actors.actor import Steps
 from kubesync.actors.backoff import Backoff
 from kubesync.aws.tables.audit import Entry, describe
 from kubesync.cluster.keys.claim_book import ClaimBook
-from kubesync.cluster.keys.committer import Change, Committer, Outbox, Pair, Steps
+from kubesync.cluster.keys.committer import Change, Committer, Outbox, Pair
+from kubesync.cluster.keys.conflict_checks import Outcome
 from kubesync.cluster.keys.key_writes import KeyWrite, Piece
 from kubesync.cluster.keys.planner import Planned, conflict_problems, unclaiming
-from kubesync.domain.batches import Unit
 from kubesync.domain.merge import without_tombstones
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import changes_of
@@ -31,26 +32,6 @@ RETRIES: Final = Backoff(initial=5.0, cap=900.0, least=0.75, most=1.25)
 """Tries of a key after refusals: with jitter, so that many keys do not come back at once."""
 CONFLICT_CHECKS: Final = Backoff(initial=5.0, cap=CONFLICT_CHECK_SECONDS)
 """Checks of names in conflict: without jitter, so that what came together is read together, by one walk."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of one unit.
-
-    ``landed``: its changes stand in the zone. Else it was refused: by a foreign set at its name (``conflict``), or with ``code`` (of
-    ``domain.reasons``); ``reason`` says it in words.
-    """
-
-    unit: Unit
-    landed: bool = False
-    conflict: bool = False
-    reason: str = ""
-    code: str = ""
-
-    @property
-    def reason_code(self) -> str:
-        """Of ``domain.reasons``; empty where it landed."""
-        return "Conflict" if self.conflict else self.code
 
 
 class Outcomes:

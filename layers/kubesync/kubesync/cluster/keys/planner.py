@@ -16,16 +16,17 @@ from kubesync.aws.tables.audit import AuditTable, Entry, describe
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.named_referrals import NamedReferrals
+from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.cluster.keys.allowed_names import NamespaceLimit, held_only
 from kubesync.cluster.keys.claim_book import ClaimBook
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import NO_NOTES, KeyWrite, Notes, Piece
-from kubesync.cluster.keys.name_counts import NamespaceLimit
 from kubesync.domain.dns.desired import Desired, desired
 from kubesync.domain.dns.records import Node, Problem
 from kubesync.domain.objects import Resource, ServiceKey
-from kubesync.domain.plan import Assignment, assign_names, changes_of, held_only
+from kubesync.domain.plan import Assignment, assign_names, changes_of
 from kubesync.domain.state import KeyState, Name, OpenMark, PartId, UpstreamState, names_of
 from kubesync.domain.upstreams import digest
 
@@ -37,6 +38,7 @@ class Tables:
     """The tables of clusters and their keys; ``reads``: where each read is a request."""
 
     state: StateTable
+    name_counts: NameCountTable
     claims: ClaimTable
     upstreams: UpstreamTable
     listeners: ListenerTable

@@ -14,11 +14,12 @@ from typing import Final, cast
 
 from aws_lambda_powertools import Logger
 
+from kubesync.actors.actor import Steps
 from kubesync.actors.answer import Answer
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.control.listeners import Checkpoint
-from kubesync.cluster.keys.committer import KEYS_AT_A_TIME, Change, Committer, Ending, Outbox, Pair, Steps
+from kubesync.cluster.keys.committer import KEYS_AT_A_TIME, Change, Committer, Ending, Outbox, Pair
 from kubesync.cluster.keys.key_writes import NO_NOTES, Closing, KeyWrite, Notes
 from kubesync.cluster.keys.list_diff import NOT_ANSWERED, ListMerge
 from kubesync.cluster.keys.observations import Observations, sort_observations

@@ -105,7 +105,7 @@ class Desired:
     ``<cluster>/<namespace>/<service>/<port>/<PROTOCOL>`` to nodes; it is None while the endpoints are unknown. ``problems`` is sorted,
     without duplicates; it holds at most ten of each code, and a line that counts the rest. ``origins`` says which rules want
     each name. ``counted``: names that count towards the namespace's limit, in the order of the annotations. ``only_held``: of the
-    records, only those at names that the key holds may be published (``domain.plan.held_only``).
+    records, only those at names that the key holds may be published (``held_only``).
     """
 
     records: Mapping[RecordKey, RecordSet] | None

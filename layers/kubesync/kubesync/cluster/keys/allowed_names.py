@@ -1,0 +1,113 @@
+"""Which of the names that a key wants it may ask for at all, before anybody looks whose they are (``assign_names``).
+
+- ``held_only``: an annotation that kubesync refuses keeps a key to the names that it holds (ADR 0022).
+- ``NamespaceLimit``: a namespace has room for a number of names (ADR 0021).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+from kubesync.aws.tables.name_counts import NameCounts
+from kubesync.domain.dns.annotations.reading import DEFAULT_WEIGHT
+from kubesync.domain.dns.desired import Desired, bounded
+from kubesync.domain.dns.permissions import too_many
+from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
+from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.plan import Policy
+from kubesync.domain.state import KeyState, Name, names_of
+
+
+def held_only(want: Desired, state: KeyState) -> Desired:
+    """What a key may publish where an annotation keeps it to the names that it holds (``Desired.only_held``).
+
+    A name is held in a zone where the key owns its claim, or a set of the key stands there.
+
+        wanted name                                     published
+        -----------                                     ---------
+        held                                            as wanted
+        held, with another set identifier               as wanted, under the identifier that is held
+        not held; of ports or endpoints of the          as wanted, under that name's identifier: else a pod that
+          Service's own name, which is held               is made anew would lose its name
+        not held                                        not: the key does not wait for it either
+    """
+    if not want.only_held or want.records is None:
+        return want
+    names = state.claims | names_of(state.applied)
+    held: dict[tuple[str, str], set[str]] = {}
+    for name in names:
+        held.setdefault((name.zone_id, name.name), set()).add(name.identifier)
+    rules = {name: [origin.rule for origin in origins] for name, origins in want.origins.items()}
+    own = {name for name, of_name in rules.items() if any(rule.startswith(OF_TEMPLATE) for rule in of_name)}
+    of_own = {name.identifier for name in names if name.name in own}
+    records: dict[RecordKey, RecordSet] = {}
+    for wanted, record_set in want.records.items():
+        derived = all(rule in (OF_ENDPOINTS, OF_PORTS) for rule in rules.get(wanted.name, [""]))
+        identifiers = held.get((wanted.zone_id, wanted.name), of_own if derived else set())
+        if wanted.identifier in identifiers:
+            records[wanted] = record_set
+        elif identifiers:
+            key = replace(wanted, identifier=min(identifiers))
+            records[key] = replace(record_set, weight=_weight(state, key.identifier))
+    return replace(want, records=records)
+
+
+def _weight(state: KeyState, identifier: str) -> int | None:
+    """The weight that goes with an identifier that is held: all sets of a Service have the same."""
+    if not identifier:
+        return None
+    sets = [*state.intended.items(), *state.applied.items()]
+    weights = [found.weight for key, found in sets if key.identifier == identifier and found.weight is not None]
+    return next(iter(weights), DEFAULT_WEIGHT)
+
+
+class NamespaceLimit:
+    """Which names keys may still gain, within one plan: what is planned first counts for the keys after it.
+
+    the name is            a place in the namespace's limit
+    -----------            --------------------------------
+    held                   taken already: it stays, also beyond the limit
+    free, or given to it   needed
+    another key's          needed to stand in line; not asked again as long as the key waits
+    in conflict            not needed before the foreign record set is gone
+
+    Names that the key itself lets go make room at once, where the policy lets their record sets be deleted.
+    """
+
+    def __init__(self, counted: NameCounts, policy: Policy) -> None:
+        self._counted = counted
+        self._policy = policy
+        self._planned: Counter[str] = Counter()
+
+    def within(self, seen: KeyState, want: Desired, owners: Mapping[Name, ServiceKey | None]) -> Desired:
+        """What the key wants, less the names beyond the limit, which are reported."""
+        rules, namespace = self._counted.rules, seen.key.namespace
+        if rules is None or want.records is None or not want.counted:
+            return want
+        held = self._counted.held(seen)
+        missing = names_of(want.records) - seen.claims - seen.conflicts.keys()
+        fresh = {
+            name.name
+            for name in missing
+            if name.name not in held and (owners.get(name) in (None, seen.key) or name not in seen.waits)
+        }
+        asked = [name for name in want.counted if name in fresh]
+        if not asked:
+            return want  # so the item is read only where names are gained (I7)
+        leaving = held - set(want.counted) if self._policy is Policy.SYNC else ()
+        room = rules.per_namespace - self._counted.of(namespace) - self._planned[namespace] + len(leaving)
+        if not (refused := frozenset(asked[max(0, room) :])):
+            return want
+        why = f"the Services of namespace {namespace} hold {rules.per_namespace} names"
+        problems = bounded(too_many(name, why, "namespace") for name in refused)
+        records = {key: record_set for key, record_set in want.records.items() if key.name not in refused}
+        return replace(want, records=records, problems=(*want.problems, *problems))
+
+    def planned(self, before: KeyState, after: KeyState) -> None:
+        """A key is planned."""
+        if self._counted.rules is not None:
+            change = len(self._counted.held(after)) - len(self._counted.held(before))
+            self._planned[before.key.namespace] += change

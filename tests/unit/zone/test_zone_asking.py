@@ -1,0 +1,122 @@
+"""The actor of one zone, alone: what it asks clusters about keys that it knows by name, or that are in conflict; how often, and when."""
+
+from __future__ import annotations
+
+from harness.sessions.zone_alone import LISTED, ZONE, World, a_key, a_set, asked, record
+from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync.messages import Publish, Standing, Want
+
+
+def test_keys_known_by_name_are_asked_for_and_thousands_that_wait_are_not_i7() -> None:
+    world = World()
+    keys = [world.prod.want(f"s{n:04d}", "10.0.0.1") for n in range(1500)]
+    world.actor.receive(Publish("prod", names=tuple(keys), inherited=True, listed=LISTED))
+    world.pass_time(5)
+    assert len(world.zone.ours) == 1500
+    assert all(len(message.keys) <= 200 for message in world.prod.asked if isinstance(message, Want))
+    assert len(asked(world.prod, Want)) <= 12
+
+
+def test_keys_in_conflict_of_a_cluster_that_is_not_listed_are_asked_for_once_i7() -> None:
+    world = World()
+    keys = [world.prod.want(f"s{n:04d}", "10.0.0.1") for n in range(600)]
+    for key in keys:
+        world.prod.conflicts[key] = frozenset({record(key.name).name})
+        world.prod.attempts[key] = 3
+    world.actor.receive(Publish("prod", names=tuple(keys), inherited=True))
+    world.pass_time(300)
+    assert (len(asked(world.prod, Want)), len(asked(world.prod, Standing))) == (3, 0)
+    world.actor.receive(Publish("prod", listed=LISTED))
+    world.pass_time(5)
+    assert len(asked(world.prod, Standing)) == 3
+    assert len(world.zone.ours) == 600
+
+
+def test_inherited_keys_in_conflict_are_asked_for_once_until_their_mark_says_i7() -> None:
+    world = World()
+    key = world.prod.want("web", "10.0.0.1")
+    world.prod.conflicts[key], world.prod.attempts[key] = frozenset({record("web").name}), 4
+    world.prod.retry_at[key] = world.clock.epoch() + 40
+    world.actor.receive(Publish("prod", names=(key,), inherited=True, listed=LISTED))
+    world.pass_time(39)
+    assert (len(asked(world.prod, Want)), len(asked(world.prod, Standing))) == (1, 0)
+    world.pass_time(2)
+    assert world.zone.ours == {"web": "10.0.0.1"}
+
+
+def test_settled_keys_are_checked_hourly_and_noted_i6() -> None:
+    world = World()
+    world.zone.sets[record("web")] = a_set("10.9.9.9")
+    key = world.prod.want("web", "10.0.0.1")
+    world.prod.conflicts[key], world.prod.attempts[key] = frozenset({record("web").name}), 11
+    world.actor.receive(Publish("prod", names=(key,), inherited=True, listed=LISTED))
+    world.pass_time(3 * 3600)
+    assert 3 <= len(asked(world.prod, Standing)) <= 4
+    assert ZoneProblemTable(world.store, "0", "session").checked_at(ZONE) > 0
+
+
+def test_i4_cluster_that_does_not_answer_holds_up_no_other() -> None:
+    world = World("prod", "test")
+    test = world.clusters["test"]
+    test.silent = True
+    key = test.want("api", "10.0.0.2")
+    world.actor.receive(Publish("test", names=(key,), listed=LISTED))
+    world.prod.publish("web", "10.0.0.1")
+    world.pass_time(6)
+    assert world.zone.ours == {"web": "10.0.0.1"}
+    world.pass_time(30)
+    assert len(asked(test, Want)) == 4
+    test.silent = False
+    world.pass_time(11)
+    assert world.zone.ours == {"web": "10.0.0.1", "api": "10.0.0.2"}
+
+
+def test_keys_of_a_cluster_that_is_not_here_are_left_alone() -> None:
+    world = World()
+    world.actor.receive(Publish("gone", names=(a_key("api", "gone"),)))
+    world.prod.publish("web", "10.0.0.1")
+    world.pass_time(10)
+    assert world.zone.ours == {"web": "10.0.0.1"}
+
+
+def test_inherited_key_waits_as_its_mark_says_and_news_end_that() -> None:
+    world = World()
+    key = world.prod.want("web", "10.0.0.1")
+    world.prod.attempts[key], world.prod.retry_at[key] = 2, world.clock.epoch() + 100
+    world.actor.receive(Publish("prod", names=(key,), inherited=True, listed=LISTED))
+    world.pass_time(50)
+    assert world.zone.ours == {}
+    world.prod.attempts[key] = 0
+    world.prod.publish("web", "10.0.0.2")
+    world.pass_time(1)
+    assert world.zone.ours == {"web": "10.0.0.2"}
+
+
+def test_inherited_key_goes_when_its_mark_says() -> None:
+    world = World()
+    key = world.prod.want("web", "10.0.0.1")
+    world.prod.attempts[key], world.prod.retry_at[key] = 2, world.clock.epoch() + 100
+    world.actor.receive(Publish("prod", (world.prod.wish(key),), inherited=True, listed=LISTED))
+    world.pass_time(99)
+    assert world.zone.ours == {}
+    world.pass_time(2)
+    assert world.zone.ours == {"web": "10.0.0.1"}
+
+
+def test_hundreds_of_conflicts_are_checked_together_and_heal_i7() -> None:
+    world = World()
+    keys = [world.prod.want(f"s{n:04d}", "10.0.0.1") for n in range(900)]
+    for key in keys[::3]:
+        world.zone.sets[record(key.name)] = a_set("10.9.9.9")
+    for n, key in enumerate(keys[::6]):
+        world.prod.conflicts[key], world.prod.attempts[key] = frozenset({record(key.name).name}), n % 13
+        world.prod.retry_at[key] = world.clock.epoch() + n % 50
+    world.actor.receive(Publish("prod", names=tuple(keys), inherited=True, listed=LISTED))
+    world.pass_time(600)
+    assert sum(address == "10.0.0.1" for address in world.zone.ours.values()) == 600
+    assert len(asked(world.prod, Want)) < 250
+    world.zone.sets = {key: found for key, found in world.zone.sets.items() if found != a_set("10.9.9.9")}
+    world.pass_time(2 * 3600)
+    assert len(world.zone.ours) == 900
+    assert set(world.zone.ours.values()) == {"10.0.0.1"}
+    assert world.end()

@@ -1,0 +1,86 @@
+"""The actor of one zone, alone: who asks for something that is done between two batches."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+
+from harness.sessions.zone_alone import ZONE, World, a_key, a_set, asked, record
+from kubesync.domain.errors import StoreBusyError, ZoneError, ZoneUnavailableError
+from kubesync.messages import Compare, Compared, CompareZone, Forget, Forgotten, Reach
+
+
+def test_compare_comes_between_batches_with_a_clear_item() -> None:
+    world = World()
+    world.prod.publish("web", "10.0.0.1")
+    world.pass_time()
+    reply: Future[Compared] = Future()
+    key = a_key("web")
+    world.actor.receive(CompareZone("prod", reply, keys=(key,), names=frozenset({record("web").name})))
+    world.pass_time()
+    assert reply.result(0).moved == {key}
+    (question,) = [message for message in world.prod.asked if isinstance(message, Compare)]
+    assert question.standing == {record("web"): a_set("10.0.0.1")}
+    assert not world.item().batch
+
+
+def test_compare_of_a_cluster_that_is_silent_or_gone_fails() -> None:
+    world = World()
+    world.prod.silent = True
+    late: Future[Compared] = Future()
+    gone: Future[Compared] = Future()
+    world.actor.receive(CompareZone("prod", late))
+    world.actor.receive(CompareZone("gone", gone))
+    world.pass_time(61)
+    assert isinstance(late.exception(0), StoreBusyError)
+    assert isinstance(gone.exception(0), ZoneError)
+
+
+def test_blocked_zone_tells_who_waits() -> None:
+    world = World()
+    first: Future[None] = Future()
+    world.zone.denied = ZoneUnavailableError("denied")
+    world.prod.publish("web", "10.0.0.1")
+    world.pass_time()
+    assert world.actor.blocked
+    world.actor.receive(Reach(first))
+    assert str(first.exception(0)) == "denied"
+    world.zone.denied = None
+    world.pass_time(61)
+    assert world.zone.ours == {"web": "10.0.0.1"}
+    reached: Future[None] = Future()
+    world.actor.receive(Reach(reached))
+    world.pass_time()
+    assert reached.result(0) is None
+
+
+def test_forget_waits_for_what_is_under_way_and_clears_the_item() -> None:
+    world = World("prod", "test")
+    test = world.clusters["test"]
+    test.silent = True
+    world.prod.publish("web", "10.0.0.1")
+    test.publish("api", "10.0.0.2")
+    world.pass_time()
+    world.actor.receive(Forget("prod"))
+    world.pass_time()
+    assert not asked(world.prod, Forgotten), "the batch is not closed by all"
+    test.silent = False
+    test.answer(test.asked[-1])
+    world.pass_time()
+    assert asked(world.prod, Forgotten) == [Forgotten(ZONE)]
+    assert not world.item().batch
+
+
+def test_forget_does_not_wait_for_a_blocked_zone() -> None:
+    world = World()
+    world.prod.publish("web", "10.0.0.1")
+    world.pass_time()
+    world.zone.denied = ZoneUnavailableError("denied")
+    world.prod.publish("api", "10.0.0.2")
+    world.pass_time()
+    assert world.actor.blocked
+    world.actor.receive(Forget("prod"))
+    world.pass_time()
+    assert not asked(world.prod, Forgotten), "its batch is under way"
+    world.zone.denied = None
+    world.pass_time(61)
+    assert asked(world.prod, Forgotten)
