@@ -31,6 +31,29 @@ def test_variables_are_read_and_empty_or_foreign_ones_are_not() -> None:
     assert settings.page_limit == 500
 
 
+@pytest.mark.parametrize(
+    ("environment", "megabytes", "room", "page", "longest"),
+    [
+        ({}, 1024, 64 << 20, 4 << 20, 384 << 20),
+        ({"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "128"}, 128, 8 << 20, 2 << 20, 48 << 20),
+        ({"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "10240"}, 10240, 640 << 20, 4 << 20, 512 << 20),
+        (
+            {"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "10240", "KUBESYNC_MEMORY_MEGABYTES": "512"},
+            512,
+            32 << 20,
+            4 << 20,
+            192 << 20,
+        ),
+    ],
+)
+def test_lists_may_take_a_share_of_the_memory(
+    environment: dict[str, str], megabytes: int, room: int, page: int, longest: int
+) -> None:
+    settings = Settings.from_environment(environment)
+    assert settings.memory_megabytes == megabytes
+    assert (settings.list_room_bytes, settings.page_bytes, settings.list_bytes) == (room, page, longest)
+
+
 def test_prefix_of_the_tables_can_be_chosen() -> None:
     assert Settings(table_prefix="other", deployment="main").tables == "other"
 
