@@ -34,13 +34,13 @@ def test_variables_are_read_and_empty_or_foreign_ones_are_not() -> None:
 @pytest.mark.parametrize(
     ("environment", "megabytes", "room", "page", "longest"),
     [
-        ({}, 1024, 64 << 20, 4 << 20, 384 << 20),
-        ({"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "128"}, 128, 8 << 20, 2 << 20, 48 << 20),
-        ({"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "10240"}, 10240, 640 << 20, 4 << 20, 512 << 20),
+        ({}, 1024, 32 << 20, 4 << 20, 384 << 20),
+        ({"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "128"}, 128, 4 << 20, 1 << 20, 48 << 20),
+        ({"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "10240"}, 10240, 320 << 20, 4 << 20, 512 << 20),
         (
             {"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "10240", "KUBESYNC_MEMORY_MEGABYTES": "512"},
             512,
-            32 << 20,
+            16 << 20,
             4 << 20,
             192 << 20,
         ),

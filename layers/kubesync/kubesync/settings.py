@@ -76,12 +76,12 @@ class Settings(BaseModel):
     @property
     def list_room_bytes(self) -> int:
         """JSON of all lists that are read and not recorded yet. In memory it takes about twice as much, while it is recorded."""
-        return self.memory_megabytes * _MEBIBYTE // 16
+        return self.memory_megabytes * _MEBIBYTE // 32
 
     @property
     def cached_keys(self) -> int:
         """Service keys of all clusters that are kept in memory: about 4 KB each."""
-        return self.memory_megabytes * 20
+        return self.memory_megabytes * 12
 
     @property
     def page_bytes(self) -> int:
