@@ -32,6 +32,8 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.clock import Clock, SystemClock
 from kubesync_local.cli.main import main
 from kubesync_local.standins.apiserver import ApiServer
+from kubesync_local.standins.apiserver.objects.resources import BY_PLURAL
+from kubesync_local.standins.apiserver.objects.store import VersionGoneError
 from kubesync_local.standins.route53 import StrictRoute53
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -99,8 +101,27 @@ class CliStack:
         return tables_of(self.environment)
 
     def settled(self) -> bool:
-        """Whether a session has done all that there was to do when it began: see ``settled``."""
-        return settled(self.store)
+        """Whether a session has done all that there was to do when it began: see ``settled``.
+
+        That includes what changed in the API server while no session ran, although everything that was recorded is closed.
+        """
+        return settled(self.store) and not self._unread()
+
+    def _unread(self) -> bool:
+        """Whether the API server has a change that a listener has yet to record. A change without effect may take 30 s (I6)."""
+        listeners = ListenerTable(self.store)
+        return any(
+            self._changed_after(resource, checkpoint.resource_version)
+            for config in ClusterTable(self.store).all()
+            if config.server == self.api.url and not config.disabled
+            for resource, checkpoint in listeners.checkpoints(config.name).items()
+        )
+
+    def _changed_after(self, resource: str, version: int) -> bool:
+        try:
+            return bool(self.api.store.changes_after_version(BY_PLURAL[resource], version))
+        except VersionGoneError:
+            return True  # the listener has to list again
 
     def last_errors(self, cluster: str) -> list[dict[str, Any]]:
         """The last real error of each listener of a cluster that had one."""

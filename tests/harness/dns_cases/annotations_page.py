@@ -27,7 +27,7 @@ def made(page: str) -> str:
         table = "\n".join([_HEADS[use], "|" + "---|" * columns, *map(_line, rows)])
         marks = f"<!-- {use}: made from annotations/known.py -->", f"<!-- end of {use} -->"
         pattern = re.compile("(?<=" + re.escape(marks[0]) + r"\n\n).*?(?=\n*" + re.escape(marks[1]) + ")", re.DOTALL)
-        page, found = pattern.subn(lambda _, table=table: f"{table}\n\n", page)  # type: ignore[misc]
+        page, found = pattern.subn(table.replace("\\", r"\\") + "\n\n", page)
         assert found == 1, f"{marks[0]} does not stand on the page once"
         page = re.sub(r"\n{3,}(?=<!-- end of)", "\n\n", page)
     return page

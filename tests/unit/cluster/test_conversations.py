@@ -16,6 +16,7 @@ from kubesync.actors.actor import Steps
 from kubesync.actors.answer import Answer
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.cluster.actor import ClusterActor
+from kubesync.cluster.conversations import Conversations
 from kubesync.cluster.ports import ClusterPorts
 from kubesync.domain.errors import ListenerError, StoreBusyError
 from kubesync.domain.objects import ServiceKey
@@ -53,7 +54,7 @@ def test_i1_questions_of_a_zone_are_answered_in_their_order() -> None:
     )
     ports.fenced_writer = ports.fenced_here = ports.to_zone = None
     actor = ClusterActor(a_config(), cast(ClusterPorts, ports))
-    actor.service.conversations = answers  # type: ignore[assignment]
+    actor.service.conversations = cast(Conversations, answers)
     for zone, number in (("Z1", 1), ("Z1", 2), ("Z2", 3)):
         actor.receive(Landed(zone, number, str(number), ()))
     for _ in range(10):
@@ -66,7 +67,7 @@ def test_i1_questions_of_a_zone_are_answered_in_their_order() -> None:
     assert answers.given == [("Z2", "3"), ("Z1", "1"), ("Z1", "2")]
 
 
-def test_i5_forced_relist_that_was_withdrawn_before_it_began_is_never_done() -> None:
+def test_i5_forced_relist_that_was_withdrawn_before_it_began_is_never_done(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = ManualClock()
     ports = SimpleNamespace(
         scheduler=clock, tables=SimpleNamespace(state=None, name_counts=None), session="s", progress=None
@@ -83,7 +84,8 @@ def test_i5_forced_relist_that_was_withdrawn_before_it_began_is_never_done() -> 
         relisted.append(asked)
         yield 0.0
 
-    actor.service.obey, actor.service.relist = obey, relist  # type: ignore[method-assign, assignment]
+    monkeypatch.setattr(actor.service, "obey", obey)
+    monkeypatch.setattr(actor.service, "relist", relist)
     errors: Answer[Mapping[str, ListenerError]] = Answer(clock)
     actor.receive(Configure(None))
     actor.receive(Relist(True, None, Answer(clock)))
