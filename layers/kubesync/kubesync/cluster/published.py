@@ -8,7 +8,7 @@ from typing import Final
 
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.domain.objects import Resource, ServiceKey
-from kubesync.domain.plan import Wish, wish_of, zones_of
+from kubesync.domain.plan import Wish, changes_of, wish_of
 from kubesync.domain.state import KeyState
 from kubesync.messages import Publish
 
@@ -73,7 +73,9 @@ class Published:
         return Wish(state.key) if self.silent or states.config.paused else wish_of(state, zone_id, states.config.policy)
 
     def _zones_of(self, states: KeyStates, state: KeyState) -> frozenset[str]:
-        return frozenset() if self.silent or states.config.paused else zones_of(state, states.config.policy)
+        if self.silent or states.config.paused:
+            return frozenset()
+        return frozenset(change.key.zone_id for change in changes_of(state, states.config.policy))
 
     def _tell(self, key: ServiceKey, zones: frozenset[str]) -> None:
         if zones:

@@ -102,11 +102,6 @@ def wish_of(state: KeyState, zone_id: str, policy: Policy) -> Wish:
     )
 
 
-def zones_of(state: KeyState, policy: Policy) -> frozenset[str]:
-    """Zones in which a key wants changes."""
-    return frozenset(change.key.zone_id for change in changes_of(state, policy))
-
-
 def changes_of(state: KeyState, policy: Policy) -> tuple[RecordChange, ...]:
     """The changes that turn ``applied`` into ``intended``, as far as the policy allows, in a stable order."""
     changes: list[RecordChange] = []

@@ -62,11 +62,6 @@ def slice_key(cluster: str, namespace: str, name: str) -> Key:
     return Key(STATE, f"{cluster}#{_hash(path) % BUCKETS:x}", f"slice#{path}")
 
 
-def _gone_key(key: ServiceKey) -> Key:
-    place = open_key(key)
-    return Key(STATE, place.partition, f"{place.sort}#{_GONE}")
-
-
 @dataclass(frozen=True, slots=True)
 class Queued:
     """Open keys, promoted keys that have to be planned, and keys whose tombstones have to be swept."""
@@ -242,13 +237,13 @@ class StateTable:
 
     def _mark_change(self, before: KeyState, after: KeyState) -> list[Action]:
         actions: list[Action] = []
+        place, mark = open_key(after.key), after.opened
         if before.opened != after.opened:
-            place, mark = open_key(after.key), after.opened
             actions.append(Delete(place) if mark is None else self.mark_open(after.key, mark))
         if before.tombstoned != after.tombstoned:
             # Only a list would read such a key again (I7): the mark lets the next take-over find it.
-            place = _gone_key(after.key)
-            actions.append(Put(place, {"v": SCHEMA}) if after.tombstoned else Delete(place))
+            gone = replace(place, sort=f"{place.sort}#{_GONE}")
+            actions.append(Put(gone, {"v": SCHEMA}) if after.tombstoned else Delete(gone))
         return actions
 
     def _decode(self, key: ServiceKey, head: Item, mark: OpenMark | None) -> KeyState:
