@@ -15,8 +15,9 @@ import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
+from moto.dynamodb import models
 from moto.dynamodb.models.table import Table
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import ThreadedWSGIServer
@@ -160,7 +161,7 @@ class _OneAtATime:
         if token in self._landed:
             landed, answer = self._landed[token]
             return answer if landed == request else ("400 Bad Request", _headers_of(_MISMATCH), [_MISMATCH])
-        _SHORTCUTS.begin(asked["TransactItems"])
+        QuickTable.begin(asked["TransactItems"])
         answer = self._run(environ)
         if answer[0].startswith("200"):
             self._landed[token] = (request, answer)
@@ -179,48 +180,48 @@ class _OneAtATime:
         return status, headers, body
 
 
-class _Shortcuts:
-    """Spares moto most of its work. Requests come one at a time, and no table of kubesync has an index.
+class QuickTable(Table):
+    """moto's table, spared most of its work. Its answers are the same: tests/integration/store/test_quick_tables.py.
 
+    Without it, tests/upgrade/test_updates_change_nothing.py takes two and a half times as long.
     moto copies a whole table once for each action of a transaction, and sorts a whole table for each query. Here a
-    transaction copies the partitions that it names, once, and a query sees its own partition only.
+    transaction copies the partitions that it names, once, and a query sees its own partition only. Both are right
+    because requests come one at a time, and because no table of kubesync has an index.
     """
 
-    def __init__(self) -> None:
-        self._query = Table.query
-        self._touched: set[str] = set()
-        self._copies: dict[int, Table] = {}
-        Table.__deepcopy__ = lambda table, memo: self._copied(table, memo)  # type: ignore[attr-defined]
-        Table.query = lambda table, hash_key, *given, **named: self._asked(table, hash_key, given, named)  # type: ignore[method-assign]
+    _touched: ClassVar[set[str]] = set()
+    _copies: ClassVar[dict[int, QuickTable]] = {}
 
-    def begin(self, actions: Iterable[dict[str, dict[str, Any]]]) -> None:
+    @classmethod
+    def begin(cls, actions: Iterable[dict[str, dict[str, Any]]]) -> None:
         """A transaction comes, with these actions."""
-        self._copies.clear()
+        cls._copies.clear()
         places = [action.get("Item") or action["Key"] for each in actions for action in each.values()]
-        self._touched = {str(value.get("S")) for place in places for value in place.values()}
+        cls._touched = {str(value.get("S")) for place in places for value in place.values()}
 
-    def _copied(self, table: Table, memo: dict[int, Any]) -> Table:
-        if id(table) not in self._copies:
-            made = self._copies[id(table)] = copy.copy(table)
-            made.items = copy.copy(table.items)
-            for key, rows in table.items.items():
+    def __deepcopy__(self, memo: dict[int, Any]) -> QuickTable:
+        if id(self) not in self._copies:
+            made = self._copies[id(self)] = copy.copy(self)
+            made.items = copy.copy(self.items)
+            for key, rows in self.items.items():
                 if key.value in self._touched:
                     made.items[key] = copy.deepcopy(rows, memo)
-            if table.stream_shard is not None:
-                made.stream_shard = copy.copy(table.stream_shard)
-                made.stream_shard.table, made.stream_shard.items = made, list(table.stream_shard.items)
-        return self._copies[id(table)]
+            if self.stream_shard is not None:
+                made.stream_shard = copy.copy(self.stream_shard)
+                made.stream_shard.table, made.stream_shard.items = made, list(self.stream_shard.items)
+        return self._copies[id(self)]
 
-    def _asked(self, table: Table, partition: Any, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        every = table.items
-        table.items = defaultdict(dict, {partition: every[partition]} if partition in every else {})
+    def query(self, hash_key: Any, *given: Any, **named: Any) -> Any:
+        every = self.items
+        self.items = defaultdict(dict, {hash_key: every[hash_key]} if hash_key in every else {})
         try:
-            return self._query(table, partition, *given, **named)
+            return super().query(hash_key, *given, **named)
         finally:
-            table.items = every
+            self.items = every
 
 
-_SHORTCUTS: Final = _Shortcuts()
+# moto makes its tables by this name.
+vars(models)["Table"] = QuickTable
 
 
 def _reachable(host: str) -> str:
