@@ -90,6 +90,18 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         ),
     ),
     Mutant(
+        name="own-domain-without-limit",
+        without="names below a Service's own name do not count for the Service",
+        invariants="I9",
+        file=_FILE,
+        old="if n not in problems and n != own and not why_illegal(n, wildcard=True)]\n",
+        new="if n not in problems and counts(n, own) and not why_illegal(n, wildcard=True)]\n",
+        caught_by=(
+            _LIMITS + "test_i9_names_below_its_own_name_do_not_fill_the_zone",
+            _PERMISSIONS + "test_names_below_its_own_count_for_the_service_and_not_for_the_namespace",
+        ),
+    ),
+    Mutant(
         name="limit-takes-names-away",
         without="the limit of a Service also takes away names that it holds",
         invariants="I9",
