@@ -10,6 +10,7 @@ _PERMISSIONS = "unit/domain/dns/test_permissions.py::"
 _RULES = "integration/names/test_name_rules.py::"
 _LIMITS = "integration/names/test_name_limits.py::"
 _HOSTILE = "integration/names/test_hostile_namespace.py::"
+_TURNS = "unit/zone/test_zone_turns.py::"
 _FILE = "domain/dns/permissions.py"
 _ALLOWED = "cluster/keys/allowed_names.py"
 
@@ -88,6 +89,57 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
             _LIMITS + "test_i9_names_of_one_service_beyond_its_limit_have_no_record_claim_or_place_in_line",
             _PERMISSIONS + "test_limit_of_a_service_takes_names_in_the_order_of_the_annotations",
         ),
+    ),
+    Mutant(
+        name="own-domain-without-limit",
+        without="names below a Service's own name do not count for the Service",
+        invariants="I9",
+        file=_FILE,
+        old="if n not in problems and n != own and not why_illegal(n, wildcard=True)]\n",
+        new="if n not in problems and counts(n, own) and not why_illegal(n, wildcard=True)]\n",
+        caught_by=(
+            _LIMITS + "test_i9_names_below_its_own_name_do_not_fill_the_zone",
+            _PERMISSIONS + "test_names_below_its_own_count_for_the_service_and_not_for_the_namespace",
+        ),
+    ),
+    Mutant(
+        name="who-came-first-fills-the-batch",
+        without="a namespace that has more to change than a batch takes leaves no room for others",
+        invariants="I9",
+        file="zone/queue.py",
+        old="fill([*by_turns(first_come, lambda unit: unit.key)], room())",
+        new="fill(first_come, room())",
+        caught_by=(
+            _HOSTILE + "test_i9_names_that_change_all_the_time_delay_no_other_change",
+            _TURNS + "test_i9_namespace_with_more_than_a_batch_leaves_others_their_share",
+        ),
+    ),
+    Mutant(
+        name="who-came-first-is-asked-first",
+        without="while the zone has enough to send, it asks for no key that it knows by name only",
+        invariants="I9",
+        file="zone/queue.py",
+        old="not (self._enough(units) and _share(unknown, units))",
+        new="not self._enough(units)",
+        caught_by=(_TURNS + "test_i9_zone_asks_for_a_namespace_of_which_it_knows_names_only",),
+    ),
+    Mutant(
+        name="changing-key-stays-first",
+        without="a key that changes again and again goes before others each time",
+        invariants="I9 I4",
+        file="zone/queue.py",
+        old="                self._queue[key] = self._queue.pop(key)\n",
+        new="                pass\n",
+        caught_by=(_TURNS + "test_i9_key_that_still_wants_more_goes_behind_others_of_its_namespace",),
+    ),
+    Mutant(
+        name="room-for-who-came-first",
+        without="room in a full zone goes to the namespace that waits longest with all its Services",
+        invariants="I9",
+        file="zone/queue.py",
+        old="        in_time = by_turns((key for key in waiting if not self._is_late(key.cluster)), _itself)\n",
+        new="        in_time = (key for key in list(waiting) if not self._is_late(key.cluster))\n",
+        caught_by=(_HOSTILE + "test_i9_full_zone_gives_room_to_each_namespace_in_turn",),
     ),
     Mutant(
         name="limit-takes-names-away",

@@ -81,7 +81,7 @@ def rules_in_words(config: ClusterConfig) -> str:
     if not config.domain_filter:
         return ANY_NAME
     given = len(config.namespace_domains)
-    more = f"; {given} of single namespaces" if given else ""
+    more = f"; {given} more for single namespaces" if given else ""
     return f"{', '.join(config.domain_filter)}{more}"
 
 

@@ -108,13 +108,13 @@ def test_list_and_check_say_which_clusters_accept_any_name(stack: CliStack) -> N
     (row,) = [line for line in listed.out.splitlines() if line.startswith("open ")]
     assert "any name of its zones" in row
     (row,) = [line for line in listed.out.splitlines() if line.startswith("closed ")]
-    assert "closed.example.com; 1 of single namespaces" in row
+    assert "closed.example.com; 1 more for single namespaces" in row
     how = "`kubesync cluster add open --replace` with --domain-filter, such as open.example.com, ends that"
     assert f"note: cluster open accepts any name of its zones; {how}" in listed.err
     assert "cluster closed accepts" not in listed.err
     checked = {name: stack.call("cluster", "check", name).out.splitlines()[-1] for name in ("open", "closed")}
     assert checked["open"].split(None, 4)[4] == f"Services may ask for: any name of its zones; {how}"
-    assert checked["closed"].endswith("Services may ask for: closed.example.com; 1 of single namespaces")
+    assert checked["closed"].endswith("Services may ask for: closed.example.com; 1 more for single namespaces")
 
 
 @pytest.mark.parametrize(

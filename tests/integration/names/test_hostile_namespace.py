@@ -11,7 +11,9 @@ import pytest
 from harness.deployment import ZONE_ID, Deployment
 from harness.seen.builders import a_service
 from kubesync.aws.tables.state import StateTable
-from kubesync.domain.objects import Service
+from kubesync.domain.objects import Resource, Service
+from kubesync_local.standins.route53.zone.model import Limits
+from simulation.writes import SENT
 
 FRIENDS: Final = {
     "web.shop.svc.prod.example.com": "10.1.0.1",
@@ -206,4 +208,71 @@ def test_i9_flood_of_refused_names_delays_no_other_change() -> None:
     }
     assert max(len(state.problems) for state in states.values()) <= 33, "what is stored and shown is bounded"
     assert deployment.end().clean
+    deployment.close()
+
+
+def slow_zone(deployment: Deployment, seconds: float = 0.4) -> None:
+    """Each batch takes its time, as where the rates of Route 53 are used up."""
+    deployment.at(SENT, lambda: deployment.hold(seconds), times=None)
+
+
+def test_i9_names_that_change_all_the_time_delay_no_other_change() -> None:
+    """One namespace changes more record sets a second than Route 53 takes: it would fill each batch, for ever."""
+    deployment = befriended()
+    flipping = [[f"a{number}-{n}.example.com" for n in range(40)] for number in range(5)]
+
+    def flip(ttl: int) -> None:
+        for number, names in enumerate(flipping):
+            asks = {"hostname": ",".join(names), "ttl": str(ttl)}
+            changed = a_service(cluster_ips=(f"10.66.0.{number}",), ports=(), annotations=asks)
+            deployment.apply(f"flip-{number}", changed, namespace="evil")
+        deployment.pass_time(1.0)
+
+    flip(30)
+    deployment.pass_time(5.0)
+    slow_zone(deployment)
+    for ttl in range(60, 64):
+        flip(ttl)
+    deployment.apply("zoe", a_service(cluster_ips=("10.1.0.9",), ports=()))
+    begun = len(deployment.sent)
+    for ttl in range(64, 68):
+        flip(ttl)
+    names = [{change.key.name for change in batch} for batch in deployment.sent[begun:]]
+    sent_in = [number for number, of_one in enumerate(names) if "zoe.shop.svc.prod.example.com" in of_one]
+    # One window, and the batch that is under way when it is recorded.
+    assert sent_in, "it waits as long as the others change"
+    assert sent_in[0] <= 4
+    assert {len(batch) for batch in deployment.sent[begun + 1 : -1]} <= {39, 40}, "batches stay full"
+    deployment.close()
+
+
+def test_i9_thousands_of_new_services_delay_no_other_change() -> None:
+    """The zone knows only the names of most of them, and of the friendly one too: it asks for that all the same."""
+    deployment = befriended()
+    slow_zone(deployment, 3.0)
+    for number in range(1500):
+        deployment.apply(f"a{number}", a_service(cluster_ips=("10.66.0.1",), ports=()), namespace="evil")
+    deployment.pass_time(4.0)
+    deployment.apply("zoe", a_service(cluster_ips=("10.1.0.9",), ports=()))
+    begun = len(deployment.sent)
+    deployment.pass_time(16.0)
+    names = [{change.key.name for change in batch} for batch in deployment.sent[begun:]]
+    sent_in = [number for number, of_one in enumerate(names) if "zoe.shop.svc.prod.example.com" in of_one]
+    # The batch that is under way when its window is recorded, and the next one.
+    assert sent_in in ([0], [1])
+    deployment.close()
+
+
+def test_i9_full_zone_gives_room_to_each_namespace_in_turn() -> None:
+    deployment = befriended(limits=Limits(sets_of_zone=30))
+    for number in range(60):
+        deployment.apply(f"a{number:02d}", a_service(cluster_ips=("10.66.0.1",), ports=()), namespace="evil")
+    deployment.pass_time(4.0)
+    assert len(deployment.route53.records(ZONE_ID)) == 30
+    deployment.apply("zoe", a_service(cluster_ips=("10.1.0.9",), ports=()))
+    deployment.pass_time(4.0)
+    for number in range(4):
+        deployment.cluster.delete(Resource.SERVICES, f"a{number:02d}", "evil")
+    deployment.pass_time(10.0)
+    assert "zoe.shop.svc.prod.example.com" in {key.name for key in deployment.route53.records(ZONE_ID)}
     deployment.close()

@@ -105,13 +105,28 @@ def test_i9_names_of_a_namespace_beyond_its_limit_are_refused_and_others_are_not
 
 
 def test_i9_template_names_do_not_count() -> None:
-    deployment = Deployment(domain_filter=FILTER, max_names_per_service=1, max_names_per_namespace=1)
+    deployment = Deployment(domain_filter=FILTER, max_names_per_service=3, max_names_per_namespace=1)
     own = "web.shop.svc.prod.example.com"
     deployment.apply("web", asking(own, f"x.{own}", f"y.{own}", "www.example.com"))
     assert deployment.run_session().clean
     assert held(deployment) == {"www"}
     assert count(deployment) == 1
     assert all(stands(deployment, name.removesuffix(".example.com")) for name in (own, f"x.{own}", f"y.{own}"))
+    deployment.close()
+
+
+def test_i9_names_below_its_own_name_do_not_fill_the_zone() -> None:
+    """One long annotation is enough for that, and such names do not count for the namespace."""
+    deployment = Deployment(domain_filter=FILTER)
+    below = [f"n{number:04d}.web.shop.svc.prod.example.com" for number in range(3000)]
+    deployment.apply("web", asking(*below))
+    assert deployment.run_session().clean
+    assert sorted(deployment.claims()) == [*below[:50], "web.shop.svc.prod.example.com"]
+    assert (too_many(deployment), count(deployment)) == ({"web": 2950}, None)
+    # In another order it keeps what it holds.
+    deployment.apply("web", asking(*reversed(below)))
+    assert deployment.run_session().clean
+    assert sorted(deployment.claims()) == [*below[:50], "web.shop.svc.prod.example.com"]
     deployment.close()
 
 

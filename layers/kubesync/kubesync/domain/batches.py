@@ -221,6 +221,24 @@ def halves(units: Sequence[Unit]) -> tuple[list[Unit], list[Unit]]:
     return list(units[:middle]), list(units[middle:])
 
 
+def by_turns[T](items: Iterable[T], key_of: Callable[[T], ServiceKey]) -> Iterator[T]:
+    """The first of each namespace of each cluster, then the second of each, and so on; in each namespace as they come.
+
+    So no namespace waits until another one has all that it wants (I9).
+    """
+    lines: dict[tuple[str, str], list[T]] = {}
+    for item in items:
+        key = key_of(item)
+        lines.setdefault((key.cluster, key.namespace), []).append(item)
+    left, turn = list(lines.values()), 0
+    while len(left) > 1:
+        yield from (line[turn] for line in left)
+        turn += 1
+        left = [line for line in left if turn < len(line)]
+    for line in left:
+        yield from line[turn:]
+
+
 def in_stable_order(units: Iterable[Unit]) -> list[Unit]:
     """Sort by name, then type, identifier and key. The same content always makes the same batch."""
     return sorted(units, key=lambda u: (u.name, u.changes[0].key.type, u.changes[0].key.identifier, u.key))

@@ -1,4 +1,4 @@
-"""What is due in one hosted zone: keys in the order of their coming, less what has to wait.
+"""What is due in one hosted zone: keys in the order of their coming, by turns of namespaces (I9), less what has to wait.
 
 clusters ── queue of keys ──┬── waits: keys and units that may not go yet, with the reasons (``waits``)
                             ├── keys known by name only: the zone asks what they want
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import batched, islice
 from typing import Final
 
-from kubesync.domain.batches import BatchLimits, Unit, fill, in_stable_order, units_of, without_rivals
+from kubesync.domain.batches import BatchLimits, Unit, by_turns, fill, in_stable_order, units_of, without_rivals
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import Wish
 from kubesync.messages import Publish
@@ -185,6 +185,9 @@ class ZoneQueue:
         self.checks.gone({change.key.name for unit in units for change in unit.changes if change.after is None})
         keys = dict.fromkeys(unit.key for unit in units)
         self._wishes.drop(keys)  # the cluster says what they want now
+        for key in keys:
+            if key in self._queue:  # if it wants more, others come first
+                self._queue[key] = self._queue.pop(key)
         return [since for since in (self._since.pop(key, None) for key in keys) if since is not None]
 
     def refused_as_full(self, units: Sequence[Unit], message: str) -> None:
@@ -245,7 +248,7 @@ class ZoneQueue:
         ready_keys = 0
         now = self._ports.clock.epoch()
         awake = (key for key in self._queue if self._waits.wakes_at(key) <= now and of(key))
-        in_time = (key for key in awake if not self._is_late(key.cluster))
+        in_time = by_turns((key for key in awake if not self._is_late(key.cluster)), _itself)
         for keys in batched(self.checks.first_of(in_time, checks=checks), KEYS_AT_A_TIME):
             unknown += (to_ask := self._unknown(keys))
             wishes = self._known(keys)
@@ -263,15 +266,17 @@ class ZoneQueue:
                 break
         if to_check and (checks or not (units or unknown)):
             return Due(checks=to_check)
-        if unknown and not self._enough(units) and ready_keys < MOST_WISHES:
+        if unknown and ready_keys < MOST_WISHES and not (self._enough(units) and _share(unknown, units)):
             return Due(unknown=unknown[: MOST_WISHES - ready_keys])
         if not units:
             probe = self._probe()
             if not probe.units:
                 return probe
             units = list(probe.units)
-        taken, _, oversized = fill(without_rivals(in_stable_order(units)), room())
-        return Due(oversized=oversized) if oversized else Due(taken)
+        place = {key: number for number, key in enumerate(dict.fromkeys(unit.key for unit in units))}
+        first_come = sorted(without_rivals(in_stable_order(units)), key=lambda unit: place[unit.key])
+        taken, _, oversized = fill([*by_turns(first_come, lambda unit: unit.key)], room())
+        return Due(oversized=oversized) if oversized else Due(in_stable_order(taken))
 
     def _enough(self, units: Sequence[Unit]) -> bool:
         return sum(unit.elements for unit in units) >= self._ports.limits.elements
@@ -295,8 +300,8 @@ class ZoneQueue:
         if full is None:
             return Due()
         now, waiting = self._ports.clock.epoch(), self._waits.waiting(Reason.FULL)
+        in_time = by_turns((key for key in waiting if not self._is_late(key.cluster)), _itself)
         while waiting and (share := full.share(now)):
-            in_time = (key for key in waiting if not self._is_late(key.cluster))
             keys = list(islice(in_time, min(share, KEYS_AT_A_TIME)))
             if unknown := self._unknown(keys):
                 return Due(unknown=unknown)
@@ -348,3 +353,12 @@ class ZoneQueue:
         now = self._ports.clock.epoch()
         at = self._waits.next(self._queue, now)
         return None if at is None else max(0.05, at - now)
+
+
+def _itself(key: ServiceKey) -> ServiceKey:
+    return key
+
+
+def _share(keys: Iterable[ServiceKey], units: Iterable[Unit]) -> bool:
+    """Whether each namespace of these keys has units already."""
+    return {(key.cluster, key.namespace) for key in keys} <= {(unit.key.cluster, unit.key.namespace) for unit in units}

@@ -223,13 +223,25 @@ def test_limit_of_a_service_leaves_it_what_it_holds() -> None:
     assert hosts(want(asked, held=("old.example.com",), per_service=2)) == ["a", "c"]
 
 
-def test_names_at_or_below_its_own_and_names_that_get_no_record_anyway_take_no_place() -> None:
-    asked = (
-        "x.web.shop.svc.prod.example.com,web.shop.svc.prod.example.com,a b.example.com,www.elsewhere.org,a.example.com"
-    )
+def test_its_own_name_and_names_that_get_no_record_anyway_take_no_place() -> None:
+    asked = "web.shop.svc.prod.example.com,a b.example.com,www.elsewhere.org,a.example.com"
     found = want(asked, per_service=1)
-    assert hosts(found) == ["a", "x.web.shop.svc.prod"]
+    assert hosts(found) == ["a"]
     assert found.counted == ("a.example.com",)
+
+
+def test_names_below_its_own_count_for_the_service_and_not_for_the_namespace() -> None:
+    below = [f"x{number}.web.shop.svc.prod.example.com" for number in range(5)]
+    found = want(",".join([*below, "a.example.com"]), per_service=3)
+    assert hosts(found) == ["x0.web.shop.svc.prod", "x1.web.shop.svc.prod", "x2.web.shop.svc.prod"]
+    assert [(p.code, p.subject) for p in found.problems] == [
+        ("TooManyNames", "a.example.com"),
+        ("TooManyNames", "x3.web.shop.svc.prod.example.com"),
+        ("TooManyNames", "x4.web.shop.svc.prod.example.com"),
+    ]
+    assert found.counted == ()
+    kept = want(",".join([*below, "a.example.com"]), held=tuple(below), per_service=3)
+    assert hosts(kept) == [f"x{number}.web.shop.svc.prod" for number in range(5)]
 
 
 def test_cluster_without_rules_has_no_limit() -> None:

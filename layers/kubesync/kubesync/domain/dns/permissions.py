@@ -81,7 +81,7 @@ class Permitted:
 
     Args:
         refused: names that it must not have.
-        counted: the others that count towards the limits, in the order of the annotations.
+        counted: the others that count towards the namespace's limit, in the order of the annotations.
         problems: why, for each refused name.
     """
 
@@ -103,16 +103,14 @@ def permitted(names: Iterable[str], key: ServiceKey, rules: NameRules | None, he
         return Permitted(frozenset(problems), (), tuple(problems.values()))
     own = rules.own_name(key)
     # An illegal name is never held. It is reported where names are placed in zones.
-    counting = [n for n in asked if n not in problems and counts(n, own) and not why_illegal(n, wildcard=True)]
-    room = rules.per_service - sum(name in held for name in counting)
-    counted: list[str] = []
-    for name in counting:
+    limited = [n for n in asked if n not in problems and n != own and not why_illegal(n, wildcard=True)]
+    room = rules.per_service - sum(name in held for name in limited)
+    for name in limited:
         if name not in held and room <= 0:
             problems[name] = too_many(name, f"the Service asks for more than {rules.per_service} names", "service")
-            continue
         room -= name not in held
-        counted.append(name)
-    return Permitted(frozenset(problems), tuple(counted), tuple(problems.values()))
+    counted = tuple(name for name in limited if name not in problems and counts(name, own))
+    return Permitted(frozenset(problems), counted, tuple(problems.values()))
 
 
 def refusal(name: str, key: ServiceKey, rules: NameRules | None) -> Problem | None:
@@ -146,7 +144,10 @@ def too_many(name: str, why: str, of: str) -> Problem:
 
 
 def counts(name: str, own: str) -> bool:
-    """Whether a name counts towards the limits: names at or below the Service's own name (empty: it has none) do not."""
+    """Whether a name counts towards a namespace's limit: names at or below the Service's own name (empty: it has none) do not.
+
+    Claims there are mostly of names that nobody asks for, such as SRV names and hosts of endpoints.
+    """
     return not own or not _at_or_below(name, own)
 
 

@@ -1,0 +1,70 @@
+"""Namespaces take turns in a zone's queue: one that wants much does not hold up another (I9)."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+from harness.fakes.manual_clock import ManualClock
+from kubesync.domain.batches import BatchLimits, by_turns
+from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.plan import Wish
+from kubesync.messages import Publish
+from kubesync.zone.ports import ZonePorts
+from kubesync.zone.queue import Due, ZoneQueue
+
+ROOM = BatchLimits(elements=20)
+
+
+def a_queue() -> ZoneQueue:
+    ports = SimpleNamespace(clock=ManualClock(), limits=ROOM)
+    return ZoneQueue("Z1", cast(ZonePorts, cast(Any, ports)))
+
+
+def a_wish(name: str, namespace: str, sets: int = 1) -> Wish:
+    one = RecordSet(60, ("10.0.0.1",))
+    keys = (RecordKey("Z1", f"{name}-{n:02d}.example.com", "A") for n in range(sets))
+    return Wish(ServiceKey("prod", namespace, name), tuple(RecordChange(key, None, one) for key in keys))
+
+
+def services(due: Due) -> list[str]:
+    return [unit.key.name for unit in due.units]
+
+
+def test_namespaces_take_turns_and_keep_their_own_order() -> None:
+    keys = [ServiceKey("prod", *text.split("/")) for text in ["a/1", "a/2", "a/3", "b/4", "a/5", "c/6", "b/7"]]
+    assert [key.name for key in by_turns(keys, lambda key: key)] == ["1", "4", "6", "2", "7", "3", "5"]
+    assert list(by_turns(keys[:3], lambda key: key)) == keys[:3]
+    assert list(by_turns((), lambda key: key)) == []
+
+
+def test_i9_namespace_with_more_than_a_batch_leaves_others_their_share() -> None:
+    queue = a_queue()
+    queue.publish(Publish("prod", (a_wish("a", "evil", 50), *(a_wish(f"b{n}", "evil", 5) for n in range(300)))))
+    queue.publish(Publish("prod", (a_wish("zoe", "shop", 2),)))
+    due = queue.due(lambda: ROOM, checks=False)
+    assert services(due) == [*["a"] * 18, "zoe", "zoe"]
+
+
+def test_i9_zone_asks_for_a_namespace_of_which_it_knows_names_only() -> None:
+    """Though it knows enough for a batch already."""
+    queue = a_queue()
+    queue.publish(Publish("prod", tuple(a_wish(f"b{n}", "evil", 5) for n in range(300))))
+    zoe = a_wish("zoe", "shop")
+    queue.publish(Publish("prod", names=(*(ServiceKey("prod", "evil", f"c{n}") for n in range(300)), zoe.key)))
+    assert queue.due(lambda: ROOM, checks=False).unknown == [zoe.key]
+    queue.learn((zoe,), asked=True)
+    due = queue.due(lambda: ROOM, checks=False)
+    assert "zoe" in services(due)
+    assert len(due.units) == 20
+
+
+def test_i9_key_that_still_wants_more_goes_behind_others_of_its_namespace() -> None:
+    queue = a_queue()
+    queue.publish(Publish("prod", (a_wish("a", "shop", 50), a_wish("b", "shop", 20))))
+    first = queue.due(lambda: ROOM, checks=False)
+    assert set(services(first)) == {"a"}
+    queue.landed(first.units)
+    queue.learn((a_wish("a", "shop", 50), a_wish("b", "shop", 20)))
+    assert set(services(queue.due(lambda: ROOM, checks=False))) == {"b"}
