@@ -17,8 +17,8 @@ from simulation.gate import Gate
 from simulation.process import Waiters
 from simulation.scope_view import EVERYTHING, shown, visible
 
-# Two lists, of one cluster, take more than the whole room: the lists of another cluster wait until they are recorded.
-LIST_BYTES: Final = 40 * 1024 * 1024
+# There is room for the lists of two clusters at a time, and for one list of a third.
+LIST_BYTES: Final = 6 * 1024 * 1024
 # Longer than a window.
 _DRIP_SECONDS: Final = 1.2
 

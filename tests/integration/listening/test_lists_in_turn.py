@@ -54,7 +54,8 @@ class Four(Deployment):
 
 
 @pytest.fixture
-def four() -> Iterator[Four]:
+def four(monkeypatch: pytest.MonkeyPatch) -> Iterator[Four]:
+    monkeypatch.setattr("simulation.cluster.LIST_BYTES", 40 * 1024 * 1024)
     made = Four()
     yield made
     made.world.close()

@@ -44,6 +44,12 @@ class Batch(Deployment):
         return [name for name in CLUSTERS if self.mark(name) is not None]
 
 
+@pytest.fixture(autouse=True)
+def all_list_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their keys are meant to meet in one batch."""
+    monkeypatch.setattr("simulation.cluster.LIST_BYTES", 1)
+
+
 @pytest.fixture
 def batch() -> Iterator[Batch]:
     made = Batch()

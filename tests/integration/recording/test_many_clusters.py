@@ -20,6 +20,12 @@ from simulation.writes import RECORD, SWAPPED
 CLUSTERS = [f"c{n:03d}" for n in range(85)]
 
 
+@pytest.fixture(autouse=True)
+def all_list_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their keys are meant to meet in one batch."""
+    monkeypatch.setattr("simulation.cluster.LIST_BYTES", 1)
+
+
 @pytest.fixture
 def deployment() -> Iterator[Deployment]:
     """A session runs, and has nothing to do yet."""

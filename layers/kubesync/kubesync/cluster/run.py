@@ -309,15 +309,14 @@ class ListeningRun:
         waits = self.round
         if waits is None or waits.reply is None or not waits.unlisted:
             return
-        if self._turn.waiting:
-            return
         lasted = self._scheduler.monotonic() - max(waits.began, self._turn.given_at)
         refused = {each.resource.value: each.refused for each in self.listeners if each.refused}
         failing = {
             each.resource.value: each.failing for each in self.listeners if each.failing and not each.report.lists
         }
         errors = self._unreachable | refused or (failing if lasted >= GIVE_UP_SECONDS else {})
-        if not errors and lasted < LIST_SECONDS and not self.failed:
+        in_time = bool(self._turn.waiting) or lasted < LIST_SECONDS
+        if not errors and in_time and not self.failed:
             return
         said = (f"{of}: {error.code.key}: {error.message}" for of, error in sorted(self.last_errors.items()))
         problem = "" if errors else self.report.problem or "; ".join(said) or "no answer"
