@@ -3,7 +3,7 @@
 UsageError                      2    wrong use
 any other KubesyncError         1    the message says what to do
 AWS SDK                         1, or 2 if the environment names a profile or region that does not exist
-interrupted                     130  as shells expect after SIGINT
+interrupted                     130  as shells expect after SIGINT; 143 after SIGTERM, 129 after SIGHUP
 anything else                   1    a bug in kubesync: the line says how to see more
 """
 
@@ -12,34 +12,57 @@ from __future__ import annotations
 import errno
 import io
 import os
+import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import NoReturn, TextIO, cast
 
 from kubesync.domain.errors import KubesyncError, UsageError
 from kubesync_local.terminal.escaping import escaped_streams, visible
+from kubesync_local.terminal.output import remark, silence
+from kubesync_local.terminal.signals import handled
 
 
 def guarded(command: Callable[[], int]) -> int:
     """Run a command. Raises nothing but ``SystemExit`` (``--help``)."""
     _mend_streams()
-    with escaped_streams():
-        return _guarded(command)
+    with escaped_streams(), _ended_by_signals() as signals:
+        return _guarded(command, signals)
 
 
-def _guarded(command: Callable[[], int]) -> int:
+@contextmanager
+def _ended_by_signals() -> Iterator[list[int]]:
+    """SIGTERM and SIGHUP end a command as an error does: files are closed, and the terminal gets its cursor back.
+
+    A command that does more, such as a session, has handlers of its own meanwhile. Yields the signals that came.
+    """
+    came: list[int] = []
+
+    def end(number: int, _frame: FrameType | None) -> NoReturn:
+        came.append(number)
+        raise SystemExit(128 + number)
+
+    with handled(end, signal.SIGTERM, signal.SIGHUP):
+        yield came
+
+
+def _guarded(command: Callable[[], int], signals: Sequence[int]) -> int:
     try:
         status = command()
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader (head, less) closed the pipe. Python would report that again when it closes standard output.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        silence(sys.stdout)
         return 1
     except KeyboardInterrupt:
         return _say("interrupted", 130)
     except Exception as error:  # noqa: BLE001 - every error becomes one line and a status; none is hidden
+        if signals:  # something failed because it was interrupted
+            return 128 + signals[0]
         if os.environ.get("KUBESYNC_DEBUG") == "1":
             traceback.print_exc()
             return 1
@@ -87,6 +110,5 @@ def _explained(error: Exception) -> tuple[str, int]:
 
 
 def _say(message: str, status: int) -> int:
-    sys.stderr.write(f"kubesync: {visible(message)}\n")
-    sys.stderr.flush()
+    remark(f"kubesync: {visible(message)}")
     return status

@@ -27,11 +27,14 @@ _SESSION_STYLES: Final = {"is master": "bold green", "stands by": "yellow", "fai
 def showing(board: Board, console: Console) -> Iterator[None]:
     """Show the board until the block ends."""
     if console.is_terminal:
-        with Live(
-            get_renderable=lambda: _picture(board), console=console, refresh_per_second=_REFRESHES_PER_SECOND
-        ) as live:
-            yield
-            live.refresh()
+        try:
+            with Live(
+                get_renderable=lambda: _picture(board), console=console, refresh_per_second=_REFRESHES_PER_SECOND
+            ) as live:
+                yield
+                live.refresh()
+        finally:  # also where a signal comes before the picture has begun
+            console.show_cursor(True)
     else:
         board.listener = lambda at, kind, text: console.print(
             f"{at:6.2f}  {kind:<8} {text}", markup=False, highlight=False, soft_wrap=True

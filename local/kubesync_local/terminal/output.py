@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -124,9 +125,20 @@ def side_in_words(side: object) -> str:
 
 
 def remark(text: str) -> None:
-    """A line for people that is not part of the answer."""
-    sys.stderr.write(_one_line(text))
-    sys.stderr.flush()
+    """A line for people that is not part of the answer. Where it cannot be written, the work goes on without it."""
+    try:
+        sys.stderr.write(_one_line(text))
+        sys.stderr.flush()
+    except (OSError, ValueError):  # nobody reads it, the disk is full, or it was closed
+        silence(sys.stderr)
+
+
+def silence(stream: TextIO) -> None:
+    """Send to nowhere what is written to a broken stream from now on, also what Python writes when the process ends."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 def _one_line(text: str) -> str:

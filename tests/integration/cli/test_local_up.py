@@ -21,7 +21,8 @@ import pytest
 
 from harness.cli_stack import Ran, a_bare_environment, call, session_until, settled, tables_of
 from harness.waiting import PATIENCE_SECONDS
-from kubesync_local.commands.local.up import endpoints_of, write_env_file
+from kubesync_local.commands.local.up import endpoints_of
+from kubesync_local.commands.local.written_files import write_env_file
 from kubesync_local.demo.stack import Place
 from kubesync_local.standins.apiserver.objects.resources import SERVICES
 from kubesync_local.standins.apiserver.workloads.client import ApiClient
@@ -229,6 +230,44 @@ def test_file_that_cannot_be_written_is_said_in_one_line(tmp_path: Path) -> None
     ran = call("local", "up", *ANY_PORTS, "--env-file", str(path), environment=a_bare_environment())
 
     assert (ran.status, ran.lines) == (1, [f"kubesync: {path}: No such file or directory"])
+
+
+PRODUCTION = '{"kind": "Config", "contexts": [{"name": "prod"}], "current-context": "prod"}'
+SOMEBODYS = '{"Parameters": {"KUBESYNC_DEPLOYMENT": "local", "API_KEY": "x"}}'
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ("--kubeconfig", PRODUCTION),
+        ("--kubeconfig", "apiVersion: v1\nkind: Config\n"),
+        ("--env-file", SOMEBODYS),
+        ("--env-file", '{"Parameters": {"KUBESYNC_DEPLOYMENT": "local"}, "Function": {}}'),
+        ("--env-file", PRODUCTION),
+    ],
+)
+def test_file_of_somebody_else_is_never_overwritten(tmp_path: Path, option: str, text: str) -> None:
+    path = tmp_path / "file"
+    path.write_text(text)
+    ran = call("local", "up", *ANY_PORTS, option, str(path), environment=a_bare_environment())
+
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.lines == [
+        f"kubesync: {path} exists, and `kubesync local up` did not write it: give another path, or move it away"
+    ]
+    assert path.read_text() == text
+
+
+def test_files_of_an_earlier_run_are_written_again(tmp_path: Path) -> None:
+    config, env_file = tmp_path / "config", tmp_path / "env"
+    found = []
+    for _ in range(2):
+        with up(*ANY_PORTS, "--kubeconfig", str(config), "--env-file", str(env_file)) as stack:
+            found.append((config.read_text(), env_file.read_text()))
+            assert stack.end(signal.SIGHUP) == 0
+    first, second = found
+    assert first[0] != second[0]
+    assert first[1] != second[1]
 
 
 def test_environment_in_the_documents_is_that_of_the_usual_ports(tmp_path: Path) -> None:

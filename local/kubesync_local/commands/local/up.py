@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import argparse
-import base64
-import json
 import signal
 import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from kubesync_local.commands.local.written_files import (
+    DEPLOYMENT,
+    is_env_file,
+    is_kubeconfig,
+    refuse_foreign,
+    write_env_file,
+    write_kubeconfig,
+)
 from kubesync_local.demo.stack import CLUSTER, DOMAIN, REGION, ZONE, DemoStack, Place, demo_stack
 from kubesync_local.standins.apiserver.workloads.story import story
 from kubesync_local.terminal.logs import set_up_logs
 from kubesync_local.terminal.output import print_line, remark
+from kubesync_local.terminal.signals import handled
 
-DEPLOYMENT: Final = "local"
 SECRET: Final = "kubesync/demo"  # noqa: S105 - its name
-# Long enough to see it work, short enough to wait for.
-_SAM_RUNTIME_SECONDS: Final = 60
 _ANYWHERE: Final = "0.0.0.0"  # noqa: S104 - only if the person gives it
 
 
@@ -45,12 +48,16 @@ def run(arguments: argparse.Namespace) -> int:
         deployment=DEPLOYMENT,
         tls=arguments.kubeconfig is not None,
     )
+    env_file, kubeconfig = arguments.env_file, arguments.kubeconfig
+    for path, is_ours in ((env_file, is_env_file), (kubeconfig, is_kubeconfig)):
+        if path is not None:
+            refuse_foreign(path, is_ours)
     with _until_signalled() as end, demo_stack(place) as stack:
         endpoints = endpoints_of(place, stack.dynamodb.port, stack.route53.port)
-        if arguments.env_file is not None:
-            write_env_file(arguments.env_file, endpoints)
-        if arguments.kubeconfig is not None:
-            write_kubeconfig(arguments.kubeconfig, stack)
+        if env_file is not None:
+            write_env_file(env_file, endpoints)
+        if kubeconfig is not None:
+            write_kubeconfig(kubeconfig, stack)
         _print_addresses(stack, endpoints)
         for step in story(stack.api.cluster) if arguments.story is not None else ():
             if end.wait(arguments.story):
@@ -71,35 +78,6 @@ def endpoints_of(place: Place, dynamodb_port: int, route53_port: int) -> dict[st
         "AWS_ENDPOINT_URL_SECRETS_MANAGER": dynamodb,
         "AWS_ENDPOINT_URL_SSM": dynamodb,
     }
-
-
-def write_env_file(path: Path, endpoints: Mapping[str, str]) -> None:
-    """Write what ``sam local invoke --env-vars`` reads. It sets only variables that the template declares."""
-    parameters = {
-        "KUBESYNC_DEPLOYMENT": DEPLOYMENT,
-        "KUBESYNC_TABLE_PREFIX": f"kubesync-{DEPLOYMENT}",
-        "KUBESYNC_MAX_RUNTIME_SECONDS": str(_SAM_RUNTIME_SECONDS),
-        **endpoints,
-    }
-    path.write_text(json.dumps({"Parameters": parameters}, indent=2) + "\n", encoding="utf-8")
-
-
-def write_kubeconfig(path: Path, stack: DemoStack) -> None:
-    """Write access for kubectl. Only its owner can read the file, though the token ends with this process."""
-    tls = stack.api.options.tls
-    assert tls is not None, "kubectl sends no token without TLS"
-    ca = base64.b64encode(tls.ca_pem).decode()
-    document = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": CLUSTER, "cluster": {"server": stack.api_url, "certificate-authority-data": ca}}],
-        "users": [{"name": CLUSTER, "user": {"token": stack.token}}],
-        "contexts": [{"name": CLUSTER, "context": {"cluster": CLUSTER, "user": CLUSTER, "namespace": "default"}}],
-        "current-context": CLUSTER,
-    }
-    path.touch(mode=0o600)
-    path.chmod(0o600)
-    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")  # JSON is YAML
 
 
 def _print_addresses(stack: DemoStack, endpoints: Mapping[str, str]) -> None:
@@ -130,15 +108,11 @@ def _own_address() -> str:
 
 @contextmanager
 def _until_signalled() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set, however often they come."""
+    """An event that SIGINT, SIGTERM and SIGHUP set, however often they come."""
     end = threading.Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         end.set()
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with handled(stop, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         yield end
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

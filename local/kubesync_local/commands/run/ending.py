@@ -1,4 +1,4 @@
-"""Signals: SIGINT and SIGTERM end a session in order, however often they come."""
+"""Signals: SIGINT, SIGTERM and SIGHUP end a session in order, however often they come."""
 
 from __future__ import annotations
 
@@ -10,23 +10,22 @@ from types import FrameType
 from kubesync.domain.errors import ErrorCode
 from kubesync.session.session import Session
 from kubesync_local.terminal.output import remark
+from kubesync_local.terminal.signals import handled
 
 
 @contextmanager
 def ended_by_signals(session: Callable[[], Session | None]) -> Iterator[None]:
-    """Within the block a signal ends the session; without a session it raises KeyboardInterrupt."""
+    """Within the block a signal ends the session; without a session it raises KeyboardInterrupt or SystemExit."""
 
     def stop(number: int, _frame: FrameType | None) -> None:
         running = session()
         if running is None:
-            raise KeyboardInterrupt
+            if number == signal.SIGINT:
+                raise KeyboardInterrupt
+            raise SystemExit(128 + number)
         name = signal.Signals(number).name
         remark(f"{name}: ending the session; what was read is applied, then the lease is released")
         running.stop(ErrorCode.WORKER_EXITING, name)
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with handled(stop, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
