@@ -356,6 +356,18 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         slow=True,
     ),
     Mutant(
+        name="known-is-read-after-the-walk",
+        without="a resync reads what is known after its walk of the zone, not before",
+        invariants="I3",
+        file="operations/resync.py",
+        old="            standing = self._walk(zone_id)\n",
+        new="            standing = self._walk(zone_id)\n            [cluster.remember_zone(zone_id) for cluster in going_on]\n",
+        caught_by=(
+            "integration/asked_for/test_resync_beside_batches.py::test_i3_what_a_batch_changes_after_its_page_was_read_is_no_drift",
+        ),
+        slow=True,
+    ),
+    Mutant(
         name="foreign-set-is-ours",
         without="a foreign set at the place of our set counts as ours",
         invariants="I3",
