@@ -447,6 +447,15 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         section=15,
     ),
     Mutant(
+        name="denied-batch-is-still-under-way",
+        without="a denied batch is sent again if the zone does not know whether the journal alone is announced",
+        invariants="I1",
+        file="zone/writer.py",
+        old="        self.sent = None  # never again: even an announcement that fails may replace what the item says\n",
+        new="",
+        caught_by=(_DENIED + "test_i1_denied_batch_is_not_sent_again_once_something_else_may_be_announced",),
+    ),
+    Mutant(
         name="denial-in-doubt-counts",
         without="a denial counts although an earlier try of the same batch may have landed, or may still land",
         invariants="I1",

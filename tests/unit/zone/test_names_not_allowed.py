@@ -9,7 +9,7 @@ import pytest
 from harness.deployment import JOURNAL, ZONE_ID, Deployment
 from harness.seen.builders import a_service
 from kubesync.aws.route53.zones import BatchChange
-from kubesync.domain.errors import BatchRefusedError, ZoneOutcomeUnknownError
+from kubesync.domain.errors import BatchRefusedError, StoreUnavailableError, ZoneOutcomeUnknownError
 from kubesync_local.standins.route53.zone.model import Limits
 from simulation.cluster import ScriptedCluster
 
@@ -216,6 +216,27 @@ def test_journal_that_somebody_moved_while_it_was_tried_alone_decides_nothing(de
     deployment.pass_time()
     assert [own_changes(batch) for batch in deployment.sent] == [["good"], ["bad"], [], ["bad"], []]
     assert reasons(deployment) == {"bad": "NameNotAllowed"}
+
+
+def test_i1_denied_batch_is_not_sent_again_once_something_else_may_be_announced(deployment: Deployment) -> None:
+    """The journal alone is announced, and the zone does not learn that it is. Then the name is allowed, and the session is killed."""
+
+    def fail_and_allow() -> None:
+        deployment.route53.allowed = None
+        raise StoreUnavailableError("no answer; and then the credentials have expired")
+
+    deployment.route53.allowed = GOOD
+    deployment.at("batch announced", fail_and_allow, after=True, skip=1)
+    deployment.want("bad", "10.0.0.1")
+    deployment.at("batch sent", deployment.kill, after=True)
+    deployment.pass_time(30)
+    assert deployment.sets() == {"bad A": ("10.0.0.1",)}
+    assert f"batch={deployment.announced()}" in deployment.journal, "what has landed is what is announced"
+    deployment.start()
+    deployment.pass_time(60)
+    assert (deployment.sets(), deployment.open()) == ({"bad A": ("10.0.0.1",)}, {})
+    assert deployment.state("bad").applied == deployment.state("bad").intended
+    assert deployment.end().clean
 
 
 # --- together with the other rules ---
