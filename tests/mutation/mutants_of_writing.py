@@ -434,6 +434,27 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         caught_by=(_DENIED + "test_i4_flood_of_denied_names_does_not_hold_up_another_namespace",),
     ),
     Mutant(
+        name="denied-namespaces-go-together",
+        without="namespaces with denied names go in one batch with one another",
+        invariants="I9",
+        file="zone/queue.py",
+        old="            found = self._due(room, _of({namespace}), checks=checks)\n",
+        new="            found = self._due(room, _of(self._denied), checks=checks)\n",
+        caught_by=(_DENIED + "test_i9_namespace_with_one_denied_name_is_not_held_up_by_those_of_another",),
+    ),
+    Mutant(
+        name="only-denied-namespaces-are-halved",
+        without="a denied batch of other namespaces is sent again as it is, once one namespace has a denied name",
+        invariants="I4",
+        file="zone/queue.py",
+        old="        self._groups.extendleft(group for group in reversed(groups) if group)\n",
+        new=(
+            "        self._groups.extendleft(group for group in reversed(groups) if group"
+            " and (not self._denied or _namespace(group[0].key) in self._denied))\n"
+        ),
+        caught_by=(_DENIED + "test_i4_denied_names_of_two_namespaces_do_not_hold_up_a_third",),
+    ),
+    Mutant(
         name="denied-units-are-announced",
         without="the journal alone is announced with the units that were denied, as if it held them",
         invariants="I1",

@@ -312,3 +312,59 @@ def test_i4_flood_of_denied_names_does_not_hold_up_another_namespace() -> None:
     reasons_given = deployment.zone_report(deployment.end())["reasons"]
     assert reasons_given["NameNotAllowed"] >= 300
     deployment.close()
+
+
+def flooded() -> Deployment:
+    """Five requests a second, as Route 53 allows; ``good`` stands, and from now on only such names are allowed."""
+    deployment = Deployment(settings={"batch_elements": 1000})
+    deployment.start()
+    deployment.want("good", "10.0.0.1")
+    deployment.pass_time()
+    deployment.route53.allowed = GOOD
+    deployment.at("batch sent", lambda: deployment.hold(0.2), times=None)
+    return deployment
+
+
+def test_i4_denied_names_of_two_namespaces_do_not_hold_up_a_third() -> None:
+    deployment = flooded()
+    for namespace in ("one", "two"):
+        deployment.apply("bad", a_service(cluster_ips=("10.0.0.2",)), namespace=namespace)
+    deployment.want("good1", "10.0.0.1")
+    deployment.pass_time(6)
+    assert sorted(deployment.sets()) == ["good A", "good1 A"]
+    sent = len(deployment.sent)
+    deployment.pass_time(60)
+    # After 5, 10, 20, 40 seconds, with a quarter of jitter; each time the batch of a namespace, and the journal alone.
+    assert len(deployment.sent) - sent <= 20
+    assert deployment.zone_report(deployment.end())["reasons"]["NameNotAllowed"] >= 2
+    deployment.close()
+
+
+def test_i9_flood_of_denied_names_of_many_namespaces_is_parted_from_the_rest() -> None:
+    deployment = flooded()
+    for number in range(300):
+        service = a_service(cluster_ips=("10.0.0.2",))
+        deployment.apply(f"bad{number:03d}", service, namespace=f"flood{number % 30}")
+    deployment.want("good1", "10.0.0.1")  # in the same batch
+    deployment.pass_time(90)
+    assert "good1 A" in deployment.sets()
+    for number in range(2, 6):
+        deployment.want(f"good{number}", "10.0.0.1")
+        deployment.pass_time(3)
+        assert f"good{number} A" in deployment.sets(), number
+    deployment.close()
+
+
+def test_i9_namespace_with_one_denied_name_is_not_held_up_by_those_of_another() -> None:
+    deployment = flooded()
+    deployment.want("bad", "10.0.0.1")
+    deployment.pass_time(5)
+    assert reasons(deployment) == {"bad": "NameNotAllowed"}
+    for number in range(300):
+        deployment.apply(f"bad{number:03d}", a_service(cluster_ips=("10.0.0.2",)), namespace="flood")
+    deployment.pass_time(20)  # both go apart now
+    for number in range(1, 11):
+        deployment.want(f"good{number}", "10.0.0.1")
+        deployment.pass_time(5)  # a window of a second, a batch or two of the flood, and perhaps another try of ``bad``
+        assert f"good{number} A" in deployment.sets(), number
+    deployment.close()
