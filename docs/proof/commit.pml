@@ -23,6 +23,7 @@
  * Sizes (-D): MASTERS sessions one after the other (the last does not crash), KEYS service keys with one record set each,
  * EVENTS in the cluster, FOREIGN acts of somebody else in the zone, REMOVALS of the cluster by a person. One cluster, one zone.
  * RELEASES=2: each session is of this release or of the one before.
+ * DENIED times IAM stops to allow a name, or the journal. It may allow everything again at any time.
  * OWED: a zone may go on while the cluster has not closed a key of its last batch. The key then owes. (A key stands for a cluster here.)
  *
  * Each session runs two actors: its zone (process Zone) and its cluster (process Cluster). The session's own part, lease and fence,
@@ -55,6 +56,9 @@
 #endif
 #ifndef OWED
 #define OWED 0
+#endif
+#ifndef DENIED
+#define DENIED 0
 #endif
 #ifndef VALUES
 #define VALUES 2                    /* a key wants nothing (0) or one of so many values */
@@ -103,6 +107,9 @@ bit  theirs[KEYS];                  /* ghost: a foreign actor made it, or a pers
 bit  touched[KEYS];                 /* ghost: a foreign actor took a set of ours away, and no resync has noticed */
 byte journal;                       /* its batch id, 0: none yet */
 byte journal_epoch;
+#if DENIED
+byte iam;                           /* what IAM denies: the name of a key (a bit each), or the journal (bit KEYS) */
+#endif
 
 /* ---- change batches ---- */
 byte before[(NB + 1) * KEYS];       /* a unit: DELETE of this value (0: no DELETE) .. */
@@ -237,6 +244,14 @@ bit  quiet;                         /* the last master has ended with nothing le
 
 #define has(bits, k)  (((bits) >> (k)) & 1)
 #define changes(b, k) (before[AT(b, k)] != after[AT(b, k)])
+
+#if DENIED
+#define not_allowed(k)   has(iam, k)
+#define journal_denied   has(iam, KEYS)
+#else
+#define not_allowed(k)   (false)
+#define journal_denied   (false)
+#endif
 
 /* The batches that masters remember: r, a bit for each. */
 inline remember() {
@@ -594,6 +609,28 @@ end:
 }
 #endif
 
+#if DENIED
+/* ---- who manages the role: IAM denies a request as a whole if it holds a name that is not allowed ---- */
+proctype Policies() {
+	byte acts;
+end:
+	do
+	:: atomic {
+		acts < DENIED && !iam ->
+		acts++;
+		if
+		:: iam = 1; printf("IAM denies the name of key 0\n")
+#if KEYS > 1
+		:: iam = 2; printf("IAM denies the name of key 1\n")
+#endif
+		:: iam = 1 << KEYS; printf("IAM denies the journal\n")
+		fi
+	}
+	:: atomic { iam -> iam = 0; printf("IAM allows everything\n") }
+	od
+}
+#endif
+
 #if REMOVALS
 /* ---- a person: removes the cluster with `retain`, and registers it again ---- */
 proctype Person() {
@@ -942,8 +979,8 @@ over:
 #define wished(k)     (true)
 #endif
 #define due(k)        (opened[k] && !conflict[k] && intended[k] != applied[k] && !has(wait[m], k) && !has(owed[m], k) && goes(k) && wished(k))
-#define held_up(k)    (conflict[k] && zone[k] || has(wait[m], k) && zone[k] != applied[k])
-#define helps(k)      (has(wait[m], k) && !conflict[k] && zone[k] == applied[k])
+#define held_up(k)    (conflict[k] && zone[k] || has(wait[m], k) && (zone[k] != applied[k] || not_allowed(k)))
+#define helps(k)      (has(wait[m], k) && !conflict[k] && zone[k] == applied[k] && !not_allowed(k))
 #define drifted(k)    (applied[k] && !zone[k] && !has(missing[m], k))
 #define done_with(k)  (!opened[k] || held_up(k))
 #if FOREIGN
@@ -979,6 +1016,28 @@ over:
 #define beyond_us     (journal_epoch > m || (journal_epoch == m && !announced))
 #endif
 
+/* What IAM says to the batch under way. A zone that is denied as a whole is blocked: it does nothing else until the journal is allowed. */
+#if DENIED
+#if KEYS > 1
+#define units_denied  (not_allowed(0) && changes(sent[m], 0) || not_allowed(1) && changes(sent[m], 1))
+#else
+#define units_denied  (not_allowed(0) && changes(sent[m], 0))
+#endif
+#define is_denied     (journal_denied || !alone && units_denied)
+#define is_blocked    (alone && !denied || former_of(m))
+#define no_denial     alone = 0; denied = 0
+#else
+#define is_denied     (false)
+#define no_denial     skip
+#endif
+/* Mutations of the batch that is the journal alone: the inflight item has the units that were denied. */
+#if DENIED && (defined(ALONE_KEEPS_THE_BATCH) || defined(ALONE_IS_ANNOUNCED_WITH_UNITS))
+#define ALONE_HAS_UNITS
+#define may_lose_answer (!alone)
+#else
+#define may_lose_answer (true)
+#endif
+
 /* I1, when the last session has nothing left to do. */
 inline check_quiet(k) {
 	if
@@ -994,8 +1053,8 @@ inline check_quiet(k) {
 #endif
 		assert(intended[k] == want(EVENTS, k));             /* no event was lost */
 		if
-		:: opened[k] ->                                     /* only somebody else's set keeps a key open */
-			assert(touched[k] || (zone[k] && theirs[k]))
+		:: opened[k] ->                                     /* only somebody else's set keeps a key open, or IAM. Ours stays as it is. */
+			assert(touched[k] || (zone[k] && theirs[k]) || (not_allowed(k) && applied[k] == zone[k]))
 		:: else ->
 			assert(applied[k] == intended[k]);
 			assert(touched[k] || (applied[k] == 0 && theirs[k]) || (zone[k] == applied[k] && !theirs[k]))
@@ -1009,6 +1068,10 @@ proctype Zone(byte m) {
 	byte k, b, bad;
 	bit clean, journal_read, unknown;
 	bit announced;                  /* the zone knows that the inflight item has this master's epoch */
+#if DENIED
+	bit alone;                      /* the batch under way is the journal alone */
+	byte denied;                    /* .. since IAM denied a batch of these keys (a bit each) */
+#endif
 	bit cleared;                    /* the zone knows that the inflight item names no batch, and that nobody owes by it */
 #if OWED
 	bit closed;                     /* while settling: the batch that the item names has landed, and was told to the cluster */
@@ -1221,9 +1284,13 @@ swap:
 		fi
 	}
 #endif
+end_swap:
 	atomic {
 		if
-		:: true ->                                              /* answered */
+#if DENIED && defined(DENIED_SWAP_IS_DONE)
+		:: journal_denied -> skip
+#endif
+		:: !journal_denied ->                                   /* answered. Else the zone is blocked: this is tried again. */
 			if
 			:: knows[m] ->
 #ifdef SWAP_BEFORE_CLOSING
@@ -1472,9 +1539,28 @@ announce:
 	}
 #endif
 send:
+end_send:
 	atomic {
 		if
-		:: true ->                                              /* answered */
+#if DENIED
+		:: is_denied && !is_blocked -> goto judge_denial
+#if REMOVALS
+		/* Forget: the item names nothing of the cluster any more, though IAM denied a batch of it */
+		:: alone && config == LEAVES && !parted[m] && !owes_late(m) ->
+			printf("master %d: the zone has parted with the cluster\n", m);
+			parted[m] = 1; goto send
+#endif
+#endif
+		:: !is_denied ->                                        /* answered */
+#if DENIED && defined(ALONE_HAS_UNITS)
+			if
+			:: alone && fits[sent[m]] ->
+				printf("master %d sends the journal alone: landed\n", m);
+				d_step { LANDS(m); journal_moves(sent[m], m); knows[m] = 1; tidy() };
+				goto landed
+			:: else
+			fi;
+#endif
 			d_step {
 				judge_batch(sent[m], bad);
 				if
@@ -1487,7 +1573,7 @@ send:
 			:: b -> printf("master %d sends batch %d: landed\n", m, sent[m]); b = 0; goto landed
 			:: else -> printf("master %d sends batch %d: refused\n", m, sent[m])
 			fi
-		:: !unknown || (fits[sent[m]] && !air[sent[m]]) ->      /* no answer: a copy lands now, later or never */
+		:: may_lose_answer && (!unknown || (fits[sent[m]] && !air[sent[m]])) ->  /* no answer: a copy lands now, later or never */
 			printf("master %d sends batch %d: no answer, a copy may be under way\n", m, sent[m]);
 			air[sent[m]] = air[sent[m]] || fits[sent[m]];
 #ifdef CLEAN_WITH_AN_UNKNOWN_OUTCOME
@@ -1523,7 +1609,7 @@ send:
 			:: !fits[sent[m]] ->                                /* the journal had moved: again, with the journal as it is */
 				printf("master %d reads the journal: it had moved, batch %d is dropped\n", m, sent[m]);
 				knows[m] = 1;
-				sent[m] = 0; bad = 0; unknown = 0; d_step { tidy() };
+				sent[m] = 0; bad = 0; unknown = 0; no_denial; d_step { tidy() };
 				goto idle
 			:: else
 			fi
@@ -1562,12 +1648,98 @@ send:
 	}
 	goto idle;
 
+#if DENIED
+judge_denial:
+	atomic {
+		if
+#ifndef DENIED_WITH_A_COPY_IN_THE_AIR
+		:: unknown && !alone ->
+			/* an earlier copy of it may have landed, or may still land */
+			printf("master %d sends batch %d: denied; it settles before it judges\n", m, sent[m]);
+			found[m] = sent[m]; sent[m] = 0; unknown = 0; goto settle
+#endif
+		:: alone ->
+			/* the zone is denied: it is blocked. The journal alone is tried again later, and says nothing about names then. */
+			printf("master %d sends the journal alone: denied, the zone is blocked\n", m);
+			denied = 0;
+#ifdef BLOCKED_ZONE_ENDS_CLEAN
+			if
+			:: m < MASTERS && lease == m && !recording[m] ->
+				printf("master %d ends clean\n", m);
+				lease_clean = 1; up[m] = 2; sent[m] = 0; d_step { tidy() };
+				goto done
+			:: true
+			fi;
+#endif
+			goto send
+		:: else
+		fi;
+		/* Is it the zone, or a name? Nothing of this batch was applied. The journal is tried alone, as a batch without units. */
+		printf("master %d sends batch %d: denied\n", m, sent[m]);
+#ifdef DENIED_IS_LANDED
+		knows[m] = 0; goto landed;
+#endif
+#ifdef DENIED_IS_SENT_AGAIN
+		if
+		:: fenced_in(m) ->
+			printf("master %d writes inflight: the journal alone. It does not learn of that, and keeps batch %d\n", m, sent[m]);
+			d_step { WRITES(m); fresh(b); inflight = b; inflight_epoch = m; b = 0; carry(); tidy() };
+			goto send
+		:: else -> goto lost
+		fi;
+#endif
+		units_of(sent[m], denied);
+		alone = 1;
+#ifdef ALONE_KEEPS_THE_BATCH
+		goto announce;
+#endif
+		d_step {
+			fresh(b);
+#ifdef ALONE_IS_ANNOUNCED_WITH_UNITS
+			k = 0;
+			do
+			:: k == KEYS -> break
+			:: else -> before[AT(b, k)] = before[AT(sent[m], k)]; after[AT(b, k)] = after[AT(sent[m], k)]; k++
+			od;
+			k = 0;
+#endif
+			sent[m] = b; by[b] = m; fits[b] = knows[m];
+			b = 0
+		}
+		printf("master %d makes batch %d: the journal alone\n", m, sent[m]);
+		goto announce
+	}
+#endif
+
 landed:
 	atomic {
+#if DENIED
+		if
+		:: denied ->
+			/* The journal may change: names are denied. One key is refused. Several go again, in smaller batches. */
+			d_step {
+				if
+				:: denied & (denied - 1) -> printf("master %d takes the denied batch apart\n", m)
+				:: else ->
+					printf("master %d: the name of key %d is not allowed\n", m, denied >> 1);
+#ifdef DENIED_DELETION_IS_GONE
+					free[m] = (intended[denied >> 1] -> 0 : denied);
+#endif
+					tell(sent[m], denied, 1)
+				fi;
+				sent[m] = 0; unknown = 0; no_denial; tidy()
+			};
+			goto idle
+		:: else
+		fi;
+#endif
 		d_step {
 			units_of(sent[m], b);
+#ifdef ALONE_HAS_UNITS
+			b = (alone -> 0 : b);
+#endif
 			tell(sent[m], b, 0);
-			b = 0; sent[m] = 0; bad = 0; unknown = 0;
+			b = 0; sent[m] = 0; bad = 0; unknown = 0; no_denial;
 			cleared = former_of(m);
 			tidy()
 		}
@@ -1598,7 +1770,7 @@ anew:
 		:: true
 		fi;
 		d_step {
-			sent[m] = 0; found[m] = 0; knows[m] = 0; journal_read = 0; unknown = 0; bad = 0; announced = 0; cleared = 0;
+			sent[m] = 0; found[m] = 0; knows[m] = 0; journal_read = 0; unknown = 0; bad = 0; announced = 0; cleared = 0; no_denial;
 			tidy()
 		}
 #ifdef ANEW_WITHOUT_SETTLING
@@ -1631,7 +1803,7 @@ lost:                               /* this session ends without writing anythin
 	}
 done:
 	/* nothing of an ended session matters any more */
-	atomic { knows[m] = 0; clean = 0; journal_read = 0; unknown = 0; bad = 0; announced = 0; cleared = 0;
+	atomic { knows[m] = 0; clean = 0; journal_read = 0; unknown = 0; bad = 0; announced = 0; cleared = 0; no_denial;
 #if OWED
 		closed = 0
 #endif
@@ -1645,6 +1817,9 @@ init {
 		run Air();
 #if FOREIGN
 		run Stranger();
+#endif
+#if DENIED
+		run Policies();
 #endif
 #if REMOVALS
 		run Person();

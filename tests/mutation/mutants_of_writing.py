@@ -202,6 +202,18 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         slow=True,
     ),
     Mutant(
+        name="known-is-read-after-the-walk",
+        without="a resync reads what is known after its walk of the zone, not before",
+        invariants="I3",
+        file="operations/resync.py",
+        old="            standing = self._walk(zone_id)\n",
+        new="            standing = self._walk(zone_id)\n            [cluster.remember_zone(zone_id) for cluster in going_on]\n",
+        caught_by=(
+            "integration/asked_for/test_resync_beside_batches.py::test_i3_what_a_batch_changes_after_its_page_was_read_is_no_drift",
+        ),
+        slow=True,
+    ),
+    Mutant(
         name="foreign-set-is-ours",
         without="a foreign set at the place of our set counts as ours",
         invariants="I3",
@@ -268,6 +280,27 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         caught_by=(_DENIED + "test_i4_flood_of_denied_names_does_not_hold_up_another_namespace",),
     ),
     Mutant(
+        name="denied-namespaces-go-together",
+        without="namespaces with denied names go in one batch with one another",
+        invariants="I9",
+        file="zone/queue.py",
+        old="            found = self._due(room, _of({namespace}), checks=checks)\n",
+        new="            found = self._due(room, _of(self._denied), checks=checks)\n",
+        caught_by=(_DENIED + "test_i9_namespace_with_one_denied_name_is_not_held_up_by_those_of_another",),
+    ),
+    Mutant(
+        name="only-denied-namespaces-are-halved",
+        without="a denied batch of other namespaces is sent again as it is, once one namespace has a denied name",
+        invariants="I4",
+        file="zone/queue.py",
+        old="        self._groups.extendleft(group for group in reversed(groups) if group)\n",
+        new=(
+            "        self._groups.extendleft(group for group in reversed(groups) if group"
+            " and (not self._denied or _namespace(group[0].key) in self._denied))\n"
+        ),
+        caught_by=(_DENIED + "test_i4_denied_names_of_two_namespaces_do_not_hold_up_a_third",),
+    ),
+    Mutant(
         name="denied-units-are-announced",
         without="the journal alone is announced with the units that were denied, as if it held them",
         invariants="I1",
@@ -279,6 +312,15 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
             "integration/taking_over/test_killed_while_denied.py::test_i1_session_killed_at_any_call_of_a_denial_leads_to_the_same",
         ),
         section=15,
+    ),
+    Mutant(
+        name="denied-batch-is-still-under-way",
+        without="a denied batch is sent again if the zone does not know whether the journal alone is announced",
+        invariants="I1",
+        file="zone/writer.py",
+        old="        self.sent = None  # never again: even an announcement that fails may replace what the item says\n",
+        new="",
+        caught_by=(_DENIED + "test_i1_denied_batch_is_not_sent_again_once_something_else_may_be_announced",),
     ),
     Mutant(
         name="denial-in-doubt-counts",

@@ -9,7 +9,7 @@ import pytest
 from harness.deployment import JOURNAL, ZONE_ID, Deployment
 from harness.seen.builders import a_service
 from kubesync.aws.route53.zones import BatchChange
-from kubesync.domain.errors import BatchRefusedError, ZoneOutcomeUnknownError
+from kubesync.domain.errors import BatchRefusedError, StoreUnavailableError, ZoneOutcomeUnknownError
 from kubesync_local.standins.route53.zone.model import Limits
 from simulation.cluster import ScriptedCluster
 
@@ -218,6 +218,27 @@ def test_journal_that_somebody_moved_while_it_was_tried_alone_decides_nothing(de
     assert reasons(deployment) == {"bad": "NameNotAllowed"}
 
 
+def test_i1_denied_batch_is_not_sent_again_once_something_else_may_be_announced(deployment: Deployment) -> None:
+    """The journal alone is announced, and the zone does not learn that it is. Then the name is allowed, and the session is killed."""
+
+    def fail_and_allow() -> None:
+        deployment.route53.allowed = None
+        raise StoreUnavailableError("no answer; and then the credentials have expired")
+
+    deployment.route53.allowed = GOOD
+    deployment.at("batch announced", fail_and_allow, after=True, skip=1)
+    deployment.want("bad", "10.0.0.1")
+    deployment.at("batch sent", deployment.kill, after=True)
+    deployment.pass_time(30)
+    assert deployment.sets() == {"bad A": ("10.0.0.1",)}
+    assert f"batch={deployment.announced()}" in deployment.journal, "what has landed is what is announced"
+    deployment.start()
+    deployment.pass_time(60)
+    assert (deployment.sets(), deployment.open()) == ({"bad A": ("10.0.0.1",)}, {})
+    assert deployment.state("bad").applied == deployment.state("bad").intended
+    assert deployment.end().clean
+
+
 # --- together with the other rules ---
 
 
@@ -290,4 +311,60 @@ def test_i4_flood_of_denied_names_does_not_hold_up_another_namespace() -> None:
     deployment.pass_time(400)
     reasons_given = deployment.zone_report(deployment.end())["reasons"]
     assert reasons_given["NameNotAllowed"] >= 300
+    deployment.close()
+
+
+def flooded() -> Deployment:
+    """Five requests a second, as Route 53 allows; ``good`` stands, and from now on only such names are allowed."""
+    deployment = Deployment(settings={"batch_elements": 1000})
+    deployment.start()
+    deployment.want("good", "10.0.0.1")
+    deployment.pass_time()
+    deployment.route53.allowed = GOOD
+    deployment.at("batch sent", lambda: deployment.hold(0.2), times=None)
+    return deployment
+
+
+def test_i4_denied_names_of_two_namespaces_do_not_hold_up_a_third() -> None:
+    deployment = flooded()
+    for namespace in ("one", "two"):
+        deployment.apply("bad", a_service(cluster_ips=("10.0.0.2",)), namespace=namespace)
+    deployment.want("good1", "10.0.0.1")
+    deployment.pass_time(6)
+    assert sorted(deployment.sets()) == ["good A", "good1 A"]
+    sent = len(deployment.sent)
+    deployment.pass_time(60)
+    # After 5, 10, 20, 40 seconds, with a quarter of jitter; each time the batch of a namespace, and the journal alone.
+    assert len(deployment.sent) - sent <= 20
+    assert deployment.zone_report(deployment.end())["reasons"]["NameNotAllowed"] >= 2
+    deployment.close()
+
+
+def test_i9_flood_of_denied_names_of_many_namespaces_is_parted_from_the_rest() -> None:
+    deployment = flooded()
+    for number in range(300):
+        service = a_service(cluster_ips=("10.0.0.2",))
+        deployment.apply(f"bad{number:03d}", service, namespace=f"flood{number % 30}")
+    deployment.want("good1", "10.0.0.1")  # in the same batch
+    deployment.pass_time(90)
+    assert "good1 A" in deployment.sets()
+    for number in range(2, 6):
+        deployment.want(f"good{number}", "10.0.0.1")
+        deployment.pass_time(3)
+        assert f"good{number} A" in deployment.sets(), number
+    deployment.close()
+
+
+def test_i9_namespace_with_one_denied_name_is_not_held_up_by_those_of_another() -> None:
+    deployment = flooded()
+    deployment.want("bad", "10.0.0.1")
+    deployment.pass_time(5)
+    assert reasons(deployment) == {"bad": "NameNotAllowed"}
+    for number in range(300):
+        deployment.apply(f"bad{number:03d}", a_service(cluster_ips=("10.0.0.2",)), namespace="flood")
+    deployment.pass_time(20)  # both go apart now
+    for number in range(1, 11):
+        deployment.want(f"good{number}", "10.0.0.1")
+        deployment.pass_time(5)  # a window of a second, a batch or two of the flood, and perhaps another try of ``bad``
+        assert f"good{number} A" in deployment.sets(), number
     deployment.close()

@@ -6,14 +6,14 @@ clusters ── queue of keys ──┬── waits: keys and units that may not
                             └── units in a stable order, as many as fit one batch
 again ── groups: parts of a refused batch, before anything else
 
-Where IAM denied a name, all keys of its namespace go apart from now on: by turns with those of others, and never in one batch with them.
-To find denied names takes many batches. Others would wait for all of them (I9).
+Where IAM denied a name, all keys of its namespace go apart from now on: never in one batch with those of others, by turns with them, and
+such namespaces by turns with one another. To find denied names takes many batches. Others would wait for all of them (I9).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import batched, islice
 from typing import Final
@@ -25,6 +25,8 @@ from kubesync.messages import Publish
 from kubesync.zone.check_schedule import CheckSchedule
 from kubesync.zone.ports import ZonePorts
 from kubesync.zone.waits import FullZone, Reason, Waits
+
+type _Namespace = tuple[str, str]  # its cluster, and its name
 
 KEYS_AT_A_TIME: Final = 200
 MOST_WISHES: Final = 1000
@@ -84,7 +86,7 @@ class ZoneQueue:
         self._since: dict[ServiceKey, float] = {}
         self._late: dict[str, float] = {}
         self._groups: deque[Sequence[Unit]] = deque()
-        self._denied: set[tuple[str, str]] = set()  # cluster and namespace
+        self._denied: dict[_Namespace, None] = {}  # they go apart; whose turn was last comes last
         self._turn_of_denied = False
         self._waits = Waits()
         self._full: FullZone | None = None
@@ -144,7 +146,8 @@ class ZoneQueue:
         for key in [*self._queue, *self._waits.waiting(Reason.FULL)]:
             if key.cluster == cluster:
                 self._leave(key)
-        self._keep_in_groups(lambda key: key.cluster != cluster)
+        left = ([unit for unit in group if unit.key.cluster != cluster] for group in self._groups)
+        self._groups = deque(group for group in left if group)
         self._late.pop(cluster, None)
 
     def late(self, cluster: str) -> None:
@@ -163,20 +166,16 @@ class ZoneQueue:
     def again(self, groups: Sequence[Sequence[Unit]]) -> None:
         """Parts of a refused batch go before anything else, each in a batch of its own."""
         self._groups.extendleft(group for group in reversed(groups) if group)
-        if self._denied:
-            self._keep_in_groups(self._goes_apart)  # others go from the queue, in their turn
 
     def denied(self, keys: Iterable[ServiceKey]) -> None:
-        """IAM denies names of these keys."""
-        self._denied.update((key.cluster, key.namespace) for key in keys)
-        self._keep_in_groups(self._goes_apart)
-
-    def _goes_apart(self, key: ServiceKey) -> bool:
-        return (key.cluster, key.namespace) in self._denied
-
-    def _keep_in_groups(self, of: Callable[[ServiceKey], bool]) -> None:
-        groups = ([unit for unit in group if of(unit.key)] for group in self._groups)
-        self._groups = deque(group for group in groups if group)
+        """IAM denies names of these keys. Groups are parted too: what has no denied name so far waits for nothing more."""
+        found = {_namespace(key) for key in keys} - self._denied.keys()
+        self._denied |= dict.fromkeys(sorted(found))
+        for group in list(self._groups) if found else ():
+            self._groups.popleft()
+            apart = [unit for unit in group if _namespace(unit.key) in found]
+            others = [unit for unit in group if _namespace(unit.key) not in found]
+            self._groups.extend(part for part in (apart, others) if part)
 
     def landed(self, units: Sequence[Unit]) -> list[float]:
         """A batch has landed. Returns since when (monotonic) its keys had been waiting, as far as that is known."""
@@ -224,18 +223,34 @@ class ZoneQueue:
         if not self._denied:
             return self._due(room, lambda _key: True, checks=checks)
         self._turn_of_denied = not self._turn_of_denied
-        turns = self._goes_apart, lambda key: not self._goes_apart(key)
+        turns = self._due_apart, self._due_of_others
         first, second = turns if self._turn_of_denied else reversed(turns)
-        found = self._due(room, first, checks=checks)
-        return self._due(room, second, checks=checks) if found.nothing else found
+        found = first(room, checks=checks)
+        return second(room, checks=checks) if found.nothing else found
+
+    def _due_of_others(self, room: Callable[[], BatchLimits], *, checks: bool) -> Due:
+        return self._due(room, lambda key: _namespace(key) not in self._denied, checks=checks)
+
+    def _due_apart(self, room: Callable[[], BatchLimits], *, checks: bool) -> Due:
+        """Of the namespace whose last turn is the longest ago."""
+        now = self._ports.clock.epoch()
+        waiting = {_namespace(key) for key in self._queue if self._waits.wakes_at(key) <= now}
+        waiting.update(_namespace(group[0].key) for group in self._groups)
+        for namespace in [each for each in self._denied if each in waiting]:
+            found = self._due(room, _of({namespace}), checks=checks)
+            if not found.nothing:
+                self._denied[namespace] = self._denied.pop(namespace)
+                return found
+        return Due()
 
     def _due(self, room: Callable[[], BatchLimits], of: Callable[[ServiceKey], bool], *, checks: bool) -> Due:
-        while self._groups and of(self._groups[0][0].key):
-            keys = list(dict.fromkeys(unit.key for unit in self._groups[0]))
+        while (first := next((group for group in self._groups if of(group[0].key)), None)) is not None:
+            keys = list(dict.fromkeys(unit.key for unit in first))
             if unknown := self._unknown(keys):
                 return Due(unknown=unknown)
             current = frozenset(self._units(keys))
-            group = [unit for unit in self._groups.popleft() if unit in current]
+            self._groups.remove(first)
+            group = [unit for unit in first if unit in current]
             if group:
                 return Due(group)
         found = self._next(room, of, checks=checks)
@@ -359,6 +374,14 @@ def _itself(key: ServiceKey) -> ServiceKey:
     return key
 
 
+def _namespace(key: ServiceKey) -> _Namespace:
+    return key.cluster, key.namespace
+
+
+def _of(namespaces: Container[_Namespace]) -> Callable[[ServiceKey], bool]:
+    return lambda key: _namespace(key) in namespaces
+
+
 def _share(keys: Iterable[ServiceKey], units: Iterable[Unit]) -> bool:
     """Whether each namespace of these keys has units already."""
-    return {(key.cluster, key.namespace) for key in keys} <= {(unit.key.cluster, unit.key.namespace) for unit in units}
+    return {_namespace(key) for key in keys} <= {_namespace(unit.key) for unit in units}

@@ -159,6 +159,7 @@ class BatchWriter:
         if self._in_doubt:
             self.sent, self.settled = None, False
             return Isolation(again=(sent.units,))
+        self.sent = None  # never again: even an announcement that fails may replace what the item says
         self.start((), sent.units, str(error))
         return Isolation()
 
