@@ -98,6 +98,7 @@ class DemoStack:
                 ca_pem=tls.ca_pem.decode() if tls else None,
                 domain=DOMAIN,
                 zones=(ZoneReference(id=self.zone_id, name=ZONE),),
+                domain_filter=(ZONE,),
                 token=f"secretsmanager:{secret}" if secret else f"env:{_TOKEN_VARIABLE}",
             )
         )
