@@ -17,7 +17,7 @@ from bench.child_route53 import route53
 from bench.child_store import ChildStore, child_store
 from bench.children import answer, child
 from bench.figures import Figure, Sense
-from bench.memory import peak_megabytes
+from bench.memory import listed, peak_megabytes
 
 if TYPE_CHECKING:
     from bench.system import RunningSession, System
@@ -68,20 +68,14 @@ def _session(
     pipe: Connection, server: str, zone_url: str, zone_id: str, address: str, authority: bytes, clusters: int
 ) -> None:
     from bench.system import System
-    from kubesync.aws.tables.control.listeners import ListenerTable
 
     names = [f"cluster-{number:03}" for number in range(clusters)]
     system = System(server, zone_url, zone_id, ChildStore(address, authority), clusters=names)
     running: list[RunningSession] = []
 
-    def listed() -> int:
-        """Clusters whose lists are durable: both listeners have a checkpoint."""
-        remembered = ListenerTable(system.store).remembered(names)
-        return sum(len(each.checkpoints) == 2 for each in remembered.values())
-
     pipe.send(peak_megabytes())
     start = partial(_start, system, running)
-    answer(pipe, {"start": start, "listed": listed, "peak": peak_megabytes})
+    answer(pipe, {"start": start, "listed": partial(listed, system.store, names), "peak": peak_megabytes})
 
 
 def _start(system: System, running: list[RunningSession]) -> None:

@@ -11,14 +11,19 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bench.child_cluster import api_server
 from bench.child_route53 import route53
 from bench.child_store import ChildStore, child_store
 from bench.children import answer, child
 from bench.figures import Figure, Sense
+
+if TYPE_CHECKING:
+    from kubesync.aws.dynamodb.store import Store
 
 _MEGABYTE = 1024 * 1024
 
@@ -37,7 +42,7 @@ SMALL = Size(services=20, endpoints_each=3, resumed_seconds=0.2)
 
 def run(size: Size = Size()) -> Iterator[Figure]:
     """Goal: at most 150 MB resident at the peak."""
-    from bench.system import ZONE, wait_for_sets
+    from bench.system import ZONE, wait_for_sets, wait_until
 
     with (
         api_server(services=size.services, endpoints_each=size.endpoints_each) as cluster,
@@ -49,6 +54,7 @@ def run(size: Size = Size()) -> Iterator[Figure]:
             process.ask("start")
             wait_for_sets(zone, size.services)
             written = process.ask("peak")
+            wait_until(lambda: process.ask("listed") == 1, 600, "the list of endpoints is recorded")
             seconds = process.ask("end")
             highest = process.ask("peak")
         with child(_session, cluster.url, zone.url, zone.zone_id, address, authority) as process:
@@ -74,6 +80,14 @@ def peak_megabytes() -> float:
     return peak / _MEGABYTE if sys.platform == "darwin" else peak / 1024
 
 
+def listed(store: Store, names: list[str]) -> int:
+    """How many of these clusters have durable lists: both listeners have a checkpoint."""
+    from kubesync.aws.tables.control.listeners import ListenerTable
+
+    remembered = ListenerTable(store).remembered(names)
+    return sum(len(each.checkpoints) == 2 for each in remembered.values())
+
+
 def _session(pipe: Connection, cluster: str, zone_url: str, zone_id: str, address: str, authority: bytes) -> None:
     from bench.system import System
     from kubesync.aws.dynamodb.client import build_dynamodb_client
@@ -96,5 +110,7 @@ def _session(pipe: Connection, cluster: str, zone_url: str, zone_id: str, addres
         assert session.end().clean
         return time.monotonic() - started
 
-    answer(pipe, {"start": start, "end": end, "peak": peak_megabytes})
+    answer(
+        pipe, {"start": start, "end": end, "peak": peak_megabytes, "listed": partial(listed, system.store, ["prod"])}
+    )
     del clients
