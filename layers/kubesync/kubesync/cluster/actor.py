@@ -277,7 +277,9 @@ class ClusterActor:
         run = self.service.run
         if run is not None and run.round is not None and run.round.applies:
             run.give_up_round()
-            due.append(min(now + _ROUND_SECONDS, run.round.began + LIST_SECONDS))
+            over = run.round.began + LIST_SECONDS
+            # Lists may wait for room longer than that.
+            due.append(min(now + _ROUND_SECONDS, over if over > now else math.inf))
         if self._relisting is not None:
             due.append(self._relisting.not_before)
         if self._work is not None:

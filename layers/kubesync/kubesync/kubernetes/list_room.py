@@ -108,7 +108,7 @@ class Space:
     def __init__(self, turn: Turn) -> None:
         self.taken = 0
         self.wanted = 0
-        self._turn = turn
+        self.turn = turn
         self._room = turn.room
         self._given = turn.room.scheduler.event()
         self._ended = False
@@ -120,27 +120,27 @@ class Space:
             self._check()
             self._given = given = scheduler.event()
             self.taken, self.wanted = 0, size
-            self._room.settle(self._turn)
+            self._room.settle(self.turn)
         given.wait(max(0.0, deadline_monotonic - scheduler.monotonic()))
         with self._room.lock:
             self._check()
             if self.wanted:
                 self.wanted = 0
-                self._room.settle(self._turn)
+                self._room.settle(self.turn)
                 return False
             return True
 
     def grant(self) -> None:
         """Under the lock."""
         self.taken, self.wanted = self.wanted, 0
-        self._turn.given_at = self._room.scheduler.monotonic()
+        self.turn.given_at = self._room.scheduler.monotonic()
         self._given.set()
 
     def grow(self, size: int) -> bool:
         """Take ``size`` bytes in all. False: they do not fit now. Raises StoppedError."""
         with self._room.lock:
             self._check()
-            fits = self._room.fits(self._turn, size - self.taken)
+            fits = self._room.fits(self.turn, size - self.taken)
             if fits:
                 self.taken = max(size, self.taken)
             return fits
@@ -150,15 +150,15 @@ class Space:
         with self._room.lock:
             self.taken = 0
             if not self._ended:
-                self._turn.keep(read)
-                self._room.settle(self._turn)
+                self.turn.keep(read)
+                self._room.settle(self.turn)
 
     def end(self) -> None:
         """No more lists. Whoever waits gets a StoppedError."""
         with self._room.lock:
             self._ended, self.taken, self.wanted = True, 0, 0
             self._given.set()
-            self._room.settle(self._turn)
+            self._room.settle(self.turn)
 
     def _check(self) -> None:
         if self._ended:
