@@ -25,13 +25,13 @@ class FedListener:
     def __init__(self, gate: Gate, name: str) -> None:
         self._process = gate.process
         self._news = Waiters(gate.process.machine)
-        self._fed: list[Callable[[WatchSink], None]] = []
+        self._fed: list[Callable[[WatchSink], object]] = []
         self.stopped = False
         self._name = name
         self.resumed_from: int | None = None
         self.hangs = False
 
-    def feed(self, what: Callable[[WatchSink], None]) -> None:
+    def feed(self, what: Callable[[WatchSink], object]) -> None:
         self._fed.append(what)
         self._news.wake_all()
 

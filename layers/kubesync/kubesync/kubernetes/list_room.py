@@ -15,9 +15,14 @@ always gets done. Watches need no room.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Final
 
 from kubesync.actors.scheduler import Scheduler
 from kubesync.kubernetes.transport.connections import StoppedError
+
+LONG_SECONDS: Final = 240.0
+"""Whoever waits for so long is shown to people (I10)."""
 
 
 class NoRoomError(Exception):
@@ -113,15 +118,23 @@ class Space:
         self._given = turn.room.scheduler.event()
         self._ended = False
 
-    def enter(self, size: int, deadline_monotonic: float) -> bool:
-        """Give back what is taken, and wait for ``size`` bytes. False: the deadline came first. Raises StoppedError."""
+    def enter(self, size: int, deadline_monotonic: float, on_long_wait: Callable[[float], None] | None = None) -> bool:
+        """Give back what is taken, and wait for ``size`` bytes. False: the deadline came first. Raises StoppedError.
+
+        ``on_long_wait``: called every LONG_SECONDS with the seconds of waiting.
+        """
         scheduler = self._room.scheduler
         with self._room.lock:
             self._check()
             self._given = given = scheduler.event()
             self.taken, self.wanted = 0, size
             self._room.settle(self.turn)
-        given.wait(max(0.0, deadline_monotonic - scheduler.monotonic()))
+        began = scheduler.monotonic()
+        while not given.wait(max(0.0, min(LONG_SECONDS, deadline_monotonic - scheduler.monotonic()))):
+            if scheduler.monotonic() >= deadline_monotonic:
+                break
+            if on_long_wait is not None:
+                on_long_wait(scheduler.monotonic() - began)
         with self._room.lock:
             self._check()
             if self.wanted:

@@ -250,8 +250,8 @@ class ZoneQueue:
         ready_keys = 0
         now = self._ports.clock.epoch()
         late, wakes_at = self._late_ones(), self._waits.wakes_at
-        in_time = (key for key in self._queue if key.cluster not in late and wakes_at(key) <= now and of(key))
-        in_time = by_turns(in_time, _itself, self._last_turns)
+        awake = (key for key in self._queue if key.cluster not in late and wakes_at(key) <= now and of(key))
+        in_time = by_turns(awake, _itself, self._last_turns)
         for keys in batched(self.checks.first_of(in_time, checks=checks), KEYS_AT_A_TIME):
             unknown += (to_ask := self._unknown(keys))
             wishes = self._known(keys)
