@@ -50,6 +50,10 @@ class ListRoom:
         """Whether a turn may hold so many bytes more. Under the lock, as ``settle``."""
         return turn is self._turns[0] or sum(each.taken for each in self._turns) + more <= self._budget
 
+    def waited_for(self, turn: Turn) -> bool:
+        """Whether others wait for room. Under the lock."""
+        return any(each.waiting for each in self._turns if each is not turn)
+
     def settle(self, turn: Turn) -> None:
         """What a turn holds or wants has changed: give room to those that wait."""
         if turn not in self._turns:
@@ -80,6 +84,12 @@ class Turn:
     def waiting(self) -> list[Space]:
         """The lists that wait for room."""
         return [space for space in self.spaces if space.wanted]
+
+    @property
+    def in_the_way(self) -> bool:
+        """Whether others wait, and lists of this cluster wait to be recorded."""
+        with self.room.lock:
+            return self._unrecorded > 0 and self.room.waited_for(self)
 
     def space(self) -> Space:
         """For the lists of one listener."""
