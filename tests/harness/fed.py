@@ -6,6 +6,7 @@ nothing until ``land``, so that a test sees what is recorded before it is publis
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -34,6 +35,7 @@ from simulation.world import SETTINGS, Running, World
 _LEASE_OVER: Final = 20.0
 # A window of one second, and what follows from it.
 _WINDOW: Final = 1.3
+_ROOM: Final = 10**12  # more bytes than there is room for
 
 
 class _FedWorld(World):
@@ -187,6 +189,18 @@ class FedSession:
     def listener(self, resource: Resource, cluster: str = "") -> FedListener:
         """The newest listener of a resource."""
         return self._listener(cluster or self._name, resource)
+
+    def fill_room(self) -> None:
+        """Another cluster, of which the test says nothing else, holds all room for lists."""
+        space = self._connector.spaces[self._name, Resource.SERVICES]
+        turn = space.turn.room.turn()
+        self._listener(self._name, Resource.SERVICES).feed(lambda _sink: turn.space().enter(_ROOM, math.inf))
+        self.wait(0.1)
+
+    def wait_for_room(self, resource: Resource) -> None:
+        """The listener waits for room for a list. Returns at once."""
+        space = self._connector.spaces[self._name, resource]
+        self._listener(self._name, resource).feed(lambda _sink: space.enter(1, math.inf))
 
     def hang(self, resource: Resource) -> FedListener:
         """A listener that does not end when it is cut."""

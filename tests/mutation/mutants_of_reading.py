@@ -12,6 +12,7 @@ _DURABILITY = "integration/recording/test_recorder_durability.py::"
 _SECTIONS = "integration/recording/test_recorder_sections.py::"
 _IN_TURN = "integration/listening/test_lists_in_turn.py::"
 _ROOM = "unit/kubernetes/test_list_room.py::"
+_WAITS = "integration/kubernetes/test_lists_wait_for_room.py::"
 _LISTS = "unit/cluster/test_recorder_lists.py::"
 _SCOPED = "unit/cluster/test_scope_lists.py::"
 _OBJECTS = "unit/kubernetes/wire/test_wire_objects.py::"
@@ -69,6 +70,24 @@ OF_READING: Final[tuple[Mutant, ...]] = (
             _ROOM + "test_i4_first_cluster_goes_beyond_the_budget_and_the_next_waits_until_it_is_recorded",
             _IN_TURN + "test_i4_clusters_that_wait_are_served_in_turn_and_hold_up_no_watch",
         ),
+    ),
+    Mutant(
+        name="lists-that-cannot-be-recorded-keep-their-room",
+        without="a cluster whose lists cannot be recorded keeps all others from listing",
+        invariants="I4",
+        file="cluster/actor.py",
+        old=" and run.in_the_way:\n",
+        new=" and False:\n",
+        caught_by=(_IN_TURN + "test_i4_cluster_whose_lists_cannot_be_recorded_gives_way_to_others",),
+    ),
+    Mutant(
+        name="wait-for-room-is-not-shown",
+        without="nobody sees that a cluster has no room to list",
+        invariants="I4",
+        file="kubernetes/list_room.py",
+        old="            if on_long_wait is not None:\n",
+        new="            if False and on_long_wait is not None:\n",
+        caught_by=(_WAITS + "test_i10_list_that_waits_for_long_is_reported_and_keeps_its_place",),
     ),
     Mutant(
         name="room-is-kept-by-a-run-that-ended",

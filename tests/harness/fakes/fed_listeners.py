@@ -25,13 +25,13 @@ class FedListener:
     def __init__(self, gate: Gate, name: str) -> None:
         self._process = gate.process
         self._news = Waiters(gate.process.machine)
-        self._fed: list[Callable[[WatchSink], None]] = []
+        self._fed: list[Callable[[WatchSink], object]] = []
         self.stopped = False
         self._name = name
         self.resumed_from: int | None = None
         self.hangs = False
 
-    def feed(self, what: Callable[[WatchSink], None]) -> None:
+    def feed(self, what: Callable[[WatchSink], object]) -> None:
         self._fed.append(what)
         self._news.wake_all()
 
@@ -65,7 +65,7 @@ class _Lister:
 class FedConnector(ScriptedConnector):
     """Implements ``Connector``: listeners that are fed.
 
-    ``probed``: who the cluster says that it is. ``listed``: what a list of a dry run finds.
+    ``probed``: who the cluster says that it is. ``listed``: what a list of a dry run finds. ``spaces``: where listeners wait for room.
     """
 
     observations: ClassVar[list[Observation]] = []
@@ -73,6 +73,7 @@ class FedConnector(ScriptedConnector):
     def __init__(self, clusters: Mapping[str, ScriptedCluster], gate: Gate) -> None:
         super().__init__(clusters, gate)
         self.listeners: dict[tuple[str, Resource], FedListener] = {}
+        self.spaces: dict[tuple[str, Resource], Space] = {}
         self.probed: str | ListenerError | None = None
         self.listed: dict[Resource, Snapshot] = {}
         self._the_gate = gate
@@ -80,6 +81,7 @@ class FedConnector(ScriptedConnector):
     def reflector(self, config: ClusterConfig, resource: Resource, space: Space) -> Any:
         made = FedListener(self._the_gate, f"{config.name} {resource}")
         self.listeners[config.name, resource] = made
+        self.spaces[config.name, resource] = space
         return made
 
     def lister(self, config: ClusterConfig, resource: Resource, space: Space) -> Lister:

@@ -33,9 +33,23 @@ def test_page_that_is_too_large_is_read_again_with_half_as_many_objects() -> Non
         assert running.sink.told[0] == ("snapshot", 7, ["a", "b", "c"])
         limits = [request.params.get("limit") for request in running.server.requests]
         tokens = [request.params.get("continue") for request in running.server.requests]
-        assert limits == ["500", "250", "125", "125", "62", None]
+        assert limits == ["500", "250", "125", "250", "125", None]
         assert tokens == [None, None, None, "more", "more", None]
         assert running.waited == [], "it is no failure"
+
+
+def test_pages_that_are_small_again_have_as_many_objects_as_before() -> None:
+    script = [
+        list_answer(7, "a", "b", note=LONG),
+        list_answer(7, "a", token="1"),
+        list_answer(7, "b", token="2"),
+        list_answer(7, "c"),
+        WATCHING,
+    ]
+    with reflecting(script, policy=SMALL_PAGES) as running:
+        running.sink.wait_until_told(("resumed",))
+        limits = [request.params.get("limit") for request in running.server.requests]
+        assert limits == ["500", "250", "500", "500", None]
 
 
 def test_one_object_may_be_longer_than_a_page_and_not_longer_than_the_limit() -> None:
@@ -48,6 +62,22 @@ def test_one_object_may_be_longer_than_a_page_and_not_longer_than_the_limit() ->
         (error,) = running.sink.errors
         assert error.code is ErrorCode.READ_BODY
         assert error.message == f"127.0.0.1:{running.server.port}: a body is longer than 8000 bytes"
+
+
+def test_object_that_may_be_longer_than_a_page_waits_for_room_of_its_own() -> None:
+    clock = ThreadScheduler()
+    room = ListRoom(5_000, clock)
+    other = room.turn().space()
+    assert other.enter(50, 1e9)
+    long = list_answer(7, "a", note=LONG)
+    script = [long, long, long, WATCHING]
+    policy, turn = replace(SMALL_PAGES, page_limit=2), room.turn()
+    with reflecting(script, policy=policy, space=turn.space(), clock=clock) as running:
+        wait_until(lambda: bool(turn.waiting) and bool(running.asked))
+        assert running.asked == ["list limit=2"]
+        other.leave()
+        running.sink.wait_until_told(("resumed",))
+        assert [request.params.get("limit") for request in running.server.requests] == ["2", "2", "1", None]
 
 
 @pytest.mark.parametrize(
@@ -77,6 +107,24 @@ def test_list_that_does_not_fit_is_read_anew_once_there_is_room(page: Answer) ->
         running.sink.wait_until_told(("resumed",))
         assert running.asked == ["list", "list", "list from more", "watch 7"]
         assert running.sink.told[0] == ("snapshot", 7, ["a", "b"])
+
+
+def test_i10_list_that_waits_for_long_is_reported_and_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubesync.kubernetes.list_room.LONG_SECONDS", 0.05)
+    clock = ThreadScheduler()
+    room = ListRoom(100, clock)
+    first = room.turn().space()
+    assert first.enter(500, 1e9)
+    with reflecting([list_answer(7, "a"), WATCHING], space=room.turn().space(), clock=clock) as running:
+        running.sink.wait_until_told(("error", 12, 1), times=2)
+        assert running.sink.errors[0].message == (
+            "the list of services has waited 0 s for room: lists of other clusters are being read and recorded"
+        )
+        assert running.asked == []
+        first.leave()
+        running.sink.wait_until_told(("resumed",))
+        assert running.asked == ["list", "watch 7"]
+        assert running.waited == [], "it is no failure"
 
 
 def test_stop_ends_a_wait_for_room() -> None:

@@ -17,13 +17,13 @@ from kubesync.zone.queue import Due, ZoneQueue
 ROOM = BatchLimits(elements=20)
 
 
-def a_queue() -> ZoneQueue:
-    ports = SimpleNamespace(clock=ManualClock(), limits=ROOM)
+def a_queue(clock: ManualClock | None = None) -> ZoneQueue:
+    ports = SimpleNamespace(clock=clock or ManualClock(), limits=ROOM)
     return ZoneQueue("Z1", cast(ZonePorts, cast(Any, ports)))
 
 
-def a_wish(name: str, namespace: str, sets: int = 1) -> Wish:
-    one = RecordSet(60, ("10.0.0.1",))
+def a_wish(name: str, namespace: str, sets: int = 1, values: int = 1) -> Wish:
+    one = RecordSet(60, tuple(f"10.0.0.{n}" for n in range(values)))
     keys = (RecordKey("Z1", f"{name}-{n:02d}.example.com", "A") for n in range(sets))
     return Wish(ServiceKey("prod", namespace, name), tuple(RecordChange(key, None, one) for key in keys))
 
@@ -68,3 +68,43 @@ def test_i9_key_that_still_wants_more_goes_behind_others_of_its_namespace() -> N
     queue.landed(first.units)
     queue.learn((a_wish("a", "shop", 50), a_wish("b", "shop", 20)))
     assert set(services(queue.due(lambda: ROOM, checks=False))) == {"b"}
+
+
+def test_i9_unit_that_does_not_fit_leaves_the_rest_of_the_batch_to_others() -> None:
+    queue = a_queue()
+    for namespace in ("evil", "evil-too"):
+        queue.publish(Publish("prod", tuple(a_wish(f"{namespace}-{n}", namespace, values=12) for n in range(3))))
+    queue.publish(Publish("prod", (a_wish("zoe", "shop", 4),)))
+    assert sorted(services(queue.due(lambda: ROOM, checks=False))) == ["evil-0", *["zoe"] * 4]
+
+
+def test_i9_more_namespaces_than_fit_a_batch_take_turns_from_batch_to_batch() -> None:
+    queue = a_queue()
+    for n in range(30):
+        queue.publish(Publish("prod", tuple(a_wish(f"s{n:02d}-{k}", f"ns{n:02d}") for k in range(3))))
+    landed: list[str] = []
+    for _ in range(3):
+        due = queue.due(lambda: ROOM, checks=False)
+        landed += (name.removesuffix("-0") for name in services(due) if name.endswith("-0"))
+        queue.landed(due.units)
+        queue.learn([Wish(unit.key, ()) for unit in due.units])
+    assert sorted(landed) == [f"s{n:02d}" for n in range(30)]
+    assert len(due.units) == 20
+
+
+def test_i9_namespaces_take_turns_at_the_room_in_a_full_zone() -> None:
+    clock = ManualClock()
+    queue = a_queue(clock)
+    first, later = ([a_wish(f"{of}-{n}", of) for n in range(count)] for of, count in (("evil", 5), ("shop", 2)))
+    queue.publish(Publish("prod", tuple(first)))
+    queue.refused_as_full(queue.due(lambda: ROOM, checks=False).units, "full")
+    assert queue.due(lambda: ROOM, checks=False).unknown == [first[0].key]
+    queue.publish(Publish("prod", tuple(later)))
+    tried: list[str] = []
+    for _ in range(5):
+        while (due := queue.due(lambda: ROOM, checks=False)).unknown:
+            queue.learn([wish for wish in (*first, *later) if wish.key in due.unknown], asked=True)
+        tried += services(due)
+        queue.refused_as_full(due.units, "full")
+        clock.advance(400.0)
+    assert tried == ["shop-0", "evil-0", "shop-1", "evil-1", "shop-0"]

@@ -54,6 +54,8 @@ logger = Logger(service="kubesync", child=True)
 
 _BACKOFF: Final = Backoff(initial=0.5, cap=10.0)
 _FAULT_SECONDS: Final = 5.0
+# Lists that cannot be recorded keep the room that others wait for. After about a minute they are dropped, and wait behind the others.
+_GIVE_WAY_AFTER: Final = 11
 _ROUND_SECONDS: Final = 0.2
 _POLL_SECONDS: Final = 0.05
 # The next run lists everything: whatever was not recorded in time is not lost.
@@ -240,7 +242,7 @@ class ClusterActor:
         """Do one step. Returns whether it was the last.
 
         After an error of the tables the work begins again, later. So it does after a fault of ours (any other error). If the run
-        had the fault, the run itself begins anew.
+        had the fault, or its lists cannot be recorded while other clusters wait for their room, the run itself begins anew.
         """
         try:
             if work.steps is None:
@@ -254,6 +256,9 @@ class ClusterActor:
             logger.warning("recording failed, trying again", cluster=self.service.name, error=str(error))
             work.failures += 1
             work.steps, work.not_before = None, self._clock.monotonic() + _BACKOFF.delay(work.failures)
+            run = self.service.run
+            if work is self._work and work.failures >= _GIVE_WAY_AFTER and run is not None and run.in_the_way:
+                self._begin_anew(run, lost=False)
         except NotMasterError:
             raise
         except Exception as error:
@@ -277,7 +282,9 @@ class ClusterActor:
         run = self.service.run
         if run is not None and run.round is not None and run.round.applies:
             run.give_up_round()
-            due.append(min(now + _ROUND_SECONDS, run.round.began + LIST_SECONDS))
+            over = run.round.began + LIST_SECONDS
+            # Lists may wait for room longer than that.
+            due.append(min(now + _ROUND_SECONDS, over if over > now else math.inf))
         if self._relisting is not None:
             due.append(self._relisting.not_before)
         if self._work is not None:
@@ -353,8 +360,12 @@ class ClusterActor:
                 # Nothing goes on by half a configuration, or by the one before.
                 self._work = Work(partial(self.service.obey, Configure(None)))
             return
+        self._begin_anew(run, lost=self._faults > 1)
+
+    def _begin_anew(self, run: ListeningRun, *, lost: bool) -> None:
+        """Drop what is not recorded, and listen again a little later: from the checkpoints, or with a list. ``lost``: listen no more."""
         self._work = None
-        run.cut(ErrorCode.WORKER_EXITING, lost=self._faults > 1)
+        run.cut(ErrorCode.WORKER_EXITING, lost=lost)
         if not run.failed and run.stopping is None:
             later = self._clock.monotonic() + _FAULT_SECONDS
             self._work = self._anew = Work(self.service.begin_anew, command=True, not_before=later)

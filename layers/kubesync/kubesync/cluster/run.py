@@ -174,6 +174,11 @@ class ListeningRun:
 
     # --- recording ---
 
+    @property
+    def in_the_way(self) -> bool:
+        """Whether its lists, which are not recorded yet, take the room that other clusters wait for."""
+        return self.stopping is None and self._turn.in_the_way
+
     def due_in(self, now: float) -> float:
         """Seconds until the window is to be recorded; at most 0: now."""
         if self._content is not None:

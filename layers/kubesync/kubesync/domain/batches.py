@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from types import MappingProxyType
+from typing import Final
 
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet, exclude_each_other
 from kubesync.domain.objects import ServiceKey
@@ -120,24 +122,28 @@ def without_rivals(units: Sequence[Unit]) -> list[Unit]:
 
 
 def fill(units: Sequence[Unit], limits: BatchLimits) -> tuple[list[Unit], list[Unit], list[Unit]]:
-    """Take units from the front while they fit. ``limits``: what one batch may hold, less what the journal swap takes.
+    """Take units from the front, and leave out what does not fit. ``limits``: what one batch may hold, less what the journal swap takes.
+
+    A large unit keeps no room free behind it: it is the first of a later batch.
 
     Returns:
         Units for this batch, units for later ones, and units that fit no batch at all.
     """
     taken: list[Unit] = []
+    later: list[Unit] = []
     oversized: list[Unit] = []
     elements = characters = 0
-    for index, unit in enumerate(units):
+    for unit in units:
         if unit.elements > limits.elements or unit.characters > limits.characters:
             oversized.append(unit)
             continue
         if elements + unit.elements > limits.elements or characters + unit.characters > limits.characters:
-            return taken, list(units[index:]), oversized
+            later.append(unit)
+            continue
         taken.append(unit)
         elements += unit.elements
         characters += unit.characters
-    return taken, [], oversized
+    return taken, later, oversized
 
 
 # Messages of InvalidChangeBatch name a change in one of these forms. They come from public reports of external-dns, octodns and
@@ -221,16 +227,22 @@ def halves(units: Sequence[Unit]) -> tuple[list[Unit], list[Unit]]:
     return list(units[:middle]), list(units[middle:])
 
 
-def by_turns[T](items: Iterable[T], key_of: Callable[[T], ServiceKey]) -> Iterator[T]:
+_NO_TURNS: Final[Mapping[tuple[str, str], int]] = MappingProxyType({})
+
+
+def by_turns[T](
+    items: Iterable[T], key_of: Callable[[T], ServiceKey], last_turns: Mapping[tuple[str, str], int] = _NO_TURNS
+) -> Iterator[T]:
     """The first of each namespace of each cluster, then the second of each, and so on; in each namespace as they come.
 
-    So no namespace waits until another one has all that it wants (I9).
+    So no namespace waits until another one has all that it wants (I9). ``last_turns``: numbers of the turns that namespaces of clusters
+    had last. Those that had none, or whose turn is longest ago, come first: also where they are more than one batch takes.
     """
     lines: dict[tuple[str, str], list[T]] = {}
     for item in items:
         key = key_of(item)
         lines.setdefault((key.cluster, key.namespace), []).append(item)
-    left, turn = list(lines.values()), 0
+    left, turn = [lines[place] for place in sorted(lines, key=lambda place: last_turns.get(place, 0))], 0
     while len(left) > 1:
         yield from (line[turn] for line in left)
         turn += 1

@@ -15,9 +15,14 @@ always gets done. Watches need no room.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Final
 
 from kubesync.actors.scheduler import Scheduler
 from kubesync.kubernetes.transport.connections import StoppedError
+
+LONG_SECONDS: Final = 240.0
+"""Whoever waits for so long is shown to people (I10)."""
 
 
 class NoRoomError(Exception):
@@ -44,6 +49,10 @@ class ListRoom:
     def fits(self, turn: Turn, more: int) -> bool:
         """Whether a turn may hold so many bytes more. Under the lock, as ``settle``."""
         return turn is self._turns[0] or sum(each.taken for each in self._turns) + more <= self._budget
+
+    def waited_for(self, turn: Turn) -> bool:
+        """Whether others wait for room. Under the lock."""
+        return any(each.waiting for each in self._turns if each is not turn)
 
     def settle(self, turn: Turn) -> None:
         """What a turn holds or wants has changed: give room to those that wait."""
@@ -75,6 +84,12 @@ class Turn:
     def waiting(self) -> list[Space]:
         """The lists that wait for room."""
         return [space for space in self.spaces if space.wanted]
+
+    @property
+    def in_the_way(self) -> bool:
+        """Whether others wait, and lists of this cluster wait to be recorded."""
+        with self.room.lock:
+            return self._unrecorded > 0 and self.room.waited_for(self)
 
     def space(self) -> Space:
         """For the lists of one listener."""
@@ -108,39 +123,47 @@ class Space:
     def __init__(self, turn: Turn) -> None:
         self.taken = 0
         self.wanted = 0
-        self._turn = turn
+        self.turn = turn
         self._room = turn.room
         self._given = turn.room.scheduler.event()
         self._ended = False
 
-    def enter(self, size: int, deadline_monotonic: float) -> bool:
-        """Give back what is taken, and wait for ``size`` bytes. False: the deadline came first. Raises StoppedError."""
+    def enter(self, size: int, deadline_monotonic: float, on_long_wait: Callable[[float], None] | None = None) -> bool:
+        """Give back what is taken, and wait for ``size`` bytes. False: the deadline came first. Raises StoppedError.
+
+        ``on_long_wait``: called every LONG_SECONDS with the seconds of waiting.
+        """
         scheduler = self._room.scheduler
         with self._room.lock:
             self._check()
             self._given = given = scheduler.event()
             self.taken, self.wanted = 0, size
-            self._room.settle(self._turn)
-        given.wait(max(0.0, deadline_monotonic - scheduler.monotonic()))
+            self._room.settle(self.turn)
+        began = scheduler.monotonic()
+        while not given.wait(max(0.0, min(LONG_SECONDS, deadline_monotonic - scheduler.monotonic()))):
+            if scheduler.monotonic() >= deadline_monotonic:
+                break
+            if on_long_wait is not None:
+                on_long_wait(scheduler.monotonic() - began)
         with self._room.lock:
             self._check()
             if self.wanted:
                 self.wanted = 0
-                self._room.settle(self._turn)
+                self._room.settle(self.turn)
                 return False
             return True
 
     def grant(self) -> None:
         """Under the lock."""
         self.taken, self.wanted = self.wanted, 0
-        self._turn.given_at = self._room.scheduler.monotonic()
+        self.turn.given_at = self._room.scheduler.monotonic()
         self._given.set()
 
     def grow(self, size: int) -> bool:
         """Take ``size`` bytes in all. False: they do not fit now. Raises StoppedError."""
         with self._room.lock:
             self._check()
-            fits = self._room.fits(self._turn, size - self.taken)
+            fits = self._room.fits(self.turn, size - self.taken)
             if fits:
                 self.taken = max(size, self.taken)
             return fits
@@ -150,15 +173,15 @@ class Space:
         with self._room.lock:
             self.taken = 0
             if not self._ended:
-                self._turn.keep(read)
-                self._room.settle(self._turn)
+                self.turn.keep(read)
+                self._room.settle(self.turn)
 
     def end(self) -> None:
         """No more lists. Whoever waits gets a StoppedError."""
         with self._room.lock:
             self._ended, self.taken, self.wanted = True, 0, 0
             self._given.set()
-            self._room.settle(self._turn)
+            self._room.settle(self.turn)
 
     def _check(self) -> None:
         if self._ended:

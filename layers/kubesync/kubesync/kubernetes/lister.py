@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 from kubesync.clock import Clock
-from kubesync.domain.errors import BodyError, DeniedError, StatusError
+from kubesync.domain.errors import BodyError, DeniedError, ListenerError, StatusError
 from kubesync.domain.objects import Observation, Resource, Snapshot
 from kubesync.domain.scope import Scope
 from kubesync.kubernetes.list_room import NoRoomError, Space
@@ -27,10 +28,12 @@ def list_all(
     page_limit: int,
     clock: Clock,
     deadline_monotonic: float,
+    on_long_wait: Callable[[ListenerError], None] = lambda _error: None,
 ) -> Snapshot:
     """Wait for room, and read every page of one consistent list.
 
-    ``page_limit``: objects a page; 0: everything in one piece, so that no ``continue`` can expire.
+    ``page_limit``: objects a page; 0: everything in one piece, so that no ``continue`` can expire. ``on_long_wait``: called with what people
+    are to see, again and again while the list waits for room for long.
 
     Raises:
         TooOldError: the ``continue`` token expired, or pages have different versions. The caller starts over.
@@ -41,7 +44,12 @@ def list_all(
     # How long one piece is, nobody knows: it waits until it is the first in the room.
     needed = policy.page_bytes if page_limit else policy.max_list_bytes
     came = clock.monotonic()
-    while space.enter(needed, deadline_monotonic):
+
+    def waits(seconds: float) -> None:
+        said = f"has waited {seconds:.0f} s for room: lists of other clusters are being read and recorded"
+        on_long_wait(BodyError(f"the list of {resource.value} {said}"))
+
+    while space.enter(needed, deadline_monotonic, waits):
         began = clock.monotonic()
         until = min(deadline_monotonic, began + policy.list_timeout)
         try:
@@ -66,7 +74,9 @@ def _read_pages(
     token, version, limit = "", None, page_limit
     read = kept = seen = 0
     for _ in range(policy.max_list_pages):
-        body, limit = _fetch_page(api, resource, scope, token, limit, deadline_monotonic)
+        body, limit = _fetch_page(api, resource, scope, space, kept, token, limit, deadline_monotonic)
+        if 4 * len(body) <= policy.page_bytes:  # the large objects are behind
+            limit = min(2 * limit, page_limit)
         read += len(body)
         if read > policy.max_list_bytes:
             raise BodyError(f"the list of {resource.value} is longer than {policy.max_list_bytes} bytes")
@@ -94,11 +104,21 @@ def _read_pages(
 
 
 def _fetch_page(
-    api: ApiClient, resource: Resource, scope: Scope, token: str, limit: int, deadline_monotonic: float
+    api: ApiClient,
+    resource: Resource,
+    scope: Scope,
+    space: Space,
+    kept: int,
+    token: str,
+    limit: int,
+    deadline_monotonic: float,
 ) -> tuple[bytes, int]:
-    """A page and its limit, which is halved as long as the page is too large."""
+    """A page and its limit, which is halved as long as the page is too large. Raises NoRoomError, with ``kept`` bytes besides."""
     policy = api.policy
     while True:
+        # A single object may be longer than a page.
+        if limit == 1 and not space.grow(alone := kept + policy.max_list_page_bytes):
+            raise NoRoomError(alone)
         request = urls.list_page(
             resource, scope.namespace, limit=limit, continue_token=token, selectors=scope.selectors(resource)
         )

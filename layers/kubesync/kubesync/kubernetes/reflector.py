@@ -3,6 +3,7 @@
     what happened                              reported       wait                        next
     a complete list                            on_snapshot    -                           watch from its version
     a list failed                              on_error       backoff                     list
+    a list waits for room for long             on_error 12    -                           list, once there is room
     the list's continue token expired          (2nd: 11)      - the first time            list; from the 3rd in one piece
     a watch was accepted (200)                 on_resumed     -                           read it
     it ended cleanly                           -              -                           watch
@@ -159,6 +160,7 @@ class KubernetesReflector:
                 page_limit=self._policy.page_limit if in_pieces else 0,
                 clock=self._clock,
                 deadline_monotonic=self._deadline,
+                on_long_wait=lambda error: sink.on_error(error, consecutive=1),
             )
         except TooOldError as error:
             self._expired_lists += 1

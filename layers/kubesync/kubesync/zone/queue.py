@@ -88,6 +88,8 @@ class ZoneQueue:
         self._groups: deque[Sequence[Unit]] = deque()
         self._denied: dict[_Namespace, None] = {}  # they go apart; whose turn was last comes last
         self._turn_of_denied = False
+        self._last_turns: dict[tuple[str, str], int] = {}  # numbers of batches, by cluster and namespace
+        self._turns = 0
         self._waits = Waits()
         self._full: FullZone | None = None
         self.held: set[str] = set()  # clusters of which nothing goes now
@@ -262,8 +264,9 @@ class ZoneQueue:
         to_check: list[Wish] = []
         ready_keys = 0
         now = self._ports.clock.epoch()
-        awake = (key for key in self._queue if self._waits.wakes_at(key) <= now and of(key))
-        in_time = by_turns((key for key in awake if not self._is_late(key.cluster)), _itself)
+        late, wakes_at = self._late_ones(), self._waits.wakes_at
+        awake = (key for key in self._queue if key.cluster not in late and wakes_at(key) <= now and of(key))
+        in_time = by_turns(awake, _itself, self._last_turns)
         for keys in batched(self.checks.first_of(in_time, checks=checks), KEYS_AT_A_TIME):
             unknown += (to_ask := self._unknown(keys))
             wishes = self._known(keys)
@@ -291,7 +294,11 @@ class ZoneQueue:
         place = {key: number for number, key in enumerate(dict.fromkeys(unit.key for unit in units))}
         first_come = sorted(without_rivals(in_stable_order(units)), key=lambda unit: place[unit.key])
         taken, _, oversized = fill([*by_turns(first_come, lambda unit: unit.key)], room())
-        return Due(oversized=oversized) if oversized else Due(in_stable_order(taken))
+        if oversized:
+            return Due(oversized=oversized)
+        self._turns += 1
+        self._last_turns.update(((unit.key.cluster, unit.key.namespace), self._turns) for unit in taken)
+        return Due(in_stable_order(taken))
 
     def _enough(self, units: Sequence[Unit]) -> bool:
         return sum(unit.elements for unit in units) >= self._ports.limits.elements
@@ -315,7 +322,8 @@ class ZoneQueue:
         if full is None:
             return Due()
         now, waiting = self._ports.clock.epoch(), self._waits.waiting(Reason.FULL)
-        in_time = by_turns((key for key in waiting if not self._is_late(key.cluster)), _itself)
+        late = self._late_ones()
+        in_time = by_turns((key for key in waiting if key.cluster not in late), _itself, self._last_turns)
         while waiting and (share := full.share(now)):
             keys = list(islice(in_time, min(share, KEYS_AT_A_TIME)))
             if unknown := self._unknown(keys):
@@ -332,8 +340,9 @@ class ZoneQueue:
             self._full = None
         return Due()
 
-    def _is_late(self, cluster: str) -> bool:
-        return cluster in self.held or self._late.get(cluster, 0.0) > self._ports.clock.monotonic()
+    def _late_ones(self) -> set[str]:
+        now = self._ports.clock.monotonic()
+        return self.held.union(cluster for cluster, until in self._late.items() if until > now)
 
     def _known(self, keys: Iterable[ServiceKey]) -> Mapping[ServiceKey, Wish]:
         """Wishes of keys that do not wait as an earlier session wanted it."""
@@ -342,8 +351,8 @@ class ZoneQueue:
 
     def _unknown(self, keys: Iterable[ServiceKey]) -> list[ServiceKey]:
         """Keys of which the zone has to ask what they want. Those that wait nowhere want nothing."""
-        full = self._waits.waiting(Reason.FULL)
-        waiting = (key for key in keys if (key in self._queue or key in full) and not self._is_late(key.cluster))
+        full, late = self._waits.waiting(Reason.FULL), self._late_ones()
+        waiting = (key for key in keys if (key in self._queue or key in full) and key.cluster not in late)
         return [key for key in waiting if self._wishes.get(key) is None]
 
     def _units(self, keys: Iterable[ServiceKey]) -> list[Unit]:
