@@ -10,6 +10,7 @@ _PERMISSIONS = "unit/domain/dns/test_permissions.py::"
 _RULES = "integration/names/test_name_rules.py::"
 _LIMITS = "integration/names/test_name_limits.py::"
 _HOSTILE = "integration/names/test_hostile_namespace.py::"
+_KEPT = "integration/names/test_names_that_are_kept.py::"
 _TURNS = "unit/zone/test_zone_turns.py::"
 _FILE = "domain/dns/permissions.py"
 _ALLOWED = "cluster/keys/allowed_names.py"
@@ -125,6 +126,63 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
             _LIMITS + "test_i9_names_below_its_own_name_do_not_fill_the_zone",
             _PERMISSIONS + "test_names_below_its_own_count_for_the_service_and_not_for_the_namespace",
         ),
+    ),
+    Mutant(
+        name="name-without-addresses-is-let-go",
+        without="a Service loses its name in a moment in which it has no address",
+        invariants="I9",
+        file="domain/dns/desired.py",
+        old="    if not asked.only_held and rules.names is None:\n",
+        new="    if not asked.only_held:\n",
+        caught_by=(
+            _KEPT + "test_i9_name_stays_with_its_service_in_a_moment_without_addresses",
+            _KEPT + "test_i9_name_stays_where_a_session_dies_while_its_service_has_no_address",
+        ),
+    ),
+    Mutant(
+        name="clusters-without-rules-keep-names",
+        without="clusters without rules for names keep names too: an update changes who has them",
+        invariants="I9",
+        file="domain/dns/desired.py",
+        old="    if not asked.only_held and rules.names is None:\n",
+        new="    if False:\n",
+        caught_by=(_KEPT + "test_cluster_without_rules_hands_an_empty_name_on_as_before",),
+    ),
+    Mutant(
+        name="weighted-wish-waits-for-no-simple-set",
+        without="a weighted set takes a name whose simple set is gone for a moment",
+        invariants="I9",
+        file="cluster/keys/claim_book.py",
+        old="        beside = [simple] if name.identifier else",
+        new="        beside = [] if name.identifier else",
+        caught_by=(_KEPT + "test_i9_name_stays_with_its_service_in_a_moment_without_addresses",),
+    ),
+    Mutant(
+        name="simple-wish-waits-for-no-weighted-set",
+        without="a simple set takes a name whose weighted set is gone for a moment",
+        invariants="I9",
+        file="cluster/keys/claim_book.py",
+        old="            self._weighted[name] = set(found)\n",
+        new="            self._weighted[name] = set()\n",
+        caught_by=(_KEPT + "test_i9_name_stays_with_its_service_in_a_moment_without_addresses",),
+    ),
+    Mutant(
+        name="waiting-withdraws-what-stands",
+        without="a Service that waits to change from weighted to simple loses its weighted set",
+        invariants="I9",
+        file="domain/plan.py",
+        old="    if places:\n",
+        new="    if False:\n",
+        caught_by=(_KEPT + "test_i9_weighted_service_that_wants_a_simple_set_waits_and_keeps_what_it_has",),
+    ),
+    Mutant(
+        name="every-identifier-is-kept",
+        without="a Service keeps the claims of identifiers that it had once",
+        invariants="I9",
+        file="cluster/keys/key_states.py",
+        old="            and keeping.identifier in (None, claim.identifier)\n",
+        new="",
+        caught_by=(_KEPT + "test_change_of_the_identifier_lets_the_old_claim_go",),
     ),
     Mutant(
         name="who-came-first-fills-the-batch",
