@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from kubesync.clock import Clock
-from kubesync.domain.errors import BodyError, DeniedError, StatusError
+from kubesync.domain.errors import TOO_LONG, BodyError, DeniedError, StatusError
 from kubesync.domain.objects import Observation, Resource, Snapshot
 from kubesync.domain.scope import Scope
 from kubesync.kubernetes.list_room import NoRoomError, Space
@@ -69,7 +69,7 @@ def _read_pages(
         body, limit = _fetch_page(api, resource, scope, token, limit, deadline_monotonic)
         read += len(body)
         if read > policy.max_list_bytes:
-            raise BodyError(f"the list of {resource.value} is longer than {policy.max_list_bytes} bytes")
+            raise BodyError(f"the list of {resource.value} {TOO_LONG} {policy.max_list_bytes} bytes")
         page = read_list_page(resource, body, scope.annotation_prefixes)
         if page.unreadable:
             raise BodyError(f"the list of {resource.value} holds an object without a name: {page.unreadable[0]}")
