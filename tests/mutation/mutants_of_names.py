@@ -11,6 +11,7 @@ _RULES = "integration/names/test_name_rules.py::"
 _LIMITS = "integration/names/test_name_limits.py::"
 _HOSTILE = "integration/names/test_hostile_namespace.py::"
 _KEPT = "integration/names/test_names_that_are_kept.py::"
+_RANDOM = "integration/names/test_names_kept_at_random.py::"
 _TURNS = "unit/zone/test_zone_turns.py::"
 _FILE = "domain/dns/permissions.py"
 _ALLOWED = "cluster/keys/allowed_names.py"
@@ -155,7 +156,10 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         file="cluster/keys/claim_book.py",
         old="        beside = [simple] if name.identifier else",
         new="        beside = [] if name.identifier else",
-        caught_by=(_KEPT + "test_i9_name_stays_with_its_service_in_a_moment_without_addresses",),
+        caught_by=(
+            _KEPT + "test_i9_name_stays_with_its_service_in_a_moment_without_addresses",
+            _RANDOM + "test_i9_whoever_comes_in_whatever_order_no_holder_loses_the_name",
+        ),
     ),
     Mutant(
         name="simple-wish-waits-for-no-weighted-set",
@@ -164,7 +168,10 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         file="cluster/keys/claim_book.py",
         old="            self._weighted[name] = set(found)\n",
         new="            self._weighted[name] = set()\n",
-        caught_by=(_KEPT + "test_i9_name_stays_with_its_service_in_a_moment_without_addresses",),
+        caught_by=(
+            _KEPT + "test_i9_name_stays_with_its_service_in_a_moment_without_addresses",
+            _RANDOM + "test_i9_whoever_comes_in_whatever_order_no_holder_loses_the_name",
+        ),
     ),
     Mutant(
         name="waiting-withdraws-what-stands",
