@@ -10,6 +10,8 @@ _PERMISSIONS = "unit/domain/dns/test_permissions.py::"
 _RULES = "integration/names/test_name_rules.py::"
 _LIMITS = "integration/names/test_name_limits.py::"
 _HOSTILE = "integration/names/test_hostile_namespace.py::"
+_KEPT = "integration/names/test_names_that_are_kept.py::"
+_RANDOM = "integration/names/test_names_kept_at_random.py::"
 _TURNS = "unit/zone/test_zone_turns.py::"
 _FILE = "domain/dns/permissions.py"
 _ALLOWED = "cluster/keys/allowed_names.py"
@@ -41,7 +43,7 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         without="names that the template gives to other namespaces are not reserved",
         invariants="I9",
         file=_FILE,
-        old="    if any(namespace != key.namespace for namespace in _namespaces_of(name, rules)):\n",
+        old="    if any(other != namespace for other in found):\n",
         new="    if False:\n",
         caught_by=(
             _RULES + "test_i9_table_of_rules",
@@ -53,9 +55,33 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         without="of several ways to read a name as the template only the first counts",
         invariants="I9",
         file=_FILE,
-        old="    if any(namespace != key.namespace for namespace in _namespaces_of(name, rules)):\n",
-        new="    if next(_namespaces_of(name, rules), key.namespace) != key.namespace:\n",
+        old="    if any(other != namespace for other in found):\n",
+        new="    if found and found[0] != namespace:\n",
         caught_by=(_PERMISSIONS + "test_later_reading_of_another_namespace_counts_though_the_first_is_of_its_own",),
+    ),
+    Mutant(
+        name="wildcard-for-all-namespaces",
+        without="a wildcard may answer for the names of all namespaces",
+        invariants="I9",
+        file=_FILE,
+        old="    if wildcard and not found:\n",
+        new="    if False:\n",
+        caught_by=(
+            _PERMISSIONS + "test_wildcard_that_answers_for_other_namespaces_is_reserved",
+            _PERMISSIONS + "test_domain_of_a_namespace_gives_it_no_name_that_is_of_others_or_of_all",
+        ),
+    ),
+    Mutant(
+        name="node-of-a-namespace",
+        without="a name that is shorter than Services' names is reserved for no namespace",
+        invariants="I9",
+        file=_FILE,
+        old="    for count in range(min(len(labels), len(form.labels)), form.fixed, -1):\n",
+        new="    for count in [len(form.labels)]:\n",
+        caught_by=(
+            _PERMISSIONS + "test_names_of_other_namespaces_are_reserved_whether_such_a_service_exists_or_not",
+            _PERMISSIONS + "test_every_way_to_read_a_name_as_the_template_counts",
+        ),
     ),
     Mutant(
         name="journals-names-for-everybody",
@@ -101,6 +127,69 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
             _LIMITS + "test_i9_names_below_its_own_name_do_not_fill_the_zone",
             _PERMISSIONS + "test_names_below_its_own_count_for_the_service_and_not_for_the_namespace",
         ),
+    ),
+    Mutant(
+        name="name-without-addresses-is-let-go",
+        without="a Service loses its name in a moment in which it has no address",
+        invariants="I9",
+        file="domain/dns/desired.py",
+        old="    if not asked.only_held and rules.names is None:\n",
+        new="    if not asked.only_held:\n",
+        caught_by=(
+            _KEPT + "test_i9_name_stays_with_its_service_in_a_moment_without_addresses",
+            _KEPT + "test_i9_name_stays_where_a_session_dies_while_its_service_has_no_address",
+        ),
+    ),
+    Mutant(
+        name="clusters-without-rules-keep-names",
+        without="clusters without rules for names keep names too: an update changes who has them",
+        invariants="I9",
+        file="domain/dns/desired.py",
+        old="    if not asked.only_held and rules.names is None:\n",
+        new="    if False:\n",
+        caught_by=(_KEPT + "test_cluster_without_rules_hands_an_empty_name_on_as_before",),
+    ),
+    Mutant(
+        name="weighted-wish-waits-for-no-simple-set",
+        without="a weighted set takes a name whose simple set is gone for a moment",
+        invariants="I9",
+        file="cluster/keys/claim_book.py",
+        old="        beside = [simple] if name.identifier else",
+        new="        beside = [] if name.identifier else",
+        caught_by=(
+            _KEPT + "test_i9_name_stays_with_its_service_in_a_moment_without_addresses",
+            _RANDOM + "test_i9_whoever_comes_in_whatever_order_no_holder_loses_the_name",
+        ),
+    ),
+    Mutant(
+        name="simple-wish-waits-for-no-weighted-set",
+        without="a simple set takes a name whose weighted set is gone for a moment",
+        invariants="I9",
+        file="cluster/keys/claim_book.py",
+        old="            self._weighted[name] = set(found)\n",
+        new="            self._weighted[name] = set()\n",
+        caught_by=(
+            _KEPT + "test_i9_name_stays_with_its_service_in_a_moment_without_addresses",
+            _RANDOM + "test_i9_whoever_comes_in_whatever_order_no_holder_loses_the_name",
+        ),
+    ),
+    Mutant(
+        name="waiting-withdraws-what-stands",
+        without="a Service that waits to change from weighted to simple loses its weighted set",
+        invariants="I9",
+        file="domain/plan.py",
+        old="    if places:\n",
+        new="    if False:\n",
+        caught_by=(_KEPT + "test_i9_weighted_service_that_wants_a_simple_set_waits_and_keeps_what_it_has",),
+    ),
+    Mutant(
+        name="every-identifier-is-kept",
+        without="a Service keeps the claims of identifiers that it had once",
+        invariants="I9",
+        file="cluster/keys/key_states.py",
+        old="            and keeping.identifier in (None, claim.identifier)\n",
+        new="",
+        caught_by=(_KEPT + "test_change_of_the_identifier_lets_the_old_claim_go",),
     ),
     Mutant(
         name="who-came-first-fills-the-batch",

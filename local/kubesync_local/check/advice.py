@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubesync.domain.errors import DeniedError, ErrorCode, ListenerError, StatusError
+from kubesync.domain.errors import TOO_LONG, TOO_LONG_ADVICE, DeniedError, ErrorCode, ListenerError, StatusError
 from kubesync.domain.objects import Resource
 
 # The first text that the message contains (in lower case) decides. The texts are OpenSSL's.
@@ -50,6 +50,8 @@ def of_error(error: ListenerError) -> str:
         for text, what in _TLS:
             if text in message:
                 return what
+    if error.code is ErrorCode.READ_BODY and TOO_LONG in error.message:
+        return TOO_LONG_ADVICE
     return _BY_CODE.get(error.code, "")
 
 

@@ -18,6 +18,7 @@ from kubesync.domain.reasons import WITHHOLDING, advice_for
 from kubesync.domain.state import KeyState, Name, Part, PartId
 from kubesync.domain.upstreams import upstream_key
 from kubesync_local.documents.outlook import (
+    NOTHING_THERE,
     Finding,
     Sides,
     Surroundings,
@@ -120,6 +121,8 @@ def _remarks(found: Evidence) -> Iterator[str]:
         yield "the load balancer is pending: it has no address to publish yet"
     elif not found.want.records and service.headless and not found.state.problems:
         yield "no endpoint is ready: there is no address to publish"
+    for name in sorted(found.state.empty_claims):
+        yield f"{name.label}: the Service {NOTHING_THERE}; others wait until it asks for the name no more"
     if not found.around.running:
         yield "no session is running: all changes wait for the next one"
 

@@ -20,10 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.plan import Policy, changes_of
 from kubesync.domain.state import CONFLICT_CHECK_SECONDS, KeyState, Name
+
+NOTHING_THERE: Final = "keeps the name, and has nothing to publish there now"
+"""Of a Service that owns a name without a record set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,7 @@ class Surroundings:
     Args:
         zone_problems: why zones cannot be written, by id.
         turns: for a name that the key waits for: its owner, and the key's place in the queue (1: the next).
+        empty: those of them whose owner has nothing to publish there now.
         running: whether a master holds the lease.
         paused: whether the cluster is disabled.
         looked_at: see ``tried_next``.
@@ -57,6 +62,7 @@ class Surroundings:
     running: bool
     paused: bool = False
     looked_at: Mapping[str, float] = field(default_factory=dict)
+    empty: frozenset[Name] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +102,10 @@ def of_record_set(key: RecordKey, sides: Sides, state: KeyState, around: Surroun
         return Finding("conflict", "Conflict", "a person has to decide; kubesync checks again", retry_at)
     if name in around.turns and sides.applied is None:
         owner, turn = around.turns[name]
-        return Finding("waiting", "NameTaken", f"waits until {owner} releases the name; number {turn} in the queue")
+        then = f"waits until {owner} releases the name; number {turn} in the queue"
+        if name in around.empty:
+            then += f". {owner} {NOTHING_THERE}"
+        return Finding("waiting", "NameTaken", then)
     if not sides.listed:
         return Finding("unknown", "NotListedYet", "stays as it is until a listener has listed completely")
     if sides.intended is not None and any(part.held for part in state.parts.values()):

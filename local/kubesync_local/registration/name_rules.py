@@ -77,12 +77,22 @@ def why_beyond_zones(config: ClusterConfig) -> str | None:
 
 
 def rules_in_words(config: ClusterConfig) -> str:
-    """Where the names lie that Services may ask for, for people."""
+    """Where the names lie that Services may ask for, for people, and each rule that is not the default."""
     if not config.domain_filter:
         return ANY_NAME
-    given = len(config.namespace_domains)
-    more = f"; {given} more for single namespaces" if given else ""
-    return f"{', '.join(config.domain_filter)}{more}"
+    words = [", ".join(config.domain_filter)]
+    if config.namespace_domains:
+        words.append(f"{len(config.namespace_domains)} more for single namespaces")
+    if config.exclude_domains:
+        words.append(f"not {', '.join(config.exclude_domains)}")
+    allowed = [name for name in ("wildcards", "apex", "underscores") if getattr(config, f"allow_{name}")]
+    if allowed:
+        words.append(f"with {', '.join(allowed)}")
+    for of in ("service", "namespace"):
+        field = f"max_names_per_{of}"
+        if (limit := getattr(config, field)) != ClusterConfig.model_fields[field].default:
+            words.append(f"at most {limit} for a {of}")
+    return "; ".join(words)
 
 
 def how_to_limit(config: ClusterConfig) -> str:

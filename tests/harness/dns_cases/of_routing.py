@@ -288,7 +288,9 @@ CONFLICTS: Final = Rule(
     "go, the next one in the same order gets it. kubesync never "
     "touches a record set in the zone that it did not make (`Conflict`). A simple set of one Service and a "
     "weighted set of another at one name are also a conflict, and so are a CNAME and another set. kubesync "
-    "publishes such a name as soon as the other Service's set goes.",
+    "publishes such a name as soon as the other Service's set goes. In a cluster with rules for names (`--domain-filter`), a Service "
+    "keeps a name as long as it asks for it, also while it has nothing to publish there, and simple and weighted sets wait for each other "
+    "in line (`NameTaken`).",
     [
         Case(
             "two ClusterIP Services: the older one gets it",

@@ -80,6 +80,14 @@ GRAMMAR: Final = [
     (["cluster", "show", ""], "an argument is empty: give it a value"),
     (["resync", "--cluster", ""], "--cluster is empty: give it a value, or leave it out"),
     (["status", "--cluster="], "--cluster is empty: give it a value, or leave it out"),
+    (
+        ["audit", "--name", "bad name"],
+        "--name 'bad name' can be no name: it may hold letters, digits, and . - _ / * ? [ ]",
+    ),
+    (["audit", "--name", "web..example.com"], "--name 'web..example.com' can be no name: a label is empty"),
+    (["audit", "--name", "x" * 64], "can be no name: a label has 64 characters, the limit is 63"),
+    (["audit", "--name", "wéb.example.com"], "can be no name: it may hold letters"),
+    (["audit", "--name", "."], "--name '.' can be no name: it may hold letters"),
     (["audit", "--name", ""], "--name is empty: give it a value, or leave it out"),
     (["cluster", "add", "x", "--token", ""], "--token is empty: give it a value, or leave it out"),
 ]

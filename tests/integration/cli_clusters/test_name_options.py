@@ -117,6 +117,21 @@ def test_list_and_check_say_which_clusters_accept_any_name(stack: CliStack) -> N
     assert checked["closed"].endswith("Services may ask for: closed.example.com; 1 more for single namespaces")
 
 
+def test_list_and_check_show_each_rule_that_is_not_the_default(stack: CliStack) -> None:
+    ran = stack.add_cluster(
+        "strict", "--exclude-domains", "a.strict.example.com,b.strict.example.com", "--namespace-domains", "shop=shop.example.com",
+        "--allow-wildcards", "--allow-underscores", "--max-names-per-service", "5", "--max-names-per-namespace", "0",
+    )  # fmt: skip
+    assert ran.status == 0, ran.err
+    said = (
+        "strict.example.com; 1 more for single namespaces; not a.strict.example.com, b.strict.example.com; "
+        "with wildcards, underscores; at most 5 for a service; at most 0 for a namespace"
+    )
+    listed = stack.call("cluster", "list").out.split()  # a long cell is folded
+    assert [word for word in said.split() if word not in listed] == []
+    assert stack.call("cluster", "check", "strict").out.splitlines()[-1].endswith(f"Services may ask for: {said}")
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -19,7 +19,14 @@ from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.planner import Tables
 from kubesync.domain.dns.records import Node, RecordKey, RecordSet
 from kubesync.domain.dns.standing import Drift
-from kubesync.domain.errors import ConnectError, DeniedError, KubesyncError, NotMasterError, ZoneUnavailableError
+from kubesync.domain.errors import (
+    BodyError,
+    ConnectError,
+    DeniedError,
+    KubesyncError,
+    NotMasterError,
+    ZoneUnavailableError,
+)
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import KeyState, Name
 from kubesync.messages import (
@@ -182,6 +189,13 @@ def test_session_that_was_started_for_it_lets_the_cluster_be_watched(played: Pla
             (
                 ": tried for 15 s: services: ERR_CONNECT_FAILED: refused; check that the API server runs, its address, "
                 "and the network in between, then run it again"
+            ),
+        ),
+        (
+            ListingFailedError({"services": BodyError("the list of services is longer than 9 bytes")}, 0.2),
+            (
+                ": services: ERR_READ_BODY: the list of services is longer than 9 bytes; raise the function's memory "
+                "(MemorySize), or find out why the server sends so much, then run it again"
             ),
         ),
         (ListingFailedError({}, 300.0, "DynamoDB is busy"), " in time (DynamoDB is busy)"),

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from typing import Final
 
 
 class ErrorCode(IntEnum):
@@ -106,6 +107,11 @@ class StatusError(ListenerError):
 
 class BodyError(ListenerError):
     code = ErrorCode.READ_BODY
+
+
+TOO_LONG: Final = "is longer than"
+"""In the message of a BodyError: the server sent more than kubesync reads."""
+TOO_LONG_ADVICE: Final = "raise the function's memory (MemorySize), or find out why the server sends so much"
 
 
 class NotMasterError(KubesyncError):

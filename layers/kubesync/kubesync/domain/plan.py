@@ -9,6 +9,9 @@ Which key gets a wanted name (a claim is per zone, name and set identifier):
     nobody                this key         gains it, waits no longer
     another key           -                waits; reported; opened when the owner lets go
 
+A claim of the other kind (simple, weighted) may also keep a name from a key: then it waits for that claim (``lines``). Sets of the
+key that stand at the name stay as they are meanwhile: it keeps what it has until there is room for what it wants.
+
 A name in conflict for this key (a foreign set stands there) stays in conflict until the next conflict check of the zone,
 whoever owns the name by then. Otherwise two such keys would queue again at each planning and pass the name to and fro.
 """
@@ -18,10 +21,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
 
 from kubesync.domain.dns.records import Problem, RecordChange, RecordKey, RecordSet, exclude_each_other
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import KeyState, Name, names_of
+
+_KINDS: Final = ("for a set without an identifier", "for sets with an identifier")
 
 
 class Policy(StrEnum):
@@ -43,16 +50,21 @@ class Assignment:
 
 
 def assign_names(
-    state: KeyState, wanted: Mapping[RecordKey, RecordSet], owners: Mapping[Name, ServiceKey | None]
+    state: KeyState,
+    wanted: Mapping[RecordKey, RecordSet],
+    owners: Mapping[Name, ServiceKey | None],
+    lines: Mapping[Name, Name] = MappingProxyType({}),
 ) -> Assignment:
     """Decide which wanted record sets may be intended (see the table above).
 
     Args:
         state: the key. It owns the names in ``state.claims``; ``owners`` is not asked about these.
         owners: the owner of each wanted name that is not in ``state.claims``; None or missing: nobody.
+        lines: the claim that keeps each name from its key, if it is not the name's own; ``owners`` has that claim's owner.
     """
     gained: set[Name] = set()
     waits: set[Name] = set()
+    taken: set[Name] = set()
     problems: list[Problem] = []
     for name in sorted(names_of(wanted) - state.claims):
         if name in state.conflicts:
@@ -61,9 +73,15 @@ def assign_names(
         if owner is None or owner == state.key:
             gained.add(name)
         else:
-            waits.add(name)
-            problems.append(Problem("NameTaken", name.label, f"the name is claimed by {owner}"))
-    intended = {key: record_set for key, record_set in wanted.items() if Name.of(key) not in waits}
+            taken.add(name)
+            waits.add(line := lines.get(name, name))
+            excludes = "" if line == name else f", {_KINDS[bool(line.identifier)]}: the two kinds exclude each other"
+            problems.append(Problem("NameTaken", name.label, f"the name is claimed by {owner}{excludes}"))
+    intended = {key: record_set for key, record_set in wanted.items() if Name.of(key) not in taken}
+    places = {(name.zone_id, name.name) for name in taken if lines.get(name, name) != name}
+    if places:
+        own = {key for key in state.intended if (key.zone_id, key.name) in places and Name.of(key) in state.claims}
+        intended |= {key: state.intended[key] for key in own}
     return Assignment(intended, frozenset(gained), frozenset(waits), tuple(problems))
 
 

@@ -51,8 +51,8 @@ ADVICE: Final[Mapping[str, str]] = {
         "this namespace (docs/clusters.md). A domain that --exclude-domains names must leave that list."
     ),
     "NameReserved": (
-        "Choose another name. No option allows this one: it is for the journal, or the cluster's --template gives it to Services of "
-        "another namespace."
+        "Choose another name. No option allows this one: it is for the journal, or the cluster's --template keeps it for another "
+        "namespace, or a wildcard would answer for several."
     ),
     "WildcardNotAllowed": "Choose a name without *, or have the cluster's operator add --allow-wildcards.",
     "ApexNotAllowed": "Choose a name below the zone's name, or have the cluster's operator add --allow-apex.",

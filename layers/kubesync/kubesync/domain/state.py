@@ -131,6 +131,11 @@ class KeyState:
         return any(part.deleted for part in self.parts.values())
 
     @property
+    def empty_claims(self) -> frozenset[Name]:
+        """Names that it owns although no record set of it stands there or is to stand there."""
+        return self.claims - names_of(self.intended) - names_of(self.applied)
+
+    @property
     def bare(self) -> bool:
         """Whether nothing is left to remember, apart from tombstones."""
         return not (

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from kubesync.clock import Clock
-from kubesync.domain.errors import BodyError, DeniedError, ListenerError, StatusError
+from kubesync.domain.errors import TOO_LONG, BodyError, DeniedError, ListenerError, StatusError
 from kubesync.domain.objects import Observation, Resource, Snapshot
 from kubesync.domain.scope import Scope
 from kubesync.kubernetes.list_room import NoRoomError, Space
@@ -60,8 +60,8 @@ def list_all(
             space.leave()
             raise
         else:
-            space.leave(found.size)
-            return replace(found, waited_seconds=began - came, seconds=clock.monotonic() - began)
+            size = space.leave(found.size)
+            return replace(found, size=size, waited_seconds=began - came, seconds=clock.monotonic() - began)
     raise BodyError(f"the list of {resource.value} got no room in time: lists of other clusters are being read")
 
 
@@ -79,7 +79,7 @@ def _read_pages(
             limit = min(2 * limit, page_limit)
         read += len(body)
         if read > policy.max_list_bytes:
-            raise BodyError(f"the list of {resource.value} is longer than {policy.max_list_bytes} bytes")
+            raise BodyError(f"the list of {resource.value} {TOO_LONG} {policy.max_list_bytes} bytes")
         page = read_list_page(resource, body, scope.annotation_prefixes)
         if page.unreadable:
             raise BodyError(f"the list of {resource.value} holds an object without a name: {page.unreadable[0]}")

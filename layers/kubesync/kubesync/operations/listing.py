@@ -17,7 +17,7 @@ from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.cluster.keys.reconciler import Preview
 from kubesync.cluster.listener import log_list
 from kubesync.cluster.ports import Connector
-from kubesync.domain.errors import ErrorCode, ListenerError
+from kubesync.domain.errors import TOO_LONG, TOO_LONG_ADVICE, ErrorCode, ListenerError
 from kubesync.domain.objects import Resource, Snapshot
 from kubesync.domain.window import Mode, WindowContent
 from kubesync.kubernetes.list_room import Turn
@@ -41,7 +41,12 @@ _ADVICE: Final[Mapping[ErrorCode, str]] = {
 
 def advice(errors: Mapping[str, ListenerError]) -> str:
     """Advice to a person about errors of a cluster's listeners, in one line."""
-    return "; ".join(dict.fromkeys(_ADVICE[error.code] for _, error in sorted(errors.items())))
+    return "; ".join(dict.fromkeys(_advice(error) for _, error in sorted(errors.items())))
+
+
+def _advice(error: ListenerError) -> str:
+    too_long = error.code is ErrorCode.READ_BODY and TOO_LONG in error.message
+    return TOO_LONG_ADVICE if too_long else _ADVICE[error.code]
 
 
 @contextmanager

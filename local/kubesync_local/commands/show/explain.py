@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -19,7 +19,7 @@ from kubesync.cluster.keys.allowed_names import held_only
 from kubesync.cluster.keys.key_states import rules_of
 from kubesync.domain.dns.desired import Desired, desired
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.errors import KubesyncError, UsageError, ZoneError
+from kubesync.domain.errors import KubesyncError, NewerSchemaError, UsageError, ZoneError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import KeyState, Name, names_of
 from kubesync_local.commands.show.explain_table import show_explanation
@@ -77,6 +77,7 @@ def gather(state: KeyState, config: ClusterConfig, work: Workplace) -> Evidence:
     claims = ClaimTable(work.store)
     owned = claims.read(names) if names else {}
     queues = {name: [waiter for waiter, _ in claims.waiters(name)] for name, claim in owned.items() if claim.waiting}
+    turns = _turns(state, names_of(want.records or {}), owned, queues)
     current, unread = current_at(work.application.zones(), names)
     upstreams, named = UpstreamTable(work.store), sorted({*(want.upstreams or {}), *state.upstreams})
     of_zones = ZoneProblemTable(work.store, config.shard, "")
@@ -93,7 +94,8 @@ def gather(state: KeyState, config: ClusterConfig, work: Workplace) -> Evidence:
         around=Surroundings(
             policy=config.policy,
             zone_problems=problems,
-            turns=_turns(state, owned, queues),
+            turns=turns,
+            empty=_empty(turns, owned, StateTable(work.store)),
             running=bool(lease.holder) and not lease.free(int(now * 1000)),
             paused=config.paused,
             looked_at=of_zones.checks(),
@@ -135,14 +137,28 @@ def _wanted(state: KeyState, config: ClusterConfig, *, endpoints_listed: bool) -
 
 
 def _turns(
-    state: KeyState, claims: dict[Name, Claim], queues: dict[Name, list[ServiceKey]]
+    state: KeyState, wanted: Iterable[Name], claims: dict[Name, Claim], queues: dict[Name, list[ServiceKey]]
 ) -> dict[Name, tuple[str, int]]:
     turns: dict[Name, tuple[str, int]] = {}
     for name in state.waits:
         if name in claims:
             queue = queues.get(name, [])
             turns[name] = str(claims[name].owner), queue.index(state.key) + 1 if state.key in queue else len(queue) + 1
-    return turns
+    # Who wants a weighted set may wait for the claim of a simple one, and the other way round.
+    places = {(name.zone_id, name.name): turn for name, turn in turns.items()}
+    missing = {*wanted} - state.claims - turns.keys()
+    return turns | {n: places[n.zone_id, n.name] for n in missing if (n.zone_id, n.name) in places}
+
+
+def _empty(turns: Mapping[Name, tuple[str, int]], claims: Mapping[Name, Claim], states: StateTable) -> frozenset[Name]:
+    """Names whose owner has nothing to publish there now."""
+    owners = {claim.owner for claim in claims.values() if str(claim.owner) in {owner for owner, _ in turns.values()}}
+    try:
+        found = states.load(sorted(owners)).values() if owners else ()
+    except NewerSchemaError:  # of a cluster that a newer release serves
+        return frozenset()
+    places = {(str(state.key), name.zone_id, name.name) for state in found for name in state.empty_claims}
+    return frozenset(name for name, (owner, _) in turns.items() if (owner, name.zone_id, name.name) in places)
 
 
 def _unknown(key: ServiceKey, config: ClusterConfig, states: StateTable) -> str:

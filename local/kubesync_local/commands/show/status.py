@@ -14,15 +14,16 @@ from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblem, ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable, timestamp
-from kubesync.domain.dns.records import RecordKey
+from kubesync.domain.dns.records import Problem, RecordKey
 from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.named_upstreams import named_key
+from kubesync.domain.objects import ServiceKey
 from kubesync.domain.reasons import advice_for
-from kubesync.domain.state import KeyState, OpenMark
+from kubesync.domain.state import KeyState, Name, OpenMark
 from kubesync_local.commands.show.status_table import show_status
 from kubesync_local.documents.listener_rows import listener_rows
 from kubesync_local.documents.named_upstream import NamedDocument
-from kubesync_local.documents.outlook import tried_next, zone_code
+from kubesync_local.documents.outlook import NOTHING_THERE, tried_next, zone_code
 from kubesync_local.terminal.output import print_json
 from kubesync_local.workplace.workplace import Workplace
 
@@ -98,6 +99,7 @@ def _named_upstreams(work: Workplace) -> list[dict[str, Any]]:
 def _cluster(config: ClusterConfig, work: Workplace, problems: Mapping[str, ZoneProblem]) -> dict[str, Any]:
     states = list(StateTable(work.store).load_all(config.name))
     looks = ZoneProblemTable(work.store, config.shard, "").checks()
+    empty = {name: state.key for state in states for name in state.empty_claims}
     return {
         "cluster": config.name,
         "server": config.server,
@@ -115,7 +117,7 @@ def _cluster(config: ClusterConfig, work: Workplace, problems: Mapping[str, Zone
                 "service": str(state.key),
                 "code": each.code,
                 "subject": each.subject,
-                "message": each.message,
+                "message": each.message + _why_taken(state, each, empty),
                 "advice": advice_for(each.code),
             }
             for state in states
@@ -140,6 +142,15 @@ def _open(
         "reason": mark.reason or of_zones or None,
         "cause": mark.cause or None,
     }
+
+
+def _why_taken(state: KeyState, problem: Problem, empty: Mapping[Name, ServiceKey]) -> str:
+    """What to add to the message of a name that a Service keeps without a record set."""
+    for name in sorted(state.waits & empty.keys()) if problem.code == "NameTaken" else ():
+        # The key may want the name with another set identifier than that for which it waits.
+        if problem.subject.startswith(f"{name.name} ") and problem.subject.endswith(f" in {name.zone_id}"):
+            return f". {empty[name]} {NOTHING_THERE}"
+    return ""
 
 
 def _differs(state: KeyState, key: RecordKey) -> bool:

@@ -99,9 +99,11 @@ def test_longest_domain_decides(name: str, namespace: str, expected: str) -> Non
         ("*.shop.svc.prod.example.com", ""),
         ("_http._tcp.web.billing.svc.prod.example.com", "NameReserved"),
         ("_http._tcp.web.shop.svc.prod.example.com", ""),
-        # shorter than a Service's name
-        ("billing.svc.prod.example.com", ""),
+        # shorter than a Service's name, but of a namespace
+        ("billing.svc.prod.example.com", "NameReserved"),
+        ("shop.svc.prod.example.com", ""),
         ("svc.prod.example.com", ""),
+        ("prod.example.com", ""),
         ("web.billing.svc.stage.example.com", ""),
     ],
 )
@@ -125,6 +127,17 @@ def test_names_of_other_namespaces_are_reserved_whether_such_a_service_exists_or
         ("{service}-{namespace}.{service}.{domain}", "a-b-shop.c.prod.example.com", ""),
         ("{namespace}.{cluster}.{service}.{domain}", "billing.prod.x.prod.example.com", "NameReserved"),
         ("{namespace}.{cluster}.{service}.{domain}", "billing.other.x.prod.example.com", ""),
+        # shorter than a Service's name
+        ("{service}.{namespace}.{domain}", "billing.prod.example.com", "NameReserved"),
+        ("{service}.{namespace}.{domain}", "shop.prod.example.com", ""),
+        ("{service}.{namespace}.{domain}", "prod.example.com", ""),
+        ("{namespace}.{service}.{domain}", "billing.prod.example.com", ""),
+        ("{namespace}.{service}.{domain}", "billing.web.prod.example.com", "NameReserved"),
+        ("{service}.of.{namespace}-{cluster}.{domain}", "billing-prod.prod.example.com", "NameReserved"),
+        ("{service}.of.{namespace}-{cluster}.{domain}", "of.billing-prod.prod.example.com", "NameReserved"),
+        ("{service}.of.{namespace}-{cluster}.{domain}", "x.billing-prod.prod.example.com", "NameReserved"),
+        ("{service}.of.{namespace}-{cluster}.{domain}", "of.shop-prod.prod.example.com", ""),
+        ("{service}.of.{namespace}-{cluster}.{domain}", "shop-other.prod.example.com", ""),
         # these reserve nothing
         ("{service}.{domain}", "billing.prod.example.com", ""),
         ("none", "web.billing.svc.prod.example.com", ""),
@@ -132,6 +145,64 @@ def test_names_of_other_namespaces_are_reserved_whether_such_a_service_exists_or
 )
 def test_every_way_to_read_a_name_as_the_template_counts(template: str, name: str, expected: str) -> None:
     assert code(name, name_rules(template=template)) == expected
+
+
+@pytest.mark.parametrize(
+    ("template", "name", "expected"),
+    [
+        ("{service}.{namespace}.svc.{domain}", "*.svc.prod.example.com", "NameReserved"),
+        ("{service}.{namespace}.svc.{domain}", "*.prod.example.com", ""),
+        ("{service}.{namespace}.svc.{domain}", "*.example.com", ""),
+        ("{service}.{namespace}.svc.{domain}", "*.apps.prod.example.com", ""),
+        ("{service}.{namespace}.svc.{domain}", "*.billing.svc.prod.example.com", "NameReserved"),
+        ("{service}.{namespace}.svc.{domain}", "*.shop.svc.prod.example.com", ""),
+        ("{service}.{namespace}.svc.{domain}", "*.api.shop.svc.prod.example.com", ""),
+        ("{service}.{namespace}.svc.{domain}", "*.x.api.shop.svc.prod.example.com", ""),
+        ("{service}.{namespace}.svc.{domain}", "*.x.api.billing.svc.prod.example.com", "NameReserved"),
+        # the fixed suffix is the domain itself
+        ("{service}.{namespace}.{domain}", "*.prod.example.com", "NameReserved"),
+        ("{service}.{namespace}.{domain}", "*.example.com", ""),
+        ("{service}.{namespace}.{domain}", "*.shop.prod.example.com", ""),
+        ("{service}.{namespace}.{domain}", "*.billing.prod.example.com", "NameReserved"),
+        ("{service}-{namespace}.{domain}", "*.prod.example.com", "NameReserved"),
+        ("{service}-{namespace}.{domain}", "*.web-shop.prod.example.com", ""),
+        ("{service}-{namespace}.{domain}", "*.web-billing.prod.example.com", "NameReserved"),
+        ("{service}-{namespace}.{domain}", "*.a-b-shop.prod.example.com", "NameReserved"),
+        ("{service}-{namespace}.{domain}", "*.apps.prod.example.com", "NameReserved"),
+        ("{namespace}.{service}.{domain}", "*.prod.example.com", "NameReserved"),
+        ("{namespace}.{service}.{domain}", "*.web.prod.example.com", "NameReserved"),
+        ("{namespace}.{service}.{domain}", "*.shop.web.prod.example.com", ""),
+        ("{namespace}.{service}.{domain}", "*.billing.web.prod.example.com", "NameReserved"),
+        # these reserve nothing
+        ("{service}.{domain}", "*.prod.example.com", ""),
+        ("none", "*.svc.prod.example.com", ""),
+    ],
+)
+def test_wildcard_that_answers_for_other_namespaces_is_reserved(template: str, name: str, expected: str) -> None:
+    assert code(name, name_rules(template=template, wildcards=True)) == expected
+
+
+def test_domain_of_a_namespace_gives_it_no_name_that_is_of_others_or_of_all() -> None:
+    given = name_rules(
+        wildcards=True,
+        namespaces=(
+            ("shop", "svc.prod.example.com"),
+            ("shop", "billing.svc.prod.example.com"),
+            ("shop", "a.example.org"),
+        ),
+    )
+    names = {
+        "*.svc.prod.example.com": "NameReserved",
+        "billing.svc.prod.example.com": "NameReserved",
+        "*.billing.svc.prod.example.com": "NameReserved",
+        "svc.prod.example.com": "",
+        "shop.svc.prod.example.com": "",
+        "*.shop.svc.prod.example.com": "",
+        "*.a.example.org": "",
+        "a.example.org": "",
+    }
+    assert {name: code(name, given) for name in names} == names
+    assert code("svc.prod.example.com", given, "billing") == "OutsideDomains"
 
 
 def test_later_reading_of_another_namespace_counts_though_the_first_is_of_its_own() -> None:

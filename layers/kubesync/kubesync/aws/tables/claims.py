@@ -15,9 +15,9 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, cast
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
-from kubesync.aws.dynamodb.store import STATE, Absent, Action, Delete, Equals, Key, Put, Store, Update
+from kubesync.aws.dynamodb.store import STATE, Absent, Action, Delete, Equals, Item, Key, Put, Store, Update
 from kubesync.aws.tables.state_codec import SCHEMA
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import Name
@@ -57,15 +57,16 @@ class ClaimTable:
         """The claims that exist. Reads them in a stable order, so that the same run makes the same calls."""
         places = {claim_key(name): name for name in sorted(names)}
         found = self._store.batch_get(list(places))
-        return {
-            places[place]: Claim(
-                places[place],
-                parse_service_key(cast(str, item["owner"])),
-                cast(int, item["version"]),
-                cast(int, item["waiting"]),
-            )
-            for place, item in found.items()
-        }
+        return {places[place]: _claim(places[place], item) for place, item in found.items()}
+
+    def read_weighted(self, name: Name) -> dict[Name, Claim]:
+        """The claims of sets with a set identifier that exist at a name."""
+        place = claim_key(replace(name, identifier=""))
+        prefix = f"{place.sort}#set#"
+        found = self._store.query(STATE, place.partition, prefix=prefix)
+        items = {str(item["sk"]).removeprefix(prefix): item for item in found if "owner" in item}
+        names = {replace(name, identifier=unquote(text)): item for text, item in items.items()}
+        return {each: _claim(each, item) for each, item in names.items()}
 
     def waiters(self, name: Name) -> Iterator[tuple[ServiceKey, Key]]:
         """The keys that wait for a name, and the items that say so, oldest first."""
@@ -116,6 +117,11 @@ class ClaimTable:
             return [Delete(claim_key(claim.name), (Equals("version", claim.version),))]
         key, place = promoted
         return [replace(_changed(claim, waiting=-1), set={"owner": str(key)}), Delete(place)]
+
+
+def _claim(name: Name, item: Item) -> Claim:
+    owner = parse_service_key(cast(str, item["owner"]))
+    return Claim(name, owner, cast(int, item["version"]), cast(int, item["waiting"]))
 
 
 def _changed(claim: Claim, **add: int) -> Update:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from kubesync.aws.tables.name_counts import NameCounts
 from kubesync.domain.dns.annotations.reading import DEFAULT_WEIGHT
@@ -82,8 +83,14 @@ class NamespaceLimit:
         self._policy = policy
         self._planned: Counter[str] = Counter()
 
-    def within(self, seen: KeyState, want: Desired, owners: Mapping[Name, ServiceKey | None]) -> Desired:
-        """What the key wants, less the names beyond the limit, which are reported."""
+    def within(
+        self,
+        seen: KeyState,
+        want: Desired,
+        owners: Mapping[Name, ServiceKey | None],
+        lines: Mapping[Name, Name] = MappingProxyType({}),
+    ) -> Desired:
+        """What the key wants, less the names beyond the limit, which are reported. ``owners``, ``lines``: see ``assign_names``."""
         rules, namespace = self._counted.rules, seen.key.namespace
         if rules is None or want.records is None or not want.counted:
             return want
@@ -92,7 +99,8 @@ class NamespaceLimit:
         fresh = {
             name.name
             for name in missing
-            if name.name not in held and (owners.get(name) in (None, seen.key) or name not in seen.waits)
+            if name.name not in held
+            and (owners.get(name) in (None, seen.key) or lines.get(name, name) not in seen.waits)
         }
         asked = [name for name in want.counted if name in fresh]
         if not asked:

@@ -2,6 +2,18 @@
 
     book ── gain ── wait ── give up ── let go ── actions, each conditional on what the one before it leaves behind
 
+Simple and weighted sets of one name exclude each other in Route 53, but have claims of their own (ADR 0010). In a cluster with rules
+for names, who wants the one kind waits for a claim of the other kind (``line``):
+
+    wanted       claimed by another key                      waits for
+    ------       ----------------------                      ---------
+    any          the same name and identifier                that claim
+    weighted     the simple set                              the claim of the simple set
+    simple       weighted sets                               the claim of the first of them, by its identifier
+    weighted     other weighted sets only                    nothing: they share the name
+
+Who is given a claim of the other kind takes what it wants, or waits for the next claim in its way, and hands that one on.
+
 Actions on one claim go into transactions one after the other (``key_writes``), since a transaction may name an item once.
 """
 
@@ -12,6 +24,7 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
+from kubesync.actors.parallel import Map
 from kubesync.aws.dynamodb.store import Action, Key
 from kubesync.aws.tables.claims import Claim, ClaimTable
 from kubesync.aws.tables.state import StateTable
@@ -33,6 +46,7 @@ class ClaimBook:
         self._claims: dict[Name, Claim | None] = {}
         self._came: dict[Name, dict[Key, ServiceKey]] = defaultdict(dict)
         self._left: dict[Name, set[Key]] = defaultdict(set)
+        self._weighted: dict[Name, set[Name]] = {}
         self.promoted: list[ServiceKey] = []
 
     def read(self, names: Iterable[Name]) -> None:
@@ -40,6 +54,21 @@ class ClaimBook:
         missing = [name for name in names if name not in self._claims]
         found = self._table.read(missing) if missing else {}
         self._claims |= {name: found.get(name) for name in missing}
+
+    def read_beside(self, names: AbstractSet[Name], reads: Map) -> None:
+        """Read claims of the other kind at these names."""
+        self.read({replace(name, identifier="") for name in names if name.identifier})
+        simple = sorted(name for name in names if not name.identifier and name not in self._weighted)
+        for name, found in zip(simple, reads(self._table.read_weighted, simple), strict=True):
+            for each, claim in found.items():
+                self._claims.setdefault(each, claim)
+            self._weighted[name] = set(found)
+
+    def line(self, name: Name, key: ServiceKey) -> Name:
+        """The claim in whose line a key stands that wants a name: the name itself where nothing is in its way."""
+        simple = replace(name, identifier="")
+        beside = [simple] if name.identifier else sorted(self._weighted.get(simple, ()))
+        return next((each for each in (name, *beside) if self.owner(each) not in (None, key)), name)
 
     def owner(self, name: Name) -> ServiceKey | None:
         """Who owns a name by now."""
@@ -51,6 +80,8 @@ class ClaimBook:
         if self.owner(name) == key:
             return []
         self._claims[name] = Claim(name, key, 1, 0)
+        if name.identifier:
+            self._weighted.get(replace(name, identifier=""), set()).add(name)
         return self._table.gain(name, key)
 
     def wait(self, name: Name, key: ServiceKey, created_at: str) -> list[Action]:

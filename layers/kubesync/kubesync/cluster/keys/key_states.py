@@ -12,6 +12,7 @@ from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.aws.tables.name_counts import NameCounts, NameCountTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.desired import DnsRules, names_to_keep
+from kubesync.domain.dns.names import zones_of
 from kubesync.domain.dns.permissions import NameRules
 from kubesync.domain.dns.records import Problem, Zone
 from kubesync.domain.objects import EndpointsObject, Resource, ServiceKey
@@ -155,8 +156,18 @@ class KeyStates:
         """Claims that a key keeps although it publishes nothing there (see ``names_to_keep``)."""
         if self.config.deleting or not state.claims:
             return frozenset()
-        names = names_to_keep(state.key, state.service, self.rules)
-        return frozenset(claim for claim in state.claims - state.conflicts.keys() if claim.name in names)
+        keeping = names_to_keep(state.key, state.service, self.rules, {claim.name for claim in state.claims})
+        return frozenset(
+            claim
+            for claim in state.claims - state.conflicts.keys()
+            if claim.name in keeping.names
+            and keeping.identifier in (None, claim.identifier)
+            # A zone that the cluster has lost is none of its business.
+            and (
+                self.rules.names is None
+                or claim.zone_id in {zone.id for zone in zones_of(claim.name, self.rules.zones)}
+            )
+        )
 
     def forget(self) -> None:
         """Read all keys anew next time."""

@@ -24,6 +24,7 @@ from kubesync.cluster.keys.claim_book import ClaimBook
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import NO_NOTES, KeyWrite, Notes, Piece
 from kubesync.domain.dns.desired import Desired, desired
+from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
 from kubesync.domain.dns.records import Node, Problem
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.plan import Assignment, assign_names, changes_of
@@ -100,6 +101,9 @@ class Planner:
         """
         wants = [(before, seen, self._wanted(seen)) for before, seen in pairs]
         self._book.read(self._names_in_question(wants))
+        self._book.read_beside(
+            {name for _, seen, want in wants for name in self._contested(seen, want)}, self._tables.reads
+        )
         stands = self._stands(wants)
         writes: list[KeyWrite] = []
         for before, seen, want in wants:
@@ -147,6 +151,16 @@ class Planner:
             unknown |= (names_of(records) - seen.claims) | seen.waits | (seen.claims - kept)
         return unknown
 
+    def _contested(self, seen: KeyState, want: Desired) -> frozenset[Name]:
+        """Names that the key wants and does not have, and that wishes of the other kind may keep from it (``ClaimBook.line``)."""
+        rules, missing = self._states.rules, names_of(want.records or {}) - seen.claims - seen.conflicts.keys()
+        if rules.names is None or not missing:
+            return frozenset()
+        # Other namespaces cannot want what the template gives with the namespace in it.
+        derived = (OF_ENDPOINTS, OF_PORTS) + ((OF_TEMPLATE,) if "{namespace}" in rules.template else ())
+        origins = {name: want.origins.get(name.name, ()) for name in missing}
+        return frozenset(n for n in missing if any(not origin.rule.startswith(derived) for origin in origins[n]))
+
     def _kept(self, seen: KeyState, wanted: frozenset[Name]) -> frozenset[Name]:
         kept = wanted | names_of(seen.applied)
         return kept | self._states.kept_empty(seen) if seen.claims - kept else kept
@@ -193,15 +207,16 @@ class Planner:
         after = seen
         of_records = _cause(why, before, seen, endpoints=seen.service is None or seen.service.headless)
         of_nodes = _cause(why, before, seen, endpoints=True)
-        owners = {name: self._book.owner(name) for name in names_of(want.records or {})}
-        want = self._limit.within(seen, want, owners)
+        lines = {name: self._book.line(name, seen.key) for name in self._contested(seen, want)}
+        owners = {name: self._book.owner(lines.get(name, name)) for name in names_of(want.records or {})}
+        want = self._limit.within(seen, want, owners, lines)
         problems = [*want.problems, *_problems_of_parts(seen)]
         if want.records is None:
             problems += [p for p in seen.problems if p.code == "NameTaken"]
             # Nobody can say now whose a name is that has become free: it stays in conflict, lest two keys make a set there.
             after = replace(after, conflicts={**before.conflicts, **seen.conflicts})
         else:
-            assignment = assign_names(seen, want.records, owners)
+            assignment = assign_names(seen, want.records, owners, lines)
             problems += assignment.problems
             after, of_names = self._names(before, after, assignment)
             pieces += of_names

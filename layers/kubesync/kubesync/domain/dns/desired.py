@@ -172,16 +172,36 @@ def desired(
     return Desired(records, upstreams, bounded(plan.problems), origins, allowed.counted, asked.only_held)
 
 
-def names_to_keep(key: ServiceKey, service: Service | None, rules: DnsRules) -> frozenset[str]:
-    """Names that a key keeps even while nothing is published there, for example because no endpoint is ready.
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Names that a key keeps while nothing is published there. ``identifier``: with this set identifier; None: with any."""
 
-    Only where ``Desired.only_held``: elsewhere the key lets such a name go, and claims it again when it needs it.
+    names: frozenset[str] = frozenset()
+    identifier: str | None = None
+
+
+def names_to_keep(key: ServiceKey, service: Service | None, rules: DnsRules, held: Collection[str]) -> Keeping:
+    """Of the names that a key holds, those that it keeps even while nothing is published there, for example because no endpoint is ready.
+
+        cluster          the Service                              keeps
+        -------          -----------                              -----
+        any              none, or left out                        nothing
+        any              has a refused annotation (``only_held``)  its own name and what it asks for, with any identifier
+        without rules    another one                              nothing: it claims a name again when it needs it
+        with rules       has an unusable set identifier           what it asks for, with any identifier
+        with rules       another one                              what it asks for
+
+    Its own name by the template counts where other namespaces may ask for it: where the template does not hold the namespace.
     """
     asked = DnsAnnotations() if service is None else _asked(service, rules)
-    if not asked.only_held or asked.exclude or (rules.opt_in and not asked.include):
-        return frozenset()
-    names = (*asked.hostnames, *asked.internal_hostnames)
-    return frozenset((*_own_names(key, rules), *(name for name in names if refusal(name, key, rules.names) is None)))
+    if service is None or asked.exclude or (rules.opt_in and not asked.include):
+        return Keeping()
+    if not asked.only_held and rules.names is None:
+        return Keeping()
+    own = _own_names(key, rules) if asked.only_held or "{namespace}" not in rules.template else ()
+    names = {*asked.hostnames, *asked.internal_hostnames}.intersection(held)
+    kept = frozenset((*own, *(name for name in names if refusal(name, key, rules.names) is None)))
+    return Keeping(kept, None if asked.only_held or asked.unpublishable else asked.identifier)
 
 
 def _asked(service: Service, rules: DnsRules) -> DnsAnnotations:

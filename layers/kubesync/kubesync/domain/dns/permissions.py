@@ -6,8 +6,8 @@
     is the Service's own name by the template           allowed             allowed
     lies in no domain, or the longest one excludes it   allowed             OutsideDomains
     lies in a domain that is for other namespaces       allowed             OutsideDomains
-    is at or below a name that the template gives to    allowed             NameReserved
-      a Service of another namespace, existing or not
+    is for another namespace by the template, or a      allowed             NameReserved
+      wildcard that would answer for it (``_why_reserved``)
     begins with ``*``                                   allowed             WildcardNotAllowed, unless an option allows it
     is the name of a hosted zone                        allowed             ApexNotAllowed, likewise
     has a label that begins with ``_``                  allowed             UnderscoreNotAllowed, likewise
@@ -127,8 +127,8 @@ def refusal(name: str, key: ServiceKey, rules: NameRules | None) -> Problem | No
         return None
     if outside := _why_outside(labels, key.namespace, rules):
         return Problem("OutsideDomains", name, outside)
-    if any(namespace != key.namespace for namespace in _namespaces_of(name, rules)):
-        return Problem("NameReserved", name, f"template {rules.template} gives it to Services of another namespace")
+    if reserved := _why_reserved(name, key.namespace, rules):
+        return Problem("NameReserved", name, reserved)
     if labels[0] == "*" and not rules.wildcards:
         return Problem("WildcardNotAllowed", name, "wildcards need --allow-wildcards")
     if name in rules.apexes and not rules.apex:
@@ -190,10 +190,11 @@ def _index(rules: NameRules) -> Mapping[str, frozenset[str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A template: texts and fields in their order, and an expression that any name at or below such a name matches."""
+    """A template, label by label. ``suffix``: the labels at its end that are the same for all Services; ``fixed``: how many."""
 
-    tokens: tuple[str, ...]
-    expression: re.Pattern[str]
+    labels: tuple[str, ...]
+    suffix: str
+    fixed: int
 
 
 @lru_cache(maxsize=64)
@@ -203,21 +204,47 @@ def _form(template: str, domain: str, cluster: str) -> _Form | None:
         return None
     # Also a template that gives names in capitals or with a dot at the end gives canonical names.
     filled = service_name(template, service="{service}", namespace="{namespace}", domain=domain, cluster=cluster)
-    tokens = tuple(token for token in _FIELD.split(filled) if token)
-    parts = ("[^.]+" if _FIELD.fullmatch(token) else re.escape(token) for token in tokens)
-    return _Form(tokens, re.compile(rf"(?:.+\.)?({''.join(parts)})"))
+    labels = filled.split(".")
+    fixed = next(count for count, label in enumerate(reversed(labels)) if _FIELD.search(label))
+    return _Form(tuple(labels), ".".join(labels[len(labels) - fixed :]), fixed)
 
 
-def _namespaces_of(name: str, rules: NameRules) -> Iterator[str]:
-    """Namespaces to whose Services the template could give the name, or one that it is below.
+def _why_reserved(name: str, namespace: str, rules: NameRules) -> str:
+    """Why the template keeps a name from this namespace; empty if it does not.
 
-    The fields hold one label or a part of one. So at most one end of the name has the template's form, but it may be read in
-    several ways: ``a-b-c`` by ``{service}-{namespace}`` is of namespace ``c``, or of ``b-c``.
+    the name                                                      is for
+    --------                                                      ------
+    at or below a Service's name, as in ``x.web.shop.svc.D``      its namespace
+    shorter, but says the namespace already: ``shop.svc.D``       that namespace
+    a wildcard directly below such a name: ``*.shop.svc.D``       that namespace
+    another wildcard where the names of Services lie: ``*.svc.D`` nobody: it would answer for all namespaces
+    where they begin, or above: ``svc.D``, ``D``, ``*.D``         everybody
     """
     form = _form(rules.template, rules.domain, rules.cluster)
-    found = form.expression.fullmatch(name) if form is not None else None
-    if form is not None and found is not None:
-        yield from (reading["{namespace}"] for reading in _readings(form.tokens, found[1], {}))
+    wildcard = name.startswith("*.")
+    place = name.removeprefix("*.")
+    if form is None or (form.suffix and not _at_or_below(place, form.suffix)):
+        return ""
+    found = _namespaces_of(place, form)
+    if wildcard and not found:
+        return f"it would answer for names that template {rules.template} gives to all namespaces"
+    if any(other != namespace for other in found):
+        return f"template {rules.template} gives it to another namespace"
+    return ""
+
+
+def _namespaces_of(name: str, form: _Form) -> list[str]:
+    """Namespaces that a name may belong to by the template: as many of its labels as the name ends with decide.
+
+    The name may be read in several ways: ``a-b-c`` by ``{service}-{namespace}`` is of namespace ``c``, or of ``b-c``.
+    """
+    labels = name.split(".")
+    for count in range(min(len(labels), len(form.labels)), form.fixed, -1):
+        tokens = [token for token in _FIELD.split(".".join(form.labels[-count:])) if token]
+        readings = _readings(tokens, ".".join(labels[-count:]), {})
+        if found := [reading["{namespace}"] for reading in readings if "{namespace}" in reading]:
+            return found
+    return []
 
 
 def _readings(tokens: Sequence[str], text: str, known: Mapping[str, str]) -> Iterator[Mapping[str, str]]:

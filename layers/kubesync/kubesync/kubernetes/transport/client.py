@@ -14,7 +14,15 @@ import urllib3
 from aws_lambda_powertools import Logger
 
 from kubesync.clock import Clock, SystemClock
-from kubesync.domain.errors import BodyError, DeniedError, HandshakeError, KubesyncError, ListenerError, StatusError
+from kubesync.domain.errors import (
+    TOO_LONG,
+    BodyError,
+    DeniedError,
+    HandshakeError,
+    KubesyncError,
+    ListenerError,
+    StatusError,
+)
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport.connections import (
     SHORTEST_TIMEOUT_SECONDS,
@@ -273,7 +281,7 @@ class ApiClient:
                 return b"".join(blocks)
             size += len(block)
             if size > max_bytes:
-                raise BodyTooLongError(f"{server.authority}: a body is longer than {max_bytes} bytes")
+                raise BodyTooLongError(f"{server.authority}: a body {TOO_LONG} {max_bytes} bytes")
             blocks.append(block)
 
     def _refusal(self, server: Server, response: requests.Response) -> ListenerError | TooOldError:
