@@ -97,9 +97,11 @@ def test_list_that_does_not_fit_is_read_anew_once_there_is_room(page: Answer) ->
     other = room.turn()
     first = other.space()
     assert first.enter(50, 1e9)
+    space = room.turn().space()
     script = [page, page, list_answer(7, "b"), WATCHING]
-    with reflecting(script, policy=SMALL_PAGES, space=room.turn().space(), clock=clock) as running:
-        wait_until(lambda: running.asked == ["list"])
+    with reflecting(script, policy=SMALL_PAGES, space=space, clock=clock) as running:
+        wait_until(lambda: space.wanted > SMALL_PAGES.page_bytes)
+        assert running.asked == ["list"]
         assert running.sink.told == []
         first.leave(50)
         assert running.asked == ["list"], "the other list is not recorded yet"

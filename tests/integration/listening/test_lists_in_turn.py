@@ -56,7 +56,7 @@ class Four(Deployment):
 
 @pytest.fixture
 def four(monkeypatch: pytest.MonkeyPatch) -> Iterator[Four]:
-    monkeypatch.setattr("simulation.cluster.LIST_BYTES", 40 * 1024 * 1024)
+    monkeypatch.setattr("simulation.cluster.LIST_BYTES", 16 * 1024 * 1024)
     made = Four()
     yield made
     made.world.close()

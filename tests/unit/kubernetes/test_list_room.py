@@ -127,17 +127,50 @@ def test_cluster_that_drops_its_list_keeps_its_place(stage: Stage) -> None:
     ]
 
 
-def test_both_lists_of_the_first_cluster_are_read_beyond_the_budget(stage: Stage) -> None:
+@pytest.mark.parametrize(("size", "second"), [(50, "0"), (51, "6")])
+def test_first_cluster_goes_beyond_the_budget_with_one_list_at_a_time(stage: Stage, size: int, second: str) -> None:
     turn = stage.room.turn()
 
-    def play(name: str) -> Callable[[], None]:
+    def play() -> None:
+        space = turn.space()
+        assert space.enter(size, 2000.0)
+        stage.say("reads")
+        assert space.grow(size)
+        stage.process.sleep(1.0)
+        assert space.leave(size) == size
+        stage.process.sleep(5.0)
+        turn.recorded(size)
+
+    assert stage.run(play, play) == ["0 reads", f"{second} reads"]
+
+
+def test_list_that_outgrows_the_budget_beside_another_of_its_cluster_waits_for_it(stage: Stage) -> None:
+    turn = stage.room.turn()
+
+    def play(name: str, comes: float) -> Callable[[], None]:
         def run() -> None:
-            assert turn.space().enter(90, 2000.0)
+            stage.process.sleep(comes)
+            space = turn.space()
+            needed = 10
+            while True:
+                assert space.enter(needed, 2000.0)
+                stage.process.sleep(1.0)
+                if space.grow(95):
+                    break
+                stage.say(f"{name} drops")
+                needed = 95
             stage.say(f"{name} reads")
+            space.leave(95)
+            stage.process.sleep(5.0)
+            turn.recorded(95)
 
         return run
 
-    assert sorted(stage.run(play("services"), play("endpoints"))) == ["0 endpoints reads", "0 services reads"]
+    assert stage.run(play("services", 0.0), play("endpoints", 0.5)) == [
+        "1 services drops",
+        "1.5 endpoints reads",
+        "7.5 services reads",
+    ]
 
 
 def test_deadline_ends_a_wait(stage: Stage) -> None:

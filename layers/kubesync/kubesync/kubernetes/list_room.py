@@ -4,7 +4,7 @@ A list takes room before it is read: first for a page, then for as much as the s
 cluster has recorded it.
 
     a list of ...                   begins                                goes on
-    the cluster that came first     at once                               always, also beyond the budget
+    the cluster that came first     at once                               also beyond the budget, one list at a time
     a cluster that came later       once it fits, in the order of         while it fits; if not, it drops what it has
                                     their coming                          read, and waits for as much as it needs
 
@@ -46,9 +46,11 @@ class ListRoom:
         """The place of one cluster, for one run of its listeners."""
         return Turn(self)
 
-    def fits(self, turn: Turn, more: int) -> bool:
-        """Whether a turn may hold so many bytes more. Under the lock, as ``settle``."""
-        return turn is self._turns[0] or sum(each.taken for each in self._turns) + more <= self._budget
+    def fits(self, space: Space, size: int) -> bool:
+        """Whether a list may take ``size`` bytes in all. Under the lock, as ``settle``."""
+        turn = space.turn
+        alone = turn is self._turns[0] and turn.taken == space.taken
+        return alone or sum(each.taken for each in self._turns) - space.taken + size <= self._budget
 
     def waited_for(self, turn: Turn) -> bool:
         """Whether others wait for room. Under the lock."""
@@ -62,7 +64,7 @@ class ListRoom:
             self._turns.remove(turn)
         for each in self._turns:
             for space in each.waiting:
-                if not self.fits(each, space.wanted):
+                if not self.fits(space, space.wanted):
                     return  # those that came later do not pass it: it would wait for ever
                 space.grant()
 
@@ -163,18 +165,20 @@ class Space:
         """Take ``size`` bytes in all. False: they do not fit now. Raises StoppedError."""
         with self._room.lock:
             self._check()
-            fits = self._room.fits(self.turn, size - self.taken)
+            fits = self._room.fits(self, size)
             if fits:
                 self.taken = max(size, self.taken)
             return fits
 
-    def leave(self, read: int = 0) -> None:
-        """Nothing is being read now. ``read``: bytes of the complete list, which wait to be recorded."""
+    def leave(self, read: int = 0) -> int:
+        """Nothing is being read now. ``read``: bytes of the complete list. Returns how many of them take room until it is recorded."""
         with self._room.lock:
             self.taken = 0
-            if not self._ended:
-                self.turn.keep(read)
-                self._room.settle(self.turn)
+            if self._ended:
+                return 0
+            self.turn.keep(read)
+            self._room.settle(self.turn)
+            return read
 
     def end(self) -> None:
         """No more lists. Whoever waits gets a StoppedError."""

@@ -265,7 +265,8 @@ class Master:
     def start(self) -> None:
         """Watch every cluster, and go on with removals. Named upstreams are composed even if there is no cluster."""
         self.named.start()
-        for name in self.configs:
+        # In another order each time: slow clusters that list first must not hold the room in every session.
+        for name in sorted(self.configs, key=lambda _: self.parts.scheduler.random()):
             self.send(name, Listen(self.deadline))
 
     def adopt(self, config: ClusterConfig, code: ErrorCode, until: float) -> None:
