@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
+from zlib import crc32
 
 from aws_lambda_powertools import Logger
 
@@ -266,7 +267,7 @@ class Master:
         """Watch every cluster, and go on with removals. Named upstreams are composed even if there is no cluster."""
         self.named.start()
         # In another order each time: slow clusters that list first must not hold the room in every session.
-        for name in sorted(self.configs, key=lambda _: self.parts.scheduler.random()):
+        for name in sorted(self.configs, key=lambda name: crc32(f"{self.report.session} {name}".encode())):
             self.send(name, Listen(self.deadline))
 
     def adopt(self, config: ClusterConfig, code: ErrorCode, until: float) -> None:
