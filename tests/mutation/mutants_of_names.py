@@ -198,10 +198,7 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         file="zone/queue.py",
         old="fill([*by_turns(first_come, lambda unit: unit.key)], room())",
         new="fill(first_come, room())",
-        caught_by=(
-            _HOSTILE + "test_i9_names_that_change_all_the_time_delay_no_other_change",
-            _TURNS + "test_i9_namespace_with_more_than_a_batch_leaves_others_their_share",
-        ),
+        caught_by=(_TURNS + "test_i9_namespace_with_more_than_a_batch_leaves_others_their_share",),
     ),
     Mutant(
         name="who-came-first-is-asked-first",
