@@ -22,6 +22,14 @@ MODULE = (sys.executable, "-u", "-m", "kubesync_local")
 FULL = "kubesync: the answer cannot be written: No space left on device\n"
 
 
+@pytest.fixture(autouse=True)
+def sighup_is_heard() -> Iterator[None]:
+    """Processes inherit what is ignored: under ``nohup`` they would not hear it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.fixture
 def stack() -> Iterator[CliStack]:
     with a_cli_stack() as made:

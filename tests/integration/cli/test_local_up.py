@@ -258,6 +258,15 @@ def test_file_of_somebody_else_is_never_overwritten(tmp_path: Path, option: str,
     assert path.read_text() == text
 
 
+@pytest.fixture
+def sighup_is_heard() -> Iterator[None]:
+    """Processes inherit what is ignored: under ``nohup`` they would not hear it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("sighup_is_heard")
 def test_files_of_an_earlier_run_are_written_again(tmp_path: Path) -> None:
     config, env_file = tmp_path / "config", tmp_path / "env"
     found = []
