@@ -33,7 +33,7 @@ class Child:
 @contextmanager
 def child(target: Callable[..., None], *arguments: object) -> Iterator[Child]:
     """Run ``target(pipe, *arguments)`` in another process, until the block ends."""
-    os.environ["MALLOC_ARENA_MAX"] = "2"  # as in template.yaml
+    os.environ["MALLOC_ARENA_MAX"] = "1"  # as in template.yaml
     # Spawned, not forked: a fork of a process with threads also copies its locks.
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()

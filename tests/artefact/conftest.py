@@ -65,7 +65,7 @@ def environment(stack: CliStack, declared: dict[str, Any]) -> dict[str, str]:
         "KUBESYNC_MAX_RUNTIME_SECONDS": "2",
         "POWERTOOLS_SERVICE_NAME": "kubesync",
         "POWERTOOLS_LOG_LEVEL": "INFO",
-        "MALLOC_ARENA_MAX": "2",
+        "MALLOC_ARENA_MAX": "1",
         "AWS_ENDPOINT_URL_DYNAMODB": stack.dynamodb_url,
         "AWS_ENDPOINT_URL_ROUTE_53": stack.route53.url,
         "AWS_ENDPOINT_URL_SECRETS_MANAGER": stack.dynamodb_url,
