@@ -72,6 +72,18 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         ),
     ),
     Mutant(
+        name="dry-run-waits-for-itself",
+        without="a dry run of a large cluster waits for room that it holds itself",
+        invariants="I4",
+        file="kubernetes/list_room.py",
+        old="(turn.together or turn.taken == space.taken)",
+        new="(turn.taken == space.taken)",
+        caught_by=(
+            _ROOM + "test_lists_that_are_held_together_go_beyond_the_budget_as_soon_as_their_cluster_is_the_first",
+            _IN_TURN + "test_dry_run_keeps_both_lists_of_a_cluster_although_they_are_larger_than_the_room",
+        ),
+    ),
+    Mutant(
         name="lists-that-cannot-be-recorded-keep-their-room",
         without="a cluster whose lists cannot be recorded keeps all others from listing",
         invariants="I4",

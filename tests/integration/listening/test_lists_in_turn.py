@@ -13,6 +13,8 @@ from kubesync.domain.errors import StoreUnavailableError
 from simulation.gate import Outward
 
 LONG_SECONDS = 400.0
+# Two of them fill the room.
+LIST_BYTES = 16 * 1024 * 1024
 
 
 class Four(Deployment):
@@ -56,7 +58,7 @@ class Four(Deployment):
 
 @pytest.fixture
 def four(monkeypatch: pytest.MonkeyPatch) -> Iterator[Four]:
-    monkeypatch.setattr("simulation.cluster.LIST_BYTES", 16 * 1024 * 1024)
+    monkeypatch.setattr("simulation.cluster.LIST_BYTES", LIST_BYTES)
     made = Four()
     yield made
     made.world.close()
@@ -130,4 +132,21 @@ def test_i4_cluster_whose_lists_cannot_be_recorded_gives_way_to_others(four: Fou
     four.held = set()
     four.pass_time(30.0)
     assert four.address(first) == ("10.0.0.2",)
+    assert four.end().clean
+
+
+def test_dry_run_keeps_both_lists_of_a_cluster_although_they_are_larger_than_the_room(
+    four: Four, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("simulation.cluster.LIST_BYTES", 2 * LIST_BYTES)
+    four.start()
+    four.pass_time(60.0)
+    four.cluster.apply("new", a_service(cluster_ips=("10.0.0.7",), ports=()))
+    four.pass_time(0.1)
+    listed = four.lists.count("prod")
+    began = four.world.machine.now
+    report = four.resync("prod", dry_run=True)
+    assert "error" not in report["clusters"][0]
+    assert four.lists.count("prod") == listed + 2
+    assert four.world.machine.now - began < 20.0
     assert four.end().clean

@@ -144,6 +144,27 @@ def test_first_cluster_goes_beyond_the_budget_with_one_list_at_a_time(stage: Sta
     assert stage.run(play, play) == ["0 reads", f"{second} reads"]
 
 
+def test_lists_that_are_held_together_go_beyond_the_budget_as_soon_as_their_cluster_is_the_first(stage: Stage) -> None:
+    def holds_both() -> None:
+        stage.process.sleep(1.0)
+        turn = stage.room.turn(together=True)
+        for name in ("services", "endpoints"):
+            space = turn.space()
+            assert space.enter(10, 2000.0)
+            stage.say(f"{name} read")
+            assert space.grow(90)
+        turn.end()
+
+    assert stage.run(stage.lister("first", 95), holds_both, stage.lister("third", 95, comes=2.0)) == [
+        "0 first reads",
+        "11 first recorded",
+        "11 services read",
+        "11 endpoints read",
+        "11 third reads",
+        "22 third recorded",
+    ]
+
+
 def test_list_that_outgrows_the_budget_beside_another_of_its_cluster_waits_for_it(stage: Stage) -> None:
     turn = stage.room.turn()
 

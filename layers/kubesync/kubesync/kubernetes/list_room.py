@@ -8,8 +8,8 @@ cluster has recorded it.
     a cluster that came later       once it fits, in the order of         while it fits; if not, it drops what it has
                                     their coming                          read, and waits for as much as it needs
 
-So the lists in memory never exceed the budget and the lists of one more cluster, however many clusters wait. The first cluster
-always gets done. Watches need no room.
+So the lists in memory never exceed the budget and one more list, however many clusters wait. The first cluster always gets done.
+Watches need no room. A dry run and a recovery need both lists of a cluster together: their turn takes both beyond the budget.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class ListRoom:
         self._budget = budget
         self._turns: list[Turn] = []  # those that hold room or wait for it, in the order of their coming
 
-    def turn(self) -> Turn:
-        """The place of one cluster, for one run of its listeners."""
-        return Turn(self)
+    def turn(self, *, together: bool = False) -> Turn:
+        """The place of one cluster, for one run of its listeners. ``together``: its lists are held until all of them are read."""
+        return Turn(self, together)
 
     def fits(self, space: Space, size: int) -> bool:
         """Whether a list may take ``size`` bytes in all. Under the lock, as ``settle``."""
         turn = space.turn
-        alone = turn is self._turns[0] and turn.taken == space.taken
+        alone = turn is self._turns[0] and (turn.together or turn.taken == space.taken)
         return alone or sum(each.taken for each in self._turns) - space.taken + size <= self._budget
 
     def waited_for(self, turn: Turn) -> bool:
@@ -72,8 +72,9 @@ class ListRoom:
 class Turn:
     """One cluster in the room. ``given_at`` (monotonic): when it was given room last."""
 
-    def __init__(self, room: ListRoom) -> None:
+    def __init__(self, room: ListRoom, together: bool) -> None:
         self.room = room
+        self.together = together
         self.given_at = -math.inf
         self.spaces: list[Space] = []
         self._unrecorded = 0

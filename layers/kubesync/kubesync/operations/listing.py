@@ -55,7 +55,7 @@ def list_now(master: Master, config: ClusterConfig, check: Callable[[], None]) -
 
     Raises ResyncError, as ``check`` does if the wait must stop.
     """
-    turn = master.room.turn()
+    turn = master.room.turn(together=True)
     try:
         yield _list_now(master, config, turn, check)
     finally:
