@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from kubesync_local.cli.parser import Commands, add_output, count, limit
+from kubesync_local.cli.parser import Commands, add_output, add_sort, count, limit
 
 _ZONE_HELP: Final = (
     "hosted zones: ID[,ID...], or ID@ROLE_ARN[#EXTERNAL_ID] for one in another AWS account; may be given several times"
@@ -22,6 +22,7 @@ def add_cluster_commands(commands: Commands) -> None:
         help="all registered clusters",
         description="Lists all registered clusters. `kubesync cluster show NAME` shows all options of one.",
     )
+    add_sort(listed, ("name", "server", "domain", "zones", "names", "endpoints_source", "revision", "state"))
     add_output(listed)
     show = actions.add_parser(
         "show",

@@ -23,7 +23,7 @@ from typing import NoReturn, TextIO, cast
 
 from kubesync.domain.errors import KubesyncError, UsageError
 from kubesync_local.terminal.escaping import escaped_streams, visible
-from kubesync_local.terminal.output import remark, silence
+from kubesync_local.terminal.remarks import remark, silence
 from kubesync_local.terminal.signals import handled
 
 

@@ -16,7 +16,9 @@ try:  # Ctrl-C while Python still imports ends like any other interruption
 
     from kubesync.domain.errors import UsageError
     from kubesync_local.cli.cluster_options import add_cluster_commands
+    from kubesync_local.cli.completion import add_completion_command, show_completion
     from kubesync_local.cli.guard import guarded
+    from kubesync_local.cli.help_pages import GroupedParser, add_help_command, show_examples, show_help
     from kubesync_local.cli.local_options import add_local_commands
     from kubesync_local.cli.parser import OneLineParser, ShowVersion, refuse_empty
     from kubesync_local.cli.run_options import add_run_commands
@@ -59,9 +61,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str] | None) -> int:
     given = list(sys.argv[1:] if argv is None else argv)
     refuse_empty(given)
-    arguments, unknown = build_parser().parse_known_args(given)
+    parser = build_parser()
+    if not given:  # a script whose variables are empty must notice
+        sys.stderr.write(parser.format_help())
+        return 2
+    arguments, unknown = parser.parse_known_args(given)
     if unknown:
         raise UsageError(f"unrecognized arguments: {' '.join(unknown)}; see `{_path(arguments)} --help`")
+    if arguments.command == "help":
+        return show_help(parser, arguments.words)
+    if arguments.command == "completion":
+        return show_completion(build_parser.__wrapped__(), arguments.shell)
     module = importlib.import_module(f"kubesync_local.commands.{_MODULES[arguments.command]}")
     status: int = module.run(arguments)
     return status
@@ -79,16 +89,20 @@ def _path(arguments: argparse.Namespace) -> str:
 @cache
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    parser = OneLineParser(
+    parser = GroupedParser(
         prog="kubesync",
         description="Keeps Route 53 and a table of upstreams in step with Kubernetes.",
-        epilog="Settings come from KUBESYNC_* and from the AWS SDK's own variables; see docs/configuration.md.",
+        epilog="`kubesync help COMMAND` shows a command's options and an example. Settings come from KUBESYNC_* and from the AWS SDK's "
+        "own variables; see docs/configuration.md.",
     )
     parser.add_argument("--version", action=ShowVersion, nargs=0, help="show the version and exit")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=OneLineParser)
     add_local_commands(commands)
     add_cluster_commands(commands)
     add_upstream_commands(commands)
     add_run_commands(commands)
     add_show_commands(commands)
+    add_help_command(commands)
+    add_completion_command(commands)
+    show_examples(parser)
     return parser

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib import metadata
 from typing import Final, NoReturn
 
 from kubesync.domain.errors import UsageError
@@ -40,6 +39,20 @@ type Commands = argparse._SubParsersAction[OneLineParser]  # noqa: SLF001 - argp
 """Where a command is added."""
 
 
+def commands_of(parser: argparse.ArgumentParser) -> Commands | None:
+    """Where a parser's commands were added; None: it has none."""
+    for action in parser._actions:  # noqa: SLF001 - argparse has no public way
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            return action
+    return None
+
+
+def short_texts(parser: argparse.ArgumentParser) -> dict[str, str]:
+    """The short text of each command of a parser, by its name."""
+    commands = commands_of(parser)
+    return {each.dest: each.help or "" for each in commands._get_subactions()} if commands is not None else {}  # noqa: SLF001
+
+
 def _readable(message: str) -> str:
     choice = _CHOICE.fullmatch(message)
     if choice is None:
@@ -57,6 +70,8 @@ class ShowVersion(argparse.Action):
     """Reads the version only when it is needed."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from importlib import metadata
+
         try:
             version = metadata.version("kubesync")
         except metadata.PackageNotFoundError:
@@ -143,7 +158,16 @@ def days(text: str) -> Moment:
 
 
 def add_output(command: argparse.ArgumentParser, default: str = "table") -> None:
-    """``--output table|json``."""
+    """``--output table|json|yaml``."""
     command.add_argument(
-        "--output", choices=("table", "json"), default=default, help=f"form of the output (default: {default})"
+        "-o",
+        "--output",
+        choices=("table", "json", "yaml"),
+        default=default,
+        help=f"form of the output (default: {default})",
     )
+
+
+def add_sort(command: argparse.ArgumentParser, columns: Sequence[str]) -> None:
+    """``--sort COLUMN``, of a list."""
+    command.add_argument("--sort", choices=columns, metavar="COLUMN", help=f"sort the rows by {', '.join(columns)}")

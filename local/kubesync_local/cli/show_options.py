@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from kubesync_local.cli.parser import Commands, add_output, count, days, moment
+from kubesync_local.cli.parser import Commands, add_output, add_sort, count, days, moment
 
 
 def add_show_commands(commands: Commands) -> None:
@@ -22,6 +22,17 @@ def add_show_commands(commands: Commands) -> None:
             command.add_argument("--limit", type=count, default=100, metavar="N", help="at most N rows (default: 100)")
         if name == "audit":
             _add_audit_filters(command)
+        if name == "records":
+            _add_record_filters(command)
+        if name == "upstreams":
+            command.add_argument(
+                "--service", metavar="SERVICE", default="", help="only this Service: namespace/name, or its key"
+            )
+            add_sort(command, ("upstream", "version", "updated_at", "nodes"))
+        if name == "status":
+            command.add_argument(
+                "--check", action="store_true", help="print one line for each cause of an alarm; exit 1 if there is one"
+            )
         add_output(command)
     _add_explain(commands)
 
@@ -35,6 +46,17 @@ def _add_explain(commands: Commands) -> None:
     )
     explain.add_argument("service", metavar="SERVICE_KEY", help="cluster/namespace/name")
     add_output(explain)
+
+
+def _add_record_filters(records: argparse.ArgumentParser) -> None:
+    records.add_argument("--name", metavar="NAME", default="", help="only this DNS name; * matches anything")
+    records.add_argument("--zone", metavar="ZONE", default="", help="only this hosted zone: its id or its name")
+    records.add_argument(
+        "--type", type=str.upper, choices=("A", "AAAA", "CNAME", "SRV"), default="", metavar="TYPE",
+        help="only this type: A, AAAA, CNAME or SRV",
+    )  # fmt: skip
+    columns = ("name", "type", "identifier", "weight", "ttl", "values", "alias", "zone", "service", "state", "reason")
+    add_sort(records, columns)
 
 
 def _add_audit_filters(audit: argparse.ArgumentParser) -> None:

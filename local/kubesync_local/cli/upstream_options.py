@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubesync_local.cli.parser import Commands, add_output
+from kubesync_local.cli.parser import Commands, add_output, add_sort
 
 _OPTIONS: Final = "[,weight=N][,backup]"
 
@@ -21,6 +21,7 @@ def add_upstream_commands(commands: Commands) -> None:
         help="all named upstreams",
         description="Lists all named upstreams: their members, their versions in the table, and who holds or includes them.",
     )
+    add_sort(listed, ("name", "upstream", "members", "version", "nodes", "held_by", "included_in", "state"))
     add_output(listed)
     show = actions.add_parser("show", help="one named upstream: its members, what each contributes, and what is wrong")
     show.add_argument("name", metavar="NAME", help="the named upstream's name")

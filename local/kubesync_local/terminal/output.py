@@ -1,4 +1,4 @@
-"""How commands answer: tables for people, JSON for programs. Answers go to standard output, remarks to standard error.
+"""How commands answer: tables for people, JSON and YAML for programs. Answers go to standard output, remarks to standard error.
 
 Nothing from outside reaches a terminal as it is: see ``escaping``.
 """
@@ -10,7 +10,6 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Final, TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -19,6 +18,9 @@ from rich.text import Text
 
 from kubesync_local.terminal.escaping import escaped, escaped_json, unescaped, visible
 from kubesync_local.terminal.folding import fold_styled
+from kubesync_local.terminal.remarks import one_line
+from kubesync_local.terminal.remarks import remark as remark
+from kubesync_local.terminal.sorting import sorted_by
 from kubesync_local.terminal.tables import lines_of
 
 # A pipe has no width: lines for programs are not folded.
@@ -55,23 +57,40 @@ def print_json(document: object) -> None:
     sys.stdout.write(escaped_json(json.dumps(document, indent=2, ensure_ascii=False)) + "\n")
 
 
+def print_document(document: object, output: str) -> None:
+    """One document for programs. ``output``: json or yaml."""
+    if output == "yaml":
+        from kubesync_local.terminal.yaml_form import as_yaml
+
+        sys.stdout.write(as_yaml(document))
+    else:
+        print_json(document)
+
+
 def print_line(text: str) -> None:
     """A line of an answer that comes bit by bit."""
-    sys.stdout.write(_one_line(text))
+    sys.stdout.write(one_line(text))
     sys.stdout.flush()
 
 
 def print_rows(
-    rows: Sequence[Mapping[str, Any]], columns: Sequence[str], output: str, empty: str, names: int = 1
+    rows: Sequence[Mapping[str, Any]],
+    columns: Sequence[str],
+    output: str,
+    empty: str,
+    names: int = 1,
+    sort: str | None = None,
 ) -> None:
-    """A list: a flat JSON array of whole rows, or a table of some of their columns.
+    """A list: a flat array of whole rows as JSON or YAML, or a table of some of their columns.
 
     Args:
         columns: fields shown in the table, in order; the first ``names`` of them name a row.
         empty: what the table form says on standard error when there are no rows.
+        sort: the field to sort by; None: the rows' own order.
     """
-    if output == "json":
-        print_json(list(rows))
+    rows = sorted_by(rows, sort)
+    if output != "table":
+        print_document(list(rows), output)
     elif not rows:
         remark(empty)
     else:
@@ -122,25 +141,3 @@ def side_in_words(side: object) -> str:
             more = f" and {len(values) - _VALUES_SHOWN} more" if len(values) > _VALUES_SHOWN else ""
             return f"{', '.join(values[:_VALUES_SHOWN])}{more} ttl {ttl}"
     return str(side)
-
-
-def remark(text: str) -> None:
-    """A line for people that is not part of the answer. Where it cannot be written, the work goes on without it."""
-    try:
-        sys.stderr.write(_one_line(text))
-        sys.stderr.flush()
-    except (OSError, ValueError):  # nobody reads it, the disk is full, or it was closed
-        silence(sys.stderr)
-
-
-def silence(stream: TextIO) -> None:
-    """Send to nowhere what is written to a broken stream from now on, also what Python writes when the process ends."""
-    with suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
-
-
-def _one_line(text: str) -> str:
-    """An error from outside within the text makes no line of its own."""
-    return f"{escaped(text.replace('\n', ' '))}\n"

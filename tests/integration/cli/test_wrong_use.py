@@ -31,7 +31,6 @@ def check(ran: Ran, status: int, said: str) -> None:
 
 
 GRAMMAR: Final = [
-    ([], "the following arguments are required: COMMAND"),
     (["recrods"], "did you mean records?"),
     (["--no-such"], "the following arguments are required: COMMAND"),
     (["demo", "--slow"], "unrecognized arguments: --slow"),
@@ -39,7 +38,7 @@ GRAMMAR: Final = [
     (["cluster"], "the following arguments are required: ACTION"),
     (["cluster", "ad"], "unknown action 'ad'; did you mean add?"),
     (["cluster", "add"], "the following arguments are required: NAME, --domain, --zone"),
-    (["cluster", "list", "--output", "yaml"], "--output 'yaml' is not one of table, json"),
+    (["cluster", "list", "--output", "toml"], "-o/--output 'toml' is not one of table, json, yaml"),
     (["cluster", "show"], "the following arguments are required: NAME"),
     (["cluster", "remove"], "the following arguments are required: NAME"),
     (["cluster", "disable"], "the following arguments are required: NAME"),
@@ -55,7 +54,7 @@ GRAMMAR: Final = [
         ["recover", "--txt-prefix=a-", "--txt-suffix=-b"],
         "argument --txt-suffix: not allowed with argument --txt-prefix",
     ),
-    (["status", "--output", "text"], "is not one of table, json"),
+    (["status", "--output", "text"], "is not one of table, json, yaml"),
     (["records", "--limit", "5"], "unrecognized arguments: --limit 5"),
     (["upstreams", "prod"], "unrecognized arguments: prod"),
     (["errors", "--limit", "0"], "'0' is not a whole number from 1 to"),

@@ -15,7 +15,7 @@ from kubesync_local.check.server import ServerCheck
 from kubesync_local.check.step import Result, Step
 from kubesync_local.check.zones import ZoneCheck
 from kubesync_local.terminal.escaping import visible
-from kubesync_local.terminal.output import counted, print_json, print_line, remark
+from kubesync_local.terminal.output import counted, print_document, print_line, remark
 from kubesync_local.workplace.workplace import Workplace
 
 _POLICY: Final = ReflectorPolicy(connect_timeout=3, read_timeout=5)
@@ -35,8 +35,10 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.output == "table":
             _show(step)
     bad = [step for step in done if step.result is Result.FAILED]
-    if arguments.output == "json":
-        print_json({"cluster": config.name, "ok": not bad, "steps": [step.document() for step in done]})
+    if arguments.output != "table":
+        print_document(
+            {"cluster": config.name, "ok": not bad, "steps": [step.document() for step in done]}, arguments.output
+        )
     elif bad:
         remark(f"cluster {config.name}: {counted(len(bad), 'step')} failed")
     else:

@@ -8,10 +8,10 @@ from typing import Any
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.zone_access import ZoneAccessTable
 from kubesync_local.registration.name_rules import ANY_NAME, how_to_limit, rules_in_words
-from kubesync_local.terminal.output import print_json, print_rows, print_table, remark
+from kubesync_local.terminal.output import print_document, print_rows, print_table, remark
 from kubesync_local.workplace.workplace import Workplace
 
-_COLUMNS = ("name", "server", "domain", "zones", "names", "endpoints_source", "revision", "state")
+COLUMNS = ("name", "server", "domain", "zones", "names", "endpoints_source", "revision", "state")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -28,7 +28,8 @@ def run(arguments: argparse.Namespace) -> int:
             {**row, "zones": [f"{z['name']} {z['id']}" for z in row["zones"]], "names": rules_in_words(config)}
             for config, row in zip(configs, rows, strict=True)
         ]
-    print_rows(rows, _COLUMNS, arguments.output, "no cluster is registered: see `kubesync cluster add --help`")
+    empty = "no cluster is registered: see `kubesync cluster add --help`"
+    print_rows(rows, COLUMNS, arguments.output, empty, sort=arguments.sort)
     for config in configs:
         if not config.domain_filter and not config.deleting:
             remark(f"note: cluster {config.name} accepts {ANY_NAME}; {how_to_limit(config)}")
@@ -55,8 +56,8 @@ def document(config: ClusterConfig, ways: ZoneAccessTable) -> dict[str, Any]:
 
 
 def _show(shown: dict[str, Any], output: str, names: str) -> int:
-    if output == "json":
-        print_json(shown)
+    if output != "table":
+        print_document(shown, output)
         return 0
     shown = {**shown, "names_asked_for": names}
     rows = [{"setting": name.replace("_", " "), "value": _value(value)} for name, value in shown.items()]

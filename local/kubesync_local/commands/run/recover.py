@@ -13,7 +13,7 @@ from kubesync_local.commands.run.recover_rows import COLUMNS, RECORD_COLUMNS, re
 from kubesync_local.recovery.recovery import RecoveryRequest
 from kubesync_local.recovery.registry_changes import empty_folder, write_changes
 from kubesync_local.recovery.txt_registry import Affixes
-from kubesync_local.terminal.output import print_json, print_table, remark
+from kubesync_local.terminal.output import print_document, print_table, remark
 from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
 
 _COUNTED = {
@@ -55,8 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
         remark("nothing was changed: this was a dry run; --apply recovers")
     if folder is not None:
         _write_changes(folder, found)
-    if arguments.output == "json":
-        print_json(found)
+    if arguments.output != "table":
+        print_document(found, arguments.output)
     else:
         if rows := rows_of(found):
             print_table(rows, COLUMNS, names=2)

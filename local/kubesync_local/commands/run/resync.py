@@ -10,7 +10,7 @@ from kubesync.operations.resync_invocation import ResyncEvent, has_errors
 from kubesync.session.session import Session
 from kubesync_local.commands.run.ending import ended_by_signals
 from kubesync_local.commands.run.progress import ProgressLines
-from kubesync_local.terminal.output import counted, print_json, print_table, remark, side_in_words
+from kubesync_local.terminal.output import counted, print_document, print_table, remark, side_in_words
 from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
 
 _PLURALS: Final = {
@@ -42,8 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
         remark(_summary(cluster, dry_run=report["dry_run"]))
     for each in report.get("named_upstreams", []):
         remark(f"{each['upstream']}: {_of_named(each, report)}")
-    if arguments.output == "json":
-        print_json(report)
+    if arguments.output != "table":
+        print_document(report, arguments.output)
     elif rows := _rows(report):
         print_table(rows, ("cluster", "what", "from", "to"), names=2)
     return 1 if has_errors(report) else 0

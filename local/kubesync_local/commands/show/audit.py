@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import argparse
 import heapq
-import re
 from collections.abc import Callable
-from fnmatch import fnmatchcase
 from itertools import islice
-from typing import Any, Final
+from typing import Any
 
 from kubesync.aws.tables.audit import NAMED
 from kubesync.aws.tables.upstreams import timestamp
-from kubesync.domain.dns.names import canonical_name, why_illegal
 from kubesync.domain.errors import UsageError
 from kubesync_local.commands.show.audit_lines import show_changes
+from kubesync_local.commands.show.filters import name_filter
 from kubesync_local.commands.show.service_keys import parse_service_key
 from kubesync_local.documents.audit_log import AuditLog, Span
-from kubesync_local.terminal.output import print_json, remark
+from kubesync_local.terminal.output import print_document, remark
 from kubesync_local.workplace.workplace import Workplace
-
-_PATTERN: Final = re.compile(r"[a-z0-9._/*?\[\]!-]+")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -42,8 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
     )
     found = filter(wanted, merged)
     rows = list(islice(found, arguments.limit))
-    if arguments.output == "json":
-        print_json(rows)
+    if arguments.output != "table":
+        print_document(rows, arguments.output)
     elif rows:
         show_changes(rows)
         if len(rows) == arguments.limit and next(found, None) is not None:
@@ -64,26 +60,14 @@ def _cluster(arguments: argparse.Namespace) -> str:
     return key.cluster
 
 
-def _name(text: str) -> str:
-    """What names of record sets and upstreams are compared with. Raises UsageError."""
-    name = canonical_name(text).lower()
-    reason = "" if _PATTERN.fullmatch(name) else "it may hold letters, digits, and . - _ / * ? [ ]"
-    # A name with / is an upstream's; one with a pattern has labels that nobody knows yet.
-    if not reason and not set(name) & set("/*?["):
-        reason = why_illegal(name)
-    if reason:
-        raise UsageError(f"--name {text!r} can be no name: {reason}")
-    return name
-
-
 def _wanted(arguments: argparse.Namespace) -> Callable[[dict[str, Any]], bool]:
     service = str(parse_service_key(arguments.service)) if arguments.service else ""
     # The upstream's PROTOCOL is upper case, a DNS name is not: both are compared in lower case.
-    name = _name(arguments.name) if arguments.name else ""
+    fits = name_filter(arguments.name)
 
     def wanted(row: dict[str, Any]) -> bool:
         if service and row["service"] != service:
             return False
-        return not name or fnmatchcase(str(row["name"] or row["upstream"] or "").lower(), name)
+        return fits(str(row["name"] or row["upstream"] or ""))
 
     return wanted

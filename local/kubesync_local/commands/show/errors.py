@@ -11,7 +11,7 @@ from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource
 from kubesync_local.documents.audit_log import AuditLog
-from kubesync_local.terminal.output import print_json, print_table, remark
+from kubesync_local.terminal.output import print_document, print_table, remark
 from kubesync_local.workplace.workplace import Workplace
 
 _LISTENERS = ("cluster", "listener", "kind", "key", "message", "at", "count")
@@ -35,8 +35,8 @@ def run(arguments: argparse.Namespace) -> int:
         past += [_row("session", None, None, item) for item in audit.read_sessions(work.now(), arguments.limit)]
     past.sort(key=lambda row: str(row["at"]), reverse=True)
     past = past[: arguments.limit]
-    if arguments.output == "json":
-        print_json([*now, *past])
+    if arguments.output != "table":
+        print_document([*now, *past], arguments.output)
         return 0
     if not now and not past:
         remark("no listener errors yet; only sessions that never held the lease are listed here")

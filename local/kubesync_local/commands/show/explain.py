@@ -26,7 +26,7 @@ from kubesync_local.commands.show.explain_table import show_explanation
 from kubesync_local.commands.show.service_keys import parse_service_key
 from kubesync_local.documents.explanation import Evidence, document
 from kubesync_local.documents.outlook import Surroundings
-from kubesync_local.terminal.output import print_json
+from kubesync_local.terminal.output import print_document
 from kubesync_local.workplace.workplace import Workplace
 
 # Up to so many names are read one by one; a walk of a full zone of 10,000 sets takes 34 requests.
@@ -52,8 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
             )
         raise UsageError(_unknown(key, config, states))
     found = document(gather(state, config, work))
-    if arguments.output == "json":
-        print_json(found)
+    if arguments.output != "table":
+        print_document(found, arguments.output)
     else:
         show_explanation(found)
     return 0

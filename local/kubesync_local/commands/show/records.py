@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from kubesync.aws.tables.claims import ClaimTable
@@ -12,18 +12,22 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.plan import changes_of
 from kubesync.domain.state import KeyState, Name
-from kubesync_local.terminal.output import print_rows
+from kubesync_local.commands.show.filters import name_filter, zones_meant
+from kubesync_local.terminal.output import counted, print_rows
 from kubesync_local.workplace.workplace import Workplace
 
-_COLUMNS = ("name", "type", "identifier", "weight", "ttl", "values", "alias", "zone", "service", "state", "reason")
+COLUMNS = ("name", "type", "identifier", "weight", "ttl", "values", "alias", "zone", "service", "state", "reason")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Show all record sets, sorted by zone and name."""
+    fits = name_filter(arguments.name)
     work = Workplace()
     state, claims = StateTable(work.store), ClaimTable(work.store)
     rows: list[dict[str, Any]] = []
-    for config in work.chosen(arguments.cluster):
+    configs = work.chosen(arguments.cluster)
+    zones = zones_meant(arguments.zone, configs)
+    for config in configs:
         for key_state in state.load_all(config.name):
             rows += rows_of(key_state, config)
             rows += _waiting(key_state, claims)
@@ -36,8 +40,16 @@ def run(arguments: argparse.Namespace) -> int:
             row["service"],
         )
     )
-    print_rows(rows, _COLUMNS, arguments.output, "no records yet: is a session running? See `kubesync status`", names=2)
+    shown = [row for row in rows if _asked_for(row, arguments.type, zones) and fits(row["name"])]
+    empty = (
+        "no records yet: is a session running? See `kubesync status`" if not rows else "no record fits these options"
+    )
+    print_rows(shown, COLUMNS, arguments.output, empty, names=2, sort=arguments.sort)
     return 0
+
+
+def _asked_for(row: Mapping[str, Any], type_: str, zones: Container[str] | None) -> bool:
+    return type_ in ("", row["type"]) and (zones is None or row["zone"] in zones)
 
 
 # | in conflict | applied and intended | policy lets it change | a part is held | state    |
@@ -99,7 +111,7 @@ def _value(record_set: RecordSet | None) -> dict[str, Any]:
 def _why(state: KeyState, intended: RecordSet | None) -> str:
     tried = ""
     if state.opened is not None and state.opened.attempts:
-        tried = f"tried {state.opened.attempts} times: {state.opened.reason}"
+        tried = f"tried {counted(state.opened.attempts, 'time')}: {state.opened.reason}"
     return tried or ("to be deleted" if intended is None else "to be written")
 
 

@@ -24,7 +24,7 @@ from kubesync_local.commands.show.status_table import show_status
 from kubesync_local.documents.listener_rows import listener_rows
 from kubesync_local.documents.named_upstream import NamedDocument
 from kubesync_local.documents.outlook import NOTHING_THERE, tried_next, zone_code
-from kubesync_local.terminal.output import print_json
+from kubesync_local.terminal.output import print_document
 from kubesync_local.workplace.workplace import Workplace
 
 
@@ -53,8 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
         "named_upstreams": _named_upstreams(work),
         "named_upstreams_waiting": len(NamedUpstreamTable(work.store).marks(work.settings.shard)),
     }
-    if arguments.output == "json":
-        print_json(status)
+    if arguments.output != "table":
+        print_document(status, arguments.output)
     else:
         show_status(status)
     return 0

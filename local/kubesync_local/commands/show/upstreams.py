@@ -6,14 +6,16 @@ import argparse
 from typing import Any
 
 from kubesync.aws.tables.upstreams import StoredUpstream, UpstreamTable
+from kubesync_local.commands.show.filters import service_filter
 from kubesync_local.terminal.output import print_rows
 from kubesync_local.workplace.workplace import Workplace
 
-_COLUMNS = ("upstream", "version", "updated_at", "nodes")
+COLUMNS = ("upstream", "version", "updated_at", "nodes")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the upstreams table, without removed upstreams."""
+    fits = service_filter(arguments.service)
     work = Workplace()
     # The upstreams of a cluster that was removed with --on-delete retain are kept for the proxies.
     chosen = [arguments.cluster] if arguments.cluster else None
@@ -22,7 +24,11 @@ def run(arguments: argparse.Namespace) -> int:
         work.chosen(arguments.cluster)
     if arguments.output == "table":
         rows = [{**row, "nodes": [_node(node) for node in row["nodes"]] or "none"} for row in rows]
-    print_rows(rows, _COLUMNS, arguments.output, "no upstreams yet: is a session running? See `kubesync status`")
+    shown = [row for row in rows if fits(row["upstream"])]
+    empty = (
+        "no upstreams yet: is a session running? See `kubesync status`" if not rows else "no upstream fits --service"
+    )
+    print_rows(shown, COLUMNS, arguments.output, empty, sort=arguments.sort)
     return 0
 
 

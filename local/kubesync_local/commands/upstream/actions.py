@@ -15,10 +15,10 @@ from kubesync.domain.named_upstreams import NamedUpstream, named_key
 from kubesync_local.commands.upstream.form import read_holder, read_members
 from kubesync_local.documents.named_upstream import NamedDocument
 from kubesync_local.registration.named_upstreams import NamedRegistry
-from kubesync_local.terminal.output import counted, print_json, print_rows, print_table, remark
+from kubesync_local.terminal.output import counted, print_document, print_rows, print_table, remark
 from kubesync_local.workplace.workplace import Workplace
 
-_LIST: Final = ("name", "upstream", "members", "version", "nodes", "held_by", "included_in", "state")
+LIST: Final = ("name", "upstream", "members", "version", "nodes", "held_by", "included_in", "state")
 _MEMBERS: Final = ("member", "weight", "backup", "nodes", "ready", "reason")
 
 
@@ -84,7 +84,8 @@ def _list(arguments: argparse.Namespace, work: Workplace, named: NamedRegistry) 
     rows += [{"name": name, "state": "written by a newer release"} for name in sorted(registry.unreadable)]
     if arguments.output == "table":
         rows = [{**row, "members": [_in_words(member) for member in row.get("members", [])]} for row in rows]
-    print_rows(rows, _LIST, arguments.output, "no named upstream is registered: see `kubesync upstream add --help`")
+    empty = "no named upstream is registered: see `kubesync upstream add --help`"
+    print_rows(rows, LIST, arguments.output, empty, sort=arguments.sort)
 
 
 def _show(arguments: argparse.Namespace, work: Workplace, named: NamedRegistry) -> None:
@@ -93,8 +94,8 @@ def _show(arguments: argparse.Namespace, work: Workplace, named: NamedRegistry) 
     found = NamedDocument(arguments.name, registry, UpstreamTable(work.store))
     lease = LeaseTable(work.store, registry.entries[arguments.name].shard).read()
     document = found.document(running=not lease.free(int(work.now() * 1000)))
-    if arguments.output == "json":
-        print_json(document)
+    if arguments.output != "table":
+        print_document(document, arguments.output)
         return
     rows = [{**member, "member": member.get("service") or member.get("upstream") or member["static"]}
             for member in document["members"]]  # fmt: skip
