@@ -21,6 +21,7 @@ try:  # Ctrl-C while Python still imports ends like any other interruption
     from kubesync_local.cli.help_pages import GroupedParser, add_help_command, show_examples, show_help
     from kubesync_local.cli.local_options import add_local_commands
     from kubesync_local.cli.parser import OneLineParser, ShowVersion, refuse_empty
+    from kubesync_local.cli.pipeline_options import add_pipeline_commands
     from kubesync_local.cli.run_options import add_run_commands
     from kubesync_local.cli.show_options import add_show_commands
     from kubesync_local.cli.upstream_options import add_upstream_commands
@@ -31,6 +32,8 @@ except KeyboardInterrupt:
 _MODULES: Final = {
     "demo": "local.demo",
     "setup": "local.setup",
+    "lint": "lint.lint",
+    "wait": "show.wait",
     "session": "run.session",
     "resync": "run.resync",
     "recover": "run.recover",
@@ -102,6 +105,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_upstream_commands(commands)
     add_run_commands(commands)
     add_show_commands(commands)
+    add_pipeline_commands(commands)
     add_help_command(commands)
     add_completion_command(commands)
     show_examples(parser)

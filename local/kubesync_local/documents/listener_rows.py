@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kubesync.aws.tables.control.listeners import Checkpoint, ListenerErrors, ListenerTable
 from kubesync.aws.tables.upstreams import timestamp
+from kubesync.domain.errors import ErrorCode
 
 
 def listener_rows(cluster: str, table: ListenerTable) -> list[dict[str, Any]]:
@@ -42,6 +43,15 @@ def listener_row(checkpoint: Checkpoint | None, errors: ListenerErrors | None) -
         "ended": ended["key"] if ended else None,
         "ended_at": ended["at"] if ended else None,
     }
+
+
+def failing_since(
+    checkpoint: Checkpoint | None, errors: ListenerErrors | None, history: Iterable[Mapping[str, Any]]
+) -> str:
+    """The time of a listener's first error since it last worked; empty if no entry tells. ``history``: its entries of the audit."""
+    works_since = _works_since(checkpoint, errors.ended if errors is not None else None) or ""
+    found = [str(entry["at"]) for entry in history if entry["code"] > ErrorCode.MAX_RUNTIME]
+    return min((at for at in found if at > works_since), default="")
 
 
 def _works_since(checkpoint: Checkpoint | None, ended: Mapping[str, object] | None) -> str | None:

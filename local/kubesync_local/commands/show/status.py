@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import Lease
@@ -17,15 +17,20 @@ from kubesync.aws.tables.upstreams import UpstreamTable, timestamp
 from kubesync.domain.dns.records import Problem, RecordKey
 from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.named_upstreams import named_key
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.reasons import advice_for
 from kubesync.domain.state import KeyState, Name, OpenMark
 from kubesync_local.commands.show.status_table import show_status
-from kubesync_local.documents.listener_rows import listener_rows
+from kubesync_local.documents.alarm_causes import Seen, causes_of
+from kubesync_local.documents.audit_log import AuditLog
+from kubesync_local.documents.listener_rows import failing_since, listener_rows
 from kubesync_local.documents.named_upstream import NamedDocument
 from kubesync_local.documents.outlook import NOTHING_THERE, tried_next, zone_code
-from kubesync_local.terminal.output import print_document
+from kubesync_local.terminal.escaping import visible
+from kubesync_local.terminal.output import print_document, print_line, remark
 from kubesync_local.workplace.workplace import Workplace
+
+_HISTORY_READ: Final = 500
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -53,11 +58,43 @@ def run(arguments: argparse.Namespace) -> int:
         "named_upstreams": _named_upstreams(work),
         "named_upstreams_waiting": len(NamedUpstreamTable(work.store).marks(work.settings.shard)),
     }
+    if arguments.check:
+        return _check(status, work, arguments.output)
     if arguments.output != "table":
         print_document(status, arguments.output)
     else:
         show_status(status)
     return 0
+
+
+def _check(status: dict[str, Any], work: Workplace, output: str) -> int:
+    """Show the causes of alarms, one line each. Returns 1 if there is one."""
+    causes = causes_of(Seen(status, work.now(), _failing_since(status, work)))
+    if output != "table":
+        print_document({"ok": not causes, "causes": [cause.document() for cause in causes]}, output)
+    elif not causes:
+        remark("no alarm has a cause now")
+    for each in causes if output == "table" else ():
+        print_line(f"{each.cause}: {visible(f'{each.subject}: {each.message}')}; {each.then}")
+    return 1 if causes else 0
+
+
+def _failing_since(status: dict[str, Any], work: Workplace) -> dict[tuple[str, str], str]:
+    table, audit = ListenerTable(work.store), AuditLog(work.store)
+    since: dict[tuple[str, str], str] = {}
+    for cluster in status["clusters"]:
+        name = cluster["cluster"]
+        failing = [row["listener"] for row in cluster["listeners"] if row["state"] == "failing"]
+        if not failing:
+            continue
+        history = list(audit.read_errors(name, work.now(), _HISTORY_READ))
+        checkpoints, errors = table.checkpoints(name), table.errors(name)
+        for listener in failing:
+            own = [entry for entry in history if entry["resource"] == listener]
+            resource = Resource(listener)
+            if found := failing_since(checkpoints.get(resource), errors.get(resource), own):
+                since[name, listener] = found
+    return since
 
 
 def lease_document(lease: Lease, now_ms: int) -> dict[str, Any]:

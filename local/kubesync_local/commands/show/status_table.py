@@ -89,8 +89,10 @@ def _show_cluster(cluster: dict[str, Any], own_shard: str) -> None:
     print_folded(console, head, 2)
     console.print(f"  {sizes}; {len(cluster['open'])} open, {counted(len(cluster['problems']), 'problem')}")
     for held in cluster["held"]:
-        text = f"  {held['deletions']} deletions of {held['listener']} are held back; `{held['release']}`"
-        print_folded(console, Text(f"{text} makes them", style="yellow"), 4)
+        number = held["deletions"]
+        are = "deletion" if number == 1 else "deletions"
+        text = f"  {number} {are} of {held['listener']} held back; `{held['release']}`"
+        print_folded(console, Text(f"{text} makes {'it' if number == 1 else 'them'}", style="yellow"), 4)
     if cluster["listeners"]:
         rows = [for_people(each) for each in cluster["listeners"]]
         print_table(rows, ("listener", "state", "checkpoint", "last_error", "ended"))

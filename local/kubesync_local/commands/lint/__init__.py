@@ -1,0 +1,1 @@
+"""``kubesync lint``: what a manifest leads to."""

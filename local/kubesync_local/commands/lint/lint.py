@@ -1,0 +1,94 @@
+"""``kubesync lint``: what would be published for a manifest, and what is wrong with it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from kubesync.aws.tables.claims import ClaimTable
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference, explain
+from kubesync.domain.errors import UsageError
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.state import Name
+from kubesync_local.commands.lint.manifests import Manifest, read_manifests
+from kubesync_local.documents.lint_report import Given, OwnersOf, lint_report
+from kubesync_local.terminal.logs import set_up_logs
+from kubesync_local.terminal.output import counted, print_document, print_table, remark
+from kubesync_local.workplace.workplace import Workplace
+
+_RECORDS: Final = ("name", "type", "identifier", "weight", "ttl", "values", "alias", "zone", "service")
+_UPSTREAMS: Final = ("upstream", "nodes")
+_PROBLEMS: Final = ("service", "code", "subject", "message", "advice")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show it. Returns 1 if there are problems."""
+    set_up_logs()
+    manifests = read_manifests(arguments.files)
+    config, owners_of = _rules(arguments)
+    given = [Given(each.place, each.resource, each.value) for each in manifests if each.resource is not None]
+    report = lint_report(given, arguments.namespace, config, owners_of)
+    _remark_on(report, manifests, config)
+    if arguments.output != "table":
+        print_document(report, arguments.output)
+    else:
+        _show(report)
+    return 0 if report["ok"] else 1
+
+
+def _rules(arguments: argparse.Namespace) -> tuple[ClusterConfig, OwnersOf]:
+    if not arguments.cluster:
+        return _default_rules(arguments.domain), lambda _names: {}
+    work = Workplace()
+    (config,) = work.chosen(arguments.cluster)
+    claims = ClaimTable(work.store)
+
+    def owners_of(names: Iterable[Name]) -> Mapping[Name, ServiceKey]:
+        wanted = set(names)
+        return {name: claim.owner for name, claim in claims.read(wanted).items()} if wanted else {}
+
+    return config, owners_of
+
+
+def _default_rules(domain: str) -> ClusterConfig:
+    """As `kubesync cluster add` makes them, with one zone of the domain's name. Raises UsageError."""
+    domain = domain.rstrip(".").lower()
+    try:
+        zone = ZoneReference(id="ZLINT", name=domain)
+        server = "https://lint.invalid"
+        return ClusterConfig(name="cluster", server=server, domain=domain, zones=(zone,), domain_filter=(domain,))
+    except ValidationError as invalid:
+        raise UsageError(f"--domain: {explain(invalid).partition(': ')[2] or explain(invalid)}") from None
+
+
+def _remark_on(report: Mapping[str, Any], manifests: Iterable[Manifest], config: ClusterConfig) -> None:
+    others = sum(each.resource is None for each in manifests)
+    if others:
+        remark(f"{counted(others, 'object')} of other kinds: kubesync reads Services, EndpointSlices and Endpoints")
+    if config.selector:
+        remark(
+            f"note: cluster {config.name} watches only Services with {config.selector}; lint does not compare labels"
+        )
+    for row in report["services"]:
+        for note in row["notes"]:
+            remark(f"note: {row['service']}: {note}")
+
+
+def _show(report: Mapping[str, Any]) -> None:
+    rows = {
+        kind: [{"service": row["service"], **each} for row in report["services"] for each in row[kind]]
+        for kind in ("records", "upstreams", "problems")
+    }
+    if rows["records"]:
+        print_table(rows["records"], _RECORDS, "record sets", names=2)
+    if rows["upstreams"]:
+        print_table(rows["upstreams"], _UPSTREAMS, "upstreams")
+    problems = [*rows["problems"], *report["problems"]]
+    if problems:
+        print_table(problems, _PROBLEMS, "problems", names=2)
+    services = counted(len(report["services"]), "Service")
+    sets = f"{len(rows['records'])} record set{'' if len(rows['records']) == 1 else 's'}"
+    remark(f"{services}: {sets}, {counted(len(rows['upstreams']), 'upstream')}, {counted(len(problems), 'problem')}")

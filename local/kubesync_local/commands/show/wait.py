@@ -1,0 +1,140 @@
+"""``kubesync wait``: until a Service is known and everything that it wants is published."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Final
+
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.aws.tables.state import StateTable
+from kubesync.clock import Clock
+from kubesync.domain.errors import KubesyncError, UsageError
+from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.domain.state import KeyState, PartId
+from kubesync_local.commands.show.records import rows_of
+from kubesync_local.commands.show.service_keys import parse_service_key
+from kubesync_local.terminal.output import print_rows, remark
+from kubesync_local.workplace.workplace import Workplace
+
+_COLUMNS: Final = ("name", "type", "identifier", "weight", "ttl", "values", "alias", "zone", "state", "reason")
+FIRST_PAUSE_SECONDS: Final = 1.0
+LONGEST_PAUSE_SECONDS: Final = 5.0
+_GROWTH: Final = 1.2
+
+type Look = tuple[KeyState, int]
+
+
+class NotPublishedError(KubesyncError):
+    """The time is over. The message says what is missing."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Wait, then show the record sets. Each look is one request for two items."""
+    key = _key(arguments.service, arguments.cluster)
+    work = Workplace()
+    (config,) = work.chosen(key.cluster)
+    if not config.scope.holds(key.namespace):
+        raise UsageError(
+            f"namespace {key.namespace} is not watched: `kubesync cluster show {config.name}` says which are"
+        )
+    states = StateTable(work.store)
+    listeners = ListenerTable(work.store)
+    version = arguments.resource_version or 0
+
+    def look() -> Look:
+        state = states.load([key])[key]
+        seen = _version(state)
+        if seen < version:  # a change without effect is not recorded; the checkpoint covers it, within half a minute
+            checkpoint = listeners.checkpoints(key.cluster).get(Resource.SERVICES)
+            seen = max(seen, checkpoint.resource_version if checkpoint is not None else 0)
+        return state, seen
+
+    missing = ""
+    try:
+        state = await_published(look, version, arguments.timeout, work.application.clock)
+    except NotPublishedError as error:
+        missing = f"{error}{_why_nobody(config, work)}"
+    if missing:
+        raise NotPublishedError(f"{key} is not published after {arguments.timeout:g} s: {missing}")
+    for problem in state.problems:
+        remark(f"{key}: {problem.code} {problem.subject}: {problem.message}")
+    rows = list(rows_of(state, config))
+    print_rows(rows, _COLUMNS, arguments.output, f"{key} is known; it has no record set", names=2)
+    return 0
+
+
+def await_published(look: Callable[[], Look], version: int, timeout: float, clock: Clock) -> KeyState:
+    """The key's state once nothing is missing. It is read each second at first, then less often.
+
+    Args:
+        look: the state, and the resourceVersion up to which everything about it is recorded.
+        version: of the Service: an older one does not count.
+
+    Raises:
+        NotPublishedError: the time is over; the message says what is missing.
+    """
+    until, pause = clock.monotonic() + timeout, FIRST_PAUSE_SECONDS
+    while True:
+        state, seen = look()
+        missing = why_not(state) or (
+            f"kubesync has seen version {seen} of it, not yet {version}" if seen < version else ""
+        )
+        if not missing:
+            return state
+        left = until - clock.monotonic()
+        if left <= 0:
+            raise NotPublishedError(missing)
+        clock.sleep(min(pause, left))
+        pause = min(LONGEST_PAUSE_SECONDS, pause * _GROWTH)
+
+
+# | the key                                   | missing                                |
+# | ----------------------------------------- | -------------------------------------- |
+# | has no Service                            | the Service                            |
+# | is open after a failed try                | what failed                            |
+# | is open                                   | the next batch                         |
+# | waits for names of others, has conflicts  | these names                            |
+# | none of these                             | nothing                                |
+def why_not(state: KeyState) -> str:
+    """What is missing; empty: everything is published."""
+    part = state.parts.get(PartId(Resource.SERVICES, state.key.name))
+    if part is None or state.service is None:
+        return "kubesync has seen no such Service" if part is None or not part.problem else part.problem
+    conflicts = [f"{name.label}: {reason}" for name, reason in sorted(state.conflicts.items())]
+    if conflicts:
+        return f"conflict: {conflicts[0]}{f' (and {len(conflicts) - 1} more)' if len(conflicts) > 1 else ''}"
+    if state.opened is not None:
+        return (
+            f"it is open: {state.opened.reason}" if state.opened.reason else "it is open: it waits for the next batch"
+        )
+    if state.waits:
+        return f"another Service has {min(state.waits).label}: `kubesync explain {state.key}` shows whose turn it is"
+    return ""
+
+
+def _version(state: KeyState) -> int:
+    part = state.parts.get(PartId(Resource.SERVICES, state.key.name))
+    return 0 if part is None else part.resource_version
+
+
+def _why_nobody(config: ClusterConfig, work: Workplace) -> str:
+    """What keeps every Service of the cluster from being published."""
+    if config.paused:
+        return f"; the cluster is disabled: `kubesync cluster enable {config.name}`"
+    if config.shard == work.settings.shard and work.lease.read().free(int(work.now() * 1000)):
+        return "; no session is running: `kubesync status`"
+    return ""
+
+
+def _key(text: str, cluster: str) -> ServiceKey:
+    """``cluster/namespace/name``, or ``namespace/name`` with --cluster. Raises UsageError."""
+    if text.strip("/").count("/") == 1:
+        if not cluster:
+            raise UsageError(f"{text!r} names no cluster: write cluster/namespace/name, or give --cluster")
+        return parse_service_key(f"{cluster}/{text.strip('/')}")
+    key = parse_service_key(text)
+    if cluster not in ("", key.cluster):
+        raise UsageError(f"{key} is not in cluster {cluster}")
+    return key

@@ -1,0 +1,125 @@
+"""Why an alarm goes off: what ``kubesync status --check`` finds. Pure: the document of ``kubesync status`` in, causes out.
+
+| cause              | holds when                                                                                     |
+| ------------------ | ---------------------------------------------------------------------------------------------- |
+| NoMaster           | nobody has held the lease for three minutes                                                    |
+| ListenersFailing   | a listener of an enabled cluster has failed for five minutes, or since a time that is not known |
+| ZoneBlocked        | a hosted zone has a problem                                                                    |
+| HeldDeletions      | deletions are held back                                                                        |
+| OldestOpen         | a Service was tried for five minutes, and is still open                                        |
+| NamedUpstreams     | a named upstream has a problem                                                                 |
+
+``docs/runbook.md`` says what to do about each. To add a cause: a function that yields it, and a line in ``CAUSES``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from kubesync.cluster.keys.outcomes import RETRIES
+
+NO_MASTER_SECONDS: Final = 180.0
+FAILING_SECONDS: Final = 300.0
+OPEN_SECONDS: Final = 300.0
+_NAMED: Final = 3
+
+type Status = Mapping[str, Any]
+"""The document of ``kubesync status``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One reason for an alarm. ``subject``: a cluster, listener, zone or Service; ``then``: what a person does."""
+
+    cause: str
+    subject: str
+    message: str
+    then: str
+
+    def document(self) -> dict[str, str]:
+        """As JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the causes are found in.
+
+    Args:
+        now: epoch seconds.
+        failing_since: by cluster and listener, the time (RFC 3339) of its first error since it last worked, as far as the history tells.
+    """
+
+    status: Status
+    now: float
+    failing_since: Mapping[tuple[str, str], str]
+
+
+def causes_of(seen: Seen) -> list[Cause]:
+    """All of them, the most important first."""
+    return [cause for find in CAUSES for cause in find(seen)]
+
+
+def _no_master(seen: Seen) -> Iterator[Cause]:
+    lease = seen.status["lease"]
+    ended = lease["expires_at"]
+    if lease["state"] == "held" or (ended and seen.now - _epoch(ended) <= NO_MASTER_SECONDS):
+        return
+    message = f"nobody has held the lease since {ended}" if ended else "the lease was never held"
+    yield Cause("NoMaster", f"shard {seen.status['shard']}", message, "`kubesync errors` shows how sessions ended")
+
+
+def _failing(seen: Seen) -> Iterator[Cause]:
+    for cluster in seen.status["clusters"]:
+        for row in cluster["listeners"] if cluster["state"] == "registered" else ():
+            since = seen.failing_since.get((cluster["cluster"], row["listener"]), row["last_error_at"])
+            if row["state"] != "failing" or (since and seen.now - _epoch(since) < FAILING_SECONDS):
+                continue
+            subject = f"{cluster['cluster']} {row['listener']}"
+            message = f"failing since {since}: {row['last_error']}: {row['last_error_message']}"
+            yield Cause("ListenersFailing", subject, message, f"`kubesync cluster check {cluster['cluster']}`")
+
+
+def _zones(seen: Seen) -> Iterator[Cause]:
+    for zone in seen.status["zones"]:
+        if zone["problem"]:
+            subject = f"{zone['name']} ({zone['zone']})"
+            yield Cause("ZoneBlocked", subject, f"since {zone['since']}: {zone['problem']}", "`kubesync status`")
+
+
+def _held(seen: Seen) -> Iterator[Cause]:
+    for cluster in seen.status["clusters"]:
+        for held in cluster["held"]:
+            number = held["deletions"]
+            message = f"{number} deletion{'' if number == 1 else 's'} of {held['listener']} held back"
+            yield Cause("HeldDeletions", cluster["cluster"], message, f"`{held['release']}`, if the objects are gone")
+
+
+def _open(seen: Seen) -> Iterator[Cause]:
+    for cluster in seen.status["clusters"]:
+        old = [row for row in cluster["open"] if tried_for(row["attempts"]) >= OPEN_SECONDS]
+        for row in old[:_NAMED]:
+            message = f"tried {row['attempts']} times: {row['reason']}"
+            yield Cause("OldestOpen", row["service"], message, f"`kubesync explain {row['service']}`")
+        if (more := len(old) - _NAMED) > 0:
+            yield Cause("OldestOpen", cluster["cluster"], f"and {more} more", "`kubesync status`")
+
+
+def _named(seen: Seen) -> Iterator[Cause]:
+    for row in seen.status["named_upstreams"]:
+        yield Cause("NamedUpstreams", row["name"], f"{row['code']}: {row['message']}", row["advice"])
+
+
+CAUSES: Final[tuple[Callable[[Seen], Iterator[Cause]], ...]] = (_no_master, _failing, _zones, _held, _open, _named)
+
+
+def tried_for(attempts: int) -> float:
+    """Seconds from the first of so many tries to the last, without jitter. A mark does not say when its key was opened."""
+    return sum(RETRIES.without_jitter(failures) for failures in range(1, attempts))
+
+
+def _epoch(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()

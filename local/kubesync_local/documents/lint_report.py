@@ -1,0 +1,236 @@
+"""What kubesync would publish for Services that no cluster has yet. Pure: manifests and rules in, a document out.
+
+It asks the functions that a session asks. What only a cluster knows has a stand-in, which the document shows in words:
+
+| the manifest lacks                                    | shown as                        |
+| ----------------------------------------------------- | ------------------------------- |
+| cluster IPs                                           | (its cluster IP)                |
+| the address of a load balancer                        | (the load balancer's address)   |
+| EndpointSlices and Endpoints of a headless Service    | (its ready pods)                |
+| EndpointSlices and Endpoints of another Service       | (its ready pods), upstreams only |
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.cluster.keys.allowed_names import held_only
+from kubesync.cluster.keys.key_states import rules_of
+from kubesync.domain.dns.desired import Desired, desired
+from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
+from kubesync.domain.objects import (
+    Endpoint,
+    EndpointGroup,
+    EndpointPort,
+    EndpointsObject,
+    Observation,
+    Resource,
+    Service,
+    ServiceKey,
+)
+from kubesync.domain.plan import assign_names
+from kubesync.domain.reasons import advice_for
+from kubesync.domain.state import KeyState, Name, names_of
+from kubesync.domain.upstreams import node_document
+from kubesync.kubernetes.wire.decode import read_list_page
+
+# Reserved addresses (RFC 1112 section 4, RFC 6666), which no manifest can mean.
+_CLUSTER_IP: Final = {"IPv4": "240.77.0.1", "IPv6": "100::77:1"}
+_LOAD_BALANCER: Final = "240.77.0.2"
+_POD: Final = "240.77.0.3"
+_IN_WORDS: Final = {
+    **dict.fromkeys(_CLUSTER_IP.values(), "(its cluster IP)"),
+    _LOAD_BALANCER: "(the load balancer's address)",
+    _POD: "(its ready pods)",
+}
+_LISTS: Final = {
+    Resource.SERVICES: "ServiceList",
+    Resource.ENDPOINTS: "EndpointsList",
+    Resource.ENDPOINTSLICES: "EndpointSliceList",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One object of a manifest. ``place``: where it stands, for people."""
+
+    place: str
+    resource: Resource
+    value: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class _Found:
+    """A Service and what belongs to it."""
+
+    key: ServiceKey
+    place: str
+    service: Service | None
+    notes: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    endpoints: dict[Resource, list[EndpointsObject]] = field(default_factory=dict)
+
+
+type OwnersOf = Callable[[Iterable[Name]], Mapping[Name, ServiceKey]]
+"""Who owns names now."""
+
+
+def lint_report(given: Sequence[Given], namespace: str, config: ClusterConfig, owners_of: OwnersOf) -> dict[str, Any]:
+    """The document of ``kubesync lint``. ``namespace``: of objects that name none."""
+    services, endpoints, lost = _read(given, namespace, config)
+    taken: dict[Name, ServiceKey] = {}
+    rows: list[dict[str, Any]] = []
+    # The oldest gets a name that several want, as in a session.
+    for found in sorted(services.values(), key=lambda f: (f.service.created_at if f.service else "", f.key)):
+        found.endpoints = endpoints.get((found.key.namespace, found.key.name), {})
+        rows.append(_row(found, config, taken, owners_of))
+    rows.sort(key=lambda row: str(row["service"]))
+    return {
+        "ok": not lost and not any(row["problems"] for row in rows),
+        "cluster": config.name,
+        "domain": config.domain,
+        "services": rows,
+        "problems": lost,
+    }
+
+
+def _read(
+    given: Sequence[Given], namespace: str, config: ClusterConfig
+) -> tuple[
+    dict[ServiceKey, _Found], dict[tuple[str, str], dict[Resource, list[EndpointsObject]]], list[dict[str, Any]]
+]:
+    services: dict[ServiceKey, _Found] = {}
+    endpoints: dict[tuple[str, str], dict[Resource, list[EndpointsObject]]] = {}
+    lost: list[dict[str, Any]] = []
+    for each in given:
+        seen = _observed(each, namespace, config)
+        if isinstance(seen, str):
+            lost.append(_problem(Problem("Unreadable", each.place, seen)))
+        elif each.resource is Resource.SERVICES:
+            key = ServiceKey(config.name, seen.namespace, seen.name)
+            found = _Found(key, each.place, seen.value if isinstance(seen.value, Service) else None)
+            if key in services:
+                found.notes.append(f"{services[key].place} holds it too: the last one counts")
+            if seen.problem:
+                found.problems.append(Problem("Unreadable", f"services/{seen.name}", seen.problem))
+            elif found.service is not None:
+                found.service = _completed(found.service, each.value, found.notes)
+            services[key] = found
+        elif seen.problem:
+            lost.append(_problem(Problem("Unreadable", each.place, seen.problem)))
+        elif isinstance(seen.value, EndpointsObject):
+            place = endpoints.setdefault((seen.namespace, seen.value.service), {})
+            place.setdefault(each.resource, []).append(seen.value)
+    return services, endpoints, lost
+
+
+def _observed(given: Given, namespace: str, config: ClusterConfig) -> Observation | str:
+    """The object as a list would show it; or why it cannot be identified."""
+    metadata = {"namespace": namespace, **given.value["metadata"], "uid": "lint", "resourceVersion": "1"}
+    metadata = {name: value for name, value in metadata.items() if value is not None}
+    page = {
+        "kind": _LISTS[given.resource],
+        "metadata": {"resourceVersion": "1"},
+        "items": [{**given.value, "metadata": metadata}],
+    }
+    read = read_list_page(given.resource, json.dumps(page).encode(), config.annotation_prefixes)
+    if read.items:
+        return read.items[0]
+    return read.unreadable[0] if read.unreadable else "metadata: its name or namespace is not allowed"
+
+
+def _completed(service: Service, manifest: Mapping[str, Any], notes: list[str]) -> Service:
+    """With stand-ins for what the cluster will add."""
+    if service.type != "ExternalName" and not any(service.cluster_ips):
+        spec = manifest["spec"]
+        given = spec.get("ipFamilies")
+        families = [each for each in _CLUSTER_IP if isinstance(given, list) and each in given] or ["IPv4"]
+        if spec.get("ipFamilyPolicy") == "RequireDualStack":
+            families = list(_CLUSTER_IP)
+        service = replace(service, cluster_ips=tuple(_CLUSTER_IP[each] for each in families))
+    if service.type == "LoadBalancer" and not (service.ingress_ips or service.ingress_hostnames):
+        notes.append(
+            "a load balancer with addresses gets A and AAAA; one with only a host name gets a CNAME or an alias"
+        )
+        service = replace(service, ingress_ips=(_LOAD_BALANCER,))
+    return service
+
+
+def _row(found: _Found, config: ClusterConfig, taken: dict[Name, ServiceKey], owners_of: OwnersOf) -> dict[str, Any]:
+    key, rules = found.key, rules_of(config)
+    if not config.scope.holds(key.namespace):
+        found.notes.append(f"cluster {config.name} does not watch namespace {key.namespace}: nothing is published")
+        want = Desired({}, {}, ())
+    else:
+        known = _endpoints(found, config)
+        want = held_only(desired(key, found.service, known or _stand_in(found), rules), KeyState(key))
+    records = dict(want.records or {})
+    owners = {**owners_of(names_of(records)), **{name: taken[name] for name in names_of(records) & taken.keys()}}
+    assigned = assign_names(KeyState(key), records, owners)
+    taken |= dict.fromkeys(names_of(assigned.intended), key)
+    problems = sorted({*found.problems, *want.problems, *assigned.problems})
+    if not assigned.intended and not want.upstreams and not problems and not found.notes:
+        found.notes.append("nothing is published: an annotation or an option of the cluster leaves it out")
+    zones = {zone.id: zone.name for zone in config.zones}
+    return {
+        "service": str(key),
+        "type": found.service.type if found.service else None,
+        "place": found.place,
+        "records": [_record(each, record_set, zones, want) for each, record_set in sorted(assigned.intended.items())],
+        "upstreams": [
+            {
+                "upstream": name,
+                "nodes": [_node(node_document(node)) for node in nodes] if found.endpoints else ["(its ready pods)"],
+            }
+            for name, nodes in sorted((want.upstreams or {}).items())
+        ],
+        "problems": [_problem(each) for each in problems],
+        "notes": found.notes,
+    }
+
+
+def _endpoints(found: _Found, config: ClusterConfig) -> list[EndpointsObject]:
+    """Of the cluster's source. Kubernetes copies Endpoints made by hand into EndpointSlices."""
+    own = found.endpoints.get(config.endpoints_source)
+    if own is None and config.endpoints_source is Resource.ENDPOINTSLICES:
+        own = found.endpoints.get(Resource.ENDPOINTS)
+    if own is None and found.endpoints:
+        found.notes.append(
+            f"cluster {config.name} reads {config.endpoints_source}: the manifest's other objects do not count"
+        )
+    return own or []
+
+
+def _stand_in(found: _Found) -> list[EndpointsObject]:
+    """One pod for a headless Service without endpoints, so that its names are checked."""
+    if found.service is None or not found.service.headless:
+        return []
+    ports = tuple(EndpointPort(port.name, port.protocol, port.port) for port in found.service.ports)
+    return [EndpointsObject(found.key.name, (EndpointGroup((Endpoint(_POD),), ports),))]
+
+
+def _record(key: RecordKey, record_set: RecordSet, zones: Mapping[str, str], want: Desired) -> dict[str, Any]:
+    return {
+        "name": key.name,
+        "type": key.type,
+        **({"identifier": key.identifier, "weight": record_set.weight} if key.identifier else {}),
+        "ttl": record_set.ttl,
+        "values": [_IN_WORDS.get(value, value) for value in record_set.values],
+        **({"alias": record_set.alias.name} if record_set.alias is not None else {}),
+        "zone": zones.get(key.zone_id, key.zone_id),
+        "rules": [origin.rule for origin in want.origins.get(key.name, ())],
+    }
+
+
+def _node(node: Mapping[str, Any]) -> str:
+    address = f"[{node['ip']}]" if ":" in node["ip"] else node["ip"]
+    return f"{address}:{node['port']}{'' if node['ready'] else ' (not ready)'}"
+
+
+def _problem(problem: Problem) -> dict[str, str]:
+    said = {"code": problem.code, "subject": problem.subject, "message": problem.message}
+    return {**said, "advice": advice_for(problem.code)}
