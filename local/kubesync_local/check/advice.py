@@ -24,6 +24,19 @@ _TLS: Final = (
     ("no ca certificate from", "let the caller read it and its key; the reference is the one given with --ca"),
     ("no client", "let the caller read it and its key"),
 )  # fmt: skip
+# The options of `cluster add` that a kubeconfig excludes.
+_IN_KUBECONFIG: Final = {
+    "give the cluster's own CA: --ca-file or --ca": "give the cluster's own CA in the kubeconfig: certificate-authority-data",
+    "the CA was created again with the same name: give the new one, --ca-file or --ca": (
+        "the CA was created again with the same name: put the new one into the kubeconfig, certificate-authority-data"
+    ),
+    "register the server by a name or address that is in the certificate": (
+        "in the kubeconfig, name the server by a name or address that is in the certificate"
+    ),
+    "the server asks for a client certificate: --client-certificate": (
+        "the server asks for a client certificate: give the kubeconfig's user one"
+    ),
+}
 _BY_CODE: Final = {
     ErrorCode.PARSE_DOMAIN: "check --server, and that its name resolves where kubesync runs (private names: in its VPC)",
     ErrorCode.SSL_HANDSHAKE: "the server there is not an API server, or a device in between ends TLS",
@@ -34,6 +47,37 @@ _BY_CODE: Final = {
 _GROUP: Final = {Resource.ENDPOINTSLICES: "endpointslices of discovery.k8s.io"}
 
 
+# Of what kubesync says itself: secrets.references, workplace.exec_plugin, workplace.file_tokens, workplace.kubeconfig.
+_CREDENTIALS: Final = (
+    ("exec plugin", "no such file", "install the program that the kubeconfig names, or correct its PATH"),
+    ("exec plugin", "permission denied", "make the program executable for this user"),
+    ("exec plugin", "", "run it by hand; kubectl should fail with this kubeconfig and context too: sign in again"),
+    ("no token from file:", "no such file", "create the file, or register the cluster again with another --token"),
+    ("no token from file:", "", "let this user read the file; it holds the token and nothing else"),
+    ("no token from env:", "", "export the variable where kubesync runs; on Lambda use secretsmanager: or ssm:"),
+    ("", "not a json object", "store a JSON object, or register the cluster again with --token secretsmanager:NAME, without #KEY"),
+    ("", "has no text under the key", "store the token under that key, or name another key: secretsmanager:NAME#KEY"),
+    ("", "no such secret", "create the secret, or check its name and the region"),
+    ("", "no such parameter", "create the parameter, or check its name and the region"),
+    ("", "another api server", "correct `server` in the secret, or register the server that it names"),
+    ("", "could not be reached", "check the network, the region and AWS_ENDPOINT_URL_SECRETS_MANAGER or AWS_ENDPOINT_URL_SSM"),
+    ("", "not a token on one line", "store the token alone, on one line"),
+    ("no token: ", "no such file", "create the file that the kubeconfig names as tokenFile, or correct the kubeconfig"),
+    ("no token: ", "", "the kubeconfig names this file as tokenFile: it must hold a token that this user can read"),
+    ("no token for eks", "", "let this identity call AWS STS; check its credentials, --role-arn and --external-id"),
+    ("the client certificate cannot be read", "", "give the certificate and its key in PEM form, in files that this user can read"),
+)  # fmt: skip
+
+
+def of_credentials(error: ListenerError) -> str:
+    """For credentials that cannot be read. The first row whose texts the message contains decides."""
+    message = error.message.lower()
+    for what, why, then in _CREDENTIALS:
+        if what in message and why in message:
+            return then
+    return "let the caller read it: this identity, and the functions' roles"
+
+
 def of_connection(error: ListenerError) -> str:
     """For a connection that cannot be made."""
     if "refused" in error.message:
@@ -41,15 +85,17 @@ def of_connection(error: ListenerError) -> str:
     return "a firewall, security group or missing route blocks the way: see docs/clusters.md, private addresses"
 
 
-def of_error(error: ListenerError) -> str:
-    """For any other error on the way to an answer."""
+def of_error(error: ListenerError, *, kubeconfig: bool = False) -> str:
+    """For any other error on the way to an answer. ``kubeconfig``: that file says how the cluster is reached."""
     if error.code is ErrorCode.CONNECT_FAILED:
         return of_connection(error)
     if error.code is ErrorCode.SSL_HANDSHAKE:
         message = error.message.lower()
         for text, what in _TLS:
             if text in message:
-                return what
+                return _IN_KUBECONFIG.get(what, what) if kubeconfig else what
+    if kubeconfig and error.code is ErrorCode.REQUEST_DENIED:
+        return "correct the kubeconfig, or register the cluster again with another --kubeconfig"
     if error.code is ErrorCode.READ_BODY and TOO_LONG in error.message:
         return TOO_LONG_ADVICE
     return _BY_CODE.get(error.code, "")

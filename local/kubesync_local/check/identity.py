@@ -37,7 +37,7 @@ def credentials_step(config: ClusterConfig, access: ClusterAccess, clock: Clock)
             return _token(config, access.token_source, clock)
         pem = _client_pem(access)
     except ListenerError as error:
-        return failed("credentials", error, "let the caller read it: this identity, and the functions' roles")
+        return failed("credentials", error, advice.of_credentials(error))
     if pem is None:
         return passed("credentials", "none: requests are anonymous")
     try:

@@ -71,7 +71,7 @@ class ServerCheck:
             access = self.access()
             server = parse_server(access.server)
         except ListenerError as error:
-            yield failed("address", error, advice.of_error(error))
+            yield failed("address", error, advice.of_error(error, kubeconfig=self.config.kubeconfig is not None))
             return
         yield _address_step(self.config, server.url(""))
         addresses = _resolved(server)
@@ -84,7 +84,7 @@ class ServerCheck:
         if sock is None:
             return
         with sock:
-            step = _tls(server, access, sock)
+            step = _tls(server, access, sock, kubeconfig=self.config.kubeconfig is not None)
         yield step
         if step.result is Result.FAILED:
             return
@@ -137,13 +137,13 @@ def _connection(
     return failed("connection", error, advice.of_connection(error)), None
 
 
-def _tls(server: Server, access: ClusterAccess, sock: socket.socket) -> Step:
+def _tls(server: Server, access: ClusterAccess, sock: socket.socket, *, kubeconfig: bool) -> Step:
     if server.scheme == "http":
         return skipped("tls", "plain HTTP, on loopback only")
     try:
         context = _context(access)
     except HandshakeError as error:
-        return failed("tls", error, advice.of_error(error))
+        return failed("tls", error, advice.of_error(error, kubeconfig=kubeconfig))
     except (OSError, ValueError):
         unreadable = HandshakeError("the CA certificate or the client certificate cannot be read as PEM")
         return failed("tls", unreadable, "give them in PEM form, and the key without a passphrase")
@@ -154,7 +154,7 @@ def _tls(server: Server, access: ClusterAccess, sock: socket.socket) -> Step:
     except FOREIGN_ERRORS as error:
         refused = classify(error, Phase.HANDSHAKE, server.authority)
         known = shown_by(server) if isinstance(error, ssl.SSLCertVerificationError) else None
-        step = failed("tls", refused, advice.of_error(refused))
+        step = failed("tls", refused, advice.of_error(refused, kubeconfig=kubeconfig))
         return (
             step
             if known is None

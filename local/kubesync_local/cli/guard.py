@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import signal
 import sys
 import traceback
@@ -19,12 +20,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn, TextIO, cast
+from typing import Final, NoReturn, TextIO, cast
 
 from kubesync.domain.errors import KubesyncError, UsageError
 from kubesync_local.terminal.escaping import escaped_streams, visible
 from kubesync_local.terminal.remarks import remark, silence
 from kubesync_local.terminal.signals import handled
+
+_WORD_HEAD: Final = 160
+_WORD_TAIL: Final = 40
+# An ARN of a role has up to 300 characters; names of tables and zones fewer.
+_LONG_WORD: Final = re.compile(r"\S{401,}")
+_MESSAGE_HEAD: Final = 1600
+_MESSAGE_TAIL: Final = 300
 
 
 def guarded(command: Callable[[], int]) -> int:
@@ -110,5 +118,12 @@ def _explained(error: Exception) -> tuple[str, int]:
 
 
 def _say(message: str, status: int) -> int:
-    remark(f"kubesync: {visible(message)}")
+    remark(f"kubesync: {_short(visible(message))}")
     return status
+
+
+def _short(message: str) -> str:
+    """The message without the middle of what is too long: a word that somebody typed, or the whole."""
+    words = _LONG_WORD.sub(lambda word: f"{word[0][:_WORD_HEAD]}...{word[0][-_WORD_TAIL:]}", message)
+    left_out = len(words) - _MESSAGE_HEAD - _MESSAGE_TAIL
+    return words if left_out <= 0 else f"{words[:_MESSAGE_HEAD]} ... {words[-_MESSAGE_TAIL:]}"

@@ -14,7 +14,7 @@ try:  # Ctrl-C while Python still imports ends like any other interruption
     from functools import cache
     from typing import Final
 
-    from kubesync.domain.errors import UsageError
+    from kubesync.domain.errors import StoreUnavailableError, UsageError
     from kubesync_local.cli.cluster_options import add_cluster_commands
     from kubesync_local.cli.completion import add_completion_command, show_completion
     from kubesync_local.cli.guard import guarded
@@ -76,7 +76,11 @@ def _run(argv: Sequence[str] | None) -> int:
     if arguments.command == "completion":
         return show_completion(build_parser.__wrapped__(), arguments.shell)
     module = importlib.import_module(f"kubesync_local.commands.{_MODULES[arguments.command]}")
-    status: int = module.run(arguments)
+    try:
+        status: int = module.run(arguments)
+    except StoreUnavailableError as error:
+        whereabouts = importlib.import_module("kubesync_local.workplace.whereabouts")
+        raise whereabouts.located(error) from error
     return status
 
 

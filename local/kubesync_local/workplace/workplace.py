@@ -22,7 +22,9 @@ from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport.client import ClusterAccess
 from kubesync.settings import Settings
 from kubesync_local.terminal.logs import set_up_logs
+from kubesync_local.terminal.remarks import remark
 from kubesync_local.workplace.kubeconfig import load_kubeconfig
+from kubesync_local.workplace.variables import unknown_variables
 
 NO_CLUSTERS: Final = "no clusters are registered: kubesync cluster add --help"
 
@@ -40,6 +42,8 @@ class Workplace:
     def __init__(self, **settings: Any) -> None:
         set_up_logs()
         self.settings = Settings.from_environment()
+        if unknown := unknown_variables(os.environ):
+            remark(unknown)
         if settings:
             self.settings = Settings.model_validate({**self.settings.model_dump(), **settings})
         try:

@@ -263,14 +263,18 @@ def _certificates(path: str) -> str:
 
 
 def _endpoints_source(given: str, config: ClusterConfig, work: Workplace) -> Resource:
-    if given != "auto":
-        return Resource(given)
+    """Asked of the server, also where the person says it: a cluster that cannot be reached is said at once."""
     try:
         api = ApiClient(work.application.access()(config, _PROBE_POLICY), work.application.clock)
         try:
-            return choose_endpoints_source(api)
+            found = choose_endpoints_source(api)
         finally:
             api.close()
     except ListenerError as error:
-        remark(f"note: {config.name} cannot be reached now ({error.code.key}: {error.message}); using endpointslices")
-        return Resource.ENDPOINTSLICES
+        used = "; using endpointslices" if given == "auto" else ""
+        why = f"{error.code.key}: {error.message}"
+        remark(
+            f"note: {config.name} cannot be reached now ({why}){used}; `kubesync cluster check {config.name}` tests it"
+        )
+        found = Resource.ENDPOINTSLICES
+    return found if given == "auto" else Resource(given)

@@ -87,7 +87,8 @@ def _show_cluster(cluster: dict[str, Any], own_shard: str) -> None:
     if cluster["shard"] != own_shard:
         head.append(f", shard {cluster['shard']}")
     print_folded(console, head, 2)
-    console.print(f"  {sizes}; {len(cluster['open'])} open, {counted(len(cluster['problems']), 'problem')}")
+    text = f"  {sizes}; {len(cluster['open'])} open, {counted(len(cluster['problems']), 'problem')}"
+    print_folded(console, Text(text), 4)
     for held in cluster["held"]:
         number = held["deletions"]
         are = "deletion" if number == 1 else "deletions"
@@ -108,4 +109,5 @@ def _show_cluster(cluster: dict[str, Any], own_shard: str) -> None:
         shown = cluster["problems"][:_PROBLEMS_SHOWN]
         print_table(shown, ("service", "code", "subject", "message"), "problems")
     if cluster["open"] or cluster["problems"]:
-        console.print("  `kubesync explain SERVICE` explains one of them; docs/reasons.md lists the codes", style="dim")
+        text = "  `kubesync explain SERVICE` explains one of them; docs/reasons.md lists the codes"
+        print_folded(console, Text(text, style="dim"), 4)
