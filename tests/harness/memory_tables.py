@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Final
 
+import boto3
 import pytest
 
 from harness.fakes.memory_store import MemoryStore
@@ -17,7 +18,9 @@ from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.tables.schema_guard import SchemaGuard
 from kubesync.bootstrap.application import Application
-from kubesync.clock import SystemClock
+from kubesync.clock import Clock, SystemClock
+from kubesync.settings import Settings
+from kubesync_local.workplace import stores
 
 URL: Final = "http://tables-in-memory.invalid"
 """The endpoint of DynamoDB that stands for them. Every table exists there; no connection to it can succeed."""
@@ -51,7 +54,15 @@ def tables_in_memory() -> Iterator[None]:
     def lease_store(application: Application, counted: StoreCalls | None = None) -> Store:
         return in_memory(application, counted) or lease_over_http(application, counted)
 
+    opened_over_http = stores.open_store
+
+    def open_store(session: boto3.Session, settings: Settings, clock: Clock) -> Store:
+        if os.environ.get("AWS_ENDPOINT_URL_DYNAMODB") != URL:
+            return opened_over_http(session, settings, clock)
+        return SchemaGuard(memory_tables(settings.tables))
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stores, "open_store", open_store)
         patch.setattr(Application, "store", store)
         patch.setattr(Application, "lease_store", lease_store)
         yield

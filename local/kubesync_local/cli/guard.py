@@ -33,6 +33,8 @@ _WORD_TAIL: Final = 40
 _LONG_WORD: Final = re.compile(r"\S{401,}")
 _MESSAGE_HEAD: Final = 1600
 _MESSAGE_TAIL: Final = 300
+# Of botocore, which names the endpoint itself.
+_UNREACHED: Final = ("Could not connect to the endpoint URL", "Connect timeout on endpoint URL")
 
 
 def guarded(command: Callable[[], int]) -> int:
@@ -106,7 +108,8 @@ def _explained(error: Exception) -> tuple[str, int]:
     if isinstance(error, UsageError):
         return str(error), 2
     if isinstance(error, KubesyncError):
-        return str(error), 1
+        unreached = any(text in str(error) for text in _UNREACHED)
+        return f"{error}{'; check the network, the region and AWS_ENDPOINT_URL_*' if unreached else ''}", 1
     if type(error).__module__.startswith(("botocore.", "boto3.")):
         wrong = type(error).__name__ in ("ProfileNotFound", "NoRegionError", "ConfigParseError", "ConfigNotFound")
         return f"AWS SDK: {error}", 2 if wrong else 1

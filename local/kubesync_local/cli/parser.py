@@ -61,9 +61,9 @@ def _readable(message: str) -> str:
     close = difflib.get_close_matches(choice["given"], known, n=1)
     what = {"COMMAND": "command", "ACTION": "action"}.get(choice["argument"])
     if what is not None and close:
-        return f"unknown {what} {choice['given']!r}; did you mean {close[0]}?"
+        return f"unknown {what} '{choice['given']}'; did you mean {close[0]}?"
     meant = f", did you mean {close[0]}?" if close else ""
-    return f"{what or choice['argument']} {choice['given']!r} is not one of {', '.join(known)}{meant}"
+    return f"{what or choice['argument']} '{choice['given']}' is not one of {', '.join(known)}{meant}"
 
 
 class ShowVersion(argparse.Action):

@@ -19,11 +19,13 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from kubesync.cluster.keys.outcomes import RETRIES
+from kubesync.actors.backoff import Backoff
 
 NO_MASTER_SECONDS: Final = 180.0
 FAILING_SECONDS: Final = 300.0
 OPEN_SECONDS: Final = 300.0
+# As cluster.keys.outcomes.RETRIES, whose module takes long to load.
+RETRIES: Final = Backoff(initial=5.0, cap=900.0)
 _NAMED: Final = 3
 
 type Status = Mapping[str, Any]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import boto3
@@ -15,16 +14,16 @@ from botocore.exceptions import BotoCoreError
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.bootstrap.application import Application, ConfiguredAccess, aws_session
-from kubesync.clock import Clock
-from kubesync.domain.errors import DeniedError, UsageError
-from kubesync.kubernetes.ports import ReflectorPolicy
-from kubesync.kubernetes.transport.client import ClusterAccess
+from kubesync.clock import SystemClock
+from kubesync.domain.errors import UsageError
 from kubesync.settings import Settings
 from kubesync_local.terminal.logs import set_up_logs
 from kubesync_local.terminal.remarks import remark
-from kubesync_local.workplace.kubeconfig import load_kubeconfig
+from kubesync_local.workplace import stores
 from kubesync_local.workplace.variables import unknown_variables
+
+if TYPE_CHECKING:
+    from kubesync.bootstrap.application import Application
 
 NO_CLUSTERS: Final = "no clusters are registered: kubesync cluster add --help"
 
@@ -47,7 +46,8 @@ class Workplace:
         if settings:
             self.settings = Settings.model_validate({**self.settings.model_dump(), **settings})
         try:
-            self.boto = aws_session()
+            # boto3 reads only AWS_DEFAULT_REGION; every other SDK and Lambda use AWS_REGION.
+            self.boto = boto3.Session(region_name=os.environ.get("AWS_REGION") or None)
             credentials = self.boto.get_credentials()
         except BotoCoreError as error:
             raise UsageError(f"AWS SDK: {error}: check AWS_PROFILE and the SDK's configuration files") from None
@@ -56,8 +56,16 @@ class Workplace:
         _check_endpoints(os.environ)
         if not credentials:
             raise UsageError("no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
-        self.application = Application(self.settings, local=True, session=self.boto)
-        self.application.access_for = LocalAccess(self.boto, self.application.clock)
+
+    @cached_property
+    def application(self) -> Application:
+        """The code of sessions, of zones and of access to clusters. Commands that only read tables do without it."""
+        from kubesync.bootstrap.application import Application
+        from kubesync_local.workplace.access import LocalAccess
+
+        application = Application(self.settings, local=True, session=self.boto)
+        application.access_for = LocalAccess(self.boto, application.clock)
+        return application
 
     @cached_property
     def store(self) -> Store:
@@ -66,7 +74,7 @@ class Workplace:
         Raises:
             UsageError: they belong to another deployment.
         """
-        store = self.application.store()
+        store = stores.open_store(self.boto, self.settings, SystemClock())
         LeaseTable(store, self.settings.shard).check_owner(self.settings.deployment)
         return store
 
@@ -82,7 +90,7 @@ class Workplace:
 
     def now(self) -> float:
         """Seconds since 1970."""
-        return self.application.clock.epoch()
+        return SystemClock().epoch()
 
     def chosen(self, name: str) -> Sequence[ClusterConfig]:
         """All clusters, or the one of this name.
@@ -110,27 +118,6 @@ class Workplace:
         if not any(config.name == name for config in configs) and not has_past(name):
             raise _unknown(name, configs)
         return [name]
-
-
-class LocalAccess:
-    """How clusters are reached from this machine: by kubeconfig if one is registered, else as on Lambda.
-
-    Implements ``bootstrap.AccessFor``.
-    """
-
-    def __init__(self, session: boto3.Session, clock: Clock) -> None:
-        self._configured = ConfiguredAccess(session, clock, local=True)
-        self._clock = clock
-
-    def __call__(self, config: ClusterConfig, policy: ReflectorPolicy) -> ClusterAccess:
-        if config.kubeconfig is None:
-            return self._configured(config, policy)
-        try:
-            access = load_kubeconfig(config.kubeconfig, config.context, self._clock)
-        except UsageError as error:
-            # In a session this is an error of one cluster, not of the whole command (I4).
-            raise DeniedError(str(error)) from error
-        return replace(access, policy=policy)
 
 
 def _check_endpoints(environment: Mapping[str, str]) -> None:

@@ -27,7 +27,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 @pytest.fixture
 def script(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    shell = request.param
+    shell = str(request.param)
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
     ran = call("completion", shell, environment=a_bare_environment())

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import pytest
 
+from kubesync.cluster.keys import outcomes
+from kubesync_local.documents import alarm_causes
 from kubesync_local.documents.alarm_causes import Seen, causes_of, tried_for
 
 NOON: Final = 1_800_014_400.0  # 2027-01-15T12:00:00Z
@@ -82,4 +84,6 @@ def test_cause_says_what_since_when_and_what_to_do() -> None:
 
 
 def test_tries_take_five_minutes_from_the_seventh_on() -> None:
+    for failures in range(1, 12):
+        assert alarm_causes.RETRIES.without_jitter(failures) == outcomes.RETRIES.without_jitter(failures)
     assert [tried_for(attempts) for attempts in (0, 1, 2, 6, 7)] == [0, 0, 5, 155, 315]

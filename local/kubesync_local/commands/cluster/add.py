@@ -8,7 +8,7 @@ import json
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.zone_access import ZoneAccessTable
 from kubesync.domain.errors import UsageError
-from kubesync_local.commands.cluster.form import read_form
+from kubesync_local.commands.cluster.form import read_form, remark_if_unreached
 from kubesync_local.registration.clusters import why_clashing
 from kubesync_local.registration.name_rules import ANY_NAME
 from kubesync_local.terminal.output import remark
@@ -46,6 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     remark(f"cluster {stored.name} {done}: {stored.domain} in {zones}, pods from {stored.endpoints_source}")
     if known is not None:
         remark(_difference(known, stored))
+    remark_if_unreached(arguments.endpoints_source, stored, work)
     if stored.disabled:
         remark(f"note: it stays disabled; `kubesync cluster enable {stored.name}` enables it")
     if not stored.domain_filter:

@@ -263,18 +263,33 @@ def _certificates(path: str) -> str:
 
 
 def _endpoints_source(given: str, config: ClusterConfig, work: Workplace) -> Resource:
-    """Asked of the server, also where the person says it: a cluster that cannot be reached is said at once."""
+    if given != "auto":
+        return Resource(given)
     try:
-        api = ApiClient(work.application.access()(config, _PROBE_POLICY), work.application.clock)
-        try:
-            found = choose_endpoints_source(api)
-        finally:
-            api.close()
+        return _probed(config, work)
     except ListenerError as error:
-        used = "; using endpointslices" if given == "auto" else ""
-        why = f"{error.code.key}: {error.message}"
-        remark(
-            f"note: {config.name} cannot be reached now ({why}){used}; `kubesync cluster check {config.name}` tests it"
-        )
-        found = Resource.ENDPOINTSLICES
-    return found if given == "auto" else Resource(given)
+        remark(f"{_unreached(config, error)}; using endpointslices")
+        return Resource.ENDPOINTSLICES
+
+
+def remark_if_unreached(given: str, config: ClusterConfig, work: Workplace) -> None:
+    """Say that the server cannot be reached now. With ``auto`` the endpoints' source was asked of it already."""
+    if given == "auto" or config.disabled:
+        return
+    try:
+        _probed(config, work)
+    except ListenerError as error:
+        remark(_unreached(config, error))
+
+
+def _probed(config: ClusterConfig, work: Workplace) -> Resource:
+    api = ApiClient(work.application.access()(config, _PROBE_POLICY), work.application.clock)
+    try:
+        return choose_endpoints_source(api)
+    finally:
+        api.close()
+
+
+def _unreached(config: ClusterConfig, error: ListenerError) -> str:
+    test = f"`kubesync cluster check {config.name}` tests it"
+    return f"note: {config.name} cannot be reached now ({error.code.key}: {error.message}): {test}"

@@ -16,7 +16,7 @@ from kubesync.domain.objects import Resource
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 _MAX_BYTES: Final = 16_000_000
 # An alias may name an alias: a file of a few lines can hold more values than any memory.
-_MAX_VALUES: Final = 1_000_000
+_MAX_VALUES: Final = 300_000
 _KINDS: Final = {
     ("v1", "Service"): Resource.SERVICES,
     ("v1", "Endpoints"): Resource.ENDPOINTS,
@@ -58,19 +58,26 @@ def _texts(given: Sequence[str]) -> Iterator[tuple[str, str]]:
         if name == "-":
             yield "standard input", _text("standard input", sys.stdin.buffer.read(_MAX_BYTES + 1))
             continue
-        path = Path(name)
-        files = [path]
-        if path.is_dir():
-            files = sorted(each for each in path.iterdir() if each.suffix in _SUFFIXES and each.is_file())
-            if not files:
-                raise UsageError(f"{path} holds no manifest: their names end in {', '.join(_SUFFIXES)}")
-        for file in files:
+        for file in _files(Path(name)):
             try:
                 with file.open("rb") as opened:
                     data = opened.read(_MAX_BYTES + 1)
-            except (OSError, ValueError) as error:
-                raise UsageError(f"{file}: {getattr(error, 'strerror', None) or error}") from None
+            except OSError as error:
+                raise UsageError(f"{file}: {error.strerror}") from None
             yield str(file), _text(str(file), data)
+
+
+def _files(path: Path) -> list[Path]:
+    """The file itself, or the manifests of a folder, in the order of their names."""
+    try:
+        if not path.is_dir():
+            return [path]
+        found = sorted(each for each in path.iterdir() if each.suffix in _SUFFIXES and each.is_file())
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    if not found:
+        raise UsageError(f"{path} holds no manifest: their names end in {', '.join(_SUFFIXES)}")
+    return found
 
 
 def _text(name: str, data: bytes) -> str:

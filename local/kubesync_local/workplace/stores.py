@@ -1,0 +1,20 @@
+"""The tables for a command that only reads them: without the code of sessions, which takes longer to load than such a command runs."""
+
+from __future__ import annotations
+
+import random
+
+import boto3
+
+from kubesync.aws.dynamodb.client import DynamoStore, RetryPolicy, build_dynamodb_client
+from kubesync.aws.dynamodb.store import Store, table_names
+from kubesync.aws.tables.schema_guard import SchemaGuard
+from kubesync.clock import Clock
+from kubesync.settings import Settings
+
+
+def open_store(session: boto3.Session, settings: Settings, clock: Clock) -> Store:
+    """The tables of a deployment, as ``bootstrap.Application`` opens them."""
+    client = build_dynamodb_client(session, connect_timeout=2, read_timeout=10)
+    store = DynamoStore(client, table_names(settings.tables), clock, retry=RetryPolicy(), jitter=random.random)
+    return SchemaGuard(store)
