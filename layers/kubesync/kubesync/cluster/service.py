@@ -13,6 +13,7 @@ from kubesync.actors.actor import AT_ONCE, Host, Steps
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.state import Queued
 from kubesync.cluster.conversations import Conversations, Question
+from kubesync.cluster.credential_dates import CredentialDates
 from kubesync.cluster.keys.committer import Committer
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.reconciler import Reconciler, Recorded
@@ -54,6 +55,7 @@ class Service:
         self.errors = ListenerErrors(
             ports.session, self.states, ports.tables, ports.fenced_writer, ports.scheduler, ports.progress
         )
+        self.credentials = CredentialDates(ports)
         self._ports = ports
         self._clock = ports.scheduler
         self._committer = Committer(self.states, ports.tables, ports.fenced_writer, ports.scheduler, ports.fenced_here)
@@ -96,6 +98,7 @@ class Service:
             if self._reconciler is None:
                 self.states.identity = remembered.identity
             self.states.configure(configured.config, remembered.checkpoints)
+            self.credentials.configure(configured.config, remembered.credentials)
             connector, config = self._ports.connector, configured.config
             probe = partial(probe_identity, connector, config, self._clock)
             reconciler = Reconciler(self._committer, partial(connector.observe, config), probe)
@@ -139,6 +142,7 @@ class Service:
             self.states,
             self._reconciler,
             self.errors,
+            self.credentials,
             self.host.send,
             self.host.wake,
             self.follow_up,
