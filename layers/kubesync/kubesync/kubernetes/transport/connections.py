@@ -188,7 +188,7 @@ class _InterruptibleTls(_Interruptible, HTTPSConnection):
     def connect(self) -> None:
         super().connect()
         if self.is_verified and isinstance(self.sock, ssl.SSLSocket):
-            self._on_verified(_verified_chain(self.sock))
+            self._on_verified(verified_chain(self.sock))
 
     def _new_conn(self) -> socket.socket:
         sock = super()._new_conn()
@@ -196,7 +196,7 @@ class _InterruptibleTls(_Interruptible, HTTPSConnection):
         return sock
 
 
-def _verified_chain(sock: ssl.SSLSocket) -> Sequence[bytes]:
+def verified_chain(sock: ssl.SSLSocket) -> Sequence[bytes]:
     """DER, the server's certificate first and the trusted one last. Before Python 3.13: empty, it cannot be had."""
     if sys.version_info >= (3, 13):
         return sock.get_verified_chain()
