@@ -116,7 +116,16 @@ class ListeningRun:
             return None
         self._unreachable.pop(resource.value, None)
 
-        listener = Listener(config.name, resource, reflector, self._window, self._observed, self._scheduler, made_for)
+        listener = Listener(
+            config.name,
+            resource,
+            reflector,
+            self._window,
+            self._observed,
+            self._scheduler,
+            made_for,
+            self._ports.progress,
+        )
         stored = self._states.listeners[resource].checkpoint
         if stored is not None and stored.basis == self._states.basis and made_for is None:
             return listener, stored.resource_version

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from functools import partial
 from itertools import batched
 from typing import Final
@@ -10,6 +11,7 @@ from typing import Final
 from aws_lambda_powertools import Logger
 
 from kubesync.actors.actor import AT_ONCE, Host, Steps
+from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.state import Queued
 from kubesync.cluster.conversations import Conversations, Question
@@ -58,10 +60,16 @@ class Service:
         self.credentials = CredentialDates(ports)
         self._ports = ports
         self._clock = ports.scheduler
-        self._committer = Committer(self.states, ports.tables, ports.fenced_writer, ports.scheduler, ports.fenced_here)
+        self._committer = Committer(
+            self.states, ports.tables, ports.fenced_writer, ports.scheduler, ports.fenced_here, self._written
+        )
         self._reconciler: Reconciler | None = None
         self.conversations = Conversations(ports, self._committer, None, self.published, self.follow_up)
         self._deadline = 0.0
+
+    def _written(self, entries: Sequence[Entry]) -> None:
+        if entries:
+            self._ports.progress("changes", {"cluster": self.name, "entries": entries})
 
     def obey(self, command: object) -> Steps[None]:
         match command:
