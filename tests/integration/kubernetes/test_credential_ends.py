@@ -252,6 +252,18 @@ def test_token_that_the_kubelet_renews_every_hour_never_ends(ends: CredentialEnd
     assert ends.known()[TOKEN] == ()
 
 
+def test_short_lived_token_that_has_ended_counts_only_if_the_source_gives_it_again(
+    ends: CredentialEnds, clock: Clock
+) -> None:
+    end = float(int(clock.epoch()) - 10)
+    with ScriptedServer([FINE, status_answer(401, ""), status_answer(401, "")]) as server:
+        ask(server, ends, clock, token_source=Tokens(jwt(end, 3600)))
+        assert TOKEN not in ends.known(), "the source may know a newer one, and nobody has refused this one"
+        with pytest.raises(DeniedError):
+            ask(server, ends, clock, token_source=Tokens(jwt(end, 3600)))
+    assert ends.known()[TOKEN] == (end,)
+
+
 def test_short_lived_token_that_nobody_renews_any_more_is_told(ends: CredentialEnds, clock: Clock) -> None:
     end = float(int(clock.epoch()) - 7200)
     with ScriptedServer([status_answer(401, "Unauthorized")] * 2) as server, pytest.raises(DeniedError):
