@@ -40,6 +40,7 @@ def emitted(capsys: pytest.CaptureFixture[str]) -> set[Metric]:
         )
     )
     listeners[0].ended = "ERR_MAX_RUNTIME"
+    publisher.resync_ended(0)
     publisher.ended(SessionReport("s1", ended="ERR_MAX_RUNTIME", listeners=listeners))
     return {
         (directive["Namespace"], metric["Name"], tuple(dimensions))
@@ -84,6 +85,7 @@ def test_cost_page_counts_the_metrics_of_a_good_day(clusters: int, capsys: pytes
     publisher.beat(so_far)
     for listener in listeners:
         listener.ended = "ERR_MAX_RUNTIME"
+    publisher.resync_ended(0)
     publisher.ended(SessionReport("s1", ended="ERR_MAX_RUNTIME", listeners=listeners))
     publisher.ended(SessionReport("s2", ended="ERR_NOT_MASTER"))
     billed = {
@@ -94,8 +96,8 @@ def test_cost_page_counts_the_metrics_of_a_good_day(clusters: int, capsys: pytes
         for dimensions in directive["Dimensions"]
     }
 
-    assert "METRICS, METRICS_OF_A_CLUSTER, ALARMS = 21, 1, " in (ROOT / "docs/cost.md").read_text()
-    assert len(billed) == 21 + clusters
+    assert "METRICS, METRICS_OF_A_CLUSTER, ALARMS = 22, 1, " in (ROOT / "docs/cost.md").read_text()
+    assert len(billed) == 22 + clusters
 
 
 def test_every_alarm_watches_a_metric_that_is_written(emitted: set[Metric]) -> None:
@@ -123,6 +125,7 @@ def test_alarms_are_those_that_were_promised() -> None:
         "TlsAlarm": "ListenerErrors",
         "ZoneBlockedAlarm": "ZonesBlocked",
         "HeldDeletionsAlarm": "HeldDeletions",
+        "ResyncFailedAlarm": "ResyncErrors",
         "NamedUpstreamsAlarm": "NamedUpstreamsStuck",
         "DeadLettersAlarm": "ApproximateNumberOfMessagesVisible",
         "SessionFailedAlarm": "Errors",
@@ -132,6 +135,8 @@ def test_alarms_are_those_that_were_promised() -> None:
     assert no_master["TreatMissingData"] == "breaching"
     # A session that only resumed says nothing about held deletions: what was known stays known.
     assert alarms["HeldDeletionsAlarm"]["TreatMissingData"] == "ignore"
+    # A resync runs once a day: one that failed stays until the next one ends.
+    assert alarms["ResyncFailedAlarm"]["TreatMissingData"] == "ignore"
     for name, alarm in alarms.items():
         wanted = {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], []]}
         assert (alarm["AlarmActions"], alarm["OKActions"]) == (wanted, wanted), name
