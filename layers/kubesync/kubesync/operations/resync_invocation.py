@@ -155,7 +155,7 @@ class ResyncInvocation:
         parts = self._parts
         while parts.remaining_seconds() > POLL_SECONDS:
             report = self._answer(request)
-            if report is None and not self._own_ended:
+            if report is None and not self._own_ended and parts.remaining_seconds() > POLL_SECONDS:
                 report = self._by_own_session(request)
             if report is not None:
                 return report

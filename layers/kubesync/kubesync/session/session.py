@@ -268,7 +268,8 @@ class Session:
             seconds=self.report.seconds,
             ending_seconds=round(ended - began, 3),
         )
-        self._keep_reports()
+        if not lost:
+            self._keep_reports()
 
     def _beat(self, master: Master, started: float) -> None:
         snapshot = master.snapshot()
@@ -278,7 +279,10 @@ class Session:
         self.on_beat(snapshot)
 
     def _keep_reports(self) -> None:
-        """Keep the reports, after the release: the next session does not wait for it, and this one not for long."""
+        """Keep the reports, after the release: the next session does not wait for it, and this one not for long.
+
+        A session that has lost its lease writes nothing any more (I2): its report is in the log only.
+        """
         audit = AuditTable(self.report.session, self._settings.audit_retention_days * 86_400)
         now = self._clock.epoch()
         puts = [audit.report("recovery", recovery_in_short(each), now) for each in self.report.recoveries]
@@ -288,7 +292,7 @@ class Session:
             try:
                 for put in puts:
                     self._parts.store.write(put)
-            except StoreError as failed:
+            except Exception as failed:  # noqa: BLE001 - whatever it is, the session has ended well
                 logger.warning("the session's report could not be kept", error=str(failed))
 
         thread = self._parts.scheduler.thread("report", keep)
