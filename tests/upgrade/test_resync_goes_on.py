@@ -74,7 +74,9 @@ def test_i1_resync_that_one_release_left_is_finished_by_the_other(stage: Stage, 
         said, _ = waiting.communicate(timeout=PATIENCE_SECONDS)
         report = json.loads(said)
         assert [each["cluster"] for each in report["clusters"]] == ["one", "two"]
-        assert [each["counts"] for each in report["clusters"]] == [{"drift": 0, "conflicts": 0, "held_deletions": 0}] * 2
+        assert [each["counts"] for each in report["clusters"]] == [
+            {"drift": 0, "conflicts": 0, "held_deletions": 0}
+        ] * 2
         assert "status" not in report
         assert waiting.returncode == 0
         assert _status(stage) == []
