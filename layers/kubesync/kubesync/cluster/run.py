@@ -106,6 +106,9 @@ class ListeningRun:
         try:
             reflector = self._ports.connector.reflector(config, resource, self._turn.space())
         except ListenerError as error:
+            view = self._states.listeners[resource]
+            view.fails(self._scheduler.epoch())
+            view.works_since = 0.0
             self._errors.failed(resource, error)
             self.report.problem = error.message
             self._unreachable[resource.value] = error
@@ -129,8 +132,10 @@ class ListeningRun:
         view = self._states.listeners[seen.resource]
         if seen.what == "stale":
             self._unseen.add(seen.resource)
+            view.fails(self._scheduler.epoch())
             view.whole, view.broken = False, True
         elif seen.error is not None:
+            view.fails(self._scheduler.epoch())
             view.works_since = 0.0
             self._in_trouble.add(seen.resource)
         else:
@@ -164,6 +169,9 @@ class ListeningRun:
         self.failed = self.failed or lost
         for listener in self.listeners:
             listener.stop(code)
+        for view in self._states.listeners.values():
+            view.fails(self._scheduler.epoch())
+            view.works_since = 0.0
         self._content = None
         self._window.close()
         self._turn.end()
@@ -178,6 +186,20 @@ class ListeningRun:
     def in_the_way(self) -> bool:
         """Whether its lists, which are not recorded yet, take the room that other clusters wait for."""
         return self.stopping is None and self._turn.in_the_way
+
+    @property
+    def unrecorded_since(self) -> float | None:
+        """Since when (monotonic) events are read that are not recorded. None: there are none. Any thread may ask.
+
+        The recording of a long list writes from time to time: it counts since the last write.
+        """
+        closed = self._content
+        if closed is None:
+            return self._window.opened_at()
+        content, _ = closed
+        if content.opened_at is None or not content.snapshots:
+            return content.opened_at
+        return max(content.opened_at, self._reconciler.written_at)
 
     def due_in(self, now: float) -> float:
         """Seconds until the window is to be recorded; at most 0: now."""

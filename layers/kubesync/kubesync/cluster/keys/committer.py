@@ -114,6 +114,7 @@ class Committer:
         self.tables = tables
         self.clock = clock
         self.fenced_here = fenced_here
+        self.written_at = 0.0  # monotonic; of the last keys that were written
         self._fenced_writer = fenced_writer
 
     def commit(self, change: Change, outbox: Outbox) -> Steps[None]:
@@ -212,6 +213,7 @@ class Committer:
         self.states.counts.written(chunk.counts, chunk.states)
         for state in chunk.states:
             self.states.remember(state)
+        self.written_at = self.clock.monotonic()
         for committed in chunk.committed:
             committed()
         outbox.changed |= {state.key for state in chunk.states}
