@@ -74,6 +74,7 @@ class ListeningRun:
         self._early_promoted: set[ServiceKey] = set()
         self._idle_at = 0.0
         self._swept_at = 0.0
+        self._left_since: float | None = None  # unrecorded at the session's end: the next one reads it again
         self._deadline = 0.0
         self._event_writer: EventWriter | None = ports.event_writer(states.config)
         states.reasons = self.report.reasons
@@ -195,7 +196,7 @@ class ListeningRun:
         """
         closed = self._content
         if closed is None:
-            return self._window.opened_at()
+            return self._window.opened_at() if self._left_since is None else self._left_since
         content, _ = closed
         if content.opened_at is None or not content.snapshots:
             return content.opened_at
@@ -298,6 +299,7 @@ class ListeningRun:
     def end(self) -> None:
         """Persist how the listeners ended. Write no more Events."""
         assert self.stopping is not None
+        self._left_since = self.unrecorded_since
         self._content = None
         self._turn.end()
         self._states.on_problems = None

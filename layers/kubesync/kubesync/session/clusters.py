@@ -103,7 +103,7 @@ class Clusters:
         views = [] if config.deleting else list(states.listeners.values())
         failing = [0.0 if view.works(epoch) else epoch - view.failing_since for view in views]
         oldest = states.open_keys.oldest
-        unrecorded = None if run is None or run.failed else run.unrecorded_since
+        unrecorded = None if run is None else run.unrecorded_since
         return ClusterHealth(
             tuple(max(seconds, hangs) for seconds in failing),
             states.open_keys.count,

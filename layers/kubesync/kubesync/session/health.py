@@ -17,7 +17,7 @@ KNOWN_AFTER_SECONDS: Final = 30.0
 """After so much of a session, what can work does work."""
 FAILING_SECONDS: Final = 240.0
 """A listener that has not worked for so long counts."""
-_LATE_SECONDS: Final = 300.0  # the alarm's threshold: below it, a session cannot say that nothing is late
+_LATE_SECONDS: Final = 240.0  # the alarm's threshold: below it, a session cannot say that nothing is late
 _LISTENERS: Final = 2  # of each cluster
 
 
@@ -65,11 +65,16 @@ def health(
     if oldest > _LATE_SECONDS or unrecorded < KNOWN_AFTER_SECONDS:
         found["OldestOpenSeconds"] = round(oldest, 1)
     standing = [
-        Standing.STUCK if steps.get(f"zone {zone_id}", 0.0) >= STUCK_SECONDS else zone.progress.standing(now)
-        for zone_id, zone in zones.items()
-        if not zone.blocked
+        _standing(zone, steps.get(f"zone {zone_id}"), now) for zone_id, zone in zones.items() if not zone.blocked
     ]
     stuck = standing.count(Standing.STUCK)
     if stuck or Standing.UNSURE not in standing:
         found["ZonesStuck"] = stuck
     return found
+
+
+def _standing(zone: ZoneActor, in_one_step: float | None, now: float) -> Standing:
+    """An actor that hangs in a call cannot say so itself."""
+    if in_one_step is None:
+        return zone.progress.standing(now)
+    return Standing.STUCK if in_one_step >= STUCK_SECONDS else Standing.UNSURE

@@ -63,7 +63,7 @@ _STUCK_SECONDS: Final = 30.0
 class Master:
     """Everything that one master runs. The session's own thread calls the methods, unless they say otherwise.
 
-    ``configs``: of the clusters that are served, also those that are being deleted.
+    ``configs``: of the clusters that are served, also those that are being deleted. ``lost``: another session is the master by now.
     """
 
     def __init__(
@@ -83,6 +83,7 @@ class Master:
         self.ending: Callable[[], bool] = lambda: False
         self.zones: Zones | None = None
         self.unsettled: frozenset[str] = frozenset()
+        self.lost = False
         self._keeper = keeper
         self._end = end
         settings, store, scheduler = parts.settings, parts.store, parts.scheduler
@@ -386,7 +387,7 @@ class Master:
         """Empty as long as nothing is known, and where another session is the master."""
         clock = self.parts.clock
         epoch, now, since = clock.epoch(), clock.monotonic(), self._watches_since
-        if since is None or now - since < KNOWN_AFTER_SECONDS or self._keeper.lost:
+        if since is None or now - since < KNOWN_AFTER_SECONDS or self.lost:
             return {}
         watched = {name for name, config in self.registered.items() if config is None or not config.paused}
         served = {

@@ -230,6 +230,7 @@ class Session:
             lost = True
             code = self._code = ErrorCode.NOT_MASTER
             self._message = "the lease was lost before it could be released"
+        master.lost = lost
         self.on_beat(master.snapshot())
         self.report.clean = clean and not lost and not unsettled
         self.report.code, self.report.ended = int(code), code.key
