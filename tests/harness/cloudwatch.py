@@ -1,6 +1,7 @@
 """A small strict CloudWatch: it takes lines of the embedded metric format and numbers of AWS's own, and evaluates the template's alarms.
 
-Each minute an alarm looks at its evaluation range: the last ``EvaluationPeriods`` periods that are complete, and two more. How it treats missing data:
+Each minute an alarm looks at its evaluation range: the last ``EvaluationPeriods`` periods that are complete, and two more. How it treats
+missing data:
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html, "How alarm state is evaluated when data is
 missing". ``tests/unit/house/test_cloudwatch.py`` holds that page's tables.
 """

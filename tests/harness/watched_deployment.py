@@ -13,6 +13,7 @@ import io
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
@@ -26,7 +27,7 @@ from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.schema_guard import SchemaGuard
 from kubesync.aws.tables.state_codec import SCHEMA
 from kubesync.domain.dns.records import RecordSet
-from kubesync.domain.errors import ListenerError, StoreUnavailableError
+from kubesync.domain.errors import BodyError, ListenerError, StoreUnavailableError
 from kubesync.domain.objects import Resource
 from kubesync.kubernetes.list_room import Space
 from kubesync.kubernetes.ports import WatchSink
@@ -98,9 +99,14 @@ class FaultyReflector(ScriptedReflector):
     def _list(self, sink: WatchSink, deadline_monotonic: float) -> None:
         fault = self._fault()
         if fault is None or fault.stands is not None:
-            super()._list(sink, deadline_monotonic)
+            if self._space.enter(LIST_BYTES, deadline_monotonic, partial(self._waits_long, sink)):
+                super()._list(sink, deadline_monotonic)
         elif not fault.in_the_room or self._space.enter(LIST_BYTES, deadline_monotonic):
             self._fails(sink, fault)
+            self._space.leave()
+
+    def _waits_long(self, sink: WatchSink, seconds: float) -> None:
+        sink.on_error(BodyError(f"the list has waited for room for {seconds:.0f} s"), consecutive=1)
 
 
 class WatchedDeployment(Deployment):

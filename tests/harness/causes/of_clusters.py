@@ -75,7 +75,7 @@ def unreadable_secret(w: WatchedDeployment) -> None:
 
 
 def _two_clusters() -> WatchedDeployment:
-    w = WatchedDeployment(settings={"list_room_bytes": 1})
+    w = WatchedDeployment(settings={"memory_megabytes": 64})
     w.add_cluster("other").apply("web", a_service(cluster_ips=("10.0.0.2",), ports=()))
     return w
 
@@ -85,11 +85,11 @@ def _fast_again(w: WatchedDeployment) -> None:
 
 
 @cause(
-    "Lists wait for room behind a slow API server", LISTENERS, status="failing since", section="listenersfailing",
-    new=_two_clusters, mend=_fast_again, recovers=12,
+    "Lists wait for room behind a slow API server", LISTENERS, status="the list has waited for room", section="12-err_read_body",
+    new=_two_clusters, mend=_fast_again, recovers=18,
 )  # fmt: skip
 def no_room_for_lists(w: WatchedDeployment) -> None:
-    w.break_api(BodyError("the list takes too long"), "other", hangs=300.0, in_the_room=True)
+    w.break_api(BodyError("the list takes too long"), "other", hangs=900.0, in_the_room=True)
     for cluster in w.world.clusters.values():
         cluster.apply("web", a_service(cluster_ips=("10.0.0.9",), ports=()))
         cluster.compact()

@@ -114,13 +114,13 @@ def zone_full(w: WatchedDeployment) -> None:
 # --- what waits for a person: no alarm, however many there are ---
 
 
-@cause("Route 53 refuses a value", status="1 waits for a person", section="../reasons.md", mend=lambda w: w.refuse())
+@cause("Route 53 refuses a value", status="1 waits for a person", section="reasons.md", mend=lambda w: w.refuse())
 def value_refused(w: WatchedDeployment) -> None:
     w.refuse("bad")
     w.want("bad", "10.0.0.3")
 
 
-@cause("IAM denies a name", status="NameNotAllowed", section="../reasons.md", mend=lambda w: _any_name(w))
+@cause("IAM denies a name", status="NameNotAllowed", section="reasons.md", mend=lambda w: _any_name(w))
 def name_denied(w: WatchedDeployment) -> None:
     w.route53.allowed = ("_kubesync-*", "web.*", "kubernetes.*")
     w.want("bad", "10.0.0.3")
@@ -133,7 +133,7 @@ def _any_name(w: WatchedDeployment) -> None:
 @cause(
     "Foreign record set stands at a name",
     status="Conflict",
-    section="../reasons.md",
+    section="reasons.md",
     mend=lambda w: w.by_hand("DELETE", "bad", "A"),
 )
 def conflict(w: WatchedDeployment) -> None:
