@@ -61,6 +61,7 @@ class Alarm:
     name: str
     metric: _Metric
     statistic: str
+    minutes: int
     needed: int
     of: int
     threshold: float
@@ -90,12 +91,13 @@ class CloudWatch:
         }
 
     def _alarm(self, name: str, spec: Mapping[str, Any]) -> Alarm:
-        assert spec["Period"] == PERIOD_SECONDS, "other periods are not built"
+        assert spec["Period"] % PERIOD_SECONDS == 0, "shorter periods are not built"
         dimensions = frozenset((each["Name"], str(self._resolved(each["Value"]))) for each in spec["Dimensions"])
         return Alarm(
             name.removesuffix("Alarm"),
             (spec["Namespace"], spec["MetricName"], dimensions),
             spec["Statistic"],
+            spec["Period"] // PERIOD_SECONDS,
             int(self._resolved(spec["DatapointsToAlarm"])),
             int(self._resolved(spec["EvaluationPeriods"])),
             float(self._resolved(spec["Threshold"])),
@@ -155,10 +157,12 @@ class CloudWatch:
 
     def _evaluate(self, alarm: Alarm, minute: int) -> None:
         values, breaches = self._values.get(alarm.metric, {}), _COMPARISONS[alarm.comparison]
-        datapoints = [
-            breaches(_STATISTICS[alarm.statistic](values[each]), alarm.threshold) if each in values else None
-            for each in range(minute - alarm.of - _MORE_PERIODS, minute)
-        ]
+        last = minute // alarm.minutes  # periods are aligned; those before are complete
+        datapoints: list[bool | None] = []
+        for period in range(last - alarm.of - _MORE_PERIODS, last):
+            minutes = range(period * alarm.minutes, (period + 1) * alarm.minutes)
+            seen = [value for each in minutes for value in values.get(each, ())]
+            datapoints.append(breaches(_STATISTICS[alarm.statistic](seen), alarm.threshold) if seen else None)
         state = state_of(datapoints, alarm.needed, alarm.of, alarm.missing, alarm.state)
         if state != alarm.state:
             alarm.state = state

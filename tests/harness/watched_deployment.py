@@ -286,5 +286,5 @@ class WatchedDeployment(Deployment):
         printed = io.StringIO()
         with self.world.unseen(), pytest.MonkeyPatch.context() as patch, redirect_stdout(printed):
             patch.setenv("COLUMNS", "1000")
-            show_status(status_document(cast(Place, place), ClusterTable(store).all()))
+            show_status(status_document(cast(Place, place), ClusterTable(store).all()), self.epoch)
         return printed.getvalue()
