@@ -30,6 +30,7 @@ help:
 	@echo "make bench    the figures of the design, measured on this machine"
 	@echo "make prove    the commit protocol, checked in full as a model (needs spin)"
 	@echo "make dns      write docs/dns.md and the tables of docs/annotations.md anew, from tables in the code"
+	@echo "make causes   write the table of causes in docs/runbook.md anew, from those that tests drive"
 	@echo "make pictures draw the pictures of docs/ anew, and the way of an event"
 	@echo "make lock     compile the requirements anew"
 	@echo "make clean    remove all that was made here"
@@ -121,6 +122,10 @@ chaos: $(ready)
 dns: $(ready)
 	@PYTHONPATH=layers/kubesync:local:tests $(python) -m harness.dns_cases.page > docs/dns.md.new && mv docs/dns.md.new docs/dns.md
 	@PYTHONPATH=layers/kubesync:local:tests $(python) -m harness.dns_cases.annotations_page
+
+.PHONY: causes
+causes: $(ready)
+	@PYTHONPATH=layers/kubesync:local:tests $(python) -m harness.causes.page
 
 .PHONY: pictures
 pictures: $(ready)

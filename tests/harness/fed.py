@@ -126,7 +126,7 @@ class FedDeployment(StoredItems):
     def settled(self) -> dict[Key, dict[str, object]]:
         """What two runs have to agree about: everything but audit, lease, journals, times, and how often an item was written."""
         kept = {
-            key: {name: value for name, value in item.items() if name not in ("expires_at", "works_since")}
+            key: {name: value for name, value in item.items() if name not in ("expires_at", "works_since", "since")}
             for key, item in self.store.dump().items()
             if key.table != AUDIT and not (key.table == CONTROL and not key.partition.startswith("cluster#"))
         }

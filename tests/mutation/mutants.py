@@ -10,6 +10,7 @@ from typing import Final
 
 from mutation.mutant import Mutant
 from mutation.mutants_of_actors import OF_ACTORS
+from mutation.mutants_of_alarms import OF_ALARMS
 from mutation.mutants_of_annotations import OF_ANNOTATIONS
 from mutation.mutants_of_fencing import OF_FENCING
 from mutation.mutants_of_names import OF_NAMES
@@ -25,4 +26,5 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *OF_NAMES,
     *OF_ANNOTATIONS,
     *OF_RESYNCS,
+    *OF_ALARMS,
 )

@@ -37,7 +37,7 @@ MAY_DIFFER: Final = {
     "state": (
         # A conflict: the zone is read again from time to time.
         r"shop#\w / key#shop/foreign: (tx|version)",
-        r"shop#open#\d / shop/foreign: (attempts|retry_at)",
+        r"shop#open#\d / shop/foreign: (attempts|retry_at|since)",
     ),
     "control": (
         r"cluster#[\w-]+ / fence: epoch",

@@ -86,6 +86,21 @@ def long_in_conflict(stage: Stage) -> Document:
 
 
 @scene
+def failing_since(stage: Stage) -> Document:
+    """A key and a listener of which the tables say since when nothing gets through. The last session ended cleanly."""
+    stage.configure("prod")
+    stage.configure("stage")
+    stage.clusters["stage"].authority.deny(verb="list", resource="services")
+    stage.by_hand("CREATE", "taken.example.com", "A", "192.0.2.9")
+    expose(stage, "prod", "late", "10.61.0.14", asks={"hostname": "taken.example.com"})
+    running = stage.start()
+    running.wait_for(lambda: bool(ListenerTable(stage.store).errors("stage")))
+    running.wait_for(lambda: [mark.attempts for _, mark in StateTable(stage.store).open_keys("prod")] == [1])
+    assert running.end().clean
+    return stage.document(str(failing_since.__doc__))
+
+
+@scene
 def requests(stage: Stage) -> Document:
     """A full resync was asked for and answered, and nobody has fetched the report; another, a dry run, still waits."""
     stage.configure("prod")

@@ -21,6 +21,8 @@ OF_AWS = {
     ("AWS/SQS", "ApproximateNumberOfMessagesVisible", ("QueueName",)),
 }
 
+HEALTH = ("OldestOpenSeconds", "OpenKeys", "ListenersFailing", "ZonesStuck", "WaitingForPerson")
+
 type Metric = tuple[str, str, tuple[str, ...]]
 
 
@@ -39,6 +41,7 @@ def emitted(capsys: pytest.CaptureFixture[str]) -> set[Metric]:
             lag={"p50": 1.0, "p99": 1.0},
             hand_over_seconds=0.1,
             named_upstreams={"registered": 1, "written": 1, "problem": ""},
+            health=dict.fromkeys(HEALTH, 0.0),
         )
     )
     listeners[0].ended = "ERR_MAX_RUNTIME"
@@ -89,6 +92,7 @@ def test_cost_page_counts_the_metrics_of_a_good_day(clusters: int, capsys: pytes
     so_far = SessionReport(
         "s1", clusters=reports, listeners=listeners, lag={"p50": 1.0, "p99": 1.0}, hand_over_seconds=0.1
     )
+    so_far.health = dict.fromkeys(HEALTH, 0.0)
     publisher.beat(so_far)
     for listener in listeners:
         listener.ended = "ERR_MAX_RUNTIME"
@@ -103,8 +107,8 @@ def test_cost_page_counts_the_metrics_of_a_good_day(clusters: int, capsys: pytes
         for dimensions in directive["Dimensions"]
     }
 
-    assert "METRICS, METRICS_OF_A_CLUSTER, ALARMS = 23, 2, " in (ROOT / "docs/cost.md").read_text()
-    assert len(billed) == 23 + 2 * clusters
+    assert "METRICS, METRICS_OF_A_CLUSTER, ALARMS = 28, 2, " in (ROOT / "docs/cost.md").read_text()
+    assert len(billed) == 28 + 2 * clusters
 
 
 def test_every_alarm_watches_a_metric_that_is_written(emitted: set[Metric]) -> None:
@@ -131,6 +135,10 @@ def test_alarms_are_those_that_were_promised() -> None:
         "DeniedAlarm": "ListenerErrors",
         "TlsAlarm": "ListenerErrors",
         "ZoneBlockedAlarm": "ZonesBlocked",
+        "ChangesLateAlarm": "OldestOpenSeconds",
+        "BacklogAlarm": "OpenKeys",
+        "ListenersFailingAlarm": "ListenersFailing",
+        "ZonesStuckAlarm": "ZonesStuck",
         "HeldDeletionsAlarm": "HeldDeletions",
         "ResyncFailedAlarm": "ResyncErrors",
         "NamedUpstreamsAlarm": "NamedUpstreamsStuck",
@@ -139,8 +147,18 @@ def test_alarms_are_those_that_were_promised() -> None:
         "SessionFailedAlarm": "Errors",
     }
     no_master = alarms["NoMasterAlarm"]
-    assert (no_master["Period"], no_master["EvaluationPeriods"], no_master["DatapointsToAlarm"]) == (60, 3, 3)
+    minutes = {"Ref": "NoMasterMinutes"}
+    assert (no_master["Period"], no_master["EvaluationPeriods"], no_master["DatapointsToAlarm"]) == (
+        60,
+        minutes,
+        minutes,
+    )
     assert no_master["TreatMissingData"] == "breaching"
+    limits = read_template()["Parameters"]["NoMasterMinutes"]
+    assert (limits["Default"], limits["MinValue"], limits["MaxValue"] * no_master["Period"]) == (3, 3, 86_400)
+    # A session says nothing about what it cannot know yet: what was known stays known.
+    for name in ("ChangesLateAlarm", "BacklogAlarm", "ListenersFailingAlarm", "ZonesStuckAlarm"):
+        assert alarms[name]["TreatMissingData"] == "ignore", name
     # A session that only resumed says nothing about held deletions: what was known stays known.
     assert alarms["HeldDeletionsAlarm"]["TreatMissingData"] == "ignore"
     # A resync runs once a day: one that failed stays until the next one ends.

@@ -96,6 +96,10 @@ class SharedWindow:
         with self._lock:
             return self._window.closes_at()
 
+    def opened_at(self) -> float | None:
+        with self._lock:
+            return self._window.opened_at
+
     def close(self) -> tuple[WindowContent, Mapping[Resource, ListRound | None]]:
         """The collected content, and the round of each of its lists."""
         with self._lock:

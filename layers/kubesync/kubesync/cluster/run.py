@@ -77,6 +77,7 @@ class ListeningRun:
         self._early_promoted: set[ServiceKey] = set()
         self._idle_at = 0.0
         self._swept_at = 0.0
+        self._left_since: float | None = None  # unrecorded at the session's end: the next one reads it again
         self._deadline = 0.0
         self._event_writer: EventWriter | None = ports.event_writer(states.config)
         states.reasons = self.report.reasons
@@ -110,6 +111,9 @@ class ListeningRun:
         try:
             reflector = self._ports.connector.reflector(config, resource, self._turn.space())
         except ListenerError as error:
+            view = self._states.listeners[resource]
+            view.fails(self._scheduler.epoch())
+            view.works_since = 0.0
             self._errors.failed(resource, error)
             self.report.problem = error.message
             self._unreachable[resource.value] = error
@@ -142,8 +146,10 @@ class ListeningRun:
         view = self._states.listeners[seen.resource]
         if seen.what == "stale":
             self._unseen.add(seen.resource)
+            view.fails(self._scheduler.epoch())
             view.whole, view.broken = False, True
         elif seen.error is not None:
+            view.fails(self._scheduler.epoch())
             view.works_since = 0.0
             self._in_trouble.add(seen.resource)
         else:
@@ -177,6 +183,9 @@ class ListeningRun:
         self.failed = self.failed or lost
         for listener in self.listeners:
             listener.stop(code)
+        for view in self._states.listeners.values():
+            view.fails(self._scheduler.epoch())
+            view.works_since = 0.0
         self._content = None
         self._window.close()
         self._turn.end()
@@ -191,6 +200,20 @@ class ListeningRun:
     def in_the_way(self) -> bool:
         """Whether its lists, which are not recorded yet, take the room that other clusters wait for."""
         return self.stopping is None and self._turn.in_the_way
+
+    @property
+    def unrecorded_since(self) -> float | None:
+        """Since when (monotonic) events are read that are not recorded. None: there are none. Any thread may ask.
+
+        The recording of a long list writes from time to time: it counts since the last write.
+        """
+        closed = self._content
+        if closed is None:
+            return self._window.opened_at() if self._left_since is None else self._left_since
+        content, _ = closed
+        if content.opened_at is None or not content.snapshots:
+            return content.opened_at
+        return max(content.opened_at, self._reconciler.written_at)
 
     def due_in(self, now: float) -> float:
         """Seconds until the window is to be recorded; at most 0: now."""
@@ -291,6 +314,7 @@ class ListeningRun:
     def end(self) -> None:
         """Persist how the listeners ended. Write no more Events."""
         assert self.stopping is not None
+        self._left_since = self.unrecorded_since
         self._content = None
         self._turn.end()
         self._states.on_problems = None

@@ -45,7 +45,9 @@ class Service:
 
     def __init__(self, config: ClusterConfig, ports: ClusterPorts) -> None:
         self.name = config.name
-        self.states = KeyStates(config, ports.tables.state, ports.tables.name_counts, ports.cached_keys)
+        self.states = KeyStates(
+            config, ports.tables.state, ports.tables.name_counts, ports.cached_keys, ports.scheduler.epoch
+        )
         self.runs: list[ListeningRun] = []
         self.run: ListeningRun | None = None
         self.removal: Removal | None = None
@@ -105,7 +107,7 @@ class Service:
         else:
             if self._reconciler is None:
                 self.states.identity = remembered.identity
-            self.states.configure(configured.config, remembered.checkpoints)
+            self.states.configure(configured.config, remembered.checkpoints, remembered.failing)
             self.credentials.configure(configured.config, remembered.credentials)
             connector, config = self._ports.connector, configured.config
             probe = partial(probe_identity, connector, config, self._clock)

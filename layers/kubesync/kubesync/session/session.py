@@ -250,6 +250,7 @@ class Session:
             lost = True
             code = self._code = ErrorCode.NOT_MASTER
             self._message = "the lease was lost before it could be released"
+        master.lost = lost
         self._tell_of_resyncs()
         self._beat(master, started)
         self.report.clean = clean and not lost and not unsettled

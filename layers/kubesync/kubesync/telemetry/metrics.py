@@ -17,6 +17,14 @@ LagMedian, LagP99            service                          Seconds  from a wi
                                                                        only in minutes in which batches landed
 Conflicts                    service                          Count    names that somebody else holds, as far as known
 ZonesBlocked                 service                          Count    zones that cannot be written now
+OldestOpenSeconds            service                          Seconds  age of the oldest change that should get through by itself: an
+                                                                       open key, or events that cannot be recorded
+OpenKeys                     service                          Count    such keys
+ListenersFailing             service                          Count    listeners of enabled clusters that have not worked for 4
+                                                                       minutes; also where no listener could be made
+ZonesStuck                   service                          Count    zones that have something to do, and for 4 minutes nothing
+                                                                       landed; those of ZonesBlocked are not among them
+WaitingForPerson             service                          Count    keys that only a person can mend, as far as known
 HeldDeletions                service                          Count    listeners whose deletions are held back; only if a list
                                                                        in this session holds some, or all say that there are none
 NamedUpstreamsWritten        service                          Count    each minute, if there are named upstreams
@@ -30,6 +38,8 @@ ListenerErrors               service, code, key               Count    codes 6 t
   and                        service, code, key, cluster
 ListenersEnded               the same                         Count    codes 1 to 5: how each listener ended
 Sessions                     service, ended                   Count    one per session; ``ended`` is the key of its code
+
+The five from OldestOpenSeconds to WaitingForPerson are left out as long as a session cannot know them: see ``session.health``.
 """
 
 from __future__ import annotations
@@ -76,6 +86,10 @@ class MetricsPublisher:
             self._write({}, {"RecordingTime": recording_seconds - self._recording_seconds})
             self._recording_seconds = recording_seconds
         self._write(_states(snapshot), {})
+        health = dict(snapshot.health)
+        seconds = {name: health.pop(name) for name in ("OldestOpenSeconds",) if name in health}
+        if health:
+            self._write({name: int(count) for name, count in health.items()}, seconds)
         self._write_named(snapshot.named_upstreams)
         days = {each.cluster: min(each.credential_days.values()) for each in snapshot.clusters if each.credential_days}
         for cluster, left in sorted(days.items()):

@@ -40,10 +40,15 @@ def show_status(status: dict[str, Any], now: float) -> None:
     # First: the problem of a zone is the cause of most rows in the clusters' tables.
     for zone in status["zones"]:
         if zone["problem"]:
-            print_folded(console, Text(f"zone {zone['name']} ({zone['zone']}): {zone['problem']}", style="red"), 2)
+            since = f" (since {zone['since']})"
+            print_folded(
+                console, Text(f"zone {zone['name']} ({zone['zone']}): {zone['problem']}{since}", style="red"), 2
+            )
             print_folded(console, Text(f"  → {_zone_advice(zone['problem'])}"), 4)
     for line, wrong in resync_lines(status["resyncs"]):
         print_folded(console, Text(line, style="red" if wrong else ""), 2)
+    for each in status["unreadable"]:
+        print_folded(console, Text(f"cluster {each['cluster']}: {each['reason']}", style="red"), 2)
     for cluster in status["clusters"]:
         _show_cluster(cluster, status["shard"], now)
     if waiting := status["named_upstreams_waiting"]:
@@ -75,6 +80,14 @@ def _zone_advice(problem: str) -> str:
     return "docs/runbook.md#zoneblocked says what to do" if code == "ZoneBlocked" else advice_for(code)
 
 
+def _open_in_words(cluster: dict[str, Any]) -> str:
+    """How much is open, since when, and how much of it a person has to mend."""
+    since = min((each["since"] for each in cluster["open"] if each["since"]), default=None)
+    words = f"{len(cluster['open'])} open" + (f" since {since}" if since else "")
+    waiting = cluster["waiting_for_person"]
+    return f"{words}, {waiting} wait{'s' if waiting == 1 else ''} for a person" if waiting else words
+
+
 def _show_cluster(cluster: dict[str, Any], own_shard: str, now: float) -> None:
     console = new_console()
     sizes = ", ".join(
@@ -91,7 +104,9 @@ def _show_cluster(cluster: dict[str, Any], own_shard: str, now: float) -> None:
     if cluster["shard"] != own_shard:
         head.append(f", shard {cluster['shard']}")
     print_folded(console, head, 2)
-    console.print(f"  {sizes}; {len(cluster['open'])} open, {counted(len(cluster['problems']), 'problem')}")
+    console.print(f"  {sizes}; {_open_in_words(cluster)}, {counted(len(cluster['problems']), 'problem')}")
+    if cluster["problem"]:
+        print_folded(console, Text(f"  {cluster['problem']}", style="red"), 4)
     for held in cluster["held"]:
         text = f"  {held['deletions']} deletions of {held['listener']} are held back; `{held['release']}`"
         print_folded(console, Text(f"{text} makes them", style="yellow"), 4)

@@ -117,6 +117,7 @@ class Committer:
         self.tables = tables
         self.clock = clock
         self.fenced_here = fenced_here
+        self.written_at = 0.0  # monotonic; of the last keys that were written
         self._fenced_writer = fenced_writer
         self._on_written = on_written
 
@@ -216,6 +217,7 @@ class Committer:
         self.states.counts.written(chunk.counts, chunk.states)
         for state in chunk.states:
             self.states.remember(state)
+        self.written_at = self.clock.monotonic()
         for committed in chunk.committed:
             committed()
         self._on_written(chunk.entries)

@@ -95,6 +95,11 @@ class Reconciler:
         # What a try that failed has written: the next try does not see it as a change any more.
         self._outbox = Outbox()
 
+    @property
+    def written_at(self) -> float:
+        """When (monotonic) keys of the cluster were written last."""
+        return self._committer.written_at
+
     def record(self, content: WindowContent, mode: Mode = _USUAL, *, flush: bool = False) -> Steps[Recorded]:
         """Make a window durable.
 

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import cast
 
 from kubesync.aws.dynamodb.store import CONTROL, Absent, Action, Delete, Equals, Item, Key, Put, Store, Update
 from kubesync.aws.tables.state_codec import SCHEMA
+from kubesync.aws.tables.upstreams import timestamp
 from kubesync.domain.credential_ends import Credential
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource
@@ -50,7 +52,8 @@ class Checkpoint:
 @dataclass(frozen=True, slots=True)
 class ListenerErrors:
     """The errors of a listener so far. ``counts`` by error key. ``last`` and ``ended`` have code, key, message, at and session.
-    ``last`` may have an HTTP status; ``ended`` has ``works_since`` if the listener worked when it ended.
+    ``last`` may have an HTTP status; ``ended`` has ``works_since`` if the listener worked when it ended. Both have ``failing_since``
+    if it did not work for some time before.
     """
 
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -70,11 +73,14 @@ class StoredCredentials:
 class Remembered:
     """Checkpoints of a cluster's listeners, valid or not, the remembered uid of its Service default/kubernetes, and the ends of
     its credentials.
+
+    ``failing``: listeners that did not work when the last session ended or died, and since when (epoch seconds).
     """
 
     checkpoints: Mapping[Resource, Checkpoint]
     identity: str | None
     credentials: StoredCredentials | None = None
+    failing: Mapping[Resource, float] = field(default_factory=dict)
 
 
 def _checkpoint(item: Item) -> Checkpoint:
@@ -86,6 +92,35 @@ def _checkpoint(item: Item) -> Checkpoint:
         cast(int, item.get("works_since", 0)) / 1000,  # missing in older items
         cast(str, item.get("selector", "")),
     )
+
+
+def _errors(item: Item) -> ListenerErrors:
+    counts = {
+        name.removeprefix("count_"): cast(int, value) for name, value in item.items() if name.startswith("count_")
+    }
+    return ListenerErrors(
+        counts,
+        cast("dict[str, object] | None", item.get("last")),
+        cast("dict[str, object] | None", item.get("ended")),
+    )
+
+
+def works_since(checkpoint: Checkpoint | None, errors: ListenerErrors | None) -> str:
+    """The later of the times in the checkpoint and in the listener's end. Empty: not known."""
+    stored = timestamp(checkpoint.works_since) if checkpoint is not None and checkpoint.works_since else ""
+    ended = errors.ended if errors is not None else None
+    return max(stored, str((ended or {}).get("works_since") or ""))
+
+
+def failing_since(checkpoint: Checkpoint | None, errors: ListenerErrors | None) -> str:
+    """Since when a listener does not work, as its last entry says it. Empty: it works, or that is not known.
+
+    Times have one form, which sorts by time.
+    """
+    entries = [entry for entry in (errors.last, errors.ended) if entry] if errors is not None else []
+    newest = max(entries, key=lambda entry: str(entry["at"]), default={})
+    since = str(newest.get("failing_since") or "")
+    return since if works_since(checkpoint, errors) < since else ""
 
 
 def _credentials(item: Item | None) -> StoredCredentials | None:
@@ -113,19 +148,27 @@ class ListenerTable:
         return {Resource(cast(str, item["sk"]).removeprefix("checkpoint#")): _checkpoint(item) for item in found}
 
     def remembered(self, clusters: Iterable[str]) -> dict[str, Remembered]:
-        """What a take-over reads first, for all clusters: 20 of them with one request."""
+        """What a take-over reads first, for all clusters: 12 of them with one request."""
         names = list(clusters)
-        places = [_place(name, f"checkpoint#{resource}") for name in names for resource in Resource]
+        kinds = "checkpoint", "errors"
+        places = [_place(name, f"{kind}#{resource}") for name in names for kind in kinds for resource in Resource]
         places += [_place(name, sort) for name in names for sort in ("identity", "credentials")]
         found = self._store.batch_get(places)
         made: dict[str, Remembered] = {}
         for name in names:
             items = {resource: found.get(_place(name, f"checkpoint#{resource}")) for resource in Resource}
             identity = found.get(_place(name, "identity"))
+            checkpoints = {resource: _checkpoint(item) for resource, item in items.items() if item is not None}
+            failing: dict[Resource, float] = {}
+            for resource in Resource:
+                errors = found.get(_place(name, f"errors#{resource}"))
+                if errors is not None and (since := failing_since(checkpoints.get(resource), _errors(errors))):
+                    failing[resource] = datetime.fromisoformat(since).timestamp()
             made[name] = Remembered(
-                {resource: _checkpoint(item) for resource, item in items.items() if item is not None},
+                checkpoints,
                 None if identity is None else cast(str, identity["uid"]),
                 _credentials(found.get(_place(name, "credentials"))),
+                failing,
             )
         return made
 
@@ -170,16 +213,7 @@ class ListenerTable:
         found: dict[Resource, ListenerErrors] = {}
         for item in self._store.query(CONTROL, f"cluster#{cluster}", prefix="errors#"):
             resource = Resource(cast(str, item["sk"]).removeprefix("errors#"))
-            counts = {
-                name.removeprefix("count_"): cast(int, value)
-                for name, value in item.items()
-                if name.startswith("count_")
-            }
-            found[resource] = ListenerErrors(
-                counts,
-                cast("dict[str, object] | None", item.get("last")),
-                cast("dict[str, object] | None", item.get("ended")),
-            )
+            found[resource] = _errors(item)
         return found
 
     @staticmethod
