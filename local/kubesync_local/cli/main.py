@@ -30,6 +30,7 @@ _MODULES: Final = {
     "demo": "local.demo",
     "setup": "local.setup",
     "session": "run.session",
+    "plan": "run.plan",
     "resync": "run.resync",
     "recover": "run.recover",
     "status": "show.status",

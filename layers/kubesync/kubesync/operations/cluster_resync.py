@@ -34,6 +34,7 @@ from kubesync.operations.asking import ResyncError, ask_cluster, ask_zone, check
 from kubesync.operations.drift import Coming, document_of
 from kubesync.operations.listing import advice, preview_lists
 from kubesync.operations.ports import Master
+from kubesync.operations.record_rows import ForeseenChanges, counts_of
 
 _LAST_ERRORS_SECONDS: Final = 1.0
 _ORPHANS_AT_A_TIME: Final = 50
@@ -72,6 +73,8 @@ class ClusterResync:
         self._known: list[Known] = []
         self._moved: set[ServiceKey] = set()
         self._foreseen: dict[tuple[str, Name], str] = {}
+        self._changes = ForeseenChanges({}, {})
+        self._landed: dict[RecordKey, RecordSet | None] = {}
 
     def document(self) -> dict[str, Any]:
         """The report, once all zones were compared. Raises ResyncError, StoreError."""
@@ -82,6 +85,7 @@ class ClusterResync:
             known |= {(str(state.key), name): reason for name, reason in state.conflicts.items()}
         return {
             **self._document,
+            **self._plan(self._foreseen | known),
             "drift": [document_of(drift) for drift in self._drifts],
             "held_deletions": self._held if self._dry_run else held,
             "conflicts": [
@@ -89,6 +93,13 @@ class ClusterResync:
                 for (service, name), reason in sorted((self._foreseen | known).items())
             ],
         }
+
+    def _plan(self, conflicts: Mapping[tuple[str, Name], str]) -> dict[str, Any]:
+        """What a dry run says besides: the record sets as the zones would change, and how many there are."""
+        if not self._dry_run:
+            return {}
+        records = self._changes.rows(self._config.policy, self._drifts, conflicts, self._landed)
+        return {"records": records, "plan": counts_of(records, self._document["changes"])}
 
     def check(self) -> None:
         """Raise ResyncError if the session must end or the configuration was changed."""
@@ -119,7 +130,11 @@ class ClusterResync:
         self._coming = Coming.of(states)
         self._held = [row for state in states for row in _held_in(state)]
         self.zones |= {key.zone_id for state in states for key in state.applied}
-        self._document["changes"] = [{"what": e.what, "from": e.before, "to": e.after} for e in preview.entries]
+        self._changes = ForeseenChanges.of(preview)
+        news = {str(key): why for key, why in preview.news.items()}
+        self._document["changes"] = [
+            {"what": e.what, "from": e.before, "to": e.after, "why": news.get(e.service, "")} for e in preview.entries
+        ]
         self._document["held"] = {resource.value: reason for resource, reason in preview.held.items()}
 
     def _relist(self) -> None:
@@ -217,6 +232,7 @@ class ClusterResync:
         if self._dry_run:
             others = {key: record_set for key, record_set in standing.items() if key not in unsettled}
             self._foreseen |= self._coming.conflicts(zone_id, others)
+            self._landed |= {key: standing.get(key) for key in unsettled}
         found = with_replacements(standing)
         suspects = [known for known in self._known if known.drifts(found)]
         self._known = []

@@ -1,0 +1,103 @@
+"""A plan on a screen or in a pipe.
+
+    example.com (Z0123456789ABCDEFGHIJ)
+      + web.prod.example.com A 30 10.0.0.1  (Service prod/shop/web appeared)
+      ~ api.prod.example.com A 30 10.0.0.2 -> 600 10.0.0.2  (Service prod/shop/api changed)
+
+    1 to add, 1 to change, 0 to delete, 0 held back
+
+The signs say everything: colours only help, and only those are used that can be read on black and on white.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+from rich.console import Console
+from rich.text import Text
+
+from kubesync_local.plans.plan import Line, Plan, Sign
+from kubesync_local.terminal.escaping import visible
+from kubesync_local.terminal.output import counted, new_console, print_folded, remark
+
+_STYLES: Final = {Sign.ADD: "green", Sign.CHANGE: "magenta", Sign.DELETE: "red", Sign.STAYS: "bold"}
+_INDENT: Final = 2
+_UNDER: Final = 6
+_PARTS_SHOWN: Final = 6
+
+
+def show_plan(plan: Plan) -> None:
+    """Print a plan as the answer of a command. What failed is also said on standard error if the answer goes elsewhere."""
+    console = new_console()
+    _show(plan, console)
+    if not console.is_terminal:
+        sys.stdout.flush()
+        for error in plan.errors:
+            remark(error)
+
+
+def show_for_question(plan: Plan) -> None:
+    """Print a plan on standard error, where the question follows."""
+    _show(plan, new_console(stderr=True))
+
+
+def _show(plan: Plan, console: Console) -> None:
+    """The errors come before the last line, which has the numbers."""
+    for group in plan.groups:
+        console.print(Text(visible(group.title), style="bold"), soft_wrap=True)
+        for line in group.lines:
+            print_folded(console, _line(line), _UNDER)
+        if group.left_out:
+            console.print(Text(f"{' ' * _INDENT}... and {group.left_out:,} more"), soft_wrap=True)
+        console.print()
+    for note in plan.notes:
+        print_folded(console, Text(visible(note)), _INDENT)
+    for error in plan.errors:
+        print_folded(console, Text(visible(error), style="bold red"), _INDENT)
+    if plan.errors:
+        text = f"{counted(len(plan.errors), 'comparison')} failed: the numbers do not hold what was not compared"
+        print_folded(console, Text(text, style="bold"), _INDENT)
+    console.print(Text(plan.last_line, style="bold"), soft_wrap=True)
+
+
+def _line(line: Line) -> Text:
+    style = _STYLES[line.sign]
+    text = Text(" " * _INDENT).append(f"{line.sign} ", style=f"bold {style}").append(visible(line.subject))
+    if line.before is not None and line.after is not None:
+        old, new = set(line.before), set(line.after)
+        text.append(" ").append_text(_side(line.before, new, "red"))
+        text.append(" -> ").append_text(_side(line.after, old, "green"))
+    elif (only := line.after or line.before) is not None:
+        text.append(" ").append_text(_side(only, None, style))
+    if line.why:
+        text.append(f"  ({visible(line.why)})", style="dim")
+    return text
+
+
+def _side(parts: Sequence[str], other: AbstractSet[str] | None, style: str) -> Text:
+    """The parts of a side: the first, then the others with commas. What the other side does not have is emphasised.
+
+    Of many parts, those that differ come first and the rest is counted.
+    """
+    text = Text()
+    for number, (part, differs) in enumerate(_shown(parts, other)):
+        text.append("" if not number else " " if number == 1 else ", ")
+        text.append(visible(part), style=f"bold {style}" if differs else "")
+    return text
+
+
+def _shown(parts: Sequence[str], other: AbstractSet[str] | None) -> Iterator[tuple[str, bool]]:
+    if len(parts) <= _PARTS_SHOWN + 1:
+        yield from ((part, other is not None and part not in other) for part in parts)
+        return
+    first, *rest = parts
+    yield first, other is not None and first not in other
+    differing = list(rest) if other is None else [part for part in rest if part not in other]
+    yield from ((part, other is not None) for part in differing[:_PARTS_SHOWN])
+    if (more := len(differing) - _PARTS_SHOWN) > 0:
+        yield f"and {more} more", False
+    if same := len(rest) - len(differing):
+        yield f"{same} the same", False
