@@ -11,9 +11,9 @@ from kubesync_local.plans.plan import UPSTREAMS, Group, Line, Numbers, Plan, Sig
 
 _HELD: Final = "held back"
 _WHY: Final = {
-    "appeared": "Service {service} appeared",
-    "disappeared": "Service {service} is gone",
-    "changed": "Service {service} changed",
+    "appeared": "{service} appeared",
+    "disappeared": "{service} is gone",
+    "changed": "{service} changed",
     "endpoints": "endpoints of {service} changed",
     "rules": "{service}: by the cluster's options",
     "waiting": "{service}: planned earlier, not written yet",
@@ -65,7 +65,8 @@ def plan_of_report(report: Mapping[str, Any], titles: Mapping[str, str]) -> Plan
         elif (line := _named(named, forced=report["forced"])).why:
             (held if line.sign is Sign.STAYS and named["drift"] == "stray" else upstreams).append(line)
             of_upstreams += Numbers.of([line])
-    groups = [Group(titles.get(zone, zone), tuple(lines)) for zone, lines in _in_order(zones, titles)]
+    upstreams.sort(key=lambda line: line.subject)
+    groups = [Group(titles.get(zone, zone), tuple(lines), of_zone=True) for zone, lines in _in_order(zones, titles)]
     if left_out:
         groups.append(Group("record sets that the report has no room for", (), left_out))
     if upstreams or hidden_upstreams:
@@ -99,7 +100,9 @@ def _plain(row: Mapping[str, Any]) -> Line:
 def _upstream(row: Mapping[str, Any]) -> Line:
     name = row["what"].removeprefix("upstream ")
     service = "/".join(name.split("/")[:3])
-    before, after = ((str(side),) if side is not None else None for side in (row["from"], row["to"]))
+    before, after = (
+        (str(side).replace(", 1 nodes", ", 1 node"),) if side is not None else None for side in (row["from"], row["to"])
+    )
     sign = sign_of(before, after)
     why = row.get("why") or ("the table holds other nodes" if sign is Sign.CHANGE else "")
     return Line(sign, name, before, after, _WHY.get(why, why).format(service=service))

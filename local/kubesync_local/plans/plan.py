@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -41,11 +41,12 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The lines of one hosted zone, or of all upstreams. ``left_out``: how many more there are."""
+    """The lines of one hosted zone, or of all upstreams. ``left_out``: how many more there are. ``of_zone``: it is a hosted zone."""
 
     title: str
     lines: tuple[Line, ...] = ()
     left_out: int = 0
+    of_zone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,8 @@ class Plan:
         groups: record sets by hosted zone, then upstreams, then deletions that are held back.
         held: how many deletions are held back.
         in_conflict: how many record sets stay undone because foreign ones stand there.
+        quiet: the last line where nothing is to be done.
+        kept: how many record sets and upstreams of a removed cluster stay; None: it is no such plan.
         notes: more that a person has to know, a sentence each.
         errors: what could not be planned: one line each.
     """
@@ -86,8 +89,29 @@ class Plan:
     upstreams: Numbers = Numbers()
     held: int = 0
     in_conflict: int = 0
+    quiet: str = "nothing to do"
+    kept: tuple[int, int] | None = None
     notes: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
+
+    def __add__(self, other: Plan) -> Plan:
+        """Both plans as one; what they say of one hosted zone stands together."""
+        groups: dict[str, Group] = {}
+        for group in (*self.groups, *other.groups):
+            known = groups.get(group.title, Group(group.title, of_zone=group.of_zone))
+            lines, left_out = (*known.lines, *group.lines), known.left_out + group.left_out
+            groups[group.title] = replace(known, lines=lines, left_out=left_out)
+        return Plan(
+            tuple(sorted(groups.values(), key=lambda group: group.title == UPSTREAMS)),
+            self.records + other.records,
+            self.upstreams + other.upstreams,
+            self.held + other.held,
+            self.in_conflict + other.in_conflict,
+            self.quiet,
+            self.kept or other.kept,
+            self.notes + other.notes,
+            self.errors + other.errors,
+        )
 
     @property
     def numbers(self) -> Numbers:
@@ -102,8 +126,12 @@ class Plan:
     @property
     def last_line(self) -> str:
         """The numbers, such as ``5 to add, 2 to change, 4 to delete, 1 held back``."""
+        if self.kept is not None:
+            records, upstreams = self.kept
+            return f"{some(records, 'record set')} and {some(upstreams, 'upstream')} stay"
         if self.empty:
-            return "nothing to do" + (f": {some(self.in_conflict, 'conflict')} for a person" if self.in_conflict else "")
+            conflicts = f": {some(self.in_conflict, 'conflict')} for a person" if self.in_conflict else ""
+            return f"{self.quiet}{conflicts}"
         of = self.numbers
         return f"{of.add} to add, {of.change} to change, {of.delete} to delete, {self.held} held back"
 
@@ -130,10 +158,10 @@ class Plan:
 
     def _zones_that_lose(self) -> int:
         """How many hosted zones have a deletion; 0 if not all are shown."""
-        if any(group.left_out and group.title != UPSTREAMS for group in self.groups):
+        if any(group.left_out and not any(line.sign is Sign.DELETE for line in group.lines) for group in self.groups):
             return 0
         losing = [group for group in self.groups if any(line.sign is Sign.DELETE for line in group.lines)]
-        return sum(group.title != UPSTREAMS for group in losing)
+        return sum(group.of_zone for group in losing)
 
 
 def some(number: int, what: str) -> str:

@@ -1,8 +1,8 @@
 """A plan on a screen or in a pipe.
 
     example.com (Z0123456789ABCDEFGHIJ)
-      + web.prod.example.com A 30 10.0.0.1  (Service prod/shop/web appeared)
-      ~ api.prod.example.com A 30 10.0.0.2 -> 600 10.0.0.2  (Service prod/shop/api changed)
+      + web.prod.example.com A 30 10.0.0.1  (prod/shop/web appeared)
+      ~ api.prod.example.com A 30 10.0.0.2 -> 600 10.0.0.2  (prod/shop/api changed)
 
     1 to add, 1 to change, 0 to delete, 0 held back
 
@@ -12,20 +12,22 @@ The signs say everything: colours only help, and only those are used that can be
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 from kubesync_local.plans.plan import Line, Plan, Sign
 from kubesync_local.terminal.escaping import visible
-from kubesync_local.terminal.output import counted, new_console, print_folded, remark
+from kubesync_local.terminal.output import counted, new_console, print_folded, remark, screen_width
 
 _STYLES: Final = {Sign.ADD: "green", Sign.CHANGE: "magenta", Sign.DELETE: "red", Sign.STAYS: "bold"}
 _INDENT: Final = 2
 _UNDER: Final = 6
+_GAP: Final = 2
 _PARTS_SHOWN: Final = 6
 
 
@@ -49,7 +51,7 @@ def _show(plan: Plan, console: Console) -> None:
     for group in plan.groups:
         console.print(Text(visible(group.title), style="bold"), soft_wrap=True)
         for line in group.lines:
-            print_folded(console, _line(line), _UNDER)
+            _show_line(line, console)
         if group.left_out:
             console.print(Text(f"{' ' * _INDENT}... and {group.left_out:,} more"), soft_wrap=True)
         console.print()
@@ -63,6 +65,20 @@ def _show(plan: Plan, console: Console) -> None:
     console.print(Text(plan.last_line, style="bold"), soft_wrap=True)
 
 
+def _show_line(line: Line, console: Console) -> None:
+    """The reason stands on the same line if it fits there as a whole."""
+    text, why = _line(line), Text()
+    if line.why:  # of what stays undone it is what a person has to read
+        why = Text(f"({visible(line.why)})", style="" if line.sign is Sign.STAYS else "dim")
+    width = screen_width(console)
+    if why and (width is None or cell_len(text.plain) + _GAP + cell_len(why.plain) <= width):
+        text.append(" " * _GAP).append_text(why)
+        why = Text()
+    print_folded(console, text, _UNDER)
+    if why:
+        print_folded(console, Text(" " * _UNDER).append_text(why), _UNDER)
+
+
 def _line(line: Line) -> Text:
     style = _STYLES[line.sign]
     text = Text(" " * _INDENT).append(f"{line.sign} ", style=f"bold {style}").append(visible(line.subject))
@@ -72,32 +88,26 @@ def _line(line: Line) -> Text:
         text.append(" -> ").append_text(_side(line.after, old, "green"))
     elif (only := line.after or line.before) is not None:
         text.append(" ").append_text(_side(only, None, style))
-    if line.why:
-        text.append(f"  ({visible(line.why)})", style="dim")
     return text
 
 
 def _side(parts: Sequence[str], other: AbstractSet[str] | None, style: str) -> Text:
     """The parts of a side: the first, then the others with commas. What the other side does not have is emphasised.
 
-    Of many parts, those that differ come first and the rest is counted.
+    Of many parts, those that differ are shown and the rest is counted.
     """
-    text = Text()
-    for number, (part, differs) in enumerate(_shown(parts, other)):
-        text.append("" if not number else " " if number == 1 else ", ")
-        text.append(visible(part), style=f"bold {style}" if differs else "")
-    return text
-
-
-def _shown(parts: Sequence[str], other: AbstractSet[str] | None) -> Iterator[tuple[str, bool]]:
-    if len(parts) <= _PARTS_SHOWN + 1:
-        yield from ((part, other is not None and part not in other) for part in parts)
-        return
     first, *rest = parts
-    yield first, other is not None and first not in other
-    differing = list(rest) if other is None else [part for part in rest if part not in other]
-    yield from ((part, other is not None) for part in differing[:_PARTS_SHOWN])
-    if (more := len(differing) - _PARTS_SHOWN) > 0:
-        yield f"and {more} more", False
-    if same := len(rest) - len(differing):
-        yield f"{same} the same", False
+    differs = other is not None and first not in other
+    text = Text().append(visible(first), style=f"bold {style}" if differs else "")
+    shown = rest
+    if len(rest) > _PARTS_SHOWN:
+        shown = (rest if other is None else [part for part in rest if part not in other])[:_PARTS_SHOWN]
+    for number, part in enumerate(shown):
+        differs = other is not None and part not in other
+        text.append(", " if number else " ").append(visible(part), style=f"bold {style}" if differs else "")
+    same = 0 if other is None else sum(part in other for part in rest)
+    if len(rest) > len(shown):
+        more = len(rest) - len(shown) - same
+        counts = ([f"{more:,} more"] if more else []) + ([f"{same:,} the same"] if same else [])
+        text.append(f" ({', '.join(counts)})")
+    return text
