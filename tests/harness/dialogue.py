@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import sys
 import termios
@@ -46,8 +47,9 @@ class Dialogue:
 
     def end(self) -> int:
         """Read to the end. Returns the exit status."""
-        while self._read(PATIENCE_SECONDS):
-            pass
+        until = time.monotonic() + PATIENCE_SECONDS
+        while self._read(1.0):
+            assert time.monotonic() < until, f"the command does not end:\n{self.text}"
         return self._process.wait(PATIENCE_SECONDS)
 
     def _read(self, seconds: float) -> bool:
@@ -67,6 +69,8 @@ def a_dialogue(*arguments: str, environment: Mapping[str, str]) -> Iterator[Dial
     ours, theirs = pty.openpty()
 
     def own_terminal() -> None:
+        for number in (signal.SIGINT, signal.SIGHUP):  # a test that runs in the background ignores them, and so would its children
+            signal.signal(number, signal.SIG_DFL)
         os.setsid()
         fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import pty
+import sys
 import threading
 import tty
-from collections.abc import Mapping
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 
 from harness.cli_stack import environment_of, logging_restored
 from kubesync_local.cli.main import main
 
 
-def on_a_terminal(*arguments: str, environment: Mapping[str, str]) -> tuple[int, bytes]:
-    """Run a command in this process whose standard output and standard error are one terminal; its status, and the bytes."""
+def on_a_terminal(*arguments: str, environment: Mapping[str, str], typed: str | None = None) -> tuple[int, bytes]:
+    """Run a command in this process whose standard output and standard error are one terminal; its status, and the bytes.
+
+    Args:
+        typed: what a person types, lines with their ends; standard input is the terminal then. None: it is not.
+    """
     reading, writing = pty.openpty()
     tty.setraw(writing)  # it adds no carriage returns
     found: list[bytes] = []
@@ -27,6 +32,7 @@ def on_a_terminal(*arguments: str, environment: Mapping[str, str]) -> tuple[int,
             logging_restored(),
             redirect_stdout(terminal),
             redirect_stderr(terminal),
+            _typing(reading, writing, typed),
         ):
             assert terminal.isatty()
             status = main(arguments)
@@ -34,6 +40,20 @@ def on_a_terminal(*arguments: str, environment: Mapping[str, str]) -> tuple[int,
         reader.join()
         os.close(reading)
     return status, b"".join(found)
+
+
+@contextmanager
+def _typing(reading: int, writing: int, typed: str | None) -> Iterator[None]:
+    if typed is None:
+        yield
+        return
+    os.write(reading, typed.encode())
+    before = sys.stdin
+    with os.fdopen(os.dup(writing), encoding="utf-8") as sys.stdin:
+        try:
+            yield
+        finally:
+            sys.stdin = before
 
 
 def _drain(reading: int, found: list[bytes]) -> None:

@@ -102,7 +102,9 @@ class Plan:
             lines, left_out = (*known.lines, *group.lines), known.left_out + group.left_out
             groups[group.title] = replace(known, lines=lines, left_out=left_out)
         return Plan(
-            tuple(sorted(groups.values(), key=lambda group: group.title == UPSTREAMS)),
+            tuple(
+                sorted(groups.values(), key=lambda group: 1 if group.of_zone else 2 if group.title == UPSTREAMS else 0)
+            ),
             self.records + other.records,
             self.upstreams + other.upstreams,
             self.held + other.held,
@@ -131,7 +133,7 @@ class Plan:
             return f"{some(records, 'record set')} and {some(upstreams, 'upstream')} stay"
         if self.empty:
             conflicts = f": {some(self.in_conflict, 'conflict')} for a person" if self.in_conflict else ""
-            return f"{self.quiet}{conflicts}"
+            return f"{self.quiet}{' in what was compared' if self.errors else ''}{conflicts}"
         of = self.numbers
         return f"{of.add} to add, {of.change} to change, {of.delete} to delete, {self.held} held back"
 

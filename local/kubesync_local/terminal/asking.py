@@ -37,11 +37,11 @@ def confirm(question: str) -> None:
     Raises:
         DeclinedError: the answer is no.
     """
-    sys.stderr.write(f"{visible(question)} [y/N] ")
-    sys.stderr.flush()
     try:
+        sys.stderr.write(f"{visible(question)} [y/N] ")
+        sys.stderr.flush()
         answer = sys.stdin.readline()
-    except (KeyboardInterrupt, OSError, ValueError):
+    except (KeyboardInterrupt, OSError, ValueError):  # or the terminal is gone
         answer = ""
     if not answer.endswith("\n"):
         remark("")  # the cursor stands behind the question

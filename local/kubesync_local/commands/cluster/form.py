@@ -119,6 +119,8 @@ def read_form(arguments: argparse.Namespace, work: Workplace, known: Form | None
     beyond = why_beyond_zones(config)
     if beyond is not None:
         raise UsageError(beyond)
+    if config.on_delete == "remove" and config.policy not in (Policy.SYNC, known.config.policy if known else ""):
+        remark(f"note: with --policy {config.policy} nothing is deleted, not even when the cluster is removed")
     return Form(config, access)
 
 
@@ -132,8 +134,6 @@ def _validated(fields: dict[str, Any]) -> ClusterConfig:
         raise UsageError(useless)
     if config.load_balancer_alias and config.load_balancer_cluster_ips:
         raise UsageError("--load-balancer-alias and --load-balancer-cluster-ips cannot be combined")
-    if config.on_delete == "remove" and config.policy is not Policy.SYNC:
-        remark(f"note: with --policy {config.policy} nothing is deleted, not even when the cluster is removed")
     return config
 
 
