@@ -69,7 +69,10 @@ def a_dialogue(*arguments: str, environment: Mapping[str, str]) -> Iterator[Dial
     ours, theirs = pty.openpty()
 
     def own_terminal() -> None:
-        for number in (signal.SIGINT, signal.SIGHUP):  # a test that runs in the background ignores them, and so would its children
+        for number in (
+            signal.SIGINT,
+            signal.SIGHUP,
+        ):  # a test that runs in the background ignores them, and so would its children
             signal.signal(number, signal.SIG_DFL)
         os.setsid()
         fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)

@@ -122,7 +122,7 @@ def _read_entry(row: yaml.Node, found: ClustersFile) -> None:
             if not valid_cluster_name(name):
                 found.wrong(line, "name: use lower-case letters, digits and hyphens, at most 63")
         elif key not in KINDS:
-            close = difflib.get_close_matches(key, KINDS, n=1)
+            close = difflib.get_close_matches(key.lower(), ("name", *KINDS), n=1)
             found.wrong(line, f"{_short(key)} is not an option" + (f": did you mean {close[0]}?" if close else ""))
         else:
             _read_option(key, value, line, options, found)
