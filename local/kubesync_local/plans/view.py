@@ -14,13 +14,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import Final
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from kubesync_local.plans.plan import Line, Plan, Sign
+from kubesync_local.plans.plan import Group, Line, Plan, Sign
 from kubesync_local.terminal.escaping import visible
 from kubesync_local.terminal.output import counted, new_console, print_folded, remark, screen_width
 
@@ -29,6 +30,8 @@ _INDENT: Final = 2
 _UNDER: Final = 6
 _GAP: Final = 2
 _PARTS_SHOWN: Final = 6
+_LINES_BEFORE_A_QUESTION: Final = 100
+"""Of one group. `--dry-run` and `plan` show all."""
 
 
 def show_plan(plan: Plan) -> None:
@@ -42,8 +45,16 @@ def show_plan(plan: Plan) -> None:
 
 
 def show_for_question(plan: Plan) -> None:
-    """Print a plan on standard error, where the question follows."""
-    _show(plan, new_console(stderr=True))
+    """Print a plan on standard error, where the question follows: of long groups the first lines, deletions before others."""
+    _show(replace(plan, groups=tuple(map(_shortened, plan.groups))), new_console(stderr=True))
+
+
+def _shortened(group: Group) -> Group:
+    hidden = len(group.lines) - _LINES_BEFORE_A_QUESTION
+    if hidden <= 0:
+        return group
+    lines = sorted(group.lines, key=lambda line: line.sign is not Sign.DELETE)[:_LINES_BEFORE_A_QUESTION]
+    return replace(group, lines=tuple(lines), left_out=group.left_out + hidden)
 
 
 def _show(plan: Plan, console: Console) -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from kubesync_local.plans.of_report import plan_of_report
 from kubesync_local.plans.plan import Numbers, Plan
-from kubesync_local.plans.view import _show
+from kubesync_local.plans.view import _show, show_for_question
 
 TITLES: Final = {"Z1": "example.com (Z1)", "Z2": "example.org (Z2, private)"}
 
@@ -235,3 +235,15 @@ def test_hostile_names_are_escaped_and_make_no_line() -> None:
 )
 def test_question_says_deletions_first(plan: Plan, question: str) -> None:
     assert plan.question == question
+
+
+def test_long_plan_before_a_question_shows_deletions_first(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [a_row(f"n{number:04}", None, an_a("10.0.0.1"), "appeared") for number in range(400)]
+    rows += [a_row(f"z{number}", an_a("10.0.0.1"), None, "disappeared") for number in range(3)]
+
+    show_for_question(plan_of_report(a_report(a_cluster(*rows)), TITLES))
+
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split()[0] for line in lines[1:102]] == ["-"] * 3 + ["+"] * 97 + ["..."]
+    assert lines[101] == "  ... and 303 more"
+    assert lines[-1] == "400 to add, 0 to change, 3 to delete, 0 held back"
