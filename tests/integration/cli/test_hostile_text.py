@@ -48,7 +48,6 @@ LISTS: Final = [
     ["status"], ["records"], ["upstreams"], ["errors"], ["audit"], ["explain", "prod/shop/web"],
     ["cluster", "list"], ["cluster", "show", "prod"], ["cluster", "check", "prod"], ["upstream", "list"],
     ["upstream", "show", "mixed"], ["recover"], ["resync", "--dry-run"], ["plan"],
-    ["cluster", "set", "prod", "--ttl", "7", "--dry-run"],
 ]  # fmt: skip
 QUIET_LISTS: Final = (
     ["upstreams"], ["cluster", "list"], ["cluster", "show", "prod"], ["upstream", "list"], ["upstream", "show", "mixed"],

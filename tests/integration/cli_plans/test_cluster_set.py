@@ -11,6 +11,7 @@ from harness.cli_stack import CliStack, a_cli_stack
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
+from kubesync_local.commands.cluster import changes
 
 ROLE: Final = "arn:aws:iam::123456789012:role/dns"
 
@@ -193,16 +194,14 @@ def test_wrong_option_changes_nothing(stack: CliStack, options: list[str], said:
 
 
 def test_second_of_two_people_is_told(stack: CliStack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both read the same revision; the other one writes first."""
-    put = ClusterTable.put
+    """Both read the same revision; while the one looks at the question, the other one writes."""
 
-    def late(table: ClusterTable, config: ClusterConfig, *rest: Any) -> ClusterConfig:
-        monkeypatch.setattr(ClusterTable, "put", put)
-        assert stack.call("cluster", "set", "prod", "--ttl", "77").status == 0
-        return put(table, config, *rest)
+    def meanwhile(_question: str) -> None:
+        assert stack.call("cluster", "set", "prod", "--ttl", "77", "--yes").status == 0
 
-    monkeypatch.setattr(ClusterTable, "put", late)
+    monkeypatch.setattr(changes, "can_ask", lambda: True)
+    monkeypatch.setattr(changes, "confirm", meanwhile)
     ran = stack.call("cluster", "set", "prod", "--write-events")
 
-    assert (ran.status, ran.lines) == (2, ["kubesync: cluster prod was changed by somebody else: try again"])
+    assert (ran.status, ran.lines[-1]) == (2, "kubesync: cluster prod was changed by somebody else: try again")
     assert (config_of(stack).ttl, config_of(stack).write_events) == (77, False)

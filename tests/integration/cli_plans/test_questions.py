@@ -225,3 +225,15 @@ def test_removal_that_nobody_can_be_asked_about_needs_yes_where_the_command_is_n
     )
     assert ran.lines[0] == "cluster prod"
     assert stored(stack) == before
+
+
+@pytest.mark.parametrize("name", ["remove", "recover"])
+def test_command_whose_input_is_no_terminal_does_what_it_always_did(tmp_path: Path, name: str) -> None:
+    """Such as in a script that a person started: nobody would answer."""
+    with a_cli_stack(in_memory=True) as stack:
+        command = asked(prepared(stack), tmp_path, ALL[name])
+        status, written = on_a_terminal(*command, environment=stack.environment)
+
+        assert status == 0, written
+        assert b"[y/N]" not in written
+        assert settings(stack) == {"prod": (30, name == "remove")}

@@ -92,6 +92,8 @@ def _text_of(path: str, shown: str) -> str:
         raise UsageError(f"{shown}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UsageError(f"{shown}: is not YAML in UTF-8") from None
+    except ValueError:
+        raise UsageError(f"{shown}: is not the path of a file") from None
     if len(data) > _MOST_BYTES:
         raise UsageError(f"{shown}: has more than {_MOST_BYTES:,} bytes")
     return text
