@@ -9,7 +9,7 @@ from typing import Any
 
 from kubesync.domain.errors import ErrorCode, KubesyncError, UsageError
 from kubesync_local.commands.run.ending import ended_by_signals
-from kubesync_local.commands.run.progress import ProgressLines
+from kubesync_local.commands.run.live import showing_progress
 from kubesync_local.commands.run.recover_rows import COLUMNS, RECORD_COLUMNS, record_rows_of, rows_of, unwanted_only
 from kubesync_local.plans.plan import some
 from kubesync_local.recovery.recovery import RecoveryRequest
@@ -65,9 +65,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _recovered(work: Workplace, request: RecoveryRequest) -> dict[str, Any]:
-    session = work.application.new_session(ProgressLines())
-    with ended_by_signals(lambda: session):
-        report = session.run(recovery=request)
+    with showing_progress() as progress:
+        session = work.application.new_session(progress)
+        with ended_by_signals(lambda: session):
+            report = session.run(recovery=request)
     if not report.recoveries:
         hint = "; pause the schedule and try again" if report.code == ErrorCode.NOT_MASTER else ""
         raise RecoverError(f"nothing was recovered: {report.ended} {report.message}".rstrip() + hint)

@@ -10,7 +10,7 @@ from kubesync.operations.resync_invocation import ResyncEvent, has_errors
 from kubesync.session.session import Session
 from kubesync_local.commands.run.ending import ended_by_signals
 from kubesync_local.commands.run.forcing import agree
-from kubesync_local.commands.run.progress import ProgressLines
+from kubesync_local.commands.run.live import showing_progress
 from kubesync_local.plans.of_report import plan_of_report
 from kubesync_local.plans.plan import zone_titles
 from kubesync_local.plans.view import show_plan
@@ -50,12 +50,11 @@ def report_of(work: Workplace, wanted: ResyncEvent, timeout: float) -> dict[str,
     own: list[Session] = []
     clock = work.application.clock
     until = clock.monotonic() + timeout
-    invocation = work.application.resync_invocation(
-        wanted, lambda: until - clock.monotonic(), ProgressLines(), own.append
-    )
-    # A session of our own that found another master has ended: a signal then ends the wait for that master.
-    with ended_by_signals(lambda: own[-1] if own and not own[-1].report.ended else None):
-        return invocation.run()
+    with showing_progress() as progress:
+        invocation = work.application.resync_invocation(wanted, lambda: until - clock.monotonic(), progress, own.append)
+        # A session of our own that found another master has ended: a signal then ends the wait for that master.
+        with ended_by_signals(lambda: own[-1] if own and not own[-1].report.ended else None):
+            return invocation.run()
 
 
 def remark_on(report: dict[str, Any]) -> None:
