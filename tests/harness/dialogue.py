@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
-import re
 import select
 import signal
 import subprocess
@@ -16,15 +15,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Final
 
+from harness.terminal import shown_on
 from harness.waiting import PATIENCE_SECONDS
 
 CTRL_C: Final = "\x03"
 END_OF_INPUT: Final = "\x04"
-_COLOURS: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Dialogue:
-    """What the terminal showed is ``text``, without colours and carriage returns."""
+    """What the terminal shows is ``text``."""
 
     def __init__(self, terminal: int, process: subprocess.Popen[bytes]) -> None:
         self._terminal = terminal
@@ -33,7 +32,7 @@ class Dialogue:
 
     @property
     def text(self) -> str:
-        return _COLOURS.sub("", self._seen.decode(errors="replace")).replace("\r", "")
+        return shown_on(self._seen.decode(errors="replace"))
 
     def read_until(self, wanted: str) -> None:
         """Read until the terminal shows this."""

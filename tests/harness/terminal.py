@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import sys
 import threading
 import tty
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from typing import Final
 
 from harness.cli_stack import environment_of, logging_restored
 from kubesync_local.cli.main import main
+
+_MOVEMENTS: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def on_a_terminal(*arguments: str, environment: Mapping[str, str], typed: str | None = None) -> tuple[int, bytes]:
@@ -40,6 +44,12 @@ def on_a_terminal(*arguments: str, environment: Mapping[str, str], typed: str | 
         reader.join()
         os.close(reading)
     return status, b"".join(found)
+
+
+def shown_on(terminal: str) -> str:
+    """What a person reads in the end: without colours and movements, and of a line that was written anew the last form."""
+    lines = _MOVEMENTS.sub("", terminal).split("\n")
+    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines)
 
 
 @contextmanager

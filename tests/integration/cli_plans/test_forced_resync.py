@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
 
 from harness.cli_stack import CliStack, a_cli_stack
-from harness.terminal import on_a_terminal
+from harness.terminal import on_a_terminal, shown_on
 from kubesync_local.commands.run import forcing
 from kubesync_local.terminal import asking
 
-COLOURS: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 QUESTION: Final = "Delete 5 record sets in 1 zone and 5 upstreams? [y/N] "
 
 
@@ -39,7 +37,7 @@ def expose(stack: CliStack, name: str) -> None:
 
 def typed(stack: CliStack, *command: str, keys: str) -> tuple[int, str]:
     status, written = on_a_terminal(*command, environment=stack.environment, typed=keys)
-    return status, COLOURS.sub("", written.decode())
+    return status, shown_on(written.decode())
 
 
 def services_in(stack: CliStack) -> set[str]:

@@ -9,10 +9,9 @@ from typing import Any, Final
 import pytest
 
 from harness.cli_stack import CliStack, a_cli_stack
-from harness.terminal import on_a_terminal
+from harness.terminal import on_a_terminal, shown_on
 from kubesync.aws.dynamodb.store import STATE
 
-COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 FOREIGN: Final = (
     "blocked.shop.svc.prod.example.com CNAME stands there and is not ours (x.example.net.): take it over (`kubesync recover`), "
     "remove it, or choose another name"
@@ -125,7 +124,7 @@ def test_terminal_has_colours_and_no_color_has_none(stack: CliStack) -> None:
 
     assert {"32", "1;35", "1;31", "1;32"} <= set(re.findall(r"\x1b\[([0-9;]+)m", coloured.decode())) | {"32"}
     assert not set(re.findall(r"\x1b\[([0-9;]+)m", plain.decode())) & {"1;35", "1;31", "1;32", "31", "32", "35"}
-    shown = [COLOURS.sub("", text.decode()).split("\n")[-4:] for text in (coloured, plain)]
+    shown = [shown_on(text.decode()).split("\n")[-4:] for text in (coloured, plain)]
     assert shown[0] == shown[1] == [*PLAN[-3:], ""]
     # Yellow and white, and the bright ones, cannot be read on every background.
     assert not re.search(r"\x1b\[(?:[0-9;]*;)?(?:33|37|9[0-7])m", coloured.decode())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +11,12 @@ import pytest
 
 from harness.cli_stack import CliStack, a_cli_stack
 from harness.dialogue import CTRL_C, END_OF_INPUT, a_dialogue
-from harness.terminal import on_a_terminal
+from harness.terminal import on_a_terminal, shown_on
 from kubesync.aws.dynamodb.store import CONTROL, STATE
 from kubesync.aws.tables.control.clusters import ClusterTable
 
 WAS: Final = "nothing was changed"
 NO_CHANGE: Final = f"kubesync: {WAS}"
-COLOURS: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def prepared(made: CliStack) -> CliStack:
@@ -138,7 +136,7 @@ def stored(stack: CliStack) -> Mapping[str, object]:
 
 def typed_on_a_terminal(stack: CliStack, command: list[str], keys: str) -> tuple[int, list[str]]:
     status, written = on_a_terminal(*command, environment=stack.environment, typed=keys)
-    return status, COLOURS.sub("", written.decode()).split("\n")
+    return status, shown_on(written.decode()).split("\n")
 
 
 @pytest.mark.parametrize("answer", ["n", "", "yess", "no", "Y E S"])
