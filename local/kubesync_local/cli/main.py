@@ -30,6 +30,7 @@ _MODULES: Final = {
     "demo": "local.demo",
     "setup": "local.setup",
     "session": "run.session",
+    "plan": "run.plan",
     "resync": "run.resync",
     "recover": "run.recover",
     "status": "show.status",
@@ -40,6 +41,9 @@ _MODULES: Final = {
     "errors": "show.errors",
     "audit": "show.audit",
     "add": "cluster.add",
+    "set": "cluster.set",
+    "apply": "cluster.apply",
+    "export": "cluster.export",
     "list": "cluster.show",
     "show": "cluster.show",
     "remove": "cluster.remove",
@@ -72,7 +76,7 @@ def _path(arguments: argparse.Namespace) -> str:
     command = str(arguments.command)
     if command == "upstream":
         return f"kubesync upstream {arguments.action}"
-    in_cluster = command in ("add", "list", "show", "check", "remove", "disable", "enable")
+    in_cluster = command in ("add", "set", "apply", "export", "list", "show", "check", "remove", "disable", "enable")
     return f"kubesync {'cluster ' if in_cluster else 'local ' if command == 'up' else ''}{command}"
 
 

@@ -147,3 +147,8 @@ def add_output(command: argparse.ArgumentParser, default: str = "table") -> None
     command.add_argument(
         "--output", choices=("table", "json"), default=default, help=f"form of the output (default: {default})"
     )
+
+
+def add_yes(command: argparse.ArgumentParser, otherwise: str) -> None:
+    """``--yes``. ``otherwise``: what happens without it."""
+    command.add_argument("--yes", action="store_true", help=f"do not ask (default: {otherwise})")

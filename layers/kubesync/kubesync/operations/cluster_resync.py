@@ -27,7 +27,7 @@ from kubesync.actors.answer import Answer
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.cluster.keys.committer import KEYS_AT_A_TIME
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.dns.standing import Known, with_replacements
+from kubesync.domain.dns.standing import Drift, Known, with_replacements
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import EMPTY, KeyState, Name, UpstreamState
@@ -46,6 +46,7 @@ from kubesync.operations.asking import ResyncError, ask_cluster, ask_zone, check
 from kubesync.operations.drift import Coming, document_of
 from kubesync.operations.listing import advice, preview_lists
 from kubesync.operations.ports import Master
+from kubesync.operations.record_rows import ForeseenChanges, counts_of
 from kubesync.operations.resync_progress import Part
 from kubesync.operations.resync_report import with_counts
 
@@ -93,6 +94,9 @@ class ClusterResync:
         self._conflicts: dict[ServiceKey, Mapping[Name, str]] = {}
         self._again: set[ServiceKey] = set()
         self._upstreams: array[int] | None = None
+        self._changes = ForeseenChanges({}, {})
+        self._landed: dict[RecordKey, RecordSet | None] = {}
+        self._drifts: list[Drift] = []  # of a dry run
 
     def part(self) -> Part:
         """What is done so far."""
@@ -105,6 +109,7 @@ class ClusterResync:
         known = {(str(key), name): why for key, names in self._conflicts.items() for name, why in names.items()}
         document = {
             **self._document,
+            **self._plan(self._foreseen | known),
             "drift": self._drift,
             "held_deletions": self._held,
             "conflicts": [
@@ -113,6 +118,18 @@ class ClusterResync:
             ],
         }
         return Part(self._config.revision, with_counts(document), (), done=True)
+
+    def _plan(self, conflicts: Mapping[tuple[str, Name], str]) -> dict[str, Any]:
+        """What a dry run says besides: the record sets as the zones would change, and how many there are."""
+        if not self._dry_run:
+            return {}
+        records = self._changes.rows(self._config.policy, self._drifts, conflicts, self._landed)
+        return {"records": records, "plan": counts_of(records, self._document["changes"])}
+
+    def _add(self, drifts: Sequence[Drift]) -> None:
+        self._drift += map(document_of, drifts)
+        if self._dry_run:
+            self._drifts += drifts
 
     def check(self) -> None:
         """Raise ResyncError if the session must end or the configuration was changed."""
@@ -143,7 +160,11 @@ class ClusterResync:
         self._coming = Coming.of(states)
         self._held = [row for state in states for row in _held_in(state)]
         self.zones |= {key.zone_id for state in states for key in state.applied}
-        self._document["changes"] = [{"what": e.what, "from": e.before, "to": e.after} for e in preview.entries]
+        self._changes = ForeseenChanges.of(preview)
+        news = {str(key): why for key, why in preview.news.items()}
+        self._document["changes"] = [
+            {"what": e.what, "from": e.before, "to": e.after, "why": news.get(e.service, "")} for e in preview.entries
+        ]
         self._document["held"] = {resource.value: reason for resource, reason in preview.held.items()}
 
     def _relist(self) -> None:
@@ -255,13 +276,14 @@ class ClusterResync:
         if self._dry_run:
             others = {key: record_set for key, record_set in standing.items() if key not in unsettled}
             self._foreseen |= self._coming.conflicts(zone_id, others)
+            self._landed |= {key: standing.get(key) for key in unsettled}
         found = with_replacements(standing)
         suspects = [known for known in self._known if known.drifts(found)]
         self._known = []
         if self._zones_held:  # this session writes nothing: what was read is what stands
             self.check()
             drifts = [drift for known in suspects for drift in known.drifts(found) if drift.key not in unsettled]
-            self._drift += map(document_of, drifts)
+            self._add(drifts)
             return
         self._again.update(known.service for known in suspects)
         for some in batched(suspects, KEYS_AT_A_TIME):
@@ -303,7 +325,7 @@ class ClusterResync:
         answer: Answer[Compared] = Answer(self._master.parts.scheduler)
         question = CompareZone(self.name, answer, known, keys, names, standing, mend=not self._dry_run)
         compared = ask_zone(self._master, zone_id, question, answer, self.check)
-        self._drift += map(document_of, compared.drifts)
+        self._add(compared.drifts)
         return compared
 
 

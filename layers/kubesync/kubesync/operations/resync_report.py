@@ -21,6 +21,8 @@ ROWS: Final = ("changes", "drift", "conflicts", "held_deletions")
 
 KEPT_ROWS: Final = 20
 _KEPT: Final = ("cluster", "error", "changed_keys", "stray_upstreams", "held", "counts", "held_counts", "drift")
+_CUT: Final = (*ROWS, "records")
+"""Lists that may be cut. ``records``, of a dry run, has exact counts of its own: ``plan``."""
 
 
 def with_counts(cluster: Mapping[str, Any]) -> dict[str, Any]:
@@ -39,9 +41,9 @@ def within_limits(report: Mapping[str, Any], max_bytes: int = MAX_REPORT_BYTES) 
     Short lists stay complete. The long ones share the remaining bytes equally.
     """
     clusters: list[dict[str, Any]] = [dict(cluster) for cluster in report["clusters"]]
-    places = [(cluster, name) for cluster in clusters for name in ROWS if cluster.get(name)]
+    places = [(cluster, name) for cluster in clusters for name in _CUT if cluster.get(name)]
     sizes = [[_size(row) for row in cluster[name]] for cluster, name in places]
-    bare = {**report, "clusters": [{**c, **{name: [] for name in ROWS if name in c}} for c in clusters]}
+    bare = {**report, "clusters": [{**c, **{name: [] for name in _CUT if name in c}} for c in clusters]}
     # 100 bytes for each "left_out".
     shares = _shares([sum(of_list) for of_list in sizes], max_bytes - _size(bare) - 100 * len(places))
     for (cluster, name), of_list, share in zip(places, sizes, shares, strict=True):
