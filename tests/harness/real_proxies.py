@@ -76,9 +76,11 @@ def nginx_main(directory: Path, http: str, *, workers: int = 1, before: str = ""
         )
     )  # fmt: skip
     main = directory / "nginx.conf"
+    user = "user root;\n" if os.geteuid() == 0 else ""  # workers read what this process wrote
     main.write_text(
-        f"{before}pid {directory}/nginx.pid;\nerror_log {directory}/error.log notice;\nworker_processes {workers};\n"
-        f"daemon off;\nevents {{ worker_connections 4096; }}\nhttp {{\n  access_log off;\n{temporary}{http}\n}}\n"
+        f"{before}{user}pid {directory}/nginx.pid;\nerror_log {directory}/error.log notice;\n"
+        f"worker_processes {workers};\ndaemon off;\nevents {{ worker_connections 4096; }}\n"
+        f"http {{\n  access_log off;\n{temporary}{http}\n}}\n"
     )
     return main
 

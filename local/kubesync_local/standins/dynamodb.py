@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from moto.dynamodb import models
 from moto.dynamodb.models.table import Table
+from moto.dynamodbstreams import models as stream_models
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import ThreadedWSGIServer
 
@@ -220,8 +221,20 @@ class QuickTable(Table):
             self.items = every
 
 
-# moto makes its tables by this name.
+class CurrentShardIterator(stream_models.ShardIterator):
+    """moto's iterator reads a shard of the table as it was. A refused transaction replaces that table: here the present one is read."""
+
+    def get(self, limit: int = 1000) -> dict[str, Any]:
+        present = self.streams_backend.dynamodb.get_table(self.stream_shard.table.name).stream_shard
+        assert present is not None, "the table has lost its stream"
+        self.stream_shard = present
+        answer: dict[str, Any] = super().get(limit)
+        return answer
+
+
+# moto makes its tables and iterators by these names.
 vars(models)["Table"] = QuickTable
+vars(stream_models)["ShardIterator"] = CurrentShardIterator
 
 
 def _reachable(host: str) -> str:
