@@ -10,7 +10,7 @@ import pytest
 from harness.wire.template import ROOT
 from kubesync_local.cli.main import main
 
-PAGES = ("docs/runbook.md", "docs/deploy.md", "docs/clusters.md")
+PAGES = ("docs/runbook.md", "docs/deploy.md", "docs/clusters.md", "docs/proxies.md")
 
 
 def _named() -> Iterator[tuple[str, str]]:

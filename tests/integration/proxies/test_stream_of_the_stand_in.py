@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import boto3
@@ -35,7 +34,9 @@ class _Followed:
     def put(self, count: int) -> None:
         nodes = [Node(f"10.0.{n // 250}.{n % 250 + 1}", 80, ready=True, pod=f"web-{n:080}") for n in range(count)]
         self.state, actions = UpstreamTable.put(KEY, self.state, nodes, 0.0)
-        upstream_store(self.boto, self.prefix, SystemClock()).transact(actions, f"put-{self.state.version}-{self.prefix}"[:36])
+        upstream_store(self.boto, self.prefix, SystemClock()).transact(
+            actions, f"put-{self.state.version}-{self.prefix}"[:36]
+        )
 
     def seen(self) -> int:
         found = self.source.read()
@@ -44,13 +45,13 @@ class _Followed:
 
 
 @pytest.fixture
-def followed(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Followed]:
+def followed(monkeypatch: pytest.MonkeyPatch) -> _Followed:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb_url())
     boto, prefix, clock = boto3.Session("test", "test", region_name="eu-west-1"), a_table_prefix(), SystemClock()
     create_tables(build_dynamodb_client(boto, connect_timeout=2, read_timeout=10), prefix)
     reader = UpstreamReader(upstream_store(boto, prefix, clock), clock, lambda _: None)
     stream = TableStream(stream_client(boto), lambda: stream_arn(boto, prefix), clock.monotonic)
-    yield _Followed(boto, prefix, FollowedUpstreams(reader, stream, selection([], ["TCP"]), clock.monotonic))
+    return _Followed(boto, prefix, FollowedUpstreams(reader, stream, selection([], ["TCP"]), clock.monotonic))
 
 
 def test_changes_of_one_and_of_several_slices_arrive(followed: _Followed) -> None:
