@@ -20,11 +20,12 @@ from typing import Final
 from harness.real_proxies import PACKAGES
 from harness.waiting import wait_until
 from kubesync_local.demo.stack import Place, demo_stack
-from real_proxies.load.edge import PROXIES, Edge, edge, settled
+from real_proxies.load.edge import PROXIES, Edge, edge, settled, taking_traffic
 from real_proxies.load.fleet import Fleet, LoopbackCluster, pod_process
 from real_proxies.load.masters import Masters, masters
 from real_proxies.load.traffic import Tally, Traffic, described, traffic
 
+_PATIENCE_SECONDS: Final = 180.0
 _LEASE: Final = {
     "KUBESYNC_LEASE_SECONDS": "3",
     "KUBESYNC_LEASE_RENEW_SECONDS": "1",
@@ -86,10 +87,10 @@ def _play(arguments: argparse.Namespace, fleet: Fleet, edges: list[Edge], runnin
         killed = number in kill_at
         if killed:
             running.kill()
-        # Nobody learns of new pods while no master runs. So a deploy must not replace all pods before the next one has taken over.
-        fleet.roll(2, 6.0 if killed else 1.5)
+        fleet.roll(2, 1.5, lambda: _known(edges))
         print(f"  deploy {number + 1}: {_failures(sender.so_far())}{' (master killed)' if killed else ''}", flush=True)
     for number in range(arguments.scale_downs):
+        _settle(fleet, edges)
         fleet.scale_down(4)
         fleet.pause(2)
         fleet.scale_up(4)
@@ -132,9 +133,14 @@ def _storm(fleet: Fleet, edges: list[Edge], pods: int) -> None:
 
 
 def _settle(fleet: Fleet, edges: list[Edge]) -> None:
-    fleet.pause(60, lambda: not fleet._ending and all(settled(each, fleet.ready) for each in edges))
+    fleet.pause(_PATIENCE_SECONDS, lambda: not fleet._ending and all(settled(each, fleet.ready) for each in edges))
     wrong = [each.name for each in edges if not settled(each, fleet.ready)]
     assert not wrong, f"these proxies do not have the pods that are ready: {wrong}"
+
+
+def _known(edges: list[Edge]) -> set[str]:
+    """The pods that take traffic in every proxy."""
+    return set.intersection(*(taking_traffic(each.name, each.text) for each in edges))
 
 
 def _failures(tallies: dict[str, Tally]) -> str:

@@ -197,10 +197,11 @@ def _rendering(place: Edge, arguments: list[str]) -> Iterator[None]:
 
 def settled(place: Edge, ready: list[str]) -> bool:
     """Whether a proxy's file has exactly these pods taking traffic."""
-    return _taking_traffic(place.name, place.text) == set(ready)
+    return taking_traffic(place.name, place.text) == set(ready)
 
 
-def _taking_traffic(name: str, text: str) -> set[str]:
+def taking_traffic(name: str, text: str) -> set[str]:
+    """Addresses of the pods that take traffic, as this configuration says."""
     try:
         if name == "envoy":
             (assignment,) = json.loads(text)["resources"]

@@ -12,12 +12,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, Final
 
 from bench.children import Child, answer, child
 from harness.pods import PORT, Pods
 from kubesync_local.standins.apiserver.workloads.cluster import Cluster
 from kubesync_local.standins.apiserver.workloads.endpoints_controller import Pod
+
+_PATIENCE_SECONDS: Final = 180.0
 
 
 class LoopbackCluster(Cluster):
@@ -59,13 +61,25 @@ class Fleet:
         )  # fmt: skip
         self._change(more=replicas)
 
-    def roll(self, at_once: int, pause_seconds: float) -> None:
-        """Replace every pod, some at once: new ones are ready before old ones terminate."""
+    def roll(self, at_once: int, pause_seconds: float, known: Callable[[], set[str]]) -> None:
+        """Replace every pod, some at once: new ones are ready before old ones terminate.
+
+        A deploy goes at most two steps ahead of the proxies, so it never replaces all pods before a fail-over has ended. So the outcome
+        does not depend on how fast this machine is.
+
+        Args:
+            known: the pods that take traffic in every proxy.
+        """
         old = [pod for pod in self._workload.pods if not pod.terminating]
+        before: set[str] = set()
         for start in range(0, len(old), at_once):
             gone = old[start : start + at_once]
-            self._change(more=len(gone), fewer=gone)
+            new = self._change(more=len(gone), fewer=gone)
             self.pause(pause_seconds)
+            expected = before
+            self.pause(_PATIENCE_SECONDS, lambda expected=expected: expected <= known())  # type: ignore[misc]
+            assert before <= known(), f"the proxies never learned of {before}"
+            before = {pod.ips[0] for pod in new}
 
     def scale_down(self, fewer: int) -> None:
         """End so many pods."""
@@ -94,7 +108,7 @@ class Fleet:
             else:
                 threading.Event().wait(0.02)
 
-    def _change(self, more: int = 0, fewer: list[Pod] | None = None) -> None:
+    def _change(self, more: int = 0, fewer: list[Pod] | None = None) -> list[Pod]:
         new = [self._cluster._new_pod(self._workload) for _ in range(more)]
         self._pods.ask("start", [pod.ips[0] for pod in new])
         self._workload.pods += new
@@ -102,6 +116,7 @@ class Fleet:
             pod.terminating = True
             heapq.heappush(self._ending, (time.monotonic() + self._grace_seconds, next(self._order), pod))
         self._cluster.reconcile(self._namespace)
+        return new
 
 
 @contextmanager
