@@ -23,6 +23,8 @@ class FakeStream:
     def __init__(self) -> None:
         self.shards: dict[str, _Shard] = {"shard-0": _Shard()}
         self.fail = ""
+        #: So many of a shard's newest records come later.
+        self.late = 0
         self.calls: list[str] = []
 
     def add(self, shard: str, item: dict[str, Any]) -> None:
@@ -63,7 +65,7 @@ class FakeStream:
         self._called("get_records")
         name, _, at = request["ShardIterator"].rpartition("@")
         shard = self.shards[name]
-        found = shard.records[int(at) : int(at) + min(request["Limit"], 2)]
+        found = shard.records[: len(shard.records) - self.late][int(at) : int(at) + min(request["Limit"], 2)]
         position = int(at) + len(found)
         if shard.ended and position == len(shard.records):
             return {"Records": found}

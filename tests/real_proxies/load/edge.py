@@ -86,7 +86,7 @@ def _nginx(place: Edge) -> _Made:
     check = f"sed 's#{place.rendered};#'{{}}';#' {main} >{place.directory}/check.conf && {NGINX} -t -c {place.directory}/check.conf"
     return _Made(
         [NGINX, "-c", str(main)],
-        ["nginx", "--upstream", KEY, "--server-option", "max_fails=2", "--server-option", "fail_timeout=2s", "--check", check,
+        ["nginx", "--upstream", KEY, "--server-option", "max_fails=0", "--check", check,
          "--reload", _counted(place, f"kill -HUP $(cat {place.directory}/nginx.pid 2>/dev/null) 2>/dev/null || true")],
     )  # fmt: skip
 

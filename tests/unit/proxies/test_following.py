@@ -84,11 +84,17 @@ def test_change_during_the_scan_is_not_missed(deployment: _Deployment) -> None:
 
 def test_records_older_than_the_scan_change_nothing(deployment: _Deployment) -> None:
     deployment.seen()
-    deployment.put(_item(1, "10.0.0.1"))
-    deployment.put(_item(2, deleted=True))
-    deployment.time = 600.0  # this read scans as well, and gets both records
+    for version, ip in ((1, "10.0.0.1"), (2, "10.0.0.2")):
+        deployment.put(_item(version, ip))
+    deployment.put(_item(1, "10.0.0.3", key="named/gone"))
+    deployment.put(_item(2, key="named/gone", deleted=True))
+    deployment.stream.late = 4
+    deployment.time = 600.0  # this read scans, and sees what no record has said yet
+    assert deployment.seen() == {KEY: ["10.0.0.2"]}
 
-    assert deployment.seen() == {}
+    for late in (3, 2, 1, 0):
+        deployment.stream.late = late
+        assert deployment.seen() == {KEY: ["10.0.0.2"]}
 
 
 def test_split_shards_are_followed_also_if_children_appear_late(deployment: _Deployment) -> None:

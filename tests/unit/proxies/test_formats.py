@@ -122,6 +122,7 @@ def test_envoy_directory_has_a_file_for_each_upstream_and_clusters_last() -> Non
             "path_config_source": {"path": "/etc/envoy/kubesync/prod.shop.web.80.TCP.json"},
         },
     }
+    assert clusters[1]["circuit_breakers"] == {"thresholds": [{"max_retries": 1024}]}
     assert clusters[1]["common_lb_config"] == {"healthy_panic_threshold": {"value": 0}}
 
 

@@ -75,6 +75,8 @@ class EnvoyDirectory(EnvoyFile):
             "eds_cluster_config": {"service_name": key, "eds_config": source},
             # With panic routing Envoy would send requests to draining servers as soon as they are the majority.
             "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
+            # By default only three requests at a time are tried again: too few in the moment when many pods go.
+            "circuit_breakers": {"thresholds": [{"max_retries": 1024}]},
         }
 
 
