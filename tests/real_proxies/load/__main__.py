@@ -72,7 +72,8 @@ def main() -> int:
         print(described(tallies))
         print("· reloads: " + ", ".join(f"{each.name} {each.reloaded}" for each in edges if each.reloaded))
         failed = sum(len(tally.failed) for tally in tallies.values())
-        print(f"{len(tallies) - bool(failed)} passed, {int(bool(failed))} failed")
+        failing = sum(bool(tally.failed) for tally in tallies.values())
+        print(f"{len(tallies) - failing} passed, {failing} failed")
         if failed or wrong:
             print(wrong)
             for each in edges:
