@@ -28,6 +28,7 @@ help:
 	@echo "make chaos    simulate whole deployments: kill, pause, two masters, lost answers: within a quarter of an hour"
 	@echo "make mutants  take one mechanism out at a time: do the tests notice?"
 	@echo "make bench    the figures of the design, measured on this machine"
+	@echo "make proxies  real nginx, HAProxy and Envoy before pods that are deployed anew: no request may fail"
 	@echo "make prove    the commit protocol, checked in full as a model (needs spin)"
 	@echo "make dns      write docs/dns.md and the tables of docs/annotations.md anew, from tables in the code"
 	@echo "make causes   write the table of causes in docs/runbook.md anew, from those that tests drive"
@@ -103,6 +104,13 @@ sam: .venv-sam/.requirements $(ready)
 .PHONY: bench
 bench: .venv-bench/.requirements
 	@.venv-bench/bin/python -m bench $(BENCH)
+
+# ARGS="--deploys 2 --rate 50"
+.PHONY: proxies
+proxies: $(ready)
+	@tools/proxy-packages || { status=$$?; [ $$status -eq 3 ] && exit 0; exit $$status; }; \
+	$(python) -m pytest -q -n 0 tests/real_proxies && \
+	PYTHONPATH=.:tests:local:layers/kubesync $(python) -m real_proxies.load $(ARGS)
 
 .PHONY: prove
 prove:

@@ -22,6 +22,7 @@ PROGRAMS = {
     "hand-over": "bench.hand_over",
     "request-units": "bench.request_units",
     "planning": "bench.planning",
+    "event-to-proxy": "bench.event_to_proxy",
 }
 
 

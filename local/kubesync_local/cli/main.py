@@ -19,6 +19,7 @@ try:  # Ctrl-C while Python still imports ends like any other interruption
     from kubesync_local.cli.guard import guarded
     from kubesync_local.cli.local_options import add_local_commands
     from kubesync_local.cli.parser import OneLineParser, ShowVersion, refuse_empty
+    from kubesync_local.cli.render_options import add_render_command
     from kubesync_local.cli.run_options import add_run_commands
     from kubesync_local.cli.show_options import add_show_commands
     from kubesync_local.cli.upstream_options import add_upstream_commands
@@ -38,6 +39,7 @@ _MODULES: Final = {
     "records": "show.records",
     "upstreams": "show.upstreams",
     "upstream": "upstream.actions",
+    "render": "run.render",
     "errors": "show.errors",
     "audit": "show.audit",
     "add": "cluster.add",
@@ -95,4 +97,5 @@ def build_parser() -> argparse.ArgumentParser:
     add_upstream_commands(commands)
     add_run_commands(commands)
     add_show_commands(commands)
+    add_render_command(commands)
     return parser
