@@ -4,10 +4,10 @@ The first matching row:
 
     the listener                          a session runs    in words
     ------------                          --------------    --------
-    its last error is not over            no matter         failing since ...
-    works since a time after its end      yes               watching since ...
+    its last error is not over            no matter         failing: the error, and how long ago it came
+    works since a time after its end      yes               watching for ...
     never ended                           yes               watched by the running session
-    ended                                 yes               starts again in the running session
+    ended                                 yes               starting again in the running session
     ended, by a code                      no                idle: what the code says
     never ended                           no                idle: the last session did not say how it ended
 """
@@ -32,12 +32,12 @@ _ENDS: Final = {
 def listener_words(row: Mapping[str, Any], now: float, *, running: bool) -> str:
     """One sentence about a listener. ``now`` is in epoch seconds."""
     if row["state"] == "failing":
-        return f"failing since {_ago(row['last_error_at'], now)}: {row['last_error']}: {row['last_error_message']}"
+        return f"failing: {row['last_error']} {_ago(row['last_error_at'], now)}: {row['last_error_message']}"
     works, ended = row["works_since"], row["ended_at"]
     if running:
         if works and (not ended or works > ended):
-            return f"watching since {_ago(works, now)}"
-        return "starts again in the running session" if ended else "watched by the running session"
+            return f"watching for {_ago(works, now).removesuffix(' ago').replace('just now', '1 s')}"
+        return "starting again in the running session" if ended else "watched by the running session"
     if not ended:
         return "idle: the last session did not say how it ended"
     return f"idle: {_ENDS.get(str(row['ended']), f'the last session ended with {row["ended"]}')} {_ago(ended, now)}"

@@ -102,12 +102,18 @@ class Guard:
             return self._refuse(start_response, "403 Forbidden", _WRONG_HOST)
         if environ.get("REQUEST_METHOD") not in ("GET", "HEAD"):
             return self._refuse(start_response, "405 Method Not Allowed", _WRONG_METHOD, ("Allow", "GET, HEAD"))
-        admitted = self._pass.admits(parse_cookie(environ).getlist(self._cookie))
+        admitted = self._pass.admits(self._cookies(environ))
         if environ.get("PATH_INFO") == ENTER:
             return self._enter(environ, start_response, admitted=admitted)
         if not admitted:
             return self._refuse(start_response, "403 Forbidden", _NO_COOKIE)
         return self._pages(environ, _with_headers(start_response))
+
+    def _cookies(self, environ: WSGIEnvironment) -> list[str]:
+        try:
+            return parse_cookie(environ).getlist(self._cookie)
+        except UnicodeError:  # bytes that are no text
+            return []
 
     def _enter(self, environ: WSGIEnvironment, start_response: StartResponse, *, admitted: bool) -> Iterable[bytes]:
         tokens = parse_qs(environ.get("QUERY_STRING", ""), errors="replace").get("token", [])

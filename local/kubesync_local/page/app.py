@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,7 +47,7 @@ def make_app(gatherer: Gatherer) -> Flask:
     # Whatever a template prints is escaped for HTML by Jinja, and made visible here: names and messages come from outside.
     app.jinja_env.finalize = _shown
     app.jinja_env.globals.update(ago=ago, counted=counted, side_in_words=side_in_words, lease_in_words=lease_in_words)
-    app.jinja_env.filters["moment"] = _moment_in_words
+    app.jinja_env.filters.update(moment=_moment_in_words, foldable=_foldable, took=_took)
     pages = _Pages(gatherer)
     for rule, endpoint, view in (
         ("/", "overview", pages.overview),
@@ -66,7 +67,19 @@ def make_app(gatherer: Gatherer) -> Flask:
 
 
 def _shown(value: object) -> object:
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    before, after = (" " if edge.isspace() else "" for edge in (value[:1], value[-1:]))
+    return f"{before}{visible(value)}{after}"
+
+
+def _foldable(text: str) -> Markup:
+    """A name or a key that may be folded after its dots and slashes. A copy from the screen is right: nothing is inserted."""
+    return Markup("<wbr>").join(re.split(r"(?<=[./])(?=[^./])", visible(text)))
+
+
+def _took(seconds: float) -> str:
+    return "less than 0.1 s" if seconds < 0.05 else f"{seconds:.1f} s"
 
 
 class _Pages:
@@ -151,7 +164,7 @@ class _Pages:
         if not users and zone_id not in seen.zone_problems:
             abort(404, f"no registered cluster has a zone {zone_id}")
         facts = self._gatherer.facts(users, _CLUSTER_WAIT, again=_again())
-        plan = views.plan_of(zone_id, facts)
+        plan, show = views.plan_of(zone_id, facts), request.args.get("show", "all")
         return render_template(
             "zone.html",
             read=seen,
@@ -161,7 +174,9 @@ class _Pages:
             facts=facts,
             facts_read=views.facts_read(users, facts, self._gatherer.now()),
             sets=sum(known.sets_in_zone.get(zone_id, 0) for known in facts.values()),
-            plan=views.page_of(plan, _number("page"), views.PLAN_SHOWN),
+            plan=views.page_of(views.planned(plan, show), _number("page"), views.PLAN_SHOWN),
+            show=show,
+            whole=len(plan),
             counts=views.counts_of(plan),
             cut=any(sum(known.pending_counts.values()) > len(known.pending) for known in facts.values()),
             advice=views.zone_advice(seen.zone_problems.get(zone_id)),

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from kubesync.aws.tables.audit import describe
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.upstreams import timestamp
 from kubesync.domain.objects import EndpointsObject
 from kubesync.domain.reasons import advice_for
 from kubesync.domain.state import KeyState
 from kubesync_local.commands.show.records import rows_of
+from kubesync_local.terminal.output import side_in_words
 
 # A cluster in which everything fails must not fill the memory: counts stay exact beyond these.
 MAX_PENDING: Final = 2_000
@@ -181,8 +183,23 @@ def _words(state: KeyState) -> Iterator[str]:
 
 
 def _pending(state: KeyState, config: ClusterConfig) -> Iterator[dict[str, Any]]:
-    """The record sets of a key that are not as wanted, or wait for a person; in the form of ``kubesync records``."""
+    """The record sets of a key that are not as wanted, or wait for a person: rows of ``kubesync records`` with both sides in words."""
     retry_at = state.opened.retry_at if state.opened is not None else 0.0
-    for row in rows_of(state, config):
+    keys = sorted(state.intended.keys() | state.applied.keys())
+    for key, row in zip(keys, rows_of(state, config), strict=True):
         if row["state"] != "applied":
-            yield {**row, "retry_at": timestamp(retry_at) if retry_at else None}
+            current, wanted = state.applied.get(key), state.intended.get(key)
+            sides = {
+                "current": None if current is None else side_in_words(describe(current)),
+                "wanted": None
+                if wanted is None
+                else "the same"
+                if wanted == current
+                else side_in_words(describe(wanted)),
+                "retry_at": timestamp(retry_at) if retry_at else None,
+            }
+            yield (
+                {name: row[name] for name in ("zone", "name", "type", "service", "state", "reason")}
+                | sides
+                | {"identifier": key.identifier}
+            )

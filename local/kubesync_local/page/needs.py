@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from kubesync.domain.reasons import advice_for
 from kubesync_local.documents.listener_words import listener_words
@@ -23,7 +23,8 @@ from kubesync_local.terminal.output import counted
 
 LEVELS: Final = ("broken", "decide", "correct", "waiting")
 LINKS: Final = 5
-_DECIDE: Final = frozenset({"Conflict", "DeletionHeld", "ChangedByHand", "KeptByPolicy"})
+_HELD: Final = "DeletionHeld"
+_DECIDE: Final = frozenset({"Conflict", "ChangedByHand", "KeptByPolicy"})
 _BY_ITSELF: Final = frozenset({"", "NameTaken", "NotListedYet"})
 
 
@@ -81,17 +82,29 @@ def _of_zones(seen: Overview) -> Iterator[Need]:
 
 
 def _of_listeners(seen: Overview, now: float) -> Iterator[Need]:
+    """Failing listeners, together by error: where the network is down, everything fails for one cause."""
+    by_error: dict[str, list[tuple[str, list[Mapping[str, Any]]]]] = {}
     for config in seen.clusters:
         failing = [row for row in seen.listeners.get(config.name, ()) if row["state"] == "failing"]
         if failing and not config.paused:
-            said = {row["listener"]: listener_words(row, now, running=seen.running) for row in failing}
-            yield Need(
-                "broken",
-                f"Cluster {config.name}: {counted(len(failing), 'listener')} failing",
-                "; ".join(f"{listener}: {words}" for listener, words in said.items()),
-                f"`kubesync cluster check {config.name}` shows what is wrong, and what to do.",
-                (Link("cluster", config.name, config.name),),
-            )
+            errors = ", ".join(sorted({str(row["last_error"]) for row in failing}))
+            by_error.setdefault(errors, []).append((config.name, failing))
+    for errors, clusters in by_error.items():
+        first, failing = clusters[0]
+        said: dict[str, list[str]] = {}
+        for row in failing:
+            words = listener_words(row, now, running=seen.running).removeprefix("failing: ")
+            said.setdefault(words, []).append(str(row["listener"]))
+        detail = "; ".join(f"{' and '.join(names)}: {words}" for words, names in said.items())
+        one = len(clusters) == 1
+        yield Need(
+            "broken",
+            f"Cluster {first}: {counted(len(failing), 'listener')} failing" if one else f"{len(clusters)} clusters: {errors}",
+            detail if one else f"{first}: {detail}",
+            f"`kubesync cluster check {first}` shows what is wrong, and what to do.",
+            tuple(Link("cluster", name, name) for name, _ in clusters[:LINKS]),
+            max(0, len(clusters) - LINKS),
+        )
 
 
 def _unreadable(seen: Overview) -> Iterator[Need]:
@@ -145,9 +158,11 @@ def _reported(seen: Overview, facts: Mapping[str, ClusterFacts]) -> Iterable[tup
     blocked = bool(seen.zone_problems)
     for name in sorted(seen.marks):
         for key, mark in seen.marks[name]:
-            if mark.code or not blocked:  # what waits for a blocked zone is that zone's need
+            if (mark.code or not blocked) and mark.code != _HELD:  # what waits for a blocked zone is that zone's need
                 yield mark.code, str(key), mark.reason
     for known in facts.values():
         for problem in known.problems:
+            if problem["code"] == _HELD:  # each cluster with held deletions has a need of its own
+                continue
             subject = f"{problem['subject']}: " if problem["subject"] else ""
             yield problem["code"], problem["service"], f"{subject}{problem['message']}"

@@ -73,7 +73,7 @@ def cluster_rows(seen: Overview, facts: Mapping[str, ClusterFacts], now: float) 
         rows.append(
             {
                 "config": config,
-                "listeners": [f"both: {text}" if count > 1 else text for text, count in words.items()],
+                "listeners": [f"both {text}" if count > 1 else text for text, count in words.items()],
                 "names": [row["listener"] for row in listeners],
                 "level": "broken" if failing else "decide" if held or conflicts else "",
                 "failing": failing,
@@ -206,16 +206,14 @@ def zone_of(zone_id: str, users: Sequence[ClusterConfig]) -> ZoneReference:
 
 def plan_of(zone_id: str, facts: Mapping[str, ClusterFacts]) -> list[dict[str, Any]]:
     """What is wanted in a zone and not written, held back, in conflict or kept; what a person decides first."""
-    rows = []
-    for known in facts.values():
-        for row in known.pending:
-            if row["zone"] == zone_id:
-                current, wanted = _side(row), _side(row["intended"]) if row.get("intended") else None
-                if "intended" not in row:
-                    wanted = current
-                rows.append({**row, "current": current, "wanted": wanted})
+    rows = [row for known in facts.values() for row in known.pending if row["zone"] == zone_id]
     rank = {word: number for number, word in enumerate(_PLAN_ORDER)}
     return sorted(rows, key=lambda row: (rank.get(row["state"], 9), row["name"].split(".")[::-1], row["type"] or ""))
+
+
+def planned(plan: Sequence[dict[str, Any]], show: str) -> list[dict[str, Any]]:
+    """The rows of one state; ``all``: all of them."""
+    return [row for row in plan if show in ("all", row["state"])]
 
 
 def counts_of(plan: Sequence[Mapping[str, Any]]) -> list[tuple[str, int]]:
@@ -230,15 +228,6 @@ def zone_advice(problem: ZoneProblem | None) -> str:
         return ""
     code = zone_code(problem.problem)
     return "docs/runbook.md#zoneblocked says what to do." if code == "ZoneBlocked" else advice_for(code)
-
-
-def _side(value: Mapping[str, Any]) -> str | None:
-    """One side of a change in words; None: nothing there."""
-    if "alias" in value:
-        return f"alias {value['alias']}"
-    if not value["values"]:
-        return None
-    return side_in_words({"ttl": value["ttl"], "values": list(value["values"])})
 
 
 # --- Service ---
