@@ -28,7 +28,7 @@ class Seen:
     @property
     def text(self) -> str:
         """What a person reads: all text, with single spaces."""
-        return " ".join(" ".join(parsed(self.body).texts).split())
+        return " ".join("".join(parsed(self.body).texts).split())
 
 
 @dataclass(slots=True)
@@ -85,6 +85,10 @@ class Parsed(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
+        self.handle_endtag(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        self.texts.append("" if tag in ("wbr", "code", "strong", "time") else " ")  # those stand within words
 
     def handle_data(self, data: str) -> None:
         self.texts.append(data)
