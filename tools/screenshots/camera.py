@@ -40,7 +40,7 @@ def main() -> int:
         page.goto(job["address"])
         for name, path in job["paths"].items():
             for view, width, theme in VIEWS:
-                page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+                page.emulate_media(color_scheme=theme)
                 page.set_viewport_size({"width": width, "height": 900 if width > 600 else 740})
                 page.goto(f"http://{host}{path}")
                 # A refused page is one that the browser's console notes.

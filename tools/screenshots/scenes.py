@@ -169,7 +169,9 @@ def _write_many(store: Store) -> None:
             token=f"secretsmanager:kubesync/{name}", domain_filter=(zone.name,))  # fmt: skip
         config = clusters.put(config)
         for resource in (Resource.SERVICES, Resource.ENDPOINTSLICES):
-            checkpoint = Checkpoint(880_000 + number, 1, Basis(1, config.server, 1), 1, now - (40 if number % 9 else 240))
+            checkpoint = Checkpoint(
+                880_000 + number, 1, Basis(1, config.server, 1), 1, now - (40 if number % 9 else 240)
+            )
             store.write(_as_put(ListenerTable.put_checkpoint(name, resource, checkpoint, "t")))
             ended = {"code": 5, "key": "ERR_MAX_RUNTIME", "message": "", "works_since": _at_time(now - 900)}
             store.write(

@@ -99,7 +99,9 @@ def _of_listeners(seen: Overview, now: float) -> Iterator[Need]:
         one = len(clusters) == 1
         yield Need(
             "broken",
-            f"Cluster {first}: {counted(len(failing), 'listener')} failing" if one else f"{len(clusters)} clusters: {errors}",
+            f"Cluster {first}: {counted(len(failing), 'listener')} failing"
+            if one
+            else f"{len(clusters)} clusters: {errors}",
             detail if one else f"{first}: {detail}",
             f"`kubesync cluster check {first}` shows what is wrong, and what to do.",
             tuple(Link("cluster", name, name) for name, _ in clusters[:LINKS]),

@@ -48,8 +48,8 @@ def start(stack: CliStack, *arguments: str) -> Ui:
 
 
 @pytest.fixture(scope="module")
-def ui(stack: CliStack) -> Iterator[Ui]:
-    yield start(stack)
+def ui(stack: CliStack) -> Ui:
+    return start(stack)
 
 
 def test_token_works_once_over_the_wire(ui: Ui) -> None:
@@ -62,7 +62,10 @@ def test_token_works_once_over_the_wire(ui: Ui) -> None:
     assert "token" not in entered.headers["Location"] + entered.headers["Set-Cookie"]
     again = stranger.enter(ui.address)
     assert again.status == 403
-    assert again.body == "kubesync: this address was used already: it works once. Start `kubesync ui` again for a new one\n"
+    assert (
+        again.body
+        == "kubesync: this address was used already: it works once. Start `kubesync ui` again for a new one\n"
+    )
     assert stranger.cookies == {}
     # Its tables cannot be reached: a page says so, and what to do; no traceback.
     page = visitor.get("/")
@@ -124,7 +127,9 @@ def test_port_in_use_is_one_line(stack: CliStack, ui: Ui) -> None:
     ran = stack.call("ui", "--port", str(ui.port))
 
     assert (ran.status, ran.out) == (1, "")
-    assert ran.lines == [f"kubesync: port {ui.port} on 127.0.0.1 is in use: choose another with --port (0: any free port)"]
+    assert ran.lines == [
+        f"kubesync: port {ui.port} on 127.0.0.1 is in use: choose another with --port (0: any free port)"
+    ]
 
 
 def test_it_listens_on_loopback_only(ui: Ui) -> None:
@@ -155,8 +160,10 @@ def test_without_flask_it_says_what_to_install(stack: CliStack, monkeypatch: pyt
 
     assert (ran.status, ran.out) == (2, "")
     assert ran.lines == [
-        "kubesync: `kubesync ui` needs Flask, which is not installed: install kubesync with its extra `ui`: "
-        "`pip install '.[ui]'` in its folder"
+        (
+            "kubesync: `kubesync ui` needs Flask, which is not installed: install kubesync with its extra `ui`: "
+            "`pip install '.[ui]'` in its folder"
+        )
     ]
 
 

@@ -39,7 +39,10 @@ TAGS: Final = {
 def stack() -> Iterator[CliStack]:
     """A cluster, a zone, AWS's answers and tables that are full of it, and a Service that is as it should be."""
     with a_cli_stack(in_memory=True) as made:
-        asked_for = {"external-dns.kubernetes.io/hostname": f"a.example.com,{HOSTILE}", "external-dns.kubernetes.io/ttl": HOSTILE}
+        asked_for = {
+            "external-dns.kubernetes.io/hostname": f"a.example.com,{HOSTILE}",
+            "external-dns.kubernetes.io/ttl": HOSTILE,
+        }
         put_raw(made.api, raw_service("web", metadata={"annotations": asked_for}))
         put_raw(made.api, raw_service("port", spec={"ports": [a_port(HOSTILE)]}))
         put_raw(made.api, raw_service(LONG, LONG, spec={"clusterIP": "10.68.1.2", "clusterIPs": ["10.68.1.2"]}))
@@ -63,7 +66,10 @@ def stack() -> Iterator[CliStack]:
 
 
 def _put_foreign(stack: CliStack) -> None:
-    zone, foreign = stack.route53.account.zone(stack.zone_id), StoredSet(SetKey("a.example.com.", "CNAME"), 300, ("x.example.net.",))
+    zone, foreign = (
+        stack.route53.account.zone(stack.zone_id),
+        StoredSet(SetKey("a.example.com.", "CNAME"), 300, ("x.example.net.",)),
+    )
     assert zone.change([Change("CREATE", foreign, "a.example.com.")], Limits()) is None
     zone._sets["a.example.com."] = {("CNAME", ""): replace(foreign, values=(f"<b>\u202e{SHOWN}</b>.example.net.",))}
 
@@ -203,10 +209,17 @@ def test_changes_are_filtered(visitor: Visitor) -> None:
 
 @pytest.mark.parametrize(
     ("asked", "service"),
-    [("10.68.1.1", "prod/shop/good"), ("good.shop.svc", "prod/shop/good"), ("shop/good", "prod/shop/good"), ("A.Example.COM.", "prod/shop/web")],
+    [
+        ("10.68.1.1", "prod/shop/good"),
+        ("good.shop.svc", "prod/shop/good"),
+        ("shop/good", "prod/shop/good"),
+        ("A.Example.COM.", "prod/shop/web"),
+    ],
 )
 def test_search_finds_by_address_name_and_service(visitor: Visitor, asked: str, service: str) -> None:
-    links = [attributes.get("href") for tag, attributes in parsed(visitor.get(f"/search?q={asked}").body).tags if tag == "a"]
+    links = [
+        attributes.get("href") for tag, attributes in parsed(visitor.get(f"/search?q={asked}").body).tags if tag == "a"
+    ]
 
     assert f"/service/{service}" in links
 
@@ -229,7 +242,18 @@ def test_refresh_can_be_switched_off_and_is_never_where_somebody_types(visitor: 
         del visitor.cookies["kubesync-refresh"]
 
 
-@pytest.mark.parametrize("back", ["//evil.example.com", "/\\evil.example.com", "https://evil.example.com", "javascript:alert(1)", "/%0d%0aX: y", "", "/\u202e"])
+@pytest.mark.parametrize(
+    "back",
+    [
+        "//evil.example.com",
+        "/\\evil.example.com",
+        "https://evil.example.com",
+        "javascript:alert(1)",
+        "/%0d%0aX: y",
+        "",
+        "/\u202e",
+    ],
+)
 def test_nobody_is_sent_elsewhere(visitor: Visitor, back: str) -> None:
     assert visitor.get(f"/refresh/on?back={quote(back, safe='%')}").headers["Location"] == "/"
 

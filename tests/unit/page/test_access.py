@@ -89,7 +89,10 @@ def test_token_is_exchanged_for_a_cookie_once(asked: Asked) -> None:
     assert asked.headers["Location"] == "/"  # an address without the token
     assert asked.headers["Set-Cookie"] == "kubesync-8123=the-cookie; HttpOnly; Path=/; SameSite=Strict"
     assert asked.ask("/enter", f"token={TOKEN}").status == "403 Forbidden"
-    assert asked.body == "kubesync: this address was used already: it works once. Start `kubesync ui` again for a new one\n"
+    assert (
+        asked.body
+        == "kubesync: this address was used already: it works once. Start `kubesync ui` again for a new one\n"
+    )
     assert "Set-Cookie" not in asked.headers
     assert asked.reached == []
 
@@ -101,7 +104,9 @@ def test_second_use_in_the_same_browser_names_the_page(asked: Asked) -> None:
     assert "by this browser: open http://127.0.0.1:8123/ instead" in asked.body
 
 
-@pytest.mark.parametrize("query", ["", "token=", "token=wrong", f"token={TOKEN}x", f"token={TOKEN}&token={TOKEN}", "token=%ff%00"])
+@pytest.mark.parametrize(
+    "query", ["", "token=", "token=wrong", f"token={TOKEN}x", f"token={TOKEN}&token={TOKEN}", "token=%ff%00"]
+)
 def test_wrong_token_is_refused_and_uses_nothing_up(asked: Asked, query: str) -> None:
     assert asked.ask("/enter", query).status == "403 Forbidden"
     assert asked.body == "kubesync: this address has a wrong token: open the one that `kubesync ui` printed\n"
@@ -116,7 +121,15 @@ def test_what_nobody_sees_uses_no_token_up(asked: Asked, more: dict[str, str]) -
 
 @pytest.mark.parametrize(
     "cookie",
-    ["", "other=1", "kubesync-8123=", "kubesync-8123=wrong", f"kubesync-9000={COOKIE}", f"kubesync-8123={TOKEN}", "kubesync-8123=\xff"],
+    [
+        "",
+        "other=1",
+        "kubesync-8123=",
+        "kubesync-8123=wrong",
+        f"kubesync-9000={COOKIE}",
+        f"kubesync-8123={TOKEN}",
+        "kubesync-8123=\xff",
+    ],
 )
 def test_without_the_cookie_every_address_is_refused(asked: Asked, cookie: str) -> None:
     for path in ("/", "/page.css", "/changes", "/no-such-page", "//enter"):

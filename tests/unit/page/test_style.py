@@ -69,7 +69,9 @@ def test_text_has_contrast(theme: str) -> None:
 def test_graphics_and_outlines_have_contrast(theme: str) -> None:
     colours = _themes()[theme]
 
-    assert [text for text, grounds in GRAPHICS.items() for g in grounds if contrast(colours[text], colours[g]) < 3] == []
+    assert [
+        text for text, grounds in GRAPHICS.items() for g in grounds if contrast(colours[text], colours[g]) < 3
+    ] == []
 
 
 def test_every_colour_is_a_variable_that_both_themes_set() -> None:
@@ -102,7 +104,9 @@ def test_template_escapes_everything_and_holds_no_script(path: Path) -> None:
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
 def test_links_are_made_by_the_router_only(path: Path) -> None:
-    made = re.findall(r'(?:href|action|src)="([^"]*?)"', re.sub(r"\{% (?:if|elif|else|endif).*?%\}", "", path.read_text()))
+    made = re.findall(
+        r'(?:href|action|src)="([^"]*?)"', re.sub(r"\{% (?:if|elif|else|endif).*?%\}", "", path.read_text())
+    )
     known = ("{{ url_for(", "{{ parts_url(", "{{ again_here }}", "#main", "data:,")
 
     assert [link for link in made if not link.startswith(known)] == []

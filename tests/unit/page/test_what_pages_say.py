@@ -46,7 +46,12 @@ def a_state(path: str = "shop/web", address: str = "10.0.0.5", **fields: Any) ->
     record = RecordKey("Z1", f"{key.name}.{key.namespace}.svc.prod.example.com", "A")
     wanted = {record: RecordSet(30, (address,))}
     parts = {PartId(Resource.SERVICES, key.name): Part("u", 1, 1, Service("ClusterIP", (address,)))}
-    given: dict[str, Any] = {"parts": parts, "intended": wanted, "applied": wanted, "claims": frozenset({Name.of(record)})}
+    given: dict[str, Any] = {
+        "parts": parts,
+        "intended": wanted,
+        "applied": wanted,
+        "claims": frozenset({Name.of(record)}),
+    }
     return KeyState(key, **{**given, **fields})
 
 
@@ -96,10 +101,15 @@ def test_listener_is_said_in_words(row: dict[str, Any], running: bool, words: st
 
 def test_facts_count_what_is_not_as_wanted() -> None:
     record = next(iter(a_state().intended))
-    conflict = a_state("shop/c", applied={}, conflicts={Name.of(record): "CNAME there"}, opened=OpenMark(2, NOW, "x", "Conflict"))
+    conflict = a_state(
+        "shop/c", applied={}, conflicts={Name.of(record): "CNAME there"}, opened=OpenMark(2, NOW, "x", "Conflict")
+    )
     held_part = {PartId(Resource.SERVICES, "h"): Part("u", 1, 1, Service("ClusterIP"), held=True)}
     reported = a_state("shop/p", problems=(Problem("InvalidTtl", "ttl", "wrong"),))
-    gone = KeyState(ServiceKey("prod", "shop", "gone"), parts={PartId(Resource.SERVICES, "gone"): Part("u", 1, 1, None, deleted=True)})
+    gone = KeyState(
+        ServiceKey("prod", "shop", "gone"),
+        parts={PartId(Resource.SERVICES, "gone"): Part("u", 1, 1, None, deleted=True)},
+    )
 
     facts = facts_of(a_state(), conflict, a_state("shop/h", parts=held_part), reported, gone)
 
@@ -108,7 +118,10 @@ def test_facts_count_what_is_not_as_wanted() -> None:
     assert facts.held == {"services": 1}
     assert facts.problem_counts == {"InvalidTtl": 1}
     assert facts.record_sets == 3
-    assert [(row["service"], row["state"]) for row in facts.pending] == [("prod/shop/c", "open"), ("prod/shop/h", "held")]
+    assert [(row["service"], row["state"]) for row in facts.pending] == [
+        ("prod/shop/c", "open"),
+        ("prod/shop/h", "held"),
+    ]
 
 
 def test_plan_of_a_zone_shows_what_stands_there_and_what_is_wanted() -> None:
@@ -181,11 +194,16 @@ def test_disabled_cluster_needs_nobody() -> None:
 
 def test_picture_of_lag_scales_to_its_worst_minute() -> None:
     minute = int(NOW) // 60 * 60
-    drawn = picture([LagMinute(minute - 7_200, 9, 9), LagMinute(minute - 60, 1.0, 1.5), LagMinute(minute, 0.5, 4.0)], NOW)
+    drawn = picture(
+        [LagMinute(minute - 7_200, 9, 9), LagMinute(minute - 60, 1.0, 1.5), LagMinute(minute, 0.5, 4.0)], NOW
+    )
 
     assert drawn is not None
     assert drawn.top_seconds == 5.0
-    assert [(bar.x, bar.p99_height, bar.median_height) for bar in drawn.bars] == [(96.667, 30.0, 20.0), (98.333, 80.0, 10.0)]
+    assert [(bar.x, bar.p99_height, bar.median_height) for bar in drawn.bars] == [
+        (96.667, 30.0, 20.0),
+        (98.333, 80.0, 10.0),
+    ]
     assert drawn.worst.minute == minute
     assert picture([], NOW) is None
 
