@@ -186,7 +186,7 @@ def _write_many(store: Store) -> None:
                 store.write(
                     _any(
                         ListenerTable.count_error(
-                            name, resource, ErrorCode.CONNECT_FAILED, why, _at_time(now - 40), "s1"
+                            name, resource, ErrorCode.CONNECT_FAILED, why, _at_time(now - 20), "s1"
                         )
                     )
                 )

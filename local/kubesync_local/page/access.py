@@ -10,6 +10,8 @@ The first matching row:
     GET of the address with the right token         303 to /, with the cookie; the token is used up
     the address with a used or a wrong token        403
     no cookie, or a wrong one                       403
+    another page of this machine asks for a part of
+      itself: a picture, a script, a frame          403
     else                                            the page
 """
 
@@ -49,6 +51,7 @@ _WRONG_METHOD: Final = "this page only reads: GET and HEAD are its only methods"
 _USED: Final = "this address was used already: it works once. Start `kubesync ui` again for a new one"
 _USED_HERE: Final = "this address was used already, by this browser: open http://127.0.0.1:{port}/ instead"
 _WRONG_TOKEN: Final = "this address has a wrong token: open the one that `kubesync ui` printed"  # noqa: S105 - a message
+_OTHER_PAGE: Final = "another page asks for this: open it by itself, at http://127.0.0.1:{port}/"
 _NO_COOKIE: Final = "no access: open the address that `kubesync ui` printed. It works once, in one browser"
 
 
@@ -107,6 +110,13 @@ class Guard:
             return self._enter(environ, start_response, admitted=admitted)
         if not admitted:
             return self._refuse(start_response, "403 Forbidden", _NO_COOKIE)
+        # Browsers send the cookie for pages on other ports of this host too. They say who asks, and no script can forge that.
+        foreign = environ.get("HTTP_SEC_FETCH_SITE", "none") not in ("none", "same-origin")
+        if foreign and (environ.get("HTTP_SEC_FETCH_MODE"), environ.get("HTTP_SEC_FETCH_DEST")) != (
+            "navigate",
+            "document",
+        ):
+            return self._refuse(start_response, "403 Forbidden", _OTHER_PAGE)
         return self._pages(environ, _with_headers(start_response))
 
     def _cookies(self, environ: WSGIEnvironment) -> list[str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
+import traceback
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +27,7 @@ from kubesync_local.page.finding import search, wanted_text
 from kubesync_local.page.gathering import ERRORS, Gatherer, Overview, in_words
 from kubesync_local.page.needs import needs_of
 from kubesync_local.terminal.escaping import visible
-from kubesync_local.terminal.output import counted, side_in_words
+from kubesync_local.terminal.output import counted, remark, side_in_words
 
 REFRESH_SECONDS: Final = 30
 _STILL: Final = "kubesync-refresh"
@@ -47,7 +49,7 @@ def make_app(gatherer: Gatherer) -> Flask:
     # Whatever a template prints is escaped for HTML by Jinja, and made visible here: names and messages come from outside.
     app.jinja_env.finalize = _shown
     app.jinja_env.globals.update(ago=ago, counted=counted, side_in_words=side_in_words, lease_in_words=lease_in_words)
-    app.jinja_env.filters.update(moment=_moment_in_words, foldable=_foldable, took=_took)
+    app.jinja_env.filters.update(moment=_moment_in_words, foldable=_foldable, took=_took, when=views.when)
     pages = _Pages(gatherer)
     for rule, endpoint, view in (
         ("/", "overview", pages.overview),
@@ -262,6 +264,9 @@ class _Pages:
             status, title, text = 503, "AWS does not give what this page needs", in_words(error)
         else:
             status, title, text = 500, "This page failed", f"{type(error).__name__}: {error}"
+            remark(f"kubesync: {request.path} failed: {text} (KUBESYNC_DEBUG=1 shows where)")
+            if os.environ.get("KUBESYNC_DEBUG") == "1":
+                traceback.print_exception(error)
         shown = {"title": title, "text": text, "status": status, "denied": "denied" in text, "read": None}
         return make_response(render_template("error.html", **shown), status)
 

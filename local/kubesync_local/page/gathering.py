@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
@@ -46,6 +45,7 @@ AGAIN_SECONDS: Final = 1.0
 KEPT_SERVICES: Final = 200_000
 _KEPT_ANSWERS: Final = 200
 _THREADS: Final = 8
+_ENDED: Final = "the page ended"
 
 ERRORS: Final = (KubesyncError, BotoCoreError, ClientError)
 """What a page says to a person. Anything else is a bug."""
@@ -120,7 +120,6 @@ class Gatherer:
         self._facts = _Facts()
         self._ended = False
         self._thread = threading.Thread(target=self._read_facts, name="facts", daemon=True)
-        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="tables")
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -130,7 +129,6 @@ class Gatherer:
         with self._changed:
             self._ended = True
             self._changed.notify_all()
-        self._pool.shutdown(wait=False, cancel_futures=True)
 
     @property
     def place(self) -> str:
@@ -179,7 +177,33 @@ class Gatherer:
         )
 
     def _for_each[T](self, read: Callable[[str], T], names: Sequence[str]) -> list[T]:
-        return list(self._pool.map(read, names))
+        """In daemon threads: a table that does not answer must not delay the end of the command, as those of an executor would."""
+        found: dict[str, T] = {}
+        failed: list[Exception] = []
+        waiting = list(reversed(names))
+
+        def work() -> None:
+            try:
+                while name := self._next(waiting, failed):
+                    found[name] = read(name)
+            except Exception as error:  # noqa: BLE001 - raised below, in the thread of the request
+                failed.append(error)
+
+        threads = [threading.Thread(target=work, daemon=True) for _ in range(min(_THREADS, len(names)))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failed:
+            raise failed[0]
+        if self._ended:
+            raise UsageError(_ENDED)
+        return [found[name] for name in names]
+
+    def _next(self, waiting: list[str], failed: Sequence[Exception]) -> str:
+        """The next name; empty: there is none, or the others have given up."""
+        with self._changed:
+            return waiting.pop() if waiting and not failed and not self._ended else ""
 
     # --- one Service, changes ---
 
@@ -290,7 +314,7 @@ class Gatherer:
         for bucket in range(BUCKETS):
             with self._one:  # others go first between two of them
                 if self._ended:
-                    raise UsageError("the page ended")
+                    raise UsageError(_ENDED)
                 reader.add(StateTable(self._work.store).load_bucket(config.name, bucket))
         return reader.done(at, self._clock.monotonic() - began)
 

@@ -58,6 +58,12 @@ def page_of[T](rows: Sequence[T], number: int, size: int) -> Page[T]:
     return Page(rows[begin : begin + size], number, pages, len(rows), begin + 1)
 
 
+def when(timestamp: object) -> str:
+    """A time as tables have it, for people: to the second."""
+    text = str(timestamp)
+    return f"{text[:10]} {text[11:19]} UTC" if text[10:11] == "T" else text
+
+
 # --- overview ---
 
 
@@ -256,7 +262,7 @@ def blocks_of(found: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _block(found: Mapping[str, Any], rows: list[tuple[str, str]]) -> dict[str, Any]:
     if found["reason"]:
         rows.append(("reason", found["reason"]))
-    rows.append(("next", found["next"] + (f" ({found['retry_at']})" if found["retry_at"] else "")))
+    rows.append(("next", found["next"] + (f" ({when(found['retry_at'])})" if found["retry_at"] else "")))
     return {"state": found["state"], "rows": rows}
 
 
@@ -298,7 +304,7 @@ def _of_upstream(upstream: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if nodes is None:
             yield side, "nothing"
             continue
-        version = f" (version {nodes['version']}, {nodes['updated_at']})" if "version" in nodes else ""
+        version = f" (version {nodes['version']}, {when(nodes['updated_at'])})" if "version" in nodes else ""
         yield side, f"{counted(nodes['nodes'], 'node')}, {nodes['ready']} ready{version}"
 
 

@@ -24,6 +24,14 @@ def stack() -> Iterator[CliStack]:
         yield made
 
 
+@pytest.fixture(scope="module", autouse=True)
+def sigint_is_heard() -> Iterator[None]:
+    """Processes inherit what is ignored: as a job in the background of a script they would not hear it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @dataclass
 class Ui:
     """The running command."""

@@ -43,6 +43,7 @@ class Asked:
 
         def start(status: str, headers: list[tuple[str, str]], *_: object) -> Any:
             self.status, self.headers = status, dict(headers)
+            assert len(headers) == len(self.headers), "a header that is there twice: browsers choose"
             return lambda _: None
 
         self.body = b"".join(self.guard(environ, start)).decode()
@@ -138,6 +139,18 @@ def test_without_the_cookie_every_address_is_refused(asked: Asked, cookie: str) 
             "kubesync: no access: open the address that `kubesync ui` printed. It works once, in one browser\n"
         )
     assert asked.reached == []
+
+
+@pytest.mark.parametrize(
+    ("site", "mode", "dest", "status"),
+    [("same-site", "no-cors", "script", "403 Forbidden"), ("cross-site", "no-cors", "image", "403 Forbidden"),
+     ("same-site", "navigate", "iframe", "403 Forbidden"), ("same-site", "cors", "empty", "403 Forbidden"),
+     ("same-site", "navigate", "document", "200 OK"), ("same-origin", "no-cors", "style", "200 OK"), ("none", "navigate", "document", "200 OK")],
+)  # fmt: skip
+def test_other_page_gets_no_part(asked: Asked, site: str, mode: str, dest: str, status: str) -> None:
+    asked.ask(cookie=GOOD, HTTP_SEC_FETCH_SITE=site, HTTP_SEC_FETCH_MODE=mode, HTTP_SEC_FETCH_DEST=dest)
+
+    assert asked.status == status
 
 
 def test_every_answer_has_the_headers_and_the_pages_cannot_change_them(asked: Asked) -> None:
