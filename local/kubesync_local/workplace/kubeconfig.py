@@ -56,12 +56,14 @@ def load_kubeconfig(path: str | Path, context: str | None, clock: Clock) -> Clus
     insecure = cluster.get("insecure-skip-tls-verify", False)
     if not isinstance(insecure, bool):
         raise UsageError(f"{file}: cluster of context {name!r}: insecure-skip-tls-verify is not true or false")
+    token_source = _token_source(file, user, clock)
     return ClusterAccess(
         server=_text(file, cluster, "server", f"cluster of context {name!r}"),
         ca_pem=None if ca is None else _decoded(file, "certificate-authority", ca),
         insecure_skip_tls_verify=insecure,
-        token_source=_token_source(file, user, clock),
+        token_source=token_source,
         client_certificate=_client_certificate(file, user),
+        renews_token=isinstance(token_source, ExecToken),
     )
 
 
