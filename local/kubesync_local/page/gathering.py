@@ -29,6 +29,7 @@ from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import KeyState, OpenMark
 from kubesync_local.commands.show.explain import gather
 from kubesync_local.commands.show.status import lease_document
+from kubesync_local.documents.credential_rows import credential_rows
 from kubesync_local.documents.explanation import document
 from kubesync_local.documents.listener_rows import listener_rows
 from kubesync_local.page.facts import ClusterFacts, FactsReader
@@ -71,6 +72,7 @@ class Overview:
     marks: Mapping[str, Sequence[tuple[ServiceKey, OpenMark]]]
     zone_problems: Mapping[str, ZoneProblem]
     lag: tuple[LagMinute, ...]
+    credentials: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
 
     @property
     def running(self) -> bool:
@@ -162,6 +164,9 @@ class Gatherer:
         names = sorted(configs)
         listeners, state = ListenerTable(store), StateTable(store)
         rows = self._for_each(lambda name: listener_rows(name, listeners), names)
+        known = [config for config in configs.values() if config is not None]
+        ends = {config.name: config for config in known}
+        credentials = self._for_each(lambda name: credential_rows(ends[name], listeners, at), sorted(ends))
         marks = self._for_each(lambda name: list(state.open_keys(name)), names)
         problems = ZoneProblemTable(store, shard, "").current()
         lag = tuple(self._lag.read(at - MINUTES * 60, at))
@@ -174,6 +179,7 @@ class Gatherer:
             marks=dict(zip(names, marks, strict=True)),
             zone_problems={each.zone_id: each for each in problems},
             lag=lag,
+            credentials=dict(zip(sorted(ends), credentials, strict=True)),
         )
 
     def _for_each[T](self, read: Callable[[str], T], names: Sequence[str]) -> list[T]:

@@ -4,7 +4,7 @@ level      means
 -----      -----
 broken     kubesync cannot do its work there
 decide     kubesync waits for a person's decision
-correct    a Service asks for something that cannot be
+correct    a Service asks for something that cannot be, or a credential ends soon
 waiting    kubesync goes on by itself
 """
 
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kubesync.domain.reasons import advice_for
+from kubesync_local.documents.credential_rows import near_ends
 from kubesync_local.documents.listener_words import listener_words
 from kubesync_local.documents.outlook import zone_code
 from kubesync_local.page.facts import ClusterFacts
@@ -51,7 +52,13 @@ class Need:
 
 def needs_of(seen: Overview, facts: Mapping[str, ClusterFacts], now: float) -> list[Need]:
     """All needs, ordered by level."""
-    found = [*_of_lease(seen), *_of_zones(seen), *_of_listeners(seen, now), *_unreadable(seen)]
+    found = [
+        *_of_lease(seen),
+        *_of_zones(seen),
+        *_of_listeners(seen, now),
+        *_of_credentials(seen, now),
+        *_unreadable(seen),
+    ]
     found += [*_held(facts), *_of_codes(seen, facts)]
     return sorted(found, key=lambda need: LEVELS.index(need.level))
 
@@ -107,6 +114,18 @@ def _of_listeners(seen: Overview, now: float) -> Iterator[Need]:
             tuple(Link("cluster", name, name) for name, _ in clusters[:LINKS]),
             max(0, len(clusters) - LINKS),
         )
+
+
+def _of_credentials(seen: Overview, now: float) -> Iterator[Need]:
+    for config in seen.clusters:
+        for words, ended in near_ends(config.name, seen.credentials.get(config.name, ()), now):
+            yield Need(
+                "broken" if ended else "correct",
+                f"{words[0].upper()}{words[1:]}",
+                "",
+                f"Renew it: docs/runbook.md#credentialsend says how. `kubesync cluster check {config.name}` tests it.",
+                (Link("cluster", config.name, config.name),),
+            )
 
 
 def _unreadable(seen: Overview) -> Iterator[Need]:

@@ -134,6 +134,7 @@ def only(seen: Overview, config: ClusterConfig) -> Overview:
         configs={config.name: config},
         listeners={config.name: seen.listeners[config.name]},
         marks={config.name: seen.marks[config.name]},
+        credentials={config.name: seen.credentials.get(config.name, ())},
         zone_problems={zone_id: found for zone_id, found in seen.zone_problems.items() if zone_id in zones},
     )
 

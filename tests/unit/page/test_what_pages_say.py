@@ -188,6 +188,22 @@ def test_one_cause_of_many_clusters_is_one_line() -> None:
     assert need.more == 195
 
 
+def test_credential_that_ends_soon_or_has_ended_is_a_need() -> None:
+    rows = [
+        {"what": "token", "ends_at": "2026-01-01T09:00:00.000Z", "days_left": -1},
+        {"what": "certificate", "ends_at": "2026-01-04T10:00:00.000Z", "days_left": 3},
+        {"what": "ca", "ends_at": "2030-01-01T10:00:00.000Z", "days_left": 1461},
+    ]
+
+    found = needs_of(an_overview(a_config(), credentials={"prod": rows}), {}, NOW)
+
+    assert [(need.level, need.title.partition(" of ")[0]) for need in found] == [
+        ("broken", "Token"),
+        ("correct", "Certificate"),
+    ]
+    assert all("prod" in need.title and "kubesync cluster check prod" in need.advice for need in found)
+
+
 def test_disabled_cluster_needs_nobody() -> None:
     assert needs_of(an_overview(a_config(disabled=True), rows=[FAILING]), {}, NOW) == []
 
