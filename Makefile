@@ -15,7 +15,7 @@ pytest_waiting := $(python) -m pytest -q -n 4 --dist loadfile
 ready := .venv/.ready
 
 # A folder that was copied or moved brings environments that belong elsewhere: make those anew.
-.PHONY: $(shell for venv in .venv .venv-sam .venv-bench .venv-3.12 .venv-3.13; do \
+.PHONY: $(shell for venv in .venv .venv-sam .venv-bench .venv-screenshots .venv-3.12 .venv-3.13; do \
 	[ ! -d $$venv ] || [ "$$(cat $$venv/.made-in 2>/dev/null)" = "$(CURDIR)" ] || echo $$venv/.requirements; done)
 
 .PHONY: help
@@ -32,6 +32,7 @@ help:
 	@echo "make prove    the commit protocol, checked in full as a model (needs spin)"
 	@echo "make dns      write docs/dns.md and the tables of docs/annotations.md anew, from tables in the code"
 	@echo "make causes   write the table of causes in docs/runbook.md anew, from those that tests drive"
+	@echo "make screenshots pictures of kubesync ui, by the system's Chromium, in build/screenshots"
 	@echo "make pictures draw the pictures of docs/ anew, and the way of an event"
 	@echo "make lock     compile the requirements anew"
 	@echo "make clean    remove all that was made here"
@@ -139,13 +140,20 @@ causes: $(ready)
 pictures: $(ready)
 	@PYTHONPATH=layers/kubesync:local:tests $(python) tools/event_way.py && $(python) tools/draw_pictures.py
 
+# ARGS="failing many": only these scenes
+.PHONY: screenshots
+screenshots: $(ready)
+	@command -v chromium >/dev/null || { echo "· screenshots: there is no chromium on this machine, skipped"; exit 0; }; \
+	$(MAKE) -s .venv-screenshots/.requirements && \
+	PYTHONPATH=layers/kubesync:local:tests:tools KUBESYNC_LOG_LEVEL=ERROR $(python) -m screenshots build/screenshots $(ARGS)
+
 .PHONY: lock
 lock: $(ready)
 	@tools/lock
 
 .PHONY: clean
 clean:
-	@rm -rf .venv .venv-sam .venv-bench .venv-3.12 .venv-3.13 .aws-sam build dist *.egg-info .kubesync
+	@rm -rf .venv .venv-sam .venv-bench .venv-screenshots .venv-3.12 .venv-3.13 .aws-sam build dist *.egg-info .kubesync
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache
 	@find . -name __pycache__ -prune -exec rm -rf {} +
 
@@ -163,6 +171,10 @@ $(ready): .venv/.requirements pyproject.toml
 
 .venv-sam/.requirements: requirements/sam.txt
 	@tools/make-venv .venv-sam requirements/sam.txt 3.13 3.12
+	@touch $@
+
+.venv-screenshots/.requirements: requirements/screenshots.txt
+	@tools/make-venv .venv-screenshots requirements/screenshots.txt 3.13 3.12
 	@touch $@
 
 .venv-bench/.requirements: requirements/bench.txt

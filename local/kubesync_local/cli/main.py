@@ -22,6 +22,7 @@ try:  # Ctrl-C while Python still imports ends like any other interruption
     from kubesync_local.cli.render_options import add_render_command
     from kubesync_local.cli.run_options import add_run_commands
     from kubesync_local.cli.show_options import add_show_commands
+    from kubesync_local.cli.ui_options import add_ui_command
     from kubesync_local.cli.upstream_options import add_upstream_commands
 except KeyboardInterrupt:
     sys.stderr.write("kubesync: interrupted\n")
@@ -53,8 +54,9 @@ _MODULES: Final = {
     "enable": "cluster.disable",
     "check": "cluster.check",
     "up": "local.up",
+    "ui": ".page.command",
 }
-"""Command to its module in ``kubesync_local.commands``; each has ``run(arguments) -> int``."""
+"""Command to its module, relative to ``kubesync_local.commands``; each has ``run(arguments) -> int``."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -68,7 +70,7 @@ def _run(argv: Sequence[str] | None) -> int:
     arguments, unknown = build_parser().parse_known_args(given)
     if unknown:
         raise UsageError(f"unrecognized arguments: {' '.join(unknown)}; see `{_path(arguments)} --help`")
-    module = importlib.import_module(f"kubesync_local.commands.{_MODULES[arguments.command]}")
+    module = importlib.import_module(f".{_MODULES[arguments.command]}", "kubesync_local.commands")
     status: int = module.run(arguments)
     return status
 
@@ -98,4 +100,5 @@ def build_parser() -> argparse.ArgumentParser:
     add_run_commands(commands)
     add_show_commands(commands)
     add_render_command(commands)
+    add_ui_command(commands)
     return parser

@@ -15,6 +15,7 @@ DEV: Final = ROOT / "requirements/dev.txt"
 SAM: Final = ROOT / "requirements/sam.txt"
 BENCH: Final = ROOT / "requirements/bench.txt"
 RUNTIME: Final = ROOT / "requirements/runtime.txt"
+SCREENSHOTS: Final = ROOT / "requirements/screenshots.txt"
 _PIN: Final = re.compile(
     r"(?P<name>[a-z0-9.-]+)==(?P<version>[^ ;]+)(?: ; [^\\]*)? \\\n(?P<hashes>(?:    --hash=.*\n?)+)"
 )
@@ -25,7 +26,9 @@ def _pins(path: Path) -> dict[str, str]:
     return {match["name"]: match["version"] for match in _PIN.finditer(path.read_text())}
 
 
-@pytest.mark.parametrize("path", [LAYER, DEV, SAM, BENCH, RUNTIME], ids=lambda path: path.parent.name + "/" + path.name)
+@pytest.mark.parametrize(
+    "path", [LAYER, DEV, SAM, BENCH, RUNTIME, SCREENSHOTS], ids=lambda path: path.parent.name + "/" + path.name
+)
 def test_every_requirement_is_pinned_with_hashes_and_nothing_else_is_said(path: Path) -> None:
     lines = [line for line in path.read_text().splitlines() if not line.lstrip().startswith("#")]
     names = [line for line in lines if not line.startswith(" ")]

@@ -26,7 +26,7 @@ def show_status(status: dict[str, Any], now: float) -> None:
     style = "green" if lease["state"] == "held" else "yellow"
     epoch = f", epoch {lease['epoch']}" if lease["holder"] else ""
     until = f", until {lease['session_ends_at']}" if lease["state"] == "held" and lease["session_ends_at"] else ""
-    before, state = _lease_in_words(lease["state"], lease["holder"])
+    before, state = lease_in_words(lease["state"], lease["holder"])
     place = f"deployment {status['deployment']}, shard {status['shard']}"
     print_folded(console, Text.assemble(f"{place}: {before}", (state, style), epoch, until), 2)
     if not status["clusters"]:
@@ -59,7 +59,7 @@ def show_status(status: dict[str, Any], now: float) -> None:
         print_table(shown, ("name", "code", "subject", "message"), "problems of named upstreams")
 
 
-def _lease_in_words(state: str, holder: str | None) -> tuple[str, str]:
+def lease_in_words(state: str, holder: str | None) -> tuple[str, str]:
     """The sentence up to the state, and the state, which gets a colour."""
     match state:
         case "held":
