@@ -14,7 +14,7 @@ try:  # Ctrl-C while Python still imports ends like any other interruption
     from functools import cache
     from typing import Final
 
-    from kubesync.domain.errors import UsageError
+    from kubesync.domain.errors import KubesyncError, UsageError
     from kubesync_local.cli.cluster_options import add_cluster_commands
     from kubesync_local.cli.guard import guarded
     from kubesync_local.cli.local_options import add_local_commands
@@ -50,6 +50,13 @@ _MODULES: Final = {
 }
 """Command to its module in ``kubesync_local.commands``; each has ``run(arguments) -> int``."""
 
+_EXTRAS: Final = {"demo": "demo", "up": "demo"}
+"""Command to the extra of pyproject.toml that it needs."""
+
+
+class ExtraMissingError(KubesyncError):
+    """A command needs packages that are not installed. The message says how to install them."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Returns the exit status: 0 done, 1 failed, 2 wrong use."""
@@ -62,8 +69,17 @@ def _run(argv: Sequence[str] | None) -> int:
     arguments, unknown = build_parser().parse_known_args(given)
     if unknown:
         raise UsageError(f"unrecognized arguments: {' '.join(unknown)}; see `{_path(arguments)} --help`")
-    module = importlib.import_module(f"kubesync_local.commands.{_MODULES[arguments.command]}")
-    status: int = module.run(arguments)
+    try:
+        module = importlib.import_module(f"kubesync_local.commands.{_MODULES[arguments.command]}")
+        status: int = module.run(arguments)
+    except ModuleNotFoundError as error:  # some commands import what they need when they run
+        extra = _EXTRAS.get(arguments.command)
+        if extra is None or (error.name or "").startswith("kubesync"):
+            raise
+        raise ExtraMissingError(
+            f"{_path(arguments)!r} needs packages that are not installed ({error.name}): "
+            f"run pip install '.[{extra}]' in the folder of kubesync's source"
+        ) from None
     return status
 
 
