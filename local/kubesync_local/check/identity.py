@@ -34,10 +34,12 @@ def credentials_step(config: ClusterConfig, access: ClusterAccess, clock: Clock)
     """Whether there are credentials, and they have not expired."""
     try:
         if access.token_source is not None:
-            return _token(config, access.token_source, clock)
+            token = access.token_source.token()
+            if token is not None:
+                return _token(config, access.token_source, token, clock)
         pem = _client_pem(access)
     except ListenerError as error:
-        return failed("credentials", error, "let the caller read it: this identity, and the functions' roles")
+        return failed("credentials", error, advice.of_credentials(error, _way(config)))
     if pem is None:
         return passed("credentials", "none: requests are anonymous")
     try:
@@ -91,9 +93,9 @@ def _by_list(api: ApiClient, config: ClusterConfig) -> str:
     return ""
 
 
-def _token(config: ClusterConfig, source: TokenSource, clock: Clock) -> Step:
+def _token(config: ClusterConfig, source: TokenSource, token: str, clock: Clock) -> Step:
     where = _place(config)
-    claims = _claims(source.token())
+    claims = _claims(token)
     if isinstance(source, SecretToken) and source.reference.kind in _STORED:
         where += " for this server" if source.bound else " (it names no server: see docs/security.md)"
     expires = claims.get("exp")

@@ -49,8 +49,8 @@ logger = Logger(service="kubesync", child=True)
 class TokenSource(Protocol):
     """Where a bearer token comes from."""
 
-    def token(self, *, fresh: bool = False) -> str:
-        """The token to send now. ``fresh``: the server refused the last one, so do not answer from a cache.
+    def token(self, *, fresh: bool = False) -> str | None:
+        """The token to send now; None: none, a certificate signs in. ``fresh``: the server refused the last one, so do not answer from a cache.
 
         Raises:
             DeniedError: there is no token. The message says what to do, and holds no secret.
@@ -79,6 +79,7 @@ class ClusterAccess:
         server: its address, ``https://host[:port][/prefix]``; plain ``http://`` on loopback only.
         ca_pem: certificates of the authorities to trust, instead of the public ones.
         insecure_skip_tls_verify: trust anyone who answers; logged as a warning.
+        tls_server_name: a kubeconfig's name for the server's certificate, in place of the one in ``server``.
         token_source: the bearer token; None: anonymous, or a client certificate.
         client_certificate: of a kubeconfig's user.
         certificates: authorities and client certificate by reference; they take precedence over the others.
@@ -88,6 +89,7 @@ class ClusterAccess:
     server: str
     ca_pem: str | None = None
     insecure_skip_tls_verify: bool = False
+    tls_server_name: str | None = None
     token_source: TokenSource | None = field(default=None, repr=False)
     client_certificate: ClientCertificate | None = None
     certificates: CertificateSource | None = field(default=None, repr=False)
@@ -214,7 +216,9 @@ class ApiClient:
             session.verify = not insecure
             session.headers.clear()
             session.headers.update({"User-Agent": f"kubesync/{VERSION}", "Accept": "application/json"})
-            session.mount(f"{server.scheme}://", ApiServerAdapter(self._interrupter, context))
+            session.mount(
+                f"{server.scheme}://", ApiServerAdapter(self._interrupter, context, self._access.tls_server_name)
+            )
             self._ready = server, session
         return self._ready
 
@@ -250,13 +254,16 @@ class ApiClient:
         if self._access.token_source is None:
             return {}
         try:
-            token = self._access.token_source.token(fresh=fresh).strip()
+            token = self._access.token_source.token(fresh=fresh)
         except ListenerError:
             raise
         except KubesyncError as error:
             raise DeniedError(one_line(f"no token: {error}")) from None
         except Exception as error:  # noqa: BLE001 - the message of a foreign store may hold the secret; its class does not
             raise DeniedError(f"no token: {type(error).__name__}") from None
+        if token is None:
+            return {}
+        token = token.strip()
         if not token.isascii() or not token.isprintable() or " " in token or not token:
             # requests would refuse it too, but show it in the message.
             raise DeniedError("the token is empty or holds characters that are not allowed in an HTTP header")

@@ -195,14 +195,20 @@ class _TlsPool(HTTPSConnectionPool):
 
 
 class ApiServerAdapter(HTTPAdapter):
-    """Sends through interruptible connections, with our own TLS context (None: plain HTTP only)."""
+    """Sends through interruptible connections, with our own TLS context (None: plain HTTP only).
 
-    def __init__(self, interrupter: Interrupter, context: ssl.SSLContext | None) -> None:
+    ``server_name``: sent as SNI and looked for in the server's certificate, in place of the name in the URL.
+    """
+
+    def __init__(self, interrupter: Interrupter, context: ssl.SSLContext | None, server_name: str | None) -> None:
         self._interrupter = interrupter
         self._context = context
+        # A pool of plain HTTP does not know the name of a certificate.
+        self._named = {} if context is None or server_name is None else {"server_hostname": server_name}
         super().__init__(max_retries=0, pool_connections=1, pool_maxsize=1)
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        kwargs |= self._named
         super().init_poolmanager(*args, ssl_context=self._context, **kwargs)
         self.poolmanager.pool_classes_by_scheme = {
             "http": partial(_Pool, interrupter=self._interrupter),
