@@ -47,6 +47,8 @@ _MODULES: Final = {
     "enable": "cluster.disable",
     "check": "cluster.check",
     "up": "local.up",
+    "env": "local.env",
+    "down": "local.down",
 }
 """Command to its module in ``kubesync_local.commands``; each has ``run(arguments) -> int``."""
 
@@ -89,7 +91,7 @@ def _path(arguments: argparse.Namespace) -> str:
     if command == "upstream":
         return f"kubesync upstream {arguments.action}"
     in_cluster = command in ("add", "list", "show", "check", "remove", "disable", "enable")
-    return f"kubesync {'cluster ' if in_cluster else 'local ' if command == 'up' else ''}{command}"
+    return f"kubesync {'cluster ' if in_cluster else 'local ' if command in ('up', 'env', 'down') else ''}{command}"
 
 
 @cache
