@@ -284,8 +284,8 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="namespaces with denied names go in one batch with one another",
         invariants="I9",
         file="zone/queue.py",
-        old="            found = self._due(room, _of({namespace}), checks=checks)\n",
-        new="            found = self._due(room, _of(self._denied), checks=checks)\n",
+        old="            found = self._due(room, _of(namespace), checks=checks)\n",
+        new="            found = self._due(room, lambda key: namespace_of(key) in self._denied, checks=checks)\n",
         caught_by=(_DENIED + "test_i9_namespace_with_one_denied_name_is_not_held_up_by_those_of_another",),
     ),
     Mutant(
@@ -296,7 +296,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         old="        self._groups.extendleft(group for group in reversed(groups) if group)\n",
         new=(
             "        self._groups.extendleft(group for group in reversed(groups) if group"
-            " and (not self._denied or _namespace(group[0].key) in self._denied))\n"
+            " and (not self._denied or namespace_of(group[0].key) in self._denied))\n"
         ),
         caught_by=(_DENIED + "test_i4_denied_names_of_two_namespaces_do_not_hold_up_a_third",),
     ),

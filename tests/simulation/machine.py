@@ -96,6 +96,11 @@ class Machine:
         self.current: SimThread
         self.main: SimThread
 
+    def begin(self, process: Process) -> None:
+        """The calling thread plays this process's main thread from now on."""
+        self.main = self.current = SimThread(self, process, "main", lambda: None)
+        process.threads.append(self.main)
+
     @property
     def random(self) -> bool:
         return self.chance is not None

@@ -27,7 +27,7 @@ from kubesync.settings import Settings
 from kubesync_local.recovery.recovery import RecoveryRequest
 from simulation.cluster import ScriptedCluster, ScriptedConnector
 from simulation.gate import Gate
-from simulation.machine import Machine, SimThread
+from simulation.machine import Machine
 from simulation.normal_form import normal_form
 from simulation.post import Delay, deliver_late
 from simulation.process import Process
@@ -249,9 +249,7 @@ class World:
     def __post_init__(self) -> None:
         self.machine = Machine(self.seed, now=self.now)
         self.clock = Outside(self.machine, "world")
-        main = SimThread(self.machine, self.clock, "main", _nowhere)
-        self.clock.threads.append(main)
-        self.machine.main = self.machine.current = main
+        self.machine.begin(self.clock)
         self.store = SharedStore(self.machine, self.clock)
 
     def copy(self, seed: object = None) -> World:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Activity, Host
-from simulation.machine import Machine, SimThread
+from simulation.machine import Machine
 from simulation.process import Process
 
 
@@ -43,8 +43,7 @@ class Stage:
     def __init__(self, **waits: float | None) -> None:
         machine = Machine(None)
         self.outside = Process(machine, "outside")
-        machine.main = machine.current = main = SimThread(machine, self.outside, "main", lambda: None)
-        self.outside.threads.append(main)
+        machine.begin(self.outside)
         process = Process(machine, "one")
         self.activity = Activity(process)
         self.actor = Teller(process, waits)

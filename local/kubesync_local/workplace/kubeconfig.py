@@ -72,6 +72,7 @@ def load_kubeconfig(given: str | Path, context: str | None, clock: Clock) -> Clu
         token_source=credentials or _token_source(user, clock),
         client_certificate=_client_certificate(user),
         certificates=credentials,
+        renews_token=credentials is not None,
     )
 
 

@@ -32,6 +32,7 @@ KINDS: Final[Mapping[str, tuple[str, str, str]]] = {
     "checkpoint": (CONTROL, f"cluster#{_CLUSTER}", f"checkpoint#{_RESOURCE}"),
     "errors of a listener": (CONTROL, f"cluster#{_CLUSTER}", f"errors#{_RESOURCE}"),
     "identity of a cluster": (CONTROL, f"cluster#{_CLUSTER}", "identity"),
+    "ends of credentials": (CONTROL, f"cluster#{_CLUSTER}", "credentials"),
     "configuration": (CONTROL, "clusters", _CLUSTER),
     "inflight": (CONTROL, r"inflight#\w+", "[^#]+"),
     "inflight, slice": (CONTROL, r"inflight#\w+", f"[^#]+{_SLICE}"),

@@ -95,6 +95,13 @@ def an_identity(scene: Scene, key: Key, _item: Item) -> list[Action]:
     return [ListenerTable.put_identity(cluster, uid)]
 
 
+def ends_of_credentials(scene: Scene, key: Key, item: Item) -> list[Action]:
+    cluster = key.partition.removeprefix("cluster#")
+    found = ListenerTable(scene.store).credentials(cluster)
+    assert found is not None
+    return [ListenerTable.put_credentials(cluster, found, str(item["tx"]))]
+
+
 def an_inflight(scene: Scene, key: Key, item: Item) -> list[Action]:
     table = InflightTable(scene.store, key.partition.removeprefix("inflight#"))
     found = table.read(str(key.sort))
@@ -242,6 +249,7 @@ REWRITES: Final[Mapping[str, Rewrite]] = {
     "configuration": a_configuration,
     "checkpoint": a_checkpoint,
     "identity of a cluster": an_identity,
+    "ends of credentials": ends_of_credentials,
     "inflight": an_inflight,
     "note for the composer": a_note,
     "resync request": a_request,

@@ -32,7 +32,9 @@ def emitted(capsys: pytest.CaptureFixture[str]) -> set[Metric]:
     publisher.beat(
         SessionReport(
             "s1",
-            clusters=[ClusterReport("prod", recording_seconds=0.1, holding={"services": True})],
+            clusters=[
+                ClusterReport("prod", recording_seconds=0.1, holding={"services": True}, credential_days={"token": 9})
+            ],
             listeners=listeners,
             lag={"p50": 1.0, "p99": 1.0},
             hand_over_seconds=0.1,
@@ -77,7 +79,12 @@ def test_cost_page_counts_the_metrics_of_a_good_day(clusters: int, capsys: pytes
     publisher = MetricsPublisher("main")
     names = [f"c{number}" for number in range(clusters)]
     listeners = [ListenerReport(name, "services") for name in names]
-    reports = [ClusterReport(name, recording_seconds=0.1, holding={"services": False}) for name in names]
+    reports = [
+        ClusterReport(
+            name, recording_seconds=0.1, holding={"services": False}, credential_days={"server certificate": 300}
+        )
+        for name in names
+    ]
     so_far = SessionReport(
         "s1", clusters=reports, listeners=listeners, lag={"p50": 1.0, "p99": 1.0}, hand_over_seconds=0.1
     )
@@ -94,8 +101,8 @@ def test_cost_page_counts_the_metrics_of_a_good_day(clusters: int, capsys: pytes
         for dimensions in directive["Dimensions"]
     }
 
-    assert "METRICS, METRICS_OF_A_CLUSTER, ALARMS = 21, 1, " in (ROOT / "docs/cost.md").read_text()
-    assert len(billed) == 21 + clusters
+    assert "METRICS, METRICS_OF_A_CLUSTER, ALARMS = 22, 2, " in (ROOT / "docs/cost.md").read_text()
+    assert len(billed) == 22 + 2 * clusters
 
 
 def test_every_alarm_watches_a_metric_that_is_written(emitted: set[Metric]) -> None:
@@ -124,6 +131,7 @@ def test_alarms_are_those_that_were_promised() -> None:
         "ZoneBlockedAlarm": "ZonesBlocked",
         "HeldDeletionsAlarm": "HeldDeletions",
         "NamedUpstreamsAlarm": "NamedUpstreamsStuck",
+        "CredentialsEndAlarm": "CredentialDaysLeft",
         "DeadLettersAlarm": "ApproximateNumberOfMessagesVisible",
         "SessionFailedAlarm": "Errors",
     }
@@ -132,6 +140,9 @@ def test_alarms_are_those_that_were_promised() -> None:
     assert no_master["TreatMissingData"] == "breaching"
     # A session that only resumed says nothing about held deletions: what was known stays known.
     assert alarms["HeldDeletionsAlarm"]["TreatMissingData"] == "ignore"
+    ends = alarms["CredentialsEndAlarm"]
+    assert (ends["Statistic"], ends["ComparisonOperator"], ends["Threshold"]) == ("Minimum", "LessThanThreshold", 14)
+    assert ends["TreatMissingData"] == "notBreaching"
     for name, alarm in alarms.items():
         wanted = {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], []]}
         assert (alarm["AlarmActions"], alarm["OKActions"]) == (wanted, wanted), name

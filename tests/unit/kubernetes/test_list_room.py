@@ -9,7 +9,7 @@ import pytest
 
 from kubesync.kubernetes.list_room import ListRoom, Space, Turn
 from kubesync.kubernetes.transport.connections import StoppedError
-from simulation.machine import Machine, SimThread
+from simulation.machine import Machine
 from simulation.process import Process
 
 
@@ -19,9 +19,7 @@ class Stage:
     def __init__(self, seed: object = None) -> None:
         self.machine = Machine(seed)
         self.outside = Process(self.machine, "outside")
-        main = SimThread(self.machine, self.outside, "main", lambda: None)
-        self.machine.main = self.machine.current = main
-        self.outside.threads.append(main)
+        self.machine.begin(self.outside)
         self.process = Process(self.machine, "session")
         self.room = ListRoom(100, self.process)
         self.said: list[str] = []

@@ -8,7 +8,7 @@ import pytest
 
 from kubesync.actors.answer import Answer
 from kubesync.actors.parallel import ParallelMap
-from simulation.machine import DeadlockError, Killed, Machine, SimThread
+from simulation.machine import DeadlockError, Killed, Machine
 from simulation.process import Process
 
 
@@ -18,9 +18,7 @@ class Room:
     def __init__(self, seed: object = None) -> None:
         self.machine = Machine(seed)
         self.outside = Process(self.machine, "outside")
-        main = SimThread(self.machine, self.outside, "main", lambda: None)
-        self.machine.main = self.machine.current = main
-        self.outside.threads.append(main)
+        self.machine.begin(self.outside)
         self.process = Process(self.machine, "one")
         self.said: list[str] = []
 

@@ -257,3 +257,34 @@ def test_end_tells_how_session_and_listeners_ended(capsys: pytest.CaptureFixture
     assert (listeners_ended["code"], listeners_ended["cluster"], listeners_ended["ListenersEnded"]) == (
         "5", "prod", [2.0],
     )  # fmt: skip
+
+
+def test_days_until_the_first_credential_ends_of_each_cluster_and_of_all(capsys: pytest.CaptureFixture[str]) -> None:
+    clusters = [
+        ClusterReport("prod", credential_days={"token": 20, "server certificate": 12}),
+        ClusterReport("stage", credential_days={"CA": -3}),
+        ClusterReport("test"),
+    ]
+    MetricsPublisher("main").beat(a_report(clusters=clusters))
+    lines = [line for line in written(capsys) if "CredentialDaysLeft" in line]
+    assert [(line["service"], line.get("cluster"), line["CredentialDaysLeft"]) for line in lines] == [
+        ("kubesync-main", "prod", [12.0]),
+        ("kubesync-main", "stage", [-3.0]),
+        ("kubesync-main", None, [-3.0]),
+    ]
+    assert [line["_aws"]["CloudWatchMetrics"] for line in lines][1:] == [
+        [
+            {
+                "Namespace": "kubesync",
+                "Dimensions": [["service", "cluster"]],
+                "Metrics": [{"Name": "CredentialDaysLeft", "Unit": "Count"}],
+            }
+        ],
+        [
+            {
+                "Namespace": "kubesync",
+                "Dimensions": [["service"]],
+                "Metrics": [{"Name": "CredentialDaysLeft", "Unit": "Count"}],
+            }
+        ],
+    ]

@@ -8,6 +8,7 @@ from typing import Final
 from aws_lambda_powertools import Logger
 
 from kubesync.actors.actor import Steps
+from kubesync.cluster.credential_dates import CredentialDates
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.reconciler import IDLE_CHECKPOINT_SECONDS, Reconciler, Recorded
 from kubesync.cluster.listener import Listener, ListRound, SharedWindow, round_of
@@ -46,6 +47,7 @@ class ListeningRun:
         states: KeyStates,
         reconciler: Reconciler,
         errors: ListenerErrors,
+        credentials: CredentialDates,
         send: Callable[[Observed], None],
         wake: Callable[[], None],
         follow_up: Callable[[Recorded, float | None], None],
@@ -59,6 +61,7 @@ class ListeningRun:
         self._states = states
         self._reconciler = reconciler
         self._errors = errors
+        self._credentials = credentials
         self._send = send
         self._follow_up = follow_up
         self._scheduler = ports.scheduler
@@ -77,6 +80,7 @@ class ListeningRun:
         self._deadline = 0.0
         self._event_writer: EventWriter | None = ports.event_writer(states.config)
         states.reasons = self.report.reasons
+        self.report.credential_days = credentials.days_left()
         if self._event_writer is not None:
             self.report.events_on_services = self._event_writer.report
             states.on_problems = self._event_writer.send
@@ -112,7 +116,16 @@ class ListeningRun:
             return None
         self._unreachable.pop(resource.value, None)
 
-        listener = Listener(config.name, resource, reflector, self._window, self._observed, self._scheduler, made_for)
+        listener = Listener(
+            config.name,
+            resource,
+            reflector,
+            self._window,
+            self._observed,
+            self._scheduler,
+            made_for,
+            self._ports.progress,
+        )
         stored = self._states.listeners[resource].checkpoint
         if stored is not None and stored.basis == self._states.basis and made_for is None:
             return listener, stored.resource_version
@@ -205,6 +218,8 @@ class ListeningRun:
         self._follow_up(recorded, content.opened_at)
         if content.snapshots:
             self._listed(content.snapshots, recorded, requested)
+        self._credentials.update(self._states.config)
+        self.report.credential_days = self._credentials.days_left()
         yield from self._sweep_some(flush=flush, quiet=content.empty)
 
     def replan(self, keys: Iterable[ServiceKey]) -> Steps[None]:

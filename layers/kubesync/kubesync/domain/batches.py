@@ -227,21 +227,27 @@ def halves(units: Sequence[Unit]) -> tuple[list[Unit], list[Unit]]:
     return list(units[:middle]), list(units[middle:])
 
 
-_NO_TURNS: Final[Mapping[tuple[str, str], int]] = MappingProxyType({})
+type Namespace = tuple[str, str]
+"""Its cluster, and its name."""
+
+_NO_TURNS: Final[Mapping[Namespace, int]] = MappingProxyType({})
+
+
+def namespace_of(key: ServiceKey) -> Namespace:
+    return key.cluster, key.namespace
 
 
 def by_turns[T](
-    items: Iterable[T], key_of: Callable[[T], ServiceKey], last_turns: Mapping[tuple[str, str], int] = _NO_TURNS
+    items: Iterable[T], key_of: Callable[[T], ServiceKey], last_turns: Mapping[Namespace, int] = _NO_TURNS
 ) -> Iterator[T]:
     """The first of each namespace of each cluster, then the second of each, and so on; in each namespace as they come.
 
     So no namespace waits until another one has all that it wants (I9). ``last_turns``: numbers of the turns that namespaces of clusters
     had last. Those that had none, or whose turn is longest ago, come first: also where they are more than one batch takes.
     """
-    lines: dict[tuple[str, str], list[T]] = {}
+    lines: dict[Namespace, list[T]] = {}
     for item in items:
-        key = key_of(item)
-        lines.setdefault((key.cluster, key.namespace), []).append(item)
+        lines.setdefault(namespace_of(key_of(item)), []).append(item)
     left, turn = [lines[place] for place in sorted(lines, key=lambda place: last_turns.get(place, 0))], 0
     while len(left) > 1:
         yield from (line[turn] for line in left)

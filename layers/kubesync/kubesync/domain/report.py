@@ -38,6 +38,7 @@ class ClusterReport:
     """One cluster: windows closed, events merged away, keys changed, seconds spent recording windows, deletions held back per
     listener, and names that somebody else holds. ``holding``: for each listener that listed in this session, whether its
     deletions are held back. ``reasons``: how often each code of ``domain.reasons`` came up anew.
+    ``credential_days``: whole days until each credential of its connection ends, where known; negative after the end.
     ``events_on_services``: the report of Kubernetes Events, if they are switched on.
     """
 
@@ -51,6 +52,7 @@ class ClusterReport:
     holding: dict[str, bool] = field(default_factory=dict)
     conflicts: int = 0
     reasons: dict[str, int] = field(default_factory=dict)
+    credential_days: dict[str, int] = field(default_factory=dict)
     events_on_services: EventsReport | None = None
     problem: str = ""
 

@@ -21,6 +21,8 @@ HeldDeletions                service                          Count    listeners
                                                                        in this session holds some, or all say that there are none
 NamedUpstreamsWritten        service                          Count    each minute, if there are named upstreams
 NamedUpstreamsStuck          service                          Count    1 while a problem prevents composing them, else 0
+CredentialDaysLeft           service                          Count    whole days until the first certificate or token of a
+  and                        service, cluster                          connection ends; negative after it; only where one is known
 HandOverGap                  service                          Seconds  once a session: how long nobody watched before it
 ListenerErrors               service, code, key               Count    codes 6 to 12, each minute
   and                        service, code, key, cluster
@@ -73,6 +75,11 @@ class MetricsPublisher:
             self._recording_seconds = recording_seconds
         self._write(_states(snapshot), {})
         self._write_named(snapshot.named_upstreams)
+        days = {each.cluster: min(each.credential_days.values()) for each in snapshot.clusters if each.credential_days}
+        for cluster, left in sorted(days.items()):
+            self._write({"CredentialDaysLeft": left}, {}, {"cluster": cluster})
+        if days:
+            self._write({"CredentialDaysLeft": min(days.values())}, {})
         if snapshot.hand_over_seconds is not None and not self._gap_written:
             self._gap_written = True
             self._write({}, {"HandOverGap": snapshot.hand_over_seconds})

@@ -13,20 +13,28 @@ such namespaces by turns with one another. To find denied names takes many batch
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import batched, islice
 from typing import Final
 
-from kubesync.domain.batches import BatchLimits, Unit, by_turns, fill, in_stable_order, units_of, without_rivals
+from kubesync.domain.batches import (
+    BatchLimits,
+    Namespace,
+    Unit,
+    by_turns,
+    fill,
+    in_stable_order,
+    namespace_of,
+    units_of,
+    without_rivals,
+)
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import Wish
 from kubesync.messages import Publish
 from kubesync.zone.check_schedule import CheckSchedule
 from kubesync.zone.ports import ZonePorts
 from kubesync.zone.waits import FullZone, Reason, Waits
-
-type _Namespace = tuple[str, str]  # its cluster, and its name
 
 KEYS_AT_A_TIME: Final = 200
 MOST_WISHES: Final = 1000
@@ -86,9 +94,9 @@ class ZoneQueue:
         self._since: dict[ServiceKey, float] = {}
         self._late: dict[str, float] = {}
         self._groups: deque[Sequence[Unit]] = deque()
-        self._denied: dict[_Namespace, None] = {}  # they go apart; whose turn was last comes last
+        self._denied: dict[Namespace, None] = {}  # they go apart; whose turn was last comes last
         self._turn_of_denied = False
-        self._last_turns: dict[tuple[str, str], int] = {}  # numbers of batches, by cluster and namespace
+        self._last_turns: dict[Namespace, int] = {}  # numbers of batches
         self._turns = 0
         self._waits = Waits()
         self._full: FullZone | None = None
@@ -171,12 +179,12 @@ class ZoneQueue:
 
     def denied(self, keys: Iterable[ServiceKey]) -> None:
         """IAM denies names of these keys. Groups are parted too: what has no denied name so far waits for nothing more."""
-        found = {_namespace(key) for key in keys} - self._denied.keys()
+        found = {namespace_of(key) for key in keys} - self._denied.keys()
         self._denied |= dict.fromkeys(sorted(found))
         for group in list(self._groups) if found else ():
             self._groups.popleft()
-            apart = [unit for unit in group if _namespace(unit.key) in found]
-            others = [unit for unit in group if _namespace(unit.key) not in found]
+            apart = [unit for unit in group if namespace_of(unit.key) in found]
+            others = [unit for unit in group if namespace_of(unit.key) not in found]
             self._groups.extend(part for part in (apart, others) if part)
 
     def landed(self, units: Sequence[Unit]) -> list[float]:
@@ -231,15 +239,15 @@ class ZoneQueue:
         return second(room, checks=checks) if found.nothing else found
 
     def _due_of_others(self, room: Callable[[], BatchLimits], *, checks: bool) -> Due:
-        return self._due(room, lambda key: _namespace(key) not in self._denied, checks=checks)
+        return self._due(room, lambda key: namespace_of(key) not in self._denied, checks=checks)
 
     def _due_apart(self, room: Callable[[], BatchLimits], *, checks: bool) -> Due:
         """Of the namespace whose last turn is the longest ago."""
         now = self._ports.clock.epoch()
-        waiting = {_namespace(key) for key in self._queue if self._waits.wakes_at(key) <= now}
-        waiting.update(_namespace(group[0].key) for group in self._groups)
+        waiting = {namespace_of(key) for key in self._queue if self._waits.wakes_at(key) <= now}
+        waiting.update(namespace_of(group[0].key) for group in self._groups)
         for namespace in [each for each in self._denied if each in waiting]:
-            found = self._due(room, _of({namespace}), checks=checks)
+            found = self._due(room, _of(namespace), checks=checks)
             if not found.nothing:
                 self._denied[namespace] = self._denied.pop(namespace)
                 return found
@@ -297,7 +305,7 @@ class ZoneQueue:
         if oversized:
             return Due(oversized=oversized)
         self._turns += 1
-        self._last_turns.update(((unit.key.cluster, unit.key.namespace), self._turns) for unit in taken)
+        self._last_turns.update((namespace_of(unit.key), self._turns) for unit in taken)
         return Due(in_stable_order(taken))
 
     def _enough(self, units: Sequence[Unit]) -> bool:
@@ -383,14 +391,10 @@ def _itself(key: ServiceKey) -> ServiceKey:
     return key
 
 
-def _namespace(key: ServiceKey) -> _Namespace:
-    return key.cluster, key.namespace
-
-
-def _of(namespaces: Container[_Namespace]) -> Callable[[ServiceKey], bool]:
-    return lambda key: _namespace(key) in namespaces
+def _of(namespace: Namespace) -> Callable[[ServiceKey], bool]:
+    return lambda key: namespace_of(key) == namespace
 
 
 def _share(keys: Iterable[ServiceKey], units: Iterable[Unit]) -> bool:
     """Whether each namespace of these keys has units already."""
-    return {_namespace(key) for key in keys} <= {_namespace(unit.key) for unit in units}
+    return {namespace_of(key) for key in keys} <= {namespace_of(unit.key) for unit in units}

@@ -8,7 +8,7 @@ from typing import Any
 
 from kubesync.domain.errors import ErrorCode, KubesyncError, UsageError
 from kubesync_local.commands.run.ending import ended_by_signals
-from kubesync_local.commands.run.progress import ProgressLines
+from kubesync_local.commands.run.live import showing_progress
 from kubesync_local.commands.run.recover_rows import COLUMNS, RECORD_COLUMNS, record_rows_of, rows_of, unwanted_only
 from kubesync_local.recovery.recovery import RecoveryRequest
 from kubesync_local.recovery.registry_changes import empty_folder, write_changes
@@ -38,9 +38,10 @@ def run(arguments: argparse.Namespace) -> int:
     names = arguments.name.lower().rstrip(".")
     affixes = Affixes(arguments.txt_prefix, arguments.txt_suffix, arguments.txt_wildcard_replacement)
     request = RecoveryRequest(arguments.cluster, not arguments.apply, names, affixes, arguments.txt_owner_id)
-    session = work.application.new_session(ProgressLines())
-    with ended_by_signals(lambda: session):
-        report = session.run(recovery=request)
+    with showing_progress() as progress:
+        session = work.application.new_session(progress)
+        with ended_by_signals(lambda: session):
+            report = session.run(recovery=request)
     if not report.recoveries:
         hint = "; pause the schedule and try again" if report.code == ErrorCode.NOT_MASTER else ""
         raise RecoverError(f"nothing was recovered: {report.ended} {report.message}".rstrip() + hint)

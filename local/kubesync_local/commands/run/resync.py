@@ -9,7 +9,7 @@ from kubesync.domain.errors import UsageError
 from kubesync.operations.resync_invocation import ResyncEvent, has_errors
 from kubesync.session.session import Session
 from kubesync_local.commands.run.ending import ended_by_signals
-from kubesync_local.commands.run.progress import ProgressLines
+from kubesync_local.commands.run.live import showing_progress
 from kubesync_local.terminal.output import counted, print_json, print_table, remark, side_in_words
 from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
 
@@ -29,15 +29,16 @@ def run(arguments: argparse.Namespace) -> int:
     own: list[Session] = []
     clock = work.application.clock
     until = clock.monotonic() + arguments.timeout
-    invocation = work.application.resync_invocation(
-        ResyncEvent(cluster=arguments.cluster, dry_run=arguments.dry_run, force=arguments.force),
-        lambda: until - clock.monotonic(),
-        ProgressLines(),
-        own.append,
-    )
-    # A session of our own that found another master has ended: a signal then ends the wait for that master.
-    with ended_by_signals(lambda: own[-1] if own and not own[-1].report.ended else None):
-        report = invocation.run()
+    with showing_progress() as progress:
+        invocation = work.application.resync_invocation(
+            ResyncEvent(cluster=arguments.cluster, dry_run=arguments.dry_run, force=arguments.force),
+            lambda: until - clock.monotonic(),
+            progress,
+            own.append,
+        )
+        # A session of our own that found another master has ended: a signal then ends the wait for that master.
+        with ended_by_signals(lambda: own[-1] if own and not own[-1].report.ended else None):
+            report = invocation.run()
     for cluster in report["clusters"]:
         remark(_summary(cluster, dry_run=report["dry_run"]))
     for each in report.get("named_upstreams", []):

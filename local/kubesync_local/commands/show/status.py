@@ -21,6 +21,7 @@ from kubesync.domain.objects import ServiceKey
 from kubesync.domain.reasons import advice_for
 from kubesync.domain.state import KeyState, Name, OpenMark
 from kubesync_local.commands.show.status_table import show_status
+from kubesync_local.documents.credential_rows import credential_rows
 from kubesync_local.documents.listener_rows import listener_rows
 from kubesync_local.documents.named_upstream import NamedDocument
 from kubesync_local.documents.outlook import NOTHING_THERE, tried_next, zone_code
@@ -56,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output == "json":
         print_json(status)
     else:
-        show_status(status)
+        show_status(status, work.now())
     return 0
 
 
@@ -111,6 +112,7 @@ def _cluster(config: ClusterConfig, work: Workplace, problems: Mapping[str, Zone
         "record_sets": sum(len(state.applied) for state in states),
         "upstreams": sum(len(state.upstreams) for state in states),
         "listeners": listener_rows(config.name, ListenerTable(work.store)),
+        "credentials": credential_rows(config, ListenerTable(work.store), work.now()),
         "open": [_open(state, state.opened, problems, looks) for state in states if state.opened is not None],
         "problems": [
             {

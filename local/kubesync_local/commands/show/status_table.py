@@ -7,6 +7,7 @@ from typing import Any, Final
 from rich.text import Text
 
 from kubesync.domain.reasons import advice_for
+from kubesync_local.documents.credential_rows import near_ends
 from kubesync_local.documents.listener_rows import for_people
 from kubesync_local.documents.outlook import zone_code
 from kubesync_local.terminal.escaping import readable
@@ -16,8 +17,8 @@ _PROBLEMS_SHOWN: Final = 50
 _RELEASED: Final = "released clean"
 
 
-def show_status(status: dict[str, Any]) -> None:
-    """Print the status, the most important first."""
+def show_status(status: dict[str, Any], now: float) -> None:
+    """Print the status, the most important first. ``now``: epoch seconds."""
     status = readable(status)
     console = new_console()
     lease = status["lease"]
@@ -41,7 +42,7 @@ def show_status(status: dict[str, Any]) -> None:
             print_folded(console, Text(f"zone {zone['name']} ({zone['zone']}): {zone['problem']}", style="red"), 2)
             print_folded(console, Text(f"  → {_zone_advice(zone['problem'])}"), 4)
     for cluster in status["clusters"]:
-        _show_cluster(cluster, status["shard"])
+        _show_cluster(cluster, status["shard"], now)
     if waiting := status["named_upstreams_waiting"]:
         text = f"named upstreams: {counted(waiting, 'change')} not composed yet; the running session does it within seconds"
         print_folded(console, Text(text, style="yellow"), 2)
@@ -71,7 +72,7 @@ def _zone_advice(problem: str) -> str:
     return "docs/runbook.md#zoneblocked says what to do" if code == "ZoneBlocked" else advice_for(code)
 
 
-def _show_cluster(cluster: dict[str, Any], own_shard: str) -> None:
+def _show_cluster(cluster: dict[str, Any], own_shard: str, now: float) -> None:
     console = new_console()
     sizes = ", ".join(
         (
@@ -91,6 +92,8 @@ def _show_cluster(cluster: dict[str, Any], own_shard: str) -> None:
     for held in cluster["held"]:
         text = f"  {held['deletions']} deletions of {held['listener']} are held back; `{held['release']}`"
         print_folded(console, Text(f"{text} makes them", style="yellow"), 4)
+    for line, ended in near_ends(cluster["cluster"], cluster["credentials"], now):
+        print_folded(console, Text(f"  {line}", style="red" if ended else "yellow"), 4)
     if cluster["listeners"]:
         rows = [for_people(each) for each in cluster["listeners"]]
         print_table(rows, ("listener", "state", "checkpoint", "last_error", "ended"))

@@ -6,6 +6,7 @@ partition             sort                  holds
 cluster#<cluster>     checkpoint#<res.>     resource_version, generation, revision, server, rules, version, works_since, selector, tx
 cluster#<cluster>     errors#<res.>         counts per code, the last error, how it ended
 cluster#<cluster>     identity              uid of Service default/kubernetes, as first seen
+cluster#<cluster>     credentials           revision, ends (by what ends), tx; only if an end was ever known
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import cast
 
 from kubesync.aws.dynamodb.store import CONTROL, Absent, Action, Delete, Equals, Item, Key, Put, Store, Update
 from kubesync.aws.tables.state_codec import SCHEMA
+from kubesync.domain.credential_ends import Credential
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource
 
@@ -57,11 +59,22 @@ class ListenerErrors:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredCredentials:
+    """When a cluster's credentials end (epoch seconds, whole), as seen under this revision of its configuration."""
+
+    revision: int
+    ends: Mapping[Credential, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Remembered:
-    """Checkpoints of a cluster's listeners, valid or not, and the remembered uid of its Service default/kubernetes."""
+    """Checkpoints of a cluster's listeners, valid or not, the remembered uid of its Service default/kubernetes, and the ends of
+    its credentials.
+    """
 
     checkpoints: Mapping[Resource, Checkpoint]
     identity: str | None
+    credentials: StoredCredentials | None = None
 
 
 def _checkpoint(item: Item) -> Checkpoint:
@@ -73,6 +86,15 @@ def _checkpoint(item: Item) -> Checkpoint:
         cast(int, item.get("works_since", 0)) / 1000,  # missing in older items
         cast(str, item.get("selector", "")),
     )
+
+
+def _credentials(item: Item | None) -> StoredCredentials | None:
+    if item is None:
+        return None
+    ends = cast("Mapping[str, int]", item["ends"])
+    # A newer release may know more of them.
+    known = {Credential(what): float(end) for what, end in ends.items() if what in Credential}
+    return StoredCredentials(cast(int, item["revision"]), known)
 
 
 def _place(cluster: str, sort: str) -> Key:
@@ -91,10 +113,11 @@ class ListenerTable:
         return {Resource(cast(str, item["sk"]).removeprefix("checkpoint#")): _checkpoint(item) for item in found}
 
     def remembered(self, clusters: Iterable[str]) -> dict[str, Remembered]:
-        """What a take-over reads first, for all clusters: 25 of them with one request."""
+        """What a take-over reads first, for all clusters: 20 of them with one request."""
         names = list(clusters)
         places = [_place(name, f"checkpoint#{resource}") for name in names for resource in Resource]
-        found = self._store.batch_get([*places, *(_place(name, "identity") for name in names)])
+        places += [_place(name, sort) for name in names for sort in ("identity", "credentials")]
+        found = self._store.batch_get(places)
         made: dict[str, Remembered] = {}
         for name in names:
             items = {resource: found.get(_place(name, f"checkpoint#{resource}")) for resource in Resource}
@@ -102,6 +125,7 @@ class ListenerTable:
             made[name] = Remembered(
                 {resource: _checkpoint(item) for resource, item in items.items() if item is not None},
                 None if identity is None else cast(str, identity["uid"]),
+                _credentials(found.get(_place(name, "credentials"))),
             )
         return made
 
@@ -130,6 +154,16 @@ class ListenerTable:
     @staticmethod
     def put_identity(cluster: str, uid: str) -> Action:
         return Put(_place(cluster, "identity"), {"v": SCHEMA, "uid": uid})
+
+    def credentials(self, cluster: str) -> StoredCredentials | None:
+        """When a cluster's credentials end. None: no end was ever known."""
+        return _credentials(self._store.get(_place(cluster, "credentials")))
+
+    @staticmethod
+    def put_credentials(cluster: str, credentials: StoredCredentials, token: str) -> Put:
+        ends: dict[str, int] = {what.value: int(end) for what, end in credentials.ends.items()}
+        item = {"v": SCHEMA, "tx": token, "revision": credentials.revision, "ends": ends}
+        return Put(_place(cluster, "credentials"), cast(Item, item))
 
     def errors(self, cluster: str) -> dict[Resource, ListenerErrors]:
         """The errors of each listener, and how each ended."""
