@@ -42,6 +42,7 @@ def emitted(capsys: pytest.CaptureFixture[str]) -> set[Metric]:
         )
     )
     listeners[0].ended = "ERR_MAX_RUNTIME"
+    publisher.resync_ended(0)
     publisher.ended(SessionReport("s1", ended="ERR_MAX_RUNTIME", listeners=listeners))
     return {
         (directive["Namespace"], metric["Name"], tuple(dimensions))
@@ -91,6 +92,7 @@ def test_cost_page_counts_the_metrics_of_a_good_day(clusters: int, capsys: pytes
     publisher.beat(so_far)
     for listener in listeners:
         listener.ended = "ERR_MAX_RUNTIME"
+    publisher.resync_ended(0)
     publisher.ended(SessionReport("s1", ended="ERR_MAX_RUNTIME", listeners=listeners))
     publisher.ended(SessionReport("s2", ended="ERR_NOT_MASTER"))
     billed = {
@@ -101,8 +103,8 @@ def test_cost_page_counts_the_metrics_of_a_good_day(clusters: int, capsys: pytes
         for dimensions in directive["Dimensions"]
     }
 
-    assert "METRICS, METRICS_OF_A_CLUSTER, ALARMS = 22, 2, " in (ROOT / "docs/cost.md").read_text()
-    assert len(billed) == 22 + 2 * clusters
+    assert "METRICS, METRICS_OF_A_CLUSTER, ALARMS = 23, 2, " in (ROOT / "docs/cost.md").read_text()
+    assert len(billed) == 23 + 2 * clusters
 
 
 def test_every_alarm_watches_a_metric_that_is_written(emitted: set[Metric]) -> None:
@@ -130,6 +132,7 @@ def test_alarms_are_those_that_were_promised() -> None:
         "TlsAlarm": "ListenerErrors",
         "ZoneBlockedAlarm": "ZonesBlocked",
         "HeldDeletionsAlarm": "HeldDeletions",
+        "ResyncFailedAlarm": "ResyncErrors",
         "NamedUpstreamsAlarm": "NamedUpstreamsStuck",
         "CredentialsEndAlarm": "CredentialDaysLeft",
         "DeadLettersAlarm": "ApproximateNumberOfMessagesVisible",
@@ -140,6 +143,8 @@ def test_alarms_are_those_that_were_promised() -> None:
     assert no_master["TreatMissingData"] == "breaching"
     # A session that only resumed says nothing about held deletions: what was known stays known.
     assert alarms["HeldDeletionsAlarm"]["TreatMissingData"] == "ignore"
+    # A resync runs once a day: one that failed stays until the next one ends.
+    assert alarms["ResyncFailedAlarm"]["TreatMissingData"] == "ignore"
     ends = alarms["CredentialsEndAlarm"]
     assert (ends["Statistic"], ends["ComparisonOperator"], ends["Threshold"]) == ("Minimum", "LessThanThreshold", 14)
     assert ends["TreatMissingData"] == "notBreaching"

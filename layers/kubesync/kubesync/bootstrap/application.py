@@ -25,6 +25,7 @@ from kubesync.aws.secrets.references import SecretReference, SecretToken, build_
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
+from kubesync.aws.tables.control.resync_results import ResyncResultTable
 from kubesync.aws.tables.control.zone_access import ZoneAccessTable
 from kubesync.aws.tables.schema_guard import SchemaGuard
 from kubesync.aws.tables.state_codec import SCHEMA
@@ -286,6 +287,8 @@ class Application:
             remaining_seconds,
             lambda text: progress("resync", {"text": text}),
             self.settings.deployment,
+            ResyncResultTable(store, shard),
+            by_person=self.local,
         )
         return ResyncInvocation(parts, wanted)
 

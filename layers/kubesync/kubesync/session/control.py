@@ -38,8 +38,8 @@ class Control:
         self.again_at = math.inf
 
     def pending(self) -> bool:
-        """Whether a resync was requested before this session began."""
-        return bool(self._requests.pending(self._parts.clock.epoch()))
+        """Whether a resync was requested before this session began, or is to be gone on with."""
+        return bool(self._requests.due(self._parts.clock.epoch()))
 
     def run(self) -> None:
         """Read configurations and requests, and apply what is new. Raises StoreError if they cannot be read; then retries."""
@@ -52,7 +52,7 @@ class Control:
         kept = [partial(self._apply, name, config) for name, config in sorted(configs.items())]
         done = [self._attempt(act) for act in (*gone, *kept)]
         self._master.named.wake()
-        self.resyncs.take(self._requests.pending(self._parts.clock.epoch()))
+        self.resyncs.take(self._requests.due(self._parts.clock.epoch()))
         if all(done):
             self.again_at = math.inf
 

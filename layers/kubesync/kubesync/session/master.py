@@ -75,10 +75,12 @@ class Master:
     ) -> None:
         self.parts = parts
         self.report = report
+        self.session = report.session
         self.progress = progress
         self.configs: Mapping[str, ClusterConfig] = {}
         self.deadline = 0.0
         self.ending: Callable[[], bool] = lambda: False
+        self.resync_ended: Callable[[int], None] = lambda _errors: None
         self.zones: Zones | None = None
         self.unsettled: frozenset[str] = frozenset()
         self._keeper = keeper

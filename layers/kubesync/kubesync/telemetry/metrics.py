@@ -21,6 +21,8 @@ HeldDeletions                service                          Count    listeners
                                                                        in this session holds some, or all say that there are none
 NamedUpstreamsWritten        service                          Count    each minute, if there are named upstreams
 NamedUpstreamsStuck          service                          Count    1 while a problem prevents composing them, else 0
+ResyncErrors                 service                          Count    when a resync of all clusters ends: clusters that could not
+                                                                       be resynchronised; 0 for a good one
 CredentialDaysLeft           service                          Count    whole days until the first certificate or token of a
   and                        service, cluster                          connection ends; negative after it; only where one is known
 HandOverGap                  service                          Seconds  once a session: how long nobody watched before it
@@ -85,6 +87,10 @@ class MetricsPublisher:
             self._write({}, {"HandOverGap": snapshot.hand_over_seconds})
         if snapshot.lag:
             self._write({}, {"LagMedian": snapshot.lag["p50"], "LagP99": snapshot.lag["p99"]})
+
+    def resync_ended(self, errors: int) -> None:
+        """Write how many clusters a resync of all could not resynchronise."""
+        self._write({"ResyncErrors": errors}, {})
 
     def ended(self, report: SessionReport) -> None:
         """Write how the session and each of its listeners ended."""

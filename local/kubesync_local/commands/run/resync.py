@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kubesync.domain.errors import UsageError
 from kubesync.operations.resync_invocation import ResyncEvent, has_errors
+from kubesync.operations.resync_progress import RUNNING
 from kubesync.session.session import Session
 from kubesync_local.commands.run.ending import ended_by_signals
 from kubesync_local.commands.run.live import showing_progress
@@ -22,7 +23,7 @@ _PLURALS: Final = {
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the resync and show its result. Returns 1 if a cluster could not be resynchronised."""
+    """Run the resync and show its result. Returns 1 if a cluster could not be resynchronised, or if the resync goes on."""
     work = Workplace()
     if not work.chosen(arguments.cluster):
         raise UsageError(NO_CLUSTERS)
@@ -43,11 +44,16 @@ def run(arguments: argparse.Namespace) -> int:
         remark(_summary(cluster, dry_run=report["dry_run"]))
     for each in report.get("named_upstreams", []):
         remark(f"{each['upstream']}: {_of_named(each, report)}")
+    goes_on = report.get("status") == RUNNING
+    if goes_on:
+        remark(
+            f"the resync goes on in the next session: {report['id']}; `kubesync status` shows how far it is, and its result"
+        )
     if arguments.output == "json":
         print_json(report)
     elif rows := _rows(report):
         print_table(rows, ("cluster", "what", "from", "to"), names=2)
-    return 1 if has_errors(report) else 0
+    return 1 if goes_on or has_errors(report) else 0
 
 
 def _of_named(row: dict[str, Any], report: dict[str, Any]) -> str:

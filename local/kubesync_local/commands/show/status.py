@@ -22,6 +22,7 @@ from kubesync.domain.reasons import advice_for
 from kubesync.domain.state import KeyState, Name, OpenMark
 from kubesync_local.commands.show.status_table import show_status
 from kubesync_local.documents.credential_rows import credential_rows
+from kubesync_local.documents.last_resync import resyncs_document
 from kubesync_local.documents.listener_rows import listener_rows
 from kubesync_local.documents.named_upstream import NamedDocument
 from kubesync_local.documents.outlook import NOTHING_THERE, tried_next, zone_code
@@ -51,6 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
             }
             for zone_id, zone in sorted(zones.items())
         ],
+        "resyncs": resyncs_document(work.store, work.settings.shard, work.now()),
         "named_upstreams": _named_upstreams(work),
         "named_upstreams_waiting": len(NamedUpstreamTable(work.store).marks(work.settings.shard)),
     }

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from kubesync.domain.reasons import advice_for
 from kubesync_local.documents.credential_rows import near_ends
+from kubesync_local.documents.last_resync import resync_lines
 from kubesync_local.documents.listener_rows import for_people
 from kubesync_local.documents.outlook import zone_code
 from kubesync_local.terminal.escaping import readable
@@ -41,6 +42,8 @@ def show_status(status: dict[str, Any], now: float) -> None:
         if zone["problem"]:
             print_folded(console, Text(f"zone {zone['name']} ({zone['zone']}): {zone['problem']}", style="red"), 2)
             print_folded(console, Text(f"  → {_zone_advice(zone['problem'])}"), 4)
+    for line, wrong in resync_lines(status["resyncs"]):
+        print_folded(console, Text(line, style="red" if wrong else ""), 2)
     for cluster in status["clusters"]:
         _show_cluster(cluster, status["shard"], now)
     if waiting := status["named_upstreams_waiting"]:
