@@ -1,4 +1,4 @@
-# `make` alone lists the targets. Everything is made in this folder: .venv, .venv-sam, .venv-bench, .venv-3.12, .aws-sam.
+# `make` alone lists the targets. Everything is made in this folder: .venv, .venv-sam, .venv-bench, .venv-tools, .venv-3.12, .aws-sam, dist.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -15,16 +15,20 @@ pytest_waiting := $(python) -m pytest -q -n 4 --dist loadfile
 ready := .venv/.ready
 
 # A folder that was copied or moved brings environments that belong elsewhere: make those anew.
-.PHONY: $(shell for venv in .venv .venv-sam .venv-bench .venv-screenshots .venv-3.12 .venv-3.13; do \
+.PHONY: $(shell for venv in .venv .venv-sam .venv-bench .venv-screenshots .venv-tools .venv-3.12 .venv-3.13; do \
 	[ ! -d $$venv ] || [ "$$(cat $$venv/.made-in 2>/dev/null)" = "$(CURDIR)" ] || echo $$venv/.requirements; done)
 
 .PHONY: help
 help:
 	@echo "make demo     see it work: a stand-in cluster, DynamoDB and Route 53 on this machine"
 	@echo "make test     the tests, the fast ones first"
-	@echo "make check    what CI runs: style, types, layers, tests, make thorough, the other Python, make sam"
+	@echo "make check    what CI runs: style, types, layers, tests, make thorough, the other Python, make package, make audit"
 	@echo "make thorough every case of what make test samples: mutants, cuts of recordings, faults"
 	@echo "make sam      build what is deployed, and run it as Lambda does"
+	@echo "make wheel    build the command as a wheel, and run it in clean environments"
+	@echo "make audit    does anyone know a vulnerability of a pinned requirement?"
+	@echo "make package  make what a release ships, in dist/: wheel, built template and layers, their parts"
+	@echo "make release  the same, for a version with its tag and its section of the changelog"
 	@echo "make chaos    simulate whole deployments: kill, pause, two masters, lost answers: within a quarter of an hour"
 	@echo "make mutants  take one mechanism out at a time: do the tests notice?"
 	@echo "make bench    the figures of the design, measured on this machine"
@@ -60,7 +64,7 @@ retest: $(ready)
 	@$(python) -m pytest -q --last-failed --last-failed-no-failures none tests
 
 .PHONY: check
-check: static $(if $(SKIP_TESTS),,test) thorough other-python sam
+check: static $(if $(SKIP_TESTS),,test) thorough other-python wheel package audit
 	@echo "· all checks passed"
 
 .PHONY: static lint format types layering tree
@@ -101,6 +105,31 @@ other-python: $(ready)
 sam: .venv-sam/.requirements $(ready)
 	@tools/sam-build
 	@tools/test-artefact
+
+.PHONY: wheel
+wheel: $(ready)
+	@$(python) tools/package.py --only-wheel
+	@for version in 3.13 3.12; do \
+		if python=$$(PYTHON= tools/find-python $$version 2>/dev/null); then \
+			$(python) tools/test_wheel.py dist/*.whl "$$python" && echo "· wheel on Python $$version: ok" || exit 1; \
+		else echo "· wheel on Python $$version: not on this machine, skipped"; fi; \
+	done
+
+.PHONY: package
+package: sam .venv-tools/.requirements $(ready)
+	@if PYTHON= tools/find-python 3.13 >/dev/null 2>&1; then $(python) tools/package.py; \
+	else echo "· package: needs Python 3.13, skipped"; fi
+
+.PHONY: audit
+audit: .venv-tools/.requirements $(ready)
+	@$(python) tools/audit.py
+
+# The functions are built anew, and the wheel is tried, before anything is called a release.
+.PHONY: release
+release: $(ready)
+	@$(python) tools/release.py check
+	@$(MAKE) wheel package
+	@$(python) tools/release.py notes
 
 .PHONY: bench
 bench: .venv-bench/.requirements
@@ -153,7 +182,7 @@ lock: $(ready)
 
 .PHONY: clean
 clean:
-	@rm -rf .venv .venv-sam .venv-bench .venv-screenshots .venv-3.12 .venv-3.13 .aws-sam build dist *.egg-info .kubesync
+	@rm -rf .venv .venv-sam .venv-bench .venv-screenshots .venv-tools .venv-3.12 .venv-3.13 .aws-sam build dist *.egg-info .kubesync
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache
 	@find . -name __pycache__ -prune -exec rm -rf {} +
 
@@ -179,6 +208,10 @@ $(ready): .venv/.requirements pyproject.toml
 
 .venv-bench/.requirements: requirements/bench.txt
 	@tools/make-venv .venv-bench requirements/bench.txt 3.13 3.12
+	@touch $@
+
+.venv-tools/.requirements: requirements/tools.txt
+	@tools/make-venv .venv-tools requirements/tools.txt 3.13 3.12
 	@touch $@
 
 .venv-3.%/.requirements: requirements/dev.txt

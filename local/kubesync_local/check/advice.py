@@ -31,6 +31,7 @@ _BY_CODE: Final = {
     ErrorCode.REQUEST_STATUS: "look at the API server's own log",
     ErrorCode.READ_BODY: "a proxy or load balancer in between delays or cuts off what the API server sends",
 }
+KUBECONFIG: Final = "correct the file, or register the cluster again with a kubeconfig and context that exist here"
 _GROUP: Final = {Resource.ENDPOINTSLICES: "endpointslices of discovery.k8s.io"}
 
 
@@ -53,6 +54,19 @@ def of_error(error: ListenerError) -> str:
     if error.code is ErrorCode.READ_BODY and TOO_LONG in error.message:
         return TOO_LONG_ADVICE
     return _BY_CODE.get(error.code, "")
+
+
+def of_credentials(error: ListenerError, signs_in_by: str) -> str:
+    """For a token or certificate that cannot be had."""
+    if signs_in_by != "kubeconfig":
+        return "let the caller read it: this identity, and the functions' roles"
+    if "is not installed here" in error.message:
+        return (
+            "install the plugin where sessions run, so that PATH leads to it: the kubeconfig names it under users, exec"
+        )
+    if "exec plugin" in error.message:
+        return "run kubectl with this kubeconfig and context: it runs the same plugin, and shows what the plugin says"
+    return "kubectl should fail with this kubeconfig and context too: sign in again, or register the cluster with another file"
 
 
 def of_authentication(error: ListenerError, signs_in_by: str) -> str:

@@ -17,15 +17,18 @@ _LOOK_SECONDS: Final = 3.0
 _SHOWN_NAMES: Final = 6
 
 
-def shown_by(server: Server) -> x509.Certificate | None:
-    """The certificate that a server shows, trusted or not; None if it shows none. Sends it nothing."""
+def shown_by(server: Server, name: str | None) -> x509.Certificate | None:
+    """The certificate that a server shows to a client that asks for ``name`` (None: for its host), trusted or not.
+
+    None if it shows none. Sends it nothing.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     try:
         with (
             socket.create_connection((server.host, server.port), _LOOK_SECONDS) as bare,
-            context.wrap_socket(bare, server_hostname=server.host) as tls,
+            context.wrap_socket(bare, server_hostname=name or server.host) as tls,
         ):
             shown = tls.getpeercert(binary_form=True)
         return None if shown is None else x509.load_der_x509_certificate(shown)

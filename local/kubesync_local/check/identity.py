@@ -35,10 +35,12 @@ def credentials_step(config: ClusterConfig, access: ClusterAccess, clock: Clock)
     """Whether there are credentials, and they have not expired."""
     try:
         if access.token_source is not None:
-            return _token(config, access, access.token_source.token(), clock)
+            token = access.token_source.token()
+            if token is not None:
+                return _token(config, access, token, clock)
         pem = _client_pem(access)
     except ListenerError as error:
-        return failed("credentials", error, "let the caller read it: this identity, and the functions' roles")
+        return failed("credentials", error, advice.of_credentials(error, _way(config)))
     if pem is None:
         return passed("credentials", "none: requests are anonymous")
     try:

@@ -19,7 +19,7 @@ from typing import Final
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.clock import Clock
 from kubesync.domain.credential_ends import Credential, Validity
-from kubesync.domain.errors import ConnectError, DomainNameError, HandshakeError, ListenerError
+from kubesync.domain.errors import ConnectError, DeniedError, DomainNameError, HandshakeError, ListenerError
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
 from kubesync.kubernetes.transport.connections import Phase, build_tls_context, verified_chain
 from kubesync.kubernetes.transport.credential_ends import CredentialEnds
@@ -73,7 +73,8 @@ class ServerCheck:
             access = self.access()
             server = parse_server(access.server)
         except ListenerError as error:
-            yield failed("address", error, advice.of_error(error))
+            unusable = isinstance(error, DeniedError)  # a kubeconfig that is gone or broken
+            yield failed("address", error, advice.KUBECONFIG if unusable else advice.of_error(error))
             return
         yield _address_step(self.config, server.url(""))
         addresses = _resolved(server)
@@ -86,7 +87,10 @@ class ServerCheck:
         if sock is None:
             return
         with sock:
-            step = _tls(server, access, sock, self.clock)
+            try:
+                step = _tls(server, access, sock, self.clock)
+            except DeniedError as error:  # an exec plugin gives the client certificate
+                step = failed("credentials", error, advice.of_credentials(error, "kubeconfig"))
         yield step
         if step.result is Result.FAILED:
             return
@@ -152,20 +156,20 @@ def _tls(server: Server, access: ClusterAccess, sock: socket.socket, clock: Cloc
         return failed("tls", unreadable, "give them in PEM form, and the key without a passphrase")
     sock.settimeout(access.policy.connect_timeout)
     try:
-        with context.wrap_socket(sock, server_hostname=server.host) as tls:
+        with context.wrap_socket(sock, server_hostname=access.tls_server_name or server.host) as tls:
             spoken = tls.version() or "TLS"
             if not access.insecure_skip_tls_verify:
                 ends.shown(verified_chain(tls))
     except FOREIGN_ERRORS as error:
         refused = classify(error, Phase.HANDSHAKE, server.authority)
-        known = shown_by(server) if isinstance(error, ssl.SSLCertVerificationError) else None
+        known = shown_by(server, access.tls_server_name) if isinstance(error, ssl.SSLCertVerificationError) else None
         step = failed("tls", refused, advice.of_error(refused))
         return (
             step
             if known is None
             else Step("tls", step.result, f"{step.details}: {in_words(known)}", step.code, step.advice)
         )
-    shown = shown_by(server)
+    shown = shown_by(server, access.tls_server_name)
     words = f"{spoken}, {in_words(shown)}" if shown is not None else spoken
     if near := _near(ends, clock.epoch()):
         return warned("tls", f"{words}; {near}", "docs/runbook.md#credentialsend says what to do")

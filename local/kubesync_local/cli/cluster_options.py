@@ -178,9 +178,15 @@ def _add_options(add: argparse.ArgumentParser, *, change: bool) -> None:
         "--aws-identity", metavar="AUDIENCE", help="sign in with a token that AWS STS issues for this audience"
     )
     where.add_argument(
-        "--kubeconfig", metavar="FILE", help="reach the cluster as kubectl does; for sessions on this machine only"
+        "--kubeconfig",
+        metavar="FILE",
+        help="reach the cluster as kubectl does, also by a list of files (FILE:FILE); for sessions on this machine only",
     )
-    where.add_argument("--context", metavar="C", help="context of the kubeconfig (default: its current one)")
+    where.add_argument(
+        "--context",
+        metavar="C",
+        help="context of the kubeconfig (default: its current one); without --kubeconfig: of $KUBECONFIG or ~/.kube/config",
+    )
     _add_scope(add)
     where.add_argument(
         "--endpoints-source", choices=("auto", "endpoints", "endpointslices"), default=argparse.SUPPRESS if change else "auto",

@@ -14,7 +14,7 @@ try:  # Ctrl-C while Python still imports ends like any other interruption
     from functools import cache
     from typing import Final
 
-    from kubesync.domain.errors import UsageError
+    from kubesync.domain.errors import KubesyncError, UsageError
     from kubesync_local.cli.cluster_options import add_cluster_commands
     from kubesync_local.cli.guard import guarded
     from kubesync_local.cli.local_options import add_local_commands
@@ -55,8 +55,17 @@ _MODULES: Final = {
     "check": "cluster.check",
     "up": "local.up",
     "ui": ".page.command",
+    "env": "local.env",
+    "down": "local.down",
 }
 """Command to its module, relative to ``kubesync_local.commands``; each has ``run(arguments) -> int``."""
+
+_EXTRAS: Final = {"demo": "demo", "up": "demo"}
+"""Command to the extra of pyproject.toml that it needs."""
+
+
+class ExtraMissingError(KubesyncError):
+    """A command needs packages that are not installed. The message says how to install them."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -70,8 +79,17 @@ def _run(argv: Sequence[str] | None) -> int:
     arguments, unknown = build_parser().parse_known_args(given)
     if unknown:
         raise UsageError(f"unrecognized arguments: {' '.join(unknown)}; see `{_path(arguments)} --help`")
-    module = importlib.import_module(f".{_MODULES[arguments.command]}", "kubesync_local.commands")
-    status: int = module.run(arguments)
+    try:
+        module = importlib.import_module(f".{_MODULES[arguments.command]}", "kubesync_local.commands")
+        status: int = module.run(arguments)
+    except ModuleNotFoundError as error:  # some commands import what they need when they run
+        extra = _EXTRAS.get(arguments.command)
+        if extra is None or (error.name or "").startswith("kubesync"):
+            raise
+        raise ExtraMissingError(
+            f"{_path(arguments)!r} needs packages that are not installed ({error.name}): "
+            f"run pip install '.[{extra}]' in the folder of kubesync's source"
+        ) from None
     return status
 
 
@@ -81,7 +99,7 @@ def _path(arguments: argparse.Namespace) -> str:
     if command == "upstream":
         return f"kubesync upstream {arguments.action}"
     in_cluster = command in ("add", "set", "apply", "export", "list", "show", "check", "remove", "disable", "enable")
-    return f"kubesync {'cluster ' if in_cluster else 'local ' if command == 'up' else ''}{command}"
+    return f"kubesync {'cluster ' if in_cluster else 'local ' if command in ('up', 'env', 'down') else ''}{command}"
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import os
 import re
 import ssl
 from collections.abc import Mapping, Sequence
@@ -33,6 +34,7 @@ from kubesync_local.registration.name_rules import given_rules, settled_rules, w
 from kubesync_local.registration.roles import parse_role
 from kubesync_local.terminal.output import remark
 from kubesync_local.workplace.kubeconfig import load_kubeconfig
+from kubesync_local.workplace.kubeconfig_files import listed, usual_files
 from kubesync_local.workplace.workplace import Workplace
 
 _SWITCHES: Final = (
@@ -157,12 +159,13 @@ def _check_name(name: str) -> None:
 
 def _check_combination(arguments: argparse.Namespace) -> None:
     given = [option for option in ("server", "eks", "kubeconfig") if getattr(arguments, option)]
-    if not given:
+    if not given and not arguments.context:
         raise UsageError("give one of --server URL, --eks NAME or --kubeconfig FILE: how the cluster is reached")
     if arguments.kubeconfig and len(given) > 1:
         raise UsageError(f"--kubeconfig already says how the cluster is reached: leave out --{given[0]}")
-    if arguments.context and not arguments.kubeconfig:
+    if arguments.context and given not in ([], ["kubeconfig"]):
         raise UsageError("--context needs --kubeconfig")
+    by_kubeconfig = "--kubeconfig" if arguments.kubeconfig else "--context" if arguments.context else ""
     if arguments.token and arguments.eks:
         raise UsageError("--eks signs in by itself: leave out --token")
     if arguments.aws_identity:
@@ -181,9 +184,9 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         "aws_identity",
         "insecure_skip_tls_verify",
     ):
-        if arguments.kubeconfig and getattr(arguments, option):
+        if by_kubeconfig and getattr(arguments, option):
             raise UsageError(
-                f"--kubeconfig already says how the cluster is reached: leave out --{option.replace('_', '-')}"
+                f"{by_kubeconfig} already says how the cluster is reached: leave out --{option.replace('_', '-')}"
             )
     if arguments.server.lower().startswith("http://"):
         for option in ("ca_file", "ca", "insecure_skip_tls_verify", "client_certificate", "client_key"):
@@ -237,10 +240,10 @@ def _known_place(config: ClusterConfig) -> dict[str, Any]:
 
 
 def _place(arguments: argparse.Namespace, work: Workplace) -> dict[str, Any]:
-    if arguments.kubeconfig:
-        path = Path(arguments.kubeconfig).expanduser().resolve()
-        access = load_kubeconfig(path, arguments.context, SystemClock())  # reports now what would fail later
-        return {"kubeconfig": str(path), "context": arguments.context, "server": access.server}
+    if arguments.kubeconfig or arguments.context:
+        files = os.pathsep.join(map(str, listed(arguments.kubeconfig or usual_files(os.environ))))
+        access = load_kubeconfig(files, arguments.context, SystemClock())  # reports now what would fail later
+        return {"kubeconfig": files, "context": arguments.context, "server": access.server}
     if arguments.eks:
         role = None
         if arguments.role_arn:

@@ -50,8 +50,8 @@ logger = Logger(service="kubesync", child=True)
 class TokenSource(Protocol):
     """Where a bearer token comes from."""
 
-    def token(self, *, fresh: bool = False) -> str:
-        """The token to send now. ``fresh``: the server refused the last one, so do not answer from a cache.
+    def token(self, *, fresh: bool = False) -> str | None:
+        """The token to send now; None: none, a certificate signs in. ``fresh``: the server refused the last one, so do not answer from a cache.
 
         Raises:
             DeniedError: there is no token. The message says what to do, and holds no secret.
@@ -80,16 +80,19 @@ class ClusterAccess:
         server: its address, ``https://host[:port][/prefix]``; plain ``http://`` on loopback only.
         ca_pem: certificates of the authorities to trust, instead of the public ones.
         insecure_skip_tls_verify: trust anyone who answers; logged as a warning.
+        tls_server_name: a kubeconfig's name for the server's certificate, in place of the one in ``server``.
         token_source: the bearer token; None: anonymous, or a client certificate.
         client_certificate: of a kubeconfig's user.
         certificates: authorities and client certificate by reference; they take precedence over the others.
-        renews_token: the token source replaces its token in time by itself, so its end concerns nobody.
+        renews_token: the token source replaces its token in time by itself, so its end concerns nobody. If it also is the
+            source of certificates, this holds for them too.
         policy: timeouts in seconds and sizes in bytes.
     """
 
     server: str
     ca_pem: str | None = None
     insecure_skip_tls_verify: bool = False
+    tls_server_name: str | None = None
     token_source: TokenSource | None = field(default=None, repr=False)
     client_certificate: ClientCertificate | None = None
     certificates: CertificateSource | None = field(default=None, repr=False)
@@ -210,7 +213,8 @@ class ApiClient:
                     context = build_tls_context(
                         ca_pem=ca_pem, insecure_skip_tls_verify=insecure, client_certificate=client
                     )
-                    self._ends.configured(verified=not insecure, ca_pem=ca_pem, client_certificate=client)
+                    lasting = None if client_pem and self._access.renews_token else client  # a plugin renews its own
+                    self._ends.configured(verified=not insecure, ca_pem=ca_pem, client_certificate=lasting)
             except (OSError, ValueError):
                 raise HandshakeError(
                     f"{server.authority}: the CA certificate or the client certificate cannot be read as PEM"
@@ -223,7 +227,8 @@ class ApiClient:
             session.verify = not insecure
             session.headers.clear()
             session.headers.update({"User-Agent": f"kubesync/{VERSION}", "Accept": "application/json"})
-            session.mount(f"{server.scheme}://", ApiServerAdapter(self._interrupter, context, self._ends.shown))
+            adapter = ApiServerAdapter(self._interrupter, context, self._access.tls_server_name, self._ends.shown)
+            session.mount(f"{server.scheme}://", adapter)
             self._ready = server, session
         return self._ready
 
@@ -260,13 +265,17 @@ class ApiClient:
             self._ends.sent(None, fresh=fresh)
             return {}
         try:
-            token = self._access.token_source.token(fresh=fresh).strip()
+            token = self._access.token_source.token(fresh=fresh)
         except ListenerError:
             raise
         except KubesyncError as error:
             raise DeniedError(one_line(f"no token: {error}")) from None
         except Exception as error:  # noqa: BLE001 - the message of a foreign store may hold the secret; its class does not
             raise DeniedError(f"no token: {type(error).__name__}") from None
+        if token is None:
+            self._ends.sent(None, fresh=fresh)
+            return {}
+        token = token.strip()
         if not token.isascii() or not token.isprintable() or " " in token or not token:
             # requests would refuse it too, but show it in the message.
             raise DeniedError("the token is empty or holds characters that are not allowed in an HTTP header")

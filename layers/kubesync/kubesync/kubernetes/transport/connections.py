@@ -215,6 +215,7 @@ class ApiServerAdapter(HTTPAdapter):
     """Sends through interruptible connections, with our own TLS context (None: plain HTTP only).
 
     Args:
+        server_name: sent as SNI and looked for in the server's certificate, in place of the name in the URL.
         on_verified: called after each handshake that verified the server, with its chain (DER, the trusted certificate last).
     """
 
@@ -222,14 +223,18 @@ class ApiServerAdapter(HTTPAdapter):
         self,
         interrupter: Interrupter,
         context: ssl.SSLContext | None,
+        server_name: str | None = None,
         on_verified: Callable[[Sequence[bytes]], None] = lambda _chain: None,
     ) -> None:
         self._interrupter = interrupter
         self._context = context
+        # A pool of plain HTTP does not know the name of a certificate.
+        self._named = {} if context is None or server_name is None else {"server_hostname": server_name}
         self._on_verified = on_verified
         super().__init__(max_retries=0, pool_connections=1, pool_maxsize=1)
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        kwargs |= self._named
         super().init_poolmanager(*args, ssl_context=self._context, **kwargs)
         self.poolmanager.pool_classes_by_scheme = {
             "http": partial(_Pool, interrupter=self._interrupter),
