@@ -1,4 +1,4 @@
-# `make` alone lists the targets. Everything is made in this folder: .venv, .venv-sam, .venv-bench, .venv-3.12, .aws-sam.
+# `make` alone lists the targets. Everything is made in this folder: .venv, .venv-sam, .venv-bench, .venv-tools, .venv-3.12, .aws-sam, dist.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -15,21 +15,28 @@ pytest_waiting := $(python) -m pytest -q -n 4 --dist loadfile
 ready := .venv/.ready
 
 # A folder that was copied or moved brings environments that belong elsewhere: make those anew.
-.PHONY: $(shell for venv in .venv .venv-sam .venv-bench .venv-3.12 .venv-3.13; do \
+.PHONY: $(shell for venv in .venv .venv-sam .venv-bench .venv-screenshots .venv-tools .venv-3.12 .venv-3.13; do \
 	[ ! -d $$venv ] || [ "$$(cat $$venv/.made-in 2>/dev/null)" = "$(CURDIR)" ] || echo $$venv/.requirements; done)
 
 .PHONY: help
 help:
 	@echo "make demo     see it work: a stand-in cluster, DynamoDB and Route 53 on this machine"
 	@echo "make test     the tests, the fast ones first"
-	@echo "make check    what CI runs: style, types, layers, tests, make thorough, the other Python, make sam"
+	@echo "make check    what CI runs: style, types, layers, tests, make thorough, the other Python, make package, make audit"
 	@echo "make thorough every case of what make test samples: mutants, cuts of recordings, faults"
 	@echo "make sam      build what is deployed, and run it as Lambda does"
+	@echo "make wheel    build the command as a wheel, and run it in clean environments"
+	@echo "make audit    does anyone know a vulnerability of a pinned requirement?"
+	@echo "make package  make what a release ships, in dist/: wheel, built template and layers, their parts"
+	@echo "make release  the same, for a version with its tag and its section of the changelog"
 	@echo "make chaos    simulate whole deployments: kill, pause, two masters, lost answers: within a quarter of an hour"
 	@echo "make mutants  take one mechanism out at a time: do the tests notice?"
 	@echo "make bench    the figures of the design, measured on this machine"
+	@echo "make proxies  real nginx, HAProxy and Envoy before pods that are deployed anew: no request may fail"
 	@echo "make prove    the commit protocol, checked in full as a model (needs spin)"
 	@echo "make dns      write docs/dns.md and the tables of docs/annotations.md anew, from tables in the code"
+	@echo "make causes   write the table of causes in docs/runbook.md anew, from those that tests drive"
+	@echo "make screenshots pictures of kubesync ui, by the system's Chromium, in build/screenshots"
 	@echo "make pictures draw the pictures of docs/ anew, and the way of an event"
 	@echo "make lock     compile the requirements anew"
 	@echo "make clean    remove all that was made here"
@@ -57,7 +64,7 @@ retest: $(ready)
 	@$(python) -m pytest -q --last-failed --last-failed-no-failures none tests
 
 .PHONY: check
-check: static $(if $(SKIP_TESTS),,test) thorough other-python sam
+check: static $(if $(SKIP_TESTS),,test) thorough other-python wheel package audit
 	@echo "· all checks passed"
 
 .PHONY: static lint format types layering tree
@@ -99,9 +106,41 @@ sam: .venv-sam/.requirements $(ready)
 	@tools/sam-build
 	@tools/test-artefact
 
+.PHONY: wheel
+wheel: $(ready)
+	@$(python) tools/package.py --only-wheel
+	@for version in 3.13 3.12; do \
+		if python=$$(PYTHON= tools/find-python $$version 2>/dev/null); then \
+			$(python) tools/test_wheel.py dist/*.whl "$$python" && echo "· wheel on Python $$version: ok" || exit 1; \
+		else echo "· wheel on Python $$version: not on this machine, skipped"; fi; \
+	done
+
+.PHONY: package
+package: sam .venv-tools/.requirements $(ready)
+	@if PYTHON= tools/find-python 3.13 >/dev/null 2>&1; then $(python) tools/package.py; \
+	else echo "· package: needs Python 3.13, skipped"; fi
+
+.PHONY: audit
+audit: .venv-tools/.requirements $(ready)
+	@$(python) tools/audit.py
+
+# The functions are built anew, and the wheel is tried, before anything is called a release.
+.PHONY: release
+release: $(ready)
+	@$(python) tools/release.py check
+	@$(MAKE) wheel package
+	@$(python) tools/release.py notes
+
 .PHONY: bench
 bench: .venv-bench/.requirements
 	@.venv-bench/bin/python -m bench $(BENCH)
+
+# ARGS="--deploys 2 --rate 50"
+.PHONY: proxies
+proxies: $(ready)
+	@tools/proxy-packages || { status=$$?; [ $$status -eq 3 ] && exit 0; exit $$status; }; \
+	$(python) -m pytest -q -n 0 tests/real_proxies && \
+	PYTHONPATH=.:tests:local:layers/kubesync $(python) -m real_proxies.load $(ARGS)
 
 .PHONY: prove
 prove:
@@ -122,9 +161,20 @@ dns: $(ready)
 	@PYTHONPATH=layers/kubesync:local:tests $(python) -m harness.dns_cases.page > docs/dns.md.new && mv docs/dns.md.new docs/dns.md
 	@PYTHONPATH=layers/kubesync:local:tests $(python) -m harness.dns_cases.annotations_page
 
+.PHONY: causes
+causes: $(ready)
+	@PYTHONPATH=layers/kubesync:local:tests $(python) -m harness.causes.page
+
 .PHONY: pictures
 pictures: $(ready)
 	@PYTHONPATH=layers/kubesync:local:tests $(python) tools/event_way.py && $(python) tools/draw_pictures.py
+
+# ARGS="failing many": only these scenes
+.PHONY: screenshots
+screenshots: $(ready)
+	@command -v chromium >/dev/null || { echo "· screenshots: there is no chromium on this machine, skipped"; exit 0; }; \
+	$(MAKE) -s .venv-screenshots/.requirements && \
+	PYTHONPATH=layers/kubesync:local:tests:tools KUBESYNC_LOG_LEVEL=ERROR $(python) -m screenshots build/screenshots $(ARGS)
 
 .PHONY: lock
 lock: $(ready)
@@ -132,7 +182,7 @@ lock: $(ready)
 
 .PHONY: clean
 clean:
-	@rm -rf .venv .venv-sam .venv-bench .venv-3.12 .venv-3.13 .aws-sam build dist *.egg-info .kubesync
+	@rm -rf .venv .venv-sam .venv-bench .venv-screenshots .venv-tools .venv-3.12 .venv-3.13 .aws-sam build dist *.egg-info .kubesync
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache
 	@find . -name __pycache__ -prune -exec rm -rf {} +
 
@@ -152,8 +202,16 @@ $(ready): .venv/.requirements pyproject.toml
 	@tools/make-venv .venv-sam requirements/sam.txt 3.13 3.12
 	@touch $@
 
+.venv-screenshots/.requirements: requirements/screenshots.txt
+	@tools/make-venv .venv-screenshots requirements/screenshots.txt 3.13 3.12
+	@touch $@
+
 .venv-bench/.requirements: requirements/bench.txt
 	@tools/make-venv .venv-bench requirements/bench.txt 3.13 3.12
+	@touch $@
+
+.venv-tools/.requirements: requirements/tools.txt
+	@tools/make-venv .venv-tools requirements/tools.txt 3.13 3.12
 	@touch $@
 
 .venv-3.%/.requirements: requirements/dev.txt

@@ -23,6 +23,7 @@ PROGRAMS = {
     "request-units": "bench.request_units",
     "planning": "bench.planning",
     "command-start": "bench.command_start",
+    "event-to-proxy": "bench.event_to_proxy",
 }
 
 

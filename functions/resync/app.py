@@ -42,7 +42,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     with ExitStack() as stack:
 
         def begin(session: Session) -> None:
-            session.on_beat = metrics.beat
+            session.on_beat, session.on_resync = metrics.beat, metrics.resync_ended
             stack.enter_context(ended_by_sigterm(session))
 
         invocation = Application(settings, session=_session).resync_invocation(

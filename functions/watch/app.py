@@ -32,7 +32,7 @@ def handler(_event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     settings = Settings.from_environment()
     metrics = MetricsPublisher(settings.deployment)
     session = Application(settings, session=_session).new_session()
-    session.on_beat = metrics.beat
+    session.on_beat, session.on_resync = metrics.beat, metrics.resync_ended
     with ended_by_sigterm(session):
         report = session.run(remaining_seconds=lambda: context.get_remaining_time_in_millis() / 1000)
     metrics.ended(report)

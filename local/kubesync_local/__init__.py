@@ -1,6 +1,7 @@
 """What runs only on a person's machine and in tests: the ``kubesync`` command, the demo, and the stand-ins.
 
 cli        the command line: options, parsing, errors as one line
+page       `kubesync ui`: the same facts in a browser
 commands   one module for each command, in groups
 documents  the JSON that commands answer with
 check      the steps of ``kubesync cluster check``
@@ -9,5 +10,5 @@ workplace  what every command works with: settings, AWS clients, access to clust
 terminal   answers for people and programs: tables, JSON, remarks, logs
 standins   an API server, Route 53 and DynamoDB
 
-Imports go from top to bottom: cli, commands, then the next four, then the last two. Contracts in pyproject.toml hold it.
+Imports go from top to bottom: cli, page, commands, then the next four, then the last two. Contracts in pyproject.toml hold it.
 """

@@ -69,6 +69,20 @@ def test_compiled_files_are_of_the_layers_architecture(layer: str, artefact: Art
         assert (header[:4], struct.unpack("<H", header[18:20])[0]) == (b"\x7fELF", MACHINES[LAYERS[layer]]), path.name
 
 
+@pytest.mark.parametrize("layer", [*LAYERS, "KubesyncLayer"])
+def test_every_module_is_compiled_for_its_place_on_lambda_whatever_the_time_of_its_file(
+    layer: str, artefact: Artefact
+) -> None:
+    python = artefact.build / layer / "python"
+    compiled = {path: path.read_bytes() for path in python.rglob("*.pyc")}
+
+    assert len(compiled) >= len([path for path in python.rglob("*.py") if path.stat().st_size]) >= 100
+    # PEP 552: flags 1 is a hash that is not compared with the source. With flags 0 Python compares times, which zip files round.
+    assert {path.name for path, data in compiled.items() if data[4:8] != b"\1\0\0\0"} == set()
+    place = f"/opt/python/{'kubesync/clock.py' if layer == 'KubesyncLayer' else 'six.py'}".encode()
+    assert any(place in data for data in compiled.values())
+
+
 @pytest.mark.parametrize("layer", LAYERS)
 def test_wheels_have_the_tags_of_lambdas_python_and_architecture(layer: str, artefact: Artefact) -> None:
     wheels = sorted((artefact.build / layer / "python").glob("*.dist-info/WHEEL"))

@@ -23,6 +23,7 @@ from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
 from kubesync.aws.tables.state import StateTable
+from kubesync.domain.credential_ends import Credential
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import Observation, RawEvent, Resource, ServiceKey, Snapshot
 from kubesync.domain.report import SessionReport
@@ -125,7 +126,7 @@ class FedDeployment(StoredItems):
     def settled(self) -> dict[Key, dict[str, object]]:
         """What two runs have to agree about: everything but audit, lease, journals, times, and how often an item was written."""
         kept = {
-            key: {name: value for name, value in item.items() if name not in ("expires_at", "works_since")}
+            key: {name: value for name, value in item.items() if name not in ("expires_at", "works_since", "since")}
             for key, item in self.store.dump().items()
             if key.table != AUDIT and not (key.table == CONTROL and not key.partition.startswith("cluster#"))
         }
@@ -223,6 +224,10 @@ class FedSession:
     def probe_says(self, who: str | ListenerError | None) -> None:
         """What the cluster answers when it is asked who it is."""
         self._connector.probed = who
+
+    def ends(self, **credentials: tuple[float, ...]) -> None:
+        """When credentials end, as the session's connections have seen. By their names, such as ``TOKEN``."""
+        self._connector.ends = {Credential[name]: ends for name, ends in credentials.items()}
 
     def configure(self, **changes: Any) -> None:
         """Change the first cluster's configuration; the session takes it up."""

@@ -10,10 +10,21 @@ from typing import Final
 
 from mutation.mutant import Mutant
 from mutation.mutants_of_actors import OF_ACTORS
+from mutation.mutants_of_alarms import OF_ALARMS
 from mutation.mutants_of_annotations import OF_ANNOTATIONS
 from mutation.mutants_of_fencing import OF_FENCING
 from mutation.mutants_of_names import OF_NAMES
 from mutation.mutants_of_reading import OF_READING
+from mutation.mutants_of_resyncs import OF_RESYNCS
 from mutation.mutants_of_writing import OF_WRITING
 
-MUTANTS: Final[tuple[Mutant, ...]] = (*OF_WRITING, *OF_FENCING, *OF_ACTORS, *OF_READING, *OF_NAMES, *OF_ANNOTATIONS)
+MUTANTS: Final[tuple[Mutant, ...]] = (
+    *OF_WRITING,
+    *OF_FENCING,
+    *OF_ACTORS,
+    *OF_READING,
+    *OF_NAMES,
+    *OF_ANNOTATIONS,
+    *OF_RESYNCS,
+    *OF_ALARMS,
+)

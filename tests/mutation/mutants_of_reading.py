@@ -213,6 +213,17 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         caught_by=(_CHANGES + "test_event_that_changes_nothing_writes_nothing_i6",),
     ),
     Mutant(
+        name="dates-written-always",
+        without="the ends of credentials are written whenever they are looked at",
+        invariants="I6",
+        file="cluster/credential_dates.py",
+        old="        if self._ends != self._stored:\n",
+        new="        if self._ends:\n",
+        caught_by=(
+            "unit/cluster/test_credential_dates.py::test_dates_are_stored_once_under_the_fence_and_nothing_is_written_while_they_stay_i6",
+        ),
+    ),
+    Mutant(
         name="idle-checkpoint-at-every-window",
         without="windows without effect move their checkpoint every time",
         invariants="I6",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.domain.credential_ends import Credential
 from kubesync.domain.objects import EndpointsObject, Observation, RawEvent, Resource, Service, Snapshot
 from kubesync.domain.scope import Scope
 from kubesync.kubernetes.list_room import Space
@@ -284,6 +285,9 @@ class ScriptedConnector:
 
     def lister(self, config: ClusterConfig, resource: Resource, space: Space) -> Lister:
         return ScriptedLister(self._clusters[config.name], resource, config.scope, space, self._gate)
+
+    def credentials(self, config: ClusterConfig) -> Mapping[Credential, tuple[float, ...]]:
+        return {}
 
     def event_poster(self, config: ClusterConfig) -> EventPoster:
         raise AssertionError("no cluster of these stories writes events")

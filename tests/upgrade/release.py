@@ -74,6 +74,16 @@ class Release:
         code = Path(done.stdout.splitlines()[0])
         assert code.is_relative_to(self.root), f"{self.name} is not what runs: {code}"
 
+    def begin(self, *arguments: str) -> subprocess.Popen[str]:
+        """Begin a command whose answer comes later."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "kubesync_local", *arguments],
+            env=self._environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
     def start(self) -> RunningRelease:
         """Begin a session."""
         process = subprocess.Popen(

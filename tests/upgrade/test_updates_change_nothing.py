@@ -37,7 +37,7 @@ MAY_DIFFER: Final = {
     "state": (
         # A conflict: the zone is read again from time to time.
         r"shop#\w / key#shop/foreign: (tx|version)",
-        r"shop#open#\d / shop/foreign: (attempts|retry_at)",
+        r"shop#open#\d / shop/foreign: (attempts|retry_at|since)",
     ),
     "control": (
         r"cluster#[\w-]+ / fence: epoch",
@@ -46,9 +46,10 @@ MAY_DIFFER: Final = {
         r"lease / epoch: value",
         r"lease#0 / fence: epoch",
         r"lease#0 / lease: (ends_at_ms|epoch|expires_at_ms|holder|released_at_ms|renewal|signal|unsettled_of)",
+        r"(resynced|resync-parts)#\S+ / \S+: new",  # what was asked for, and what became of it
     ),
     "upstreams": (),
-    "audit": (r"errors#[\w-]+ / \S+: new",),  # the same, as history
+    "audit": (r"errors#[\w-]+ / \S+: new", r"reports#session / \S+: new"),  # the same, as history
 }
 
 

@@ -44,38 +44,24 @@ _BY_CODE: Final = {
     ErrorCode.REQUEST_STATUS: "look at the API server's own log",
     ErrorCode.READ_BODY: "a proxy or load balancer in between delays or cuts off what the API server sends",
 }
+KUBECONFIG: Final = "correct the file, or register the cluster again with a kubeconfig and context that exist here"
 _GROUP: Final = {Resource.ENDPOINTSLICES: "endpointslices of discovery.k8s.io"}
 
 
-# Of what kubesync says itself: secrets.references, workplace.exec_plugin, workplace.file_tokens, workplace.kubeconfig.
-_CREDENTIALS: Final = (
-    ("exec plugin", "no such file", "install the program that the kubeconfig names, or correct its PATH"),
-    ("exec plugin", "permission denied", "make the program executable for this user"),
-    ("exec plugin", "", "run it by hand; kubectl should fail with this kubeconfig and context too: sign in again"),
-    ("no token from file:", "no such file", "create the file, or register the cluster again with another --token"),
-    ("no token from file:", "", "let this user read the file; it holds the token and nothing else"),
-    ("no token from env:", "", "export the variable where kubesync runs; on Lambda use secretsmanager: or ssm:"),
-    ("", "not a json object", "store a JSON object, or register the cluster again with --token secretsmanager:NAME, without #KEY"),
-    ("", "has no text under the key", "store the token under that key, or name another key: secretsmanager:NAME#KEY"),
+# Of references to secrets: aws.secrets.references.
+_REFERENCES: Final = (
+    ("from file:", "no such file", "create the file, or register the cluster again with another reference"),
+    ("from file:", "", "let this user read the file; it holds the secret and nothing else"),
+    ("from env:", "", "export the variable where kubesync runs; on Lambda use secretsmanager: or ssm:"),
+    ("", "not a json object", "store a JSON object, or register the cluster again with secretsmanager:NAME, without #KEY"),
+    ("", "has no text under the key", "store the secret under that key, or name another key: secretsmanager:NAME#KEY"),
     ("", "no such secret", "create the secret, or check its name and the region"),
     ("", "no such parameter", "create the parameter, or check its name and the region"),
     ("", "another api server", "correct `server` in the secret, or register the server that it names"),
     ("", "could not be reached", "check the network, the region and AWS_ENDPOINT_URL_SECRETS_MANAGER or AWS_ENDPOINT_URL_SSM"),
     ("", "not a token on one line", "store the token alone, on one line"),
-    ("no token: ", "no such file", "create the file that the kubeconfig names as tokenFile, or correct the kubeconfig"),
-    ("no token: ", "", "the kubeconfig names this file as tokenFile: it must hold a token that this user can read"),
     ("no token for eks", "", "let this identity call AWS STS; check its credentials, --role-arn and --external-id"),
-    ("the client certificate cannot be read", "", "give the certificate and its key in PEM form, in files that this user can read"),
 )  # fmt: skip
-
-
-def of_credentials(error: ListenerError) -> str:
-    """For credentials that cannot be read. The first row whose texts the message contains decides."""
-    message = error.message.lower()
-    for what, why, then in _CREDENTIALS:
-        if what in message and why in message:
-            return then
-    return "let the caller read it: this identity, and the functions' roles"
 
 
 def of_connection(error: ListenerError) -> str:
@@ -94,11 +80,26 @@ def of_error(error: ListenerError, *, kubeconfig: bool = False) -> str:
         for text, what in _TLS:
             if text in message:
                 return _IN_KUBECONFIG.get(what, what) if kubeconfig else what
-    if kubeconfig and error.code is ErrorCode.REQUEST_DENIED:
-        return "correct the kubeconfig, or register the cluster again with another --kubeconfig"
     if error.code is ErrorCode.READ_BODY and TOO_LONG in error.message:
         return TOO_LONG_ADVICE
     return _BY_CODE.get(error.code, "")
+
+
+def of_credentials(error: ListenerError, signs_in_by: str) -> str:
+    """For a token or certificate that cannot be had."""
+    if signs_in_by != "kubeconfig":
+        message = error.message.lower()
+        for what, why, then in _REFERENCES:
+            if what in message and why in message:
+                return then
+        return "let the caller read it: this identity, and the functions' roles"
+    if "is not installed here" in error.message:
+        return (
+            "install the plugin where sessions run, so that PATH leads to it: the kubeconfig names it under users, exec"
+        )
+    if "exec plugin" in error.message:
+        return "run kubectl with this kubeconfig and context: it runs the same plugin, and shows what the plugin says"
+    return "kubectl should fail with this kubeconfig and context too: sign in again, or register the cluster with another file"
 
 
 def of_authentication(error: ListenerError, signs_in_by: str) -> str:

@@ -15,10 +15,11 @@ from kubesync.clock import Clock
 from kubesync.domain.errors import DeniedError, HandshakeError, ListenerError, StatusError
 from kubesync.domain.objects import Resource
 from kubesync.kubernetes.transport import urls
-from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess, TokenSource
+from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
+from kubesync.kubernetes.transport.validity import of_pem, of_token
 from kubesync_local.check import advice
-from kubesync_local.check.certificates import client_in_words, until
-from kubesync_local.check.step import Step, failed, passed
+from kubesync_local.check.certificates import client_in_words, near_end, until
+from kubesync_local.check.step import Step, failed, passed, warned
 
 # GA since Kubernetes 1.28, allowed to everybody who is authenticated (ClusterRole system:basic-user):
 # https://kubernetes.io/docs/reference/access-authn-authz/authentication/#self-subject-review
@@ -34,10 +35,12 @@ def credentials_step(config: ClusterConfig, access: ClusterAccess, clock: Clock)
     """Whether there are credentials, and they have not expired."""
     try:
         if access.token_source is not None:
-            return _token(config, access.token_source, clock)
+            token = access.token_source.token()
+            if token is not None:
+                return _token(config, access, token, clock)
         pem = _client_pem(access)
     except ListenerError as error:
-        return failed("credentials", error, advice.of_credentials(error))
+        return failed("credentials", error, advice.of_credentials(error, _way(config)))
     if pem is None:
         return passed("credentials", "none: requests are anonymous")
     try:
@@ -91,19 +94,23 @@ def _by_list(api: ApiClient, config: ClusterConfig) -> str:
     return ""
 
 
-def _token(config: ClusterConfig, source: TokenSource, clock: Clock) -> Step:
-    where = _place(config)
-    claims = _claims(source.token())
+def _token(config: ClusterConfig, access: ClusterAccess, token: str, clock: Clock) -> Step:
+    where, source, claims = _place(config), access.token_source, _claims(token)
     if isinstance(source, SecretToken) and source.reference.kind in _STORED:
         where += " for this server" if source.bound else " (it names no server: see docs/security.md)"
-    expires = claims.get("exp")
     of = f" of {claims['sub']}" if isinstance(claims.get("sub"), str) else ""
-    if not isinstance(expires, int | float):
+    found = of_token(token)
+    if found is None:
         return passed("credentials", f"token{of} from {where}")
-    at = datetime.fromtimestamp(expires, UTC)
-    if expires <= clock.epoch():
+    at, renew = (
+        datetime.fromtimestamp(found.ends_at, UTC),
+        "store a new one at the reference; it is read again within five minutes",
+    )
+    if found.ends_at <= clock.epoch():
         error = DeniedError(f"the token{of} from {where} expired on {at:%Y-%m-%d %H:%M} UTC")
-        return failed("credentials", error, "store a new one at the reference; it is read again within five minutes")
+        return failed("credentials", error, renew)
+    if not access.renews_token and (near := near_end(found, clock.epoch())):
+        return warned("credentials", f"token{of} from {where} {near}", renew)
     return passed("credentials", f"token{of} from {where}, expires on {at:%Y-%m-%d %H:%M} UTC")
 
 
@@ -120,9 +127,11 @@ def _claims(token: str) -> dict[str, Any]:
 
 
 def _certificate(pem: str, clock: Clock) -> Step:
-    words = client_in_words(pem)
+    words, validities = client_in_words(pem), of_pem(pem)
     if until(pem).timestamp() <= clock.epoch():
         return failed("credentials", HandshakeError(f"expired: {words}"), "issue a new one")
+    if validities and (near := near_end(validities[0], clock.epoch())):
+        return warned("credentials", f"{words}: {near}", "issue a new one")
     return passed("credentials", words)
 
 

@@ -18,13 +18,15 @@ from typing import Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.clock import Clock
-from kubesync.domain.errors import ConnectError, DomainNameError, HandshakeError, ListenerError
+from kubesync.domain.credential_ends import Credential, Validity
+from kubesync.domain.errors import ConnectError, DeniedError, DomainNameError, HandshakeError, ListenerError
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
-from kubesync.kubernetes.transport.connections import Phase, build_tls_context
+from kubesync.kubernetes.transport.connections import Phase, build_tls_context, verified_chain
+from kubesync.kubernetes.transport.credential_ends import CredentialEnds
 from kubesync.kubernetes.transport.failures import FOREIGN_ERRORS, classify
 from kubesync.kubernetes.transport.urls import Server, parse_server
 from kubesync_local.check import advice
-from kubesync_local.check.certificates import in_words, shown_by
+from kubesync_local.check.certificates import in_words, near_end, shown_by
 from kubesync_local.check.identity import authentication_step, credentials_step
 from kubesync_local.check.rights import rights_steps
 from kubesync_local.check.step import Result, Step, failed, passed, skipped, warned
@@ -71,7 +73,8 @@ class ServerCheck:
             access = self.access()
             server = parse_server(access.server)
         except ListenerError as error:
-            yield failed("address", error, advice.of_error(error, kubeconfig=self.config.kubeconfig is not None))
+            unusable = isinstance(error, DeniedError)  # a kubeconfig that is gone or broken
+            yield failed("address", error, advice.KUBECONFIG if unusable else advice.of_error(error))
             return
         yield _address_step(self.config, server.url(""))
         addresses = _resolved(server)
@@ -84,7 +87,10 @@ class ServerCheck:
         if sock is None:
             return
         with sock:
-            step = _tls(server, access, sock, kubeconfig=self.config.kubeconfig is not None)
+            try:
+                step = _tls(server, access, sock, self.clock, kubeconfig=self.config.kubeconfig is not None)
+            except DeniedError as error:  # an exec plugin gives the client certificate
+                step = failed("credentials", error, advice.of_credentials(error, "kubeconfig"))
         yield step
         if step.result is Result.FAILED:
             return
@@ -137,11 +143,12 @@ def _connection(
     return failed("connection", error, advice.of_connection(error)), None
 
 
-def _tls(server: Server, access: ClusterAccess, sock: socket.socket, *, kubeconfig: bool) -> Step:
+def _tls(server: Server, access: ClusterAccess, sock: socket.socket, clock: Clock, *, kubeconfig: bool) -> Step:
     if server.scheme == "http":
         return skipped("tls", "plain HTTP, on loopback only")
+    ends = CredentialEnds(clock)
     try:
-        context = _context(access)
+        context = _context(access, ends)
     except HandshakeError as error:
         return failed("tls", error, advice.of_error(error, kubeconfig=kubeconfig))
     except (OSError, ValueError):
@@ -149,26 +156,38 @@ def _tls(server: Server, access: ClusterAccess, sock: socket.socket, *, kubeconf
         return failed("tls", unreadable, "give them in PEM form, and the key without a passphrase")
     sock.settimeout(access.policy.connect_timeout)
     try:
-        with context.wrap_socket(sock, server_hostname=server.host) as tls:
+        with context.wrap_socket(sock, server_hostname=access.tls_server_name or server.host) as tls:
             spoken = tls.version() or "TLS"
+            if not access.insecure_skip_tls_verify:
+                ends.shown(verified_chain(tls))
     except FOREIGN_ERRORS as error:
         refused = classify(error, Phase.HANDSHAKE, server.authority)
-        known = shown_by(server) if isinstance(error, ssl.SSLCertVerificationError) else None
+        known = shown_by(server, access.tls_server_name) if isinstance(error, ssl.SSLCertVerificationError) else None
         step = failed("tls", refused, advice.of_error(refused, kubeconfig=kubeconfig))
         return (
             step
             if known is None
             else Step("tls", step.result, f"{step.details}: {in_words(known)}", step.code, step.advice)
         )
-    shown = shown_by(server)
+    shown = shown_by(server, access.tls_server_name)
     words = f"{spoken}, {in_words(shown)}" if shown is not None else spoken
+    if near := _near(ends, clock.epoch()):
+        return warned("tls", f"{words}; {near}", "docs/runbook.md#credentialsend says what to do")
     return passed("tls", f"{words}; NOT VERIFIED" if access.insecure_skip_tls_verify else words)
 
 
-def _context(access: ClusterAccess) -> ssl.SSLContext:
+def _near(ends: CredentialEnds, now: float) -> str:
+    known = ends.known()
+    found = [(what, max(known.get(what, ()), default=None)) for what in (Credential.SERVER_CERTIFICATE, Credential.CA)]
+    words = [(what, near_end(Validity(end), now)) for what, end in found if end is not None]
+    return ", ".join(f"{what} {near}" for what, near in words if near)
+
+
+def _context(access: ClusterAccess, ends: CredentialEnds) -> ssl.SSLContext:
     source = access.certificates
     ca_pem = source.ca_pem() if source is not None else None
     client_pem = source.client_pem() if source is not None else None
+    ends.configured(verified=not access.insecure_skip_tls_verify, ca_pem=ca_pem or access.ca_pem)
     return build_tls_context(
         ca_pem=ca_pem or access.ca_pem,
         insecure_skip_tls_verify=access.insecure_skip_tls_verify,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from kubesync_local.cli.parser import Commands, add_output, add_sort, count, limit
+from kubesync_local.cli.parser import Commands, add_output, add_sort, add_yes, count, limit
 
 _ZONE_HELP: Final = (
     "hosted zones: ID[,ID...], or ID@ROLE_ARN[#EXTERNAL_ID] for one in another AWS account; may be given several times"
@@ -17,6 +17,8 @@ def add_cluster_commands(commands: Commands) -> None:
     cluster = commands.add_parser("cluster", help="register, list, show, check, disable, enable and remove clusters")
     actions = cluster.add_subparsers(dest="command", metavar="ACTION", required=True)
     _add_cluster_add(actions)
+    _add_cluster_set(actions)
+    _add_apply_and_export(actions)
     listed = actions.add_parser(
         "list",
         help="all registered clusters",
@@ -51,6 +53,7 @@ def add_cluster_commands(commands: Commands) -> None:
         action="store_true",
         help="keep its record sets and upstreams; works also while it is being removed",
     )
+    add_yes(remove, "shows on a terminal what goes, and asks")
     disable = actions.add_parser(
         "disable",
         help="stop watching a cluster; its record sets and upstreams stay as they are",
@@ -117,8 +120,40 @@ def _add_cluster_add(actions: Commands) -> None:
     add.add_argument(
         "--replace", action="store_true", help="change the cluster of this name; give all its options again"
     )
+    add_yes(add, "--replace shows on a terminal what changes, and asks")
+    _add_options(add, change=False)
+    add.set_defaults(ca_pem=None)
+
+
+def _add_cluster_set(actions: Commands) -> None:
+    change = actions.add_parser(
+        "set",
+        argument_default=argparse.SUPPRESS,
+        help="change some options of a cluster and leave the others",
+        description="Changes the options that are given. Shows each of them with its old and its new value, and what this means for "
+        "record sets as far as the tables can tell. On a terminal it asks; elsewhere it needs --yes to delete record sets.",
+        epilog="Examples: `kubesync cluster set prod --ttl 600`; `kubesync cluster set prod --unset ttl,allow-wildcards,no-srv`.",
+    )
+    change.add_argument("name", metavar="NAME", help="the cluster's name")
+    change.add_argument(
+        "--unset", metavar="OPTION[,...]", action="append",
+        help="set options back to their defaults, switches such as no-srv included; may be given several times",
+    )  # fmt: skip
+    change.add_argument("--dry-run", action="store_true", help="only show what would change")
+    add_yes(change, "shows on a terminal what changes, and asks")
+    change.set_defaults(unset=[], dry_run=False, yes=False)
+    _add_options(change, change=True)
+
+
+def _add_options(add: argparse.ArgumentParser, *, change: bool) -> None:
+    """``change``: options of a cluster that is registered; those that are not given are missing."""
     where = add.add_argument_group("the API server")
-    where.add_argument("--server", metavar="URL", default="", help="https://host:port; http:// on loopback only")
+    where.add_argument(
+        "--server",
+        metavar="URL",
+        default=argparse.SUPPRESS if change else "",
+        help="https://host:port; http:// on loopback only",
+    )
     where.add_argument("--token", metavar="REF", help="secretsmanager:NAME[#KEY], ssm:NAME, file:PATH or env:NAME")
     where.add_argument("--ca-file", metavar="FILE", help="certificates to trust, PEM")
     where.add_argument("--ca", metavar="REF", help="the same by reference; renewed certificates are read again")
@@ -144,17 +179,23 @@ def _add_cluster_add(actions: Commands) -> None:
         "--aws-identity", metavar="AUDIENCE", help="sign in with a token that AWS STS issues for this audience"
     )
     where.add_argument(
-        "--kubeconfig", metavar="FILE", help="reach the cluster as kubectl does; for sessions on this machine only"
+        "--kubeconfig",
+        metavar="FILE",
+        help="reach the cluster as kubectl does, also by a list of files (FILE:FILE); for sessions on this machine only",
     )
-    where.add_argument("--context", metavar="C", help="context of the kubeconfig (default: its current one)")
+    where.add_argument(
+        "--context",
+        metavar="C",
+        help="context of the kubeconfig (default: its current one); without --kubeconfig: of $KUBECONFIG or ~/.kube/config",
+    )
     _add_scope(add)
     where.add_argument(
-        "--endpoints-source", choices=("auto", "endpoints", "endpointslices"), default="auto",
+        "--endpoints-source", choices=("auto", "endpoints", "endpointslices"), default=argparse.SUPPRESS if change else "auto",
         help="where pods are read from (default: auto, which is endpointslices if the server has them)",
     )  # fmt: skip
     names = add.add_argument_group("names")
-    names.add_argument("--domain", metavar="D", required=True, help="the domain that replaces cluster.local")
-    names.add_argument("--zone", metavar="ZONE", required=True, action="append", help=_ZONE_HELP)
+    names.add_argument("--domain", metavar="D", required=not change, help="the domain that replaces cluster.local")
+    names.add_argument("--zone", metavar="ZONE", required=not change, action="append", help=_ZONE_HELP)
     names.add_argument("--ttl", type=count, metavar="S", help="default TTL in seconds (default: 30)")
     names.add_argument(
         "--template",
@@ -188,3 +229,28 @@ def _add_cluster_add(actions: Commands) -> None:
         choices=("remove", "retain"),
         help="what happens to its record sets and upstreams when it is removed (default: remove)",
     )
+
+
+def _add_apply_and_export(actions: Commands) -> None:
+    apply = actions.add_parser(
+        "apply",
+        help="make the registered clusters as a file says",
+        description="Adds and changes clusters so that they are as the file says. Checks the whole file before it writes anything, and "
+        "shows what changes. A second run changes nothing. On a terminal it asks; elsewhere it needs --yes to delete record sets or to "
+        "remove clusters.",
+        epilog="Example: `kubesync cluster export > clusters.yaml`, edit it, then `kubesync cluster apply -f clusters.yaml --dry-run`.",
+    )
+    apply.add_argument(
+        "-f", "--file", metavar="FILE", required=True, help="YAML with a list `clusters`; - reads standard input"
+    )
+    apply.add_argument("--dry-run", action="store_true", help="only show what would change")
+    apply.add_argument("--prune", action="store_true", help="also remove registered clusters that the file lacks")
+    add_yes(apply, "shows on a terminal what changes, and asks")
+    export = actions.add_parser(
+        "export",
+        help="registered clusters as a file for `cluster apply`",
+        description="Writes clusters as YAML, with the options that are not the default. It holds references to secrets, never secrets, "
+        "and no external ids: these stay as long as their roles do.",
+        epilog="Example: `kubesync cluster export prod > prod.yaml`.",
+    )
+    export.add_argument("name", metavar="NAME", nargs="?", default="", help="only this cluster (default: all)")

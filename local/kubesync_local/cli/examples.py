@@ -28,6 +28,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "cluster add": "kubesync cluster add prod --eks prod --domain prod.example.com --zone Z0123456789ABCDEFGHIJ",
     "cluster set": "kubesync cluster set prod --ttl 60",
     "cluster apply": "kubesync cluster apply -f clusters.yaml",
+    "cluster export": "kubesync cluster export prod > prod.yaml",
     "cluster list": "kubesync cluster list --sort domain",
     "cluster show": "kubesync cluster show prod -o yaml",
     "cluster check": "kubesync cluster check prod",

@@ -38,6 +38,12 @@ def _add_up(commands: Commands) -> None:
         "standard output. Keeps nothing.",
     )
     up.add_argument(
+        "--detach",
+        action="store_true",
+        help="run in the background and return when everything is ready; `kubesync local down` ends it",
+    )
+    _add_dir(up)
+    up.add_argument(
         "--host", type=_address, default="127.0.0.1", metavar="IP",
         help="address to listen on (default: 127.0.0.1); 0.0.0.0, or the address of a container network, lets containers in. "
         "Outside loopback the cluster uses TLS",
@@ -59,6 +65,42 @@ def _add_up(commands: Commands) -> None:
     )
     up.add_argument(
         "--story", type=positive, metavar="S", help="play the demo's story in the cluster, a step every S seconds"
+    )
+    _add_env(actions)
+    _add_down(actions)
+
+
+def _add_env(actions: Commands) -> None:
+    env = actions.add_parser(
+        "env",
+        help="print the variables to export for a running `local up`",
+        description='Prints the variables that lead to a running `kubesync local up`, for a shell: eval "$(kubesync local env)"; '
+        "kubesync local env --shell fish | source.",
+    )
+    env.add_argument(
+        "--shell",
+        choices=("sh", "fish", "powershell"),
+        default="sh",
+        help="who reads them (default: sh, also for bash and zsh)",
+    )
+    _add_dir(env)
+
+
+def _add_down(actions: Commands) -> None:
+    down = actions.add_parser(
+        "down",
+        help="end a running `local up`",
+        description="Ends a running `kubesync local up`, in the background or not, and waits for its end. It ends no other process.",
+    )
+    _add_dir(down)
+
+
+def _add_dir(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--dir",
+        type=Path,
+        metavar="DIR",
+        help="where `local up` notes that it runs, and its log (default: kubesync in $XDG_STATE_HOME or ~/.local/state)",
     )
 
 

@@ -14,7 +14,7 @@ try:  # Ctrl-C while Python still imports ends like any other interruption
     from functools import cache
     from typing import Final
 
-    from kubesync.domain.errors import StoreUnavailableError, UsageError
+    from kubesync.domain.errors import KubesyncError, StoreUnavailableError, UsageError
     from kubesync_local.cli.cluster_options import add_cluster_commands
     from kubesync_local.cli.completion import add_completion_command, show_completion
     from kubesync_local.cli.guard import guarded
@@ -22,8 +22,10 @@ try:  # Ctrl-C while Python still imports ends like any other interruption
     from kubesync_local.cli.local_options import add_local_commands
     from kubesync_local.cli.parser import OneLineParser, ShowVersion, refuse_empty
     from kubesync_local.cli.pipeline_options import add_pipeline_commands
+    from kubesync_local.cli.render_options import add_render_command
     from kubesync_local.cli.run_options import add_run_commands
     from kubesync_local.cli.show_options import add_show_commands
+    from kubesync_local.cli.ui_options import add_ui_command
     from kubesync_local.cli.upstream_options import add_upstream_commands
 except KeyboardInterrupt:
     sys.stderr.write("kubesync: interrupted\n")
@@ -35,6 +37,7 @@ _MODULES: Final = {
     "lint": "lint.lint",
     "wait": "show.wait",
     "session": "run.session",
+    "plan": "run.plan",
     "resync": "run.resync",
     "recover": "run.recover",
     "status": "show.status",
@@ -42,9 +45,13 @@ _MODULES: Final = {
     "records": "show.records",
     "upstreams": "show.upstreams",
     "upstream": "upstream.actions",
+    "render": "run.render",
     "errors": "show.errors",
     "audit": "show.audit",
     "add": "cluster.add",
+    "set": "cluster.set",
+    "apply": "cluster.apply",
+    "export": "cluster.export",
     "list": "cluster.show",
     "show": "cluster.show",
     "remove": "cluster.remove",
@@ -52,8 +59,18 @@ _MODULES: Final = {
     "enable": "cluster.disable",
     "check": "cluster.check",
     "up": "local.up",
+    "ui": ".page.command",
+    "env": "local.env",
+    "down": "local.down",
 }
-"""Command to its module in ``kubesync_local.commands``; each has ``run(arguments) -> int``."""
+"""Command to its module, relative to ``kubesync_local.commands``; each has ``run(arguments) -> int``."""
+
+_EXTRAS: Final = {"demo": "demo", "up": "demo"}
+"""Command to the extra of pyproject.toml that it needs."""
+
+
+class ExtraMissingError(KubesyncError):
+    """A command needs packages that are not installed. The message says how to install them."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -75,12 +92,20 @@ def _run(argv: Sequence[str] | None) -> int:
         return show_help(parser, arguments.words)
     if arguments.command == "completion":
         return show_completion(build_parser.__wrapped__(), arguments.shell)
-    module = importlib.import_module(f"kubesync_local.commands.{_MODULES[arguments.command]}")
     try:
+        module = importlib.import_module(f".{_MODULES[arguments.command]}", "kubesync_local.commands")
         status: int = module.run(arguments)
     except StoreUnavailableError as error:
         whereabouts = importlib.import_module("kubesync_local.workplace.whereabouts")
         raise whereabouts.located(error) from error
+    except ModuleNotFoundError as error:  # some commands import what they need when they run
+        extra = _EXTRAS.get(arguments.command)
+        if extra is None or (error.name or "").startswith("kubesync"):
+            raise
+        raise ExtraMissingError(
+            f"{_path(arguments)!r} needs packages that are not installed ({error.name}): "
+            f"run pip install '.[{extra}]' in the folder of kubesync's source"
+        ) from None
     return status
 
 
@@ -89,8 +114,8 @@ def _path(arguments: argparse.Namespace) -> str:
     command = str(arguments.command)
     if command == "upstream":
         return f"kubesync upstream {arguments.action}"
-    in_cluster = command in ("add", "list", "show", "check", "remove", "disable", "enable")
-    return f"kubesync {'cluster ' if in_cluster else 'local ' if command == 'up' else ''}{command}"
+    in_cluster = command in ("add", "set", "apply", "export", "list", "show", "check", "remove", "disable", "enable")
+    return f"kubesync {'cluster ' if in_cluster else 'local ' if command in ('up', 'env', 'down') else ''}{command}"
 
 
 @cache
@@ -112,5 +137,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_pipeline_commands(commands)
     add_help_command(commands)
     add_completion_command(commands)
+    add_render_command(commands)
+    add_ui_command(commands)
     show_examples(parser)
     return parser

@@ -171,3 +171,8 @@ def add_output(command: argparse.ArgumentParser, default: str = "table") -> None
 def add_sort(command: argparse.ArgumentParser, columns: Sequence[str]) -> None:
     """``--sort COLUMN``, of a list."""
     command.add_argument("--sort", choices=columns, metavar="COLUMN", help=f"sort the rows by {', '.join(columns)}")
+
+
+def add_yes(command: argparse.ArgumentParser, otherwise: str) -> None:
+    """``--yes``. ``otherwise``: what happens without it."""
+    command.add_argument("--yes", action="store_true", help=f"do not ask (default: {otherwise})")

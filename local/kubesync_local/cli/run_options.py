@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from kubesync_local.cli.parser import Commands, add_output, positive
+from kubesync_local.cli.parser import Commands, add_output, add_yes, positive
 
 
 def add_run_commands(commands: Commands) -> None:
-    """``kubesync session``, ``resync`` and ``recover``."""
+    """``kubesync session``, ``plan``, ``resync`` and ``recover``."""
     _add_session(commands)
+    _add_plan(commands)
     _add_resync(commands)
     _add_recover(commands)
 
@@ -28,6 +29,34 @@ def _add_session(commands: Commands) -> None:
     )
 
 
+def _add_plan(commands: Commands) -> None:
+    plan = commands.add_parser(
+        "plan",
+        help="show what a resync would change; changes nothing",
+        description="Lists everything, compares cluster, state, zones and upstreams, and shows by hosted zone and for upstreams what "
+        "a resync would add (+), change (~) and delete (-), and what stays as it is (!), each with the reason.",
+        epilog="Example: `kubesync plan --cluster prod --exit-code` ends with status 0 if nothing is to be done, and with 3 if "
+        "something is.",
+    )
+    plan.add_argument("--cluster", metavar="NAME", default="", help="only this cluster (default: all)")
+    plan.add_argument("--force", action="store_true", help="also show the deletions that are held back as deletions")
+    plan.add_argument(
+        "--exit-code", action="store_true", help="end with status 3 if something is to be done, also if it is held back"
+    )
+    _add_timeout(plan)
+    add_output(plan)
+
+
+def _add_timeout(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--timeout",
+        type=positive,
+        default=600.0,
+        metavar="S",
+        help="wait at most S seconds for the running session (default: 600)",
+    )
+
+
 def _add_resync(commands: Commands) -> None:
     resync = commands.add_parser(
         "resync",
@@ -38,13 +67,8 @@ def _add_resync(commands: Commands) -> None:
     resync.add_argument("--cluster", metavar="NAME", default="", help="only this cluster (default: all)")
     resync.add_argument("--dry-run", action="store_true", help="only show what would change")
     resync.add_argument("--force", action="store_true", help="also make the deletions that are held back")
-    resync.add_argument(
-        "--timeout",
-        type=positive,
-        default=600.0,
-        metavar="S",
-        help="wait at most S seconds for the running session (default: 600)",
-    )
+    add_yes(resync, "--force asks on a terminal")
+    _add_timeout(resync)
     add_output(resync, default="json")
 
 
@@ -64,6 +88,7 @@ def _add_recover(commands: Commands) -> None:
         help="only record sets at these names; * matches anything (default: all)",
     )
     recover.add_argument("--apply", action="store_true", help="do it (default: a dry run)")
+    add_yes(recover, "--apply asks on a terminal")
     _add_registry(recover)
     add_output(recover)
 

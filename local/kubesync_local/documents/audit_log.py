@@ -64,6 +64,13 @@ class AuditLog:
             if cast(int, item["expires_at"]) > now:
                 yield item
 
+    def read_reports(self, kind: str, now: float, limit: int) -> Iterator[dict[str, Any]]:
+        """The reports of the last sessions (``session``) or recoveries (``recovery``), newest first: ``at``, ``session``, ``report``."""
+        for item in self._store.query(AUDIT, f"reports#{kind}", newest_first=True, limit=limit):
+            if cast(int, item["expires_at"]) > now:
+                report = unpack(cast("str | bytes", item["body"]))
+                yield {"at": item["at"], "session": item["session"], "report": report}
+
 
 def _row(entry: Entry) -> dict[str, Any]:
     kind, _, rest = entry.what.partition(" ")

@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
-from kubesync.aws.tables.audit import describe
 from kubesync.domain.dns.records import RecordKey, RecordSet
-
-
-def side(record_set: RecordSet) -> dict[str, Any]:
-    """A set as audit entries show it, and what they leave out: an alias' zone and health check, weight, foreign routing."""
-    found = dict(cast("dict[str, Any]", describe(record_set)))
-    if record_set.alias is not None:
-        found |= {"alias_zone": record_set.alias.zone_id, "evaluate_health": record_set.alias.evaluate_health}
-    if record_set.weight is not None:
-        found["weight"] = record_set.weight
-    if record_set.foreign_form:
-        found["foreign_form"] = record_set.foreign_form
-    return found
+from kubesync.operations.record_rows import side
 
 
 def row(key: RecordKey, record_set: RecordSet, service: str = "") -> dict[str, Any]:

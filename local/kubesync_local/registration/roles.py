@@ -41,3 +41,8 @@ def parse_zone_access(text: str) -> ZoneAccess:
     if hash_sign and _EXTERNAL_ID.fullmatch(external_id) is None:
         raise UsageError(f"--zone: {external_id!r} is not an external id: 2 to 1224 letters, digits and _+=,.@:/-")
     return ZoneAccess(role, external_id)
+
+
+def split_zone(text: str) -> list[str]:
+    """The zones of one option. An entry with a role is not split: the name of a role may hold commas."""
+    return [part.strip() for part in ([text] if "@" in text else text.split(",")) if part.strip()]

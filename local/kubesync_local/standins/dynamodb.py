@@ -12,13 +12,16 @@ import io
 import json
 import socket
 import threading
+from bisect import bisect_right
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable
+from itertools import accumulate
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from moto.dynamodb import models
 from moto.dynamodb.models.table import Table
+from moto.dynamodbstreams import models as stream_models
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import ThreadedWSGIServer
 
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 _TRANSACT_TARGET: Final = "DynamoDB_20120810.TransactWriteItems"
 _REMEMBERED_TOKENS: Final = 1_000
+# https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_GetRecords.html
+_GET_RECORDS_BYTES: Final = 1_000_000
 _MISMATCH: Final = b'{"__type":"com.amazonaws.dynamodb.v20120810#IdempotentParameterMismatchException"}'
 
 type _Answer = tuple[str, list[tuple[str, str]], list[bytes]]
@@ -220,8 +225,26 @@ class QuickTable(Table):
             self.items = every
 
 
-# moto makes its tables by this name.
+class CurrentShardIterator(stream_models.ShardIterator):
+    """moto's iterator, as DynamoDB has it: an answer holds at most 1 MB of records, or one record.
+
+    moto's own reads a shard of the table as it was when the iterator was made. A refused transaction replaces that table.
+    """
+
+    def get(self, limit: int = 1000) -> dict[str, Any]:
+        present = self.streams_backend.dynamodb.get_table(self.stream_shard.table.name).stream_shard
+        assert present is not None, "the table has lost its stream"
+        self.stream_shard = present
+        start = self.sequence_number - present.starting_sequence_number
+        sizes = [each.record["dynamodb"]["SizeBytes"] for each in present.items[start : start + limit]]
+        fitting = bisect_right(list(accumulate(sizes)), _GET_RECORDS_BYTES)
+        answer: dict[str, Any] = super().get(max(1, fitting))
+        return answer
+
+
+# moto makes its tables and iterators by these names.
 vars(models)["Table"] = QuickTable
+vars(stream_models)["ShardIterator"] = CurrentShardIterator
 
 
 def _reachable(host: str) -> str:

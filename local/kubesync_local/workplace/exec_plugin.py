@@ -1,51 +1,99 @@
-"""Exec plugins of a kubeconfig: programs that print a token."""
+"""Exec plugins of a kubeconfig: programs that print a token, a client certificate, or both.
+
+https://kubernetes.io/docs/reference/config-api/client-authentication.v1/
+"""
 
 from __future__ import annotations
 
+import errno
 import json
+import math
 import os
 import subprocess
 import threading
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
 
+from kubesync.clock import Clock
 from kubesync.domain.errors import DeniedError
 
 _EXEC_TIMEOUT_SECONDS: Final = 60.0
+_HINT_CHARACTERS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
 class ExecPlugin:
-    """A program that prints an ExecCredential."""
+    """A program that prints an ExecCredential.
+
+    Args:
+        install_hint: what the kubeconfig says about installing it; empty: nothing.
+        cluster: what a plugin that wants to know the cluster is told; None: nothing.
+    """
 
     command: str
     arguments: tuple[str, ...]
     environment: tuple[tuple[str, str], ...]
     api_version: str
     directory: str
+    install_hint: str = ""
+    cluster: Mapping[str, Any] | None = None
 
 
-class ExecToken:
-    """The token that an exec plugin prints. The plugin runs once, and again when the server refuses the token.
+@dataclass(frozen=True, slots=True)
+class _Credential:
+    """What the plugin printed; ``expires_at``: seconds since 1970."""
 
-    ``token`` raises DeniedError when the plugin cannot run, fails, or prints no token. Messages never quote its
-    output (I8).
+    token: str | None = None
+    client_pem: str | None = field(default=None, repr=False)
+    expires_at: float = math.inf
+
+
+class ExecCredentials:
+    """The token and the client certificate that an exec plugin prints: a TokenSource and a CertificateSource.
+
+    The plugin runs once, and again when its credential has expired or the server refuses it. ``token`` and ``client_pem`` raise
+    DeniedError when the plugin cannot run, fails, or prints no credential. Messages never quote its output (I8).
     """
 
-    def __init__(self, plugin: ExecPlugin) -> None:
+    def __init__(self, plugin: ExecPlugin, clock: Clock) -> None:
         self._plugin = plugin
+        self._clock = clock
         self._lock = threading.Lock()
-        self._value = ""
+        self._credential: _Credential | None = None
+        self._renewed_with_certificate = False
 
-    def token(self, *, fresh: bool = False) -> str:
+    def token(self, *, fresh: bool = False) -> str | None:
         with self._lock:
-            if fresh or not self._value:
-                self._value = self._run()
-            return self._value
+            # For a refused request the transport asks for a fresh certificate first: one run gives both.
+            if self._renewed_with_certificate:
+                fresh = self._renewed_with_certificate = False
+            return self._current(fresh=fresh).token
 
-    def _run(self) -> str:
+    def ca_pem(self, *, fresh: bool = False) -> str | None:  # noqa: ARG002 - the kubeconfig names the authority
+        return None
+
+    def client_pem(self, *, fresh: bool = False) -> str | None:
+        with self._lock:
+            known = self._credential
+            # A plugin that prints tokens only has no certificate to renew when TLS fails.
+            renew = fresh and known is not None and known.client_pem is not None
+            self._renewed_with_certificate = renew
+            return self._current(fresh=renew).client_pem
+
+    def _current(self, *, fresh: bool) -> _Credential:
+        if fresh or self._credential is None or self._credential.expires_at <= self._clock.epoch():
+            self._credential = None
+            self._credential = self._read(self._run())
+        return self._credential
+
+    def _run(self) -> bytes:
         plugin = self._plugin
-        info = {"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": {"interactive": False}}
+        spec: dict[str, Any] = {"interactive": False}
+        if plugin.cluster is not None:
+            spec["cluster"] = plugin.cluster
+        info = {"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec}
         environment = {**os.environ, **dict(plugin.environment), "KUBERNETES_EXEC_INFO": json.dumps(info)}
         try:
             done = subprocess.run(  # noqa: S603 - the person's own kubeconfig names the program, as for kubectl
@@ -58,16 +106,41 @@ class ExecToken:
                 check=False,
             )
         except OSError as error:
-            raise DeniedError(f"no token: exec plugin {plugin.command!r}: {error.strerror}") from None
+            raise self._failed(self._why(error)) from None
         except subprocess.TimeoutExpired:
-            raise DeniedError(f"no token: exec plugin {plugin.command!r} did not end in time") from None
+            raise self._failed("did not end in time") from None
         if done.returncode != 0:
-            raise DeniedError(f"no token: exec plugin {plugin.command!r} failed with status {done.returncode}")
+            raise self._failed(f"failed with status {done.returncode}")
+        return done.stdout
+
+    def _why(self, error: OSError) -> str:
+        if error.errno != errno.ENOENT:
+            return f"cannot run: {error.strerror}"
+        hint = " ".join(self._plugin.install_hint.split())
+        return "is not installed here, or not on PATH" + (f"; its hint: {hint[:_HINT_CHARACTERS]}" if hint else "")
+
+    def _read(self, printed: bytes) -> _Credential:
         try:
-            credential = json.loads(done.stdout)
-            token = credential["status"]["token"]
-        except (ValueError, KeyError, TypeError):
-            token = None
-        if not isinstance(token, str) or not token:
-            raise DeniedError(f"no token: exec plugin {plugin.command!r} printed no ExecCredential with a token")
-        return token
+            status = json.loads(printed)["status"]
+            token, certificate, key, expires = (
+                status.get(name) or None
+                for name in ("token", "clientCertificateData", "clientKeyData", "expirationTimestamp")
+            )
+            expires_at = math.inf if expires is None else _epoch(expires)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise self._failed("printed no ExecCredential") from None
+        texts = [text for text in (token, certificate, key) if text is not None]
+        if not texts or not all(isinstance(text, str) for text in texts):
+            raise self._failed("printed no ExecCredential with a token or a client certificate")
+        if (certificate is None) != (key is None):
+            raise self._failed("printed a client certificate without its key, or the other way round")
+        return _Credential(token, None if certificate is None else f"{certificate.strip()}\n{key}", expires_at)
+
+    def _failed(self, what: str) -> DeniedError:
+        return DeniedError(f"no credentials: exec plugin {self._plugin.command!r} {what}")
+
+
+def _epoch(text: str) -> float:
+    """Seconds since 1970 of a time in RFC 3339."""
+    at = datetime.fromisoformat(text)
+    return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp()

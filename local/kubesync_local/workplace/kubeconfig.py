@@ -1,7 +1,8 @@
-"""Access to a cluster as a kubeconfig file describes it, for registering clusters from a person's machine.
+"""Access to a cluster as kubeconfig files describe it, for registering clusters from a person's machine.
 
-Supported for a user: ``token``, ``tokenFile``, a client certificate (data or file) and exec plugins that print a token.
-Refused with a message: passwords, ``auth-provider`` (removed from Kubernetes' own clients in 1.26) and proxies.
+Supported for a user: ``token``, ``tokenFile``, a client certificate (data or file) and exec plugins. For a cluster: its
+authority (data or file), ``insecure-skip-tls-verify`` and ``tls-server-name``. Refused by name: what would change where requests go or
+whose they are, and is not supported. Unknown fields are ignored, as kubectl ignores them.
 """
 
 from __future__ import annotations
@@ -11,108 +12,91 @@ import base64
 import binascii
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
-
-import yaml
 
 from kubesync.clock import Clock
 from kubesync.domain.errors import UsageError
 from kubesync.kubernetes.transport.client import ClusterAccess, TokenSource
 from kubesync.kubernetes.transport.connections import ClientCertificate
-from kubesync_local.workplace.exec_plugin import ExecPlugin, ExecToken
+from kubesync_local.workplace.exec_plugin import ExecCredentials, ExecPlugin
 from kubesync_local.workplace.file_tokens import FileToken, StaticToken
+from kubesync_local.workplace.kubeconfig_files import Entry, KubeconfigFiles
 
 _EXEC_API: Final = "client.authentication.k8s.io"
 _EXEC_VERSIONS: Final = frozenset({f"{_EXEC_API}/v1", f"{_EXEC_API}/v1beta1"})
+_CLUSTER_REFUSED: Final = {
+    "proxy-url": "register the cluster by an address that this machine reaches without a proxy",
+}
+_IMPERSONATION: Final = "requests go as the user that signs in: choose a context whose user has the rights itself"
+_ALWAYS_REFUSED: Final = dict.fromkeys(("as", "as-uid", "as-groups", "as-user-extra"), _IMPERSONATION)
+# Only where nothing else signs in.
+_SIGN_IN_REFUSED: Final = {
+    "username": "Kubernetes has no passwords since 1.19: use a token",
+    "auth-provider": "kubectl has had none since 1.26: use an exec plugin, such as kubelogin or gke-gcloud-auth-plugin",
+}
 
 
-def load_kubeconfig(path: str | Path, context: str | None, clock: Clock) -> ClusterAccess:
-    """Read the access that a context of a kubeconfig file describes.
+def load_kubeconfig(given: str | Path, context: str | None, clock: Clock) -> ClusterAccess:
+    """Read the access that a context of kubeconfig files describes.
 
     Args:
-        path: the file.
-        context: its name; None: the file's current context.
-        clock: for tokens in files, which are read again every minute.
+        given: a file, or a list of files as in ``$KUBECONFIG``.
+        context: its name; None: the current context.
+        clock: for tokens in files, which are read again every minute, and for credentials that expire.
 
     Raises:
-        UsageError: the file, or a file that it names, is missing or broken. The message names the entry.
+        UsageError: a file, or a file that it names, is missing or broken. The message names the entry.
     """
-    file = Path(path).expanduser()
-    config = _load(file)
-    name = context or config.get("current-context")
-    if not isinstance(name, str) or not name:
-        raise UsageError(f"{file}: has no current-context: name one with --context")
-    chosen = _entry(file, config, "contexts", "context", name)
-    cluster = _entry(file, config, "clusters", "cluster", _text(file, chosen, "cluster", f"context {name!r}"))
-    user_name = chosen.get("user")
-    user = _entry(file, config, "users", "user", str(user_name)) if user_name else {}
-    if cluster.get("proxy-url"):
-        raise UsageError(f"{file}: cluster of context {name!r}: proxy-url is not supported")
-    if cluster.get("tls-server-name"):
-        raise UsageError(f"{file}: cluster of context {name!r}: tls-server-name is not supported")
-    ca = _data(file, cluster, "certificate-authority")
-    insecure = cluster.get("insecure-skip-tls-verify", False)
+    files = KubeconfigFiles(str(given))
+    name = files.context_name(context)
+    chosen = files.entry("contexts", "context", name)
+    where = f"cluster of context {name!r}"
+    cluster = files.entry("clusters", "cluster", chosen.text("cluster", f"context {name!r}"))
+    user_name = chosen.value.get("user")
+    user = files.entry("users", "user", str(user_name)) if user_name else Entry(chosen.file, {})
+    _refuse(cluster, _CLUSTER_REFUSED, where)
+    _refuse(user, _ALWAYS_REFUSED, "a user")
+    insecure = cluster.value.get("insecure-skip-tls-verify", False)
     if not isinstance(insecure, bool):
-        raise UsageError(f"{file}: cluster of context {name!r}: insecure-skip-tls-verify is not true or false")
+        raise UsageError(f"{cluster.file}: {where}: insecure-skip-tls-verify is not true or false")
+    ca = _data(cluster, "certificate-authority")
+    plugin = _exec_plugin(user, _cluster_info(cluster, ca)) if _signs_in_by_plugin(user) else None
+    credentials = None if plugin is None else ExecCredentials(plugin, clock)
     return ClusterAccess(
-        server=_text(file, cluster, "server", f"cluster of context {name!r}"),
-        ca_pem=None if ca is None else _decoded(file, "certificate-authority", ca),
+        server=cluster.text("server", where),
+        ca_pem=None if ca is None else _decoded(cluster.file, "certificate-authority", ca),
         insecure_skip_tls_verify=insecure,
-        token_source=_token_source(file, user, clock),
-        client_certificate=_client_certificate(file, user),
+        tls_server_name=str(cluster.value.get("tls-server-name") or "") or None,
+        token_source=credentials or _token_source(user, clock),
+        client_certificate=_client_certificate(user),
+        certificates=credentials,
+        renews_token=credentials is not None,
     )
 
 
-def _load(file: Path) -> Mapping[str, Any]:
-    try:
-        config = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{file}: {error.strerror or type(error).__name__}") from None
-    except (yaml.YAMLError, UnicodeDecodeError):
-        raise UsageError(f"{file} is not YAML") from None  # YAML's own message quotes the file
-    if not isinstance(config, Mapping):
-        raise UsageError(f"{file} is not a kubeconfig")
-    return config
+def _refuse(entry: Entry, unsupported: Mapping[str, str], where: str) -> None:
+    for key, instead in unsupported.items():
+        if entry.value.get(key):
+            raise UsageError(f"{entry.file}: {where}: {key} is not supported; {instead}")
 
 
-def _entry(file: Path, config: Mapping[str, Any], section: str, kind: str, name: str) -> Mapping[str, Any]:
-    entries = config.get(section)
-    if not isinstance(entries, Sequence) or isinstance(entries, str):
-        raise UsageError(f"{file}: has no {section}")
-    for entry in entries:
-        if isinstance(entry, Mapping) and entry.get("name") == name:
-            value = entry.get(kind)
-            if isinstance(value, Mapping):
-                return value
-            raise UsageError(f"{file}: {kind} {name!r} is empty")
-    known = ", ".join(sorted(str(entry.get("name")) for entry in entries if isinstance(entry, Mapping)))
-    raise UsageError(f"{file}: has no {kind} {name!r}; it has: {known or 'none'}")
-
-
-def _text(file: Path, mapping: Mapping[str, Any], key: str, where: str) -> str:
-    value = mapping.get(key)
-    if not isinstance(value, str) or not value:
-        raise UsageError(f"{file}: {where} has no {key}")
-    return value
-
-
-def _data(file: Path, mapping: Mapping[str, Any], key: str) -> bytes | None:
+def _data(entry: Entry, key: str) -> bytes | None:
     """``<key>-data`` from base64, or the file that ``<key>`` names, relative to the kubeconfig."""
-    encoded = mapping.get(f"{key}-data")
+    encoded = entry.value.get(f"{key}-data")
     if encoded:
         try:
             return base64.b64decode(str(encoded), validate=True)
         except (binascii.Error, ValueError):
-            raise UsageError(f"{file}: {key}-data is not base64") from None
-    named = mapping.get(key)
+            raise UsageError(f"{entry.file}: {key}-data is not base64") from None
+    named = entry.value.get(key)
     if not named:
         return None
     try:
-        return (file.parent / Path(str(named)).expanduser()).read_bytes()
+        return entry.path(named).read_bytes()
     except OSError as error:
-        raise UsageError(f"{file}: {key} {named}: {error.strerror or type(error).__name__}") from None
+        raise UsageError(f"{entry.file}: {key} {named}: {error.strerror or type(error).__name__}") from None
 
 
 def _decoded(file: Path, key: str, data: bytes) -> str:
@@ -122,27 +106,51 @@ def _decoded(file: Path, key: str, data: bytes) -> str:
         raise UsageError(f"{file}: {key} is not PEM") from None
 
 
-def _token_source(file: Path, user: Mapping[str, Any], clock: Clock) -> TokenSource | None:
+def _signs_in_by_plugin(user: Entry) -> bool:
     """``tokenFile`` wins over ``token``, and both over a plugin, as in Kubernetes' own clients."""
-    if user.get("tokenFile"):
-        return FileToken(file.parent / Path(str(user["tokenFile"])).expanduser(), clock)
-    if user.get("token"):
-        return StaticToken(str(user["token"]))
-    if user.get("exec"):
-        return ExecToken(_exec_plugin(file, user["exec"]))
-    for unsupported in ("username", "auth-provider"):
-        if user.get(unsupported):
-            raise UsageError(f"{file}: a user with {unsupported} is not supported: use a token")
+    return bool(user.value.get("exec")) and not user.value.get("tokenFile") and not user.value.get("token")
+
+
+def _token_source(user: Entry, clock: Clock) -> TokenSource | None:
+    if user.value.get("tokenFile"):
+        return FileToken(user.path(user.value["tokenFile"]), clock)
+    if user.value.get("token"):
+        return StaticToken(str(user.value["token"]))
+    _refuse(user, _SIGN_IN_REFUSED, "a user")
     return None
 
 
-def _exec_plugin(file: Path, plugin: object) -> ExecPlugin:
+def _cluster_info(cluster: Entry, ca: bytes | None) -> dict[str, Any]:
+    """What a plugin with ``provideClusterInfo`` is told, without what is empty."""
+    extensions = cluster.value.get("extensions")
+    config = next(
+        (
+            each.get("extension")
+            for each in (extensions if isinstance(extensions, list) else ())
+            if isinstance(each, Mapping) and each.get("name") == f"{_EXEC_API}/exec"
+        ),
+        None,
+    )
+    known = {
+        "server": cluster.value.get("server"),
+        "tls-server-name": cluster.value.get("tls-server-name"),
+        "insecure-skip-tls-verify": cluster.value.get("insecure-skip-tls-verify"),
+        "certificate-authority-data": None if ca is None else base64.b64encode(ca).decode(),
+        "config": config,
+    }
+    return {key: value for key, value in known.items() if value}
+
+
+def _exec_plugin(user: Entry, cluster: Mapping[str, Any]) -> ExecPlugin:
+    file = user.file
+    plugin = user.value["exec"]
     if not isinstance(plugin, Mapping):
         raise UsageError(f"{file}: exec of the user is empty")
-    version = _text(file, plugin, "apiVersion", "exec of the user")
+    own = Entry(file, plugin)
+    version = own.text("apiVersion", "exec of the user")
     if version not in _EXEC_VERSIONS:
         raise UsageError(f"{file}: exec of the user has apiVersion {version!r}: only v1 and v1beta1 are supported")
-    command = _text(file, plugin, "command", "exec of the user")
+    command = own.text("command", "exec of the user")
     if "/" in command:  # a path is relative to the kubeconfig, a bare name is found in PATH
         command = str(file.parent / command)
     arguments, variables = plugin.get("args") or [], plugin.get("env") or []
@@ -156,17 +164,19 @@ def _exec_plugin(file: Path, plugin: object) -> ExecPlugin:
         environment=tuple((str(variable["name"]), str(variable.get("value", ""))) for variable in variables),
         api_version=version,
         directory=str(file.parent.resolve()),
+        install_hint=str(plugin.get("installHint") or ""),
+        cluster=cluster if plugin.get("provideClusterInfo") is True else None,
     )
 
 
-def _client_certificate(file: Path, user: Mapping[str, Any]) -> ClientCertificate | None:
-    certificate, key = _data(file, user, "client-certificate"), _data(file, user, "client-key")
+def _client_certificate(user: Entry) -> ClientCertificate | None:
+    certificate, key = _data(user, "client-certificate"), _data(user, "client-key")
     if certificate is None and key is None:
         return None
     if certificate is None or key is None:
-        raise UsageError(f"{file}: the user needs both client-certificate and client-key")
-    if not user.get("client-certificate-data") and not user.get("client-key-data"):
-        paths = [str(file.parent / Path(str(user[name])).expanduser()) for name in ("client-certificate", "client-key")]
+        raise UsageError(f"{user.file}: the user needs both client-certificate and client-key")
+    if not user.value.get("client-certificate-data") and not user.value.get("client-key-data"):
+        paths = [str(user.path(user.value[name])) for name in ("client-certificate", "client-key")]
         return ClientCertificate(*paths)
     return ClientCertificate(_private_file(certificate), _private_file(key))
 

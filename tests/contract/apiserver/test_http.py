@@ -279,3 +279,17 @@ def test_versions_of_one_store_order_all_resources(server: ApiServer) -> None:
     created = [create(server, name)["metadata"]["resourceVersion"] for name in "ab"]
     assert created == ["204", "205"]
     assert server.store.version(SERVICES) == 205
+
+
+def test_body_in_protobuf_is_refused_with_the_way_that_helps(server: ApiServer) -> None:
+    # As `kubectl create service clusterip web --tcp=80` begins it (1.32): "k8s", 0, then a message.
+    body = b"k8s\x00\n\r\n\x02v1\x12\x07Service"
+    answer = requests.post(
+        f"{server.url}{SHOP}", data=body, headers={"Content-Type": "application/vnd.kubernetes.protobuf"}, timeout=60
+    )
+
+    assert (answer.status_code, answer.json()["reason"]) == (415, "UnsupportedMediaType")
+    assert answer.json()["message"] == (
+        "this stand-in reads JSON only, not application/vnd.kubernetes.protobuf: add --dry-run=client -o yaml to the "
+        "command, and pipe it into: kubectl apply --validate=false -f -"
+    )

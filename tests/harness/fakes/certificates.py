@@ -42,7 +42,9 @@ class Leaf:
         return context
 
 
-def make_authority(name: str = "kubernetes") -> Authority:
+def make_authority(
+    name: str = "kubernetes", *, begins: dt.datetime | None = None, ends: dt.datetime | None = None
+) -> Authority:
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     certificate = (
@@ -51,8 +53,8 @@ def make_authority(name: str = "kubernetes") -> Authority:
         .issuer_name(subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(_NOW - dt.timedelta(days=2))
-        .not_valid_after(_NOW + dt.timedelta(days=2))
+        .not_valid_before(begins or _NOW - dt.timedelta(days=2))
+        .not_valid_after(ends or _NOW + dt.timedelta(days=2))
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .add_extension(x509.KeyUsage(False, False, False, False, False, True, True, False, False), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
@@ -68,6 +70,8 @@ def make_leaf(
     names: tuple[str, ...] = ("127.0.0.1", "localhost"),
     expired: bool = False,
     authority_key_identifier: bool = True,
+    begins: dt.datetime | None = None,
+    ends: dt.datetime | None = None,
 ) -> Leaf:
     """``authority_key_identifier=False`` makes a leaf as EKS clusters have it."""
     key = ec.generate_private_key(ec.SECP256R1())
@@ -77,8 +81,8 @@ def make_leaf(
         .issuer_name(authority.certificate.subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(_NOW - dt.timedelta(days=2))
-        .not_valid_after(_NOW + dt.timedelta(days=-1 if expired else 1))
+        .not_valid_before(begins or _NOW - dt.timedelta(days=2))
+        .not_valid_after(ends or _NOW + dt.timedelta(days=-1 if expired else 1))
         .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False)
     )
     if authority_key_identifier:

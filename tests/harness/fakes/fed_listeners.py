@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.domain.credential_ends import Credential
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import Observation, RawEvent, Resource, Snapshot
 from kubesync.kubernetes.list_room import Space
@@ -76,6 +77,7 @@ class FedConnector(ScriptedConnector):
         self.spaces: dict[tuple[str, Resource], Space] = {}
         self.probed: str | ListenerError | None = None
         self.listed: dict[Resource, Snapshot] = {}
+        self.ends: dict[Credential, tuple[float, ...]] = {}
         self._the_gate = gate
 
     def reflector(self, config: ClusterConfig, resource: Resource, space: Space) -> Any:
@@ -86,6 +88,9 @@ class FedConnector(ScriptedConnector):
 
     def lister(self, config: ClusterConfig, resource: Resource, space: Space) -> Lister:
         return _Lister(self.listed[resource])
+
+    def credentials(self, config: ClusterConfig) -> Mapping[Credential, tuple[float, ...]]:
+        return self.ends
 
     def event_poster(self, config: ClusterConfig) -> EventPoster:
         raise AssertionError("no cluster of these stories writes events")

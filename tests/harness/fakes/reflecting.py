@@ -59,10 +59,11 @@ def list_answer(
 
 @dataclass
 class RecordingSink:
-    """Implements WatchSink; ``told`` holds one short tuple per call."""
+    """Implements WatchSink; ``told`` holds one short tuple per call, less those about pages."""
 
     told: list[tuple[object, ...]] = field(default_factory=list)
     errors: list[ListenerError] = field(default_factory=list)
+    pages: list[tuple[int, int | None]] = field(default_factory=list)
     on_told: Callable[[], object] = lambda: None
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
@@ -72,6 +73,9 @@ class RecordingSink:
 
     def on_bookmark(self, resource_version: int) -> None:
         self._tell("bookmark", resource_version)
+
+    def on_page(self, items: int, left: int | None) -> None:
+        self.pages.append((items, left))
 
     def on_snapshot(self, snapshot: Snapshot) -> None:
         names = [item.name for item in snapshot.items]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -27,10 +27,10 @@ from kubesync.aws.tables.control.lease import LeaseTable, held_check
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint, ListenerTable
 from kubesync.aws.tables.control.named_upstreams import Registration
 from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
+from kubesync.aws.tables.control.resync_results import ResyncResultTable
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
-from kubesync.aws.tables.state_codec import SCHEMA
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import AliasTarget, Node, Problem, RecordChange, RecordKey, RecordSet
@@ -200,14 +200,47 @@ def write_everything(store: Store) -> None:
     store.transact(requests.answer(answered, report, "tx-3"), "tx-3")
 
 
+def write_reports(store: MemoryStore) -> None:
+    """What is kept of sessions, recoveries and resyncs: one that has ended, and one that goes on in the next session."""
+    audit = AuditTable("session-1")
+    lag = {"count": 3.0, "p50": 0.2, "p99": 0.4}
+    store.write(
+        audit.report(
+            "session", {"epoch": 7, "ended": "ERR_MAX_RUNTIME", "lag": lag, "minutes": [[60, 3, 0.2, 0.4]]}, NOW
+        )
+    )
+    store.write(audit.report("recovery", {"dry_run": False, "clusters": [{"cluster": "prod", "claimed": []}]}, NOW))
+    requests, results = RequestTable(store, "0"), ResyncResultTable(store, "0", 90 * 86_400)
+    request = new_request("r3", "", NOW, dry_run=False, force=False)
+    requests.leave(request)
+    part = {"revision": 1, "document": {f"kind-{n}": n for n in range(60)}, "zones": ["Z1"], "done": False}
+    store.transact(
+        [
+            *results.put_progress(request, "session-1", 3, 1, NOW, "tx-4"),
+            *results.put_part(request, "prod", part, "tx-4"),
+        ],
+        "tx-4",
+    )
+    figures = {"clusters": 1, "errors": 0, "differences": 2, "session": "session-1"}
+    ended = new_request("r4", "prod", NOW - 9, dry_run=False, force=True)
+    short = {"clusters": [{"cluster": "prod", "counts": {f"kind-{n}": n for n in range(60)}}]}
+    store.transact(results.put(ended, figures, short, NOW, "tx-5"), "tx-5")
+
+
+FILES: Final[Mapping[str, Callable[[MemoryStore], None]]] = {
+    "schema-1.json": write_everything,
+    "schema-1-reports.json": write_reports,
+}
+
+
 def record(path: Path) -> None:
-    """Write the file of today's schema version."""
+    """Write a file of today's schema version: one of ``FILES``."""
     with pytest.MonkeyPatch.context() as patch:
         # Slices of a size that a file can hold.
         patch.setattr("kubesync.aws.tables.state_codec._READABLE_BYTES", TWO_SLICES)
         patch.setattr("kubesync.aws.slices.MAX_SLICE_BYTES", TWO_SLICES)
         store = MemoryStore(clock=ManualClock())
-        write_everything(store)
+        FILES[path.name](store)
     rows = [
         {"table": key.table, **{name: _plain(value) for name, value in item.items()}}
         for key, item in sorted(store.dump().items(), key=lambda kv: (kv[0].table, kv[0].partition, str(kv[0].sort)))
@@ -235,7 +268,8 @@ def _value(value: Any) -> Value:
 
 
 if __name__ == "__main__":
-    made = DIRECTORY / f"schema-{SCHEMA}.json"
-    if made.exists():
-        sys.exit(f"{made.name} is there already: what a release wrote does not change")
-    record(made)
+    missing = [name for name in FILES if not (DIRECTORY / name).exists()]
+    if not missing:
+        sys.exit("they are there already: what a release wrote does not change")
+    for name in missing:
+        record(DIRECTORY / name)

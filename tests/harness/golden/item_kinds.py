@@ -32,6 +32,7 @@ KINDS: Final[Mapping[str, tuple[str, str, str]]] = {
     "checkpoint": (CONTROL, f"cluster#{_CLUSTER}", f"checkpoint#{_RESOURCE}"),
     "errors of a listener": (CONTROL, f"cluster#{_CLUSTER}", f"errors#{_RESOURCE}"),
     "identity of a cluster": (CONTROL, f"cluster#{_CLUSTER}", "identity"),
+    "ends of credentials": (CONTROL, f"cluster#{_CLUSTER}", "credentials"),
     "configuration": (CONTROL, "clusters", _CLUSTER),
     "inflight": (CONTROL, r"inflight#\w+", "[^#]+"),
     "inflight, slice": (CONTROL, r"inflight#\w+", f"[^#]+{_SLICE}"),
@@ -40,6 +41,11 @@ KINDS: Final[Mapping[str, tuple[str, str, str]]] = {
     "note for the composer": (CONTROL, r"named-marks#\w+", ".+/.+"),
     "resync request": (CONTROL, r"resync#\w+", f"{_TIME}#[^#]+"),
     "resync request, slice": (CONTROL, r"resync#\w+", f"{_TIME}#[^#]+{_SLICE}"),
+    "resync under way": (CONTROL, r"resync#\w+", f"{_TIME}#[^#]+#underway"),
+    "part of a resync": (CONTROL, f"resync-parts#{_TIME}#[^#]+", _CLUSTER),
+    "part of a resync, slice": (CONTROL, f"resync-parts#{_TIME}#[^#]+", f"{_CLUSTER}{_SLICE}"),
+    "result of a resync": (CONTROL, r"resynced#\w+", f"{_TIME}#[^#]+"),
+    "result of a resync, slice": (CONTROL, r"resynced#\w+", f"{_TIME}#[^#]+{_SLICE}"),
     "access to a zone": (CONTROL, "zones", "[^#]+"),
     "problem of a zone": (CONTROL, r"zones#\w+", "[^#]+"),
     "conflict checks of a zone": (CONTROL, r"looks#\w+", "[^#]+"),
@@ -57,10 +63,15 @@ KINDS: Final[Mapping[str, tuple[str, str, str]]] = {
     "upstream, slice": (UPSTREAMS, ".+", "[1-9][0-9]*"),
     "changes": (AUDIT, f"changes#({_CLUSTER}|@named)#{_DAY}", f"{_TIME}#[^#]+#[^#]+"),
     "history of errors": (AUDIT, f"errors#{_CLUSTER}", f"{_TIME}#[^#]+#[^#]+"),
+    "report of a session": (AUDIT, "reports#session", f"{_TIME}#[^#]+"),
+    "report of a recovery": (AUDIT, "reports#recovery", f"{_TIME}#[^#]+"),
     "end of a session": (AUDIT, "sessions", f"{_TIME}#[^#]+"),
 }
-# Written by the first release whose items have a schema version above 1.
-_LATER: Final[Mapping[str, frozenset[str]]] = {"owner of the tables": frozenset({"schema"})}
+# Attributes that goldens of the first releases do not have.
+_LATER: Final[Mapping[str, frozenset[str]]] = {
+    "owner of the tables": frozenset({"schema"}),
+    "resync request": frozenset({"scheduled"}),
+}
 _COUNT: Final = re.compile(r"count_ERR_[A-Z_]+")
 
 

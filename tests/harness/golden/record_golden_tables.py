@@ -26,11 +26,12 @@ from harness.seen.named import member, named_nodes, register, unregister
 from harness.stack import RunningSession
 from kubesync.aws.tables.audit import NAMED
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, OnDelete
-from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.aws.tables.control.listeners import ListenerTable, StoredCredentials
 from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
+from kubesync.domain.credential_ends import Credential
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.plan import Policy
 from kubesync_local.registration.named_upstreams import NamedRegistry
@@ -82,6 +83,21 @@ def long_in_conflict(stage: Stage) -> Document:
             return stage.document(str(long_in_conflict.__doc__))
         stage.clock.advance(4000)
     raise AssertionError("when conflicts were checked is never noted")
+
+
+@scene
+def failing_since(stage: Stage) -> Document:
+    """A key and a listener of which the tables say since when nothing gets through. The last session ended cleanly."""
+    stage.configure("prod")
+    stage.configure("stage")
+    stage.clusters["stage"].authority.deny(verb="list", resource="services")
+    stage.by_hand("CREATE", "taken.example.com", "A", "192.0.2.9")
+    expose(stage, "prod", "late", "10.61.0.14", asks={"hostname": "taken.example.com"})
+    running = stage.start()
+    running.wait_for(lambda: bool(ListenerTable(stage.store).errors("stage")))
+    running.wait_for(lambda: [mark.attempts for _, mark in StateTable(stage.store).open_keys("prod")] == [1])
+    assert running.end().clean
+    return stage.document(str(failing_since.__doc__))
 
 
 @scene
@@ -218,6 +234,18 @@ def configurations_with_aws_identity(stage: Stage) -> Document:
     )  # fmt: skip
     ClusterTable(stage.store).put(config)
     return stage.document(str(configurations_with_aws_identity.__doc__))
+
+
+@scene
+def configurations_with_credentials(stage: Stage) -> Document:
+    """Configurations, and when the credentials of their clusters end; no session has seen them, they are of another shard."""
+    common: dict[str, Any] = {"domain": "x.example.com", "zones": BOTH[:1], "shard": "7"}
+    for name in ("ending", "unending"):
+        ClusterTable(stage.store).put(ClusterConfig(**common, name=name, server=f"https://{name}.test"))
+    ends = {what: START + 86_400.0 * days for days, what in enumerate(Credential, start=5)}
+    stage.store.write(ListenerTable.put_credentials("ending", StoredCredentials(1, ends), "tx-1"))
+    stage.store.write(ListenerTable.put_credentials("unending", StoredCredentials(1, {}), "tx-2"))
+    return stage.document(str(configurations_with_credentials.__doc__))
 
 
 def path_of(name: str) -> Path:

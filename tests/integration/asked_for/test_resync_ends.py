@@ -84,14 +84,14 @@ def test_deadline_ends_a_resync_of_a_silent_cluster(dry_run: bool) -> None:
         assert the_error(reports[0].resyncs[0], "stuck").startswith(ENDED)
 
 
-@pytest.mark.parametrize("dry_run", [True, False])
+@pytest.mark.parametrize("kind", ["dry run", "forced", "normal"])
 @pytest.mark.parametrize("way", ["signal", "deadline"])
-def test_master_that_ends_answers_who_waits(dry_run: bool, way: str) -> None:
+def test_master_that_ends_answers_who_waits_unless_the_next_one_goes_on(kind: str, way: str) -> None:
     with a_stack_with_a_silent_cluster() as (stack, proxy):
         running = both_watched(stack, **LONG)
         proxy.swallow(new_ones=True)
         accepted = proxy.accepted
-        request = leave(stack, dry_run=dry_run)
+        request = leave(stack, dry_run=kind == "dry run", force=kind == "forced")
         running.wait_for(lambda: proxy.accepted > accepted)
         if way == "deadline":
             stack.clock.advance(LONG["max_runtime_seconds"])
@@ -99,7 +99,10 @@ def test_master_that_ends_answers_who_waits(dry_run: bool, way: str) -> None:
         assert report.clean
         assert report.ended == ("ERR_WORKER_EXITING" if way == "signal" else "ERR_MAX_RUNTIME")
         answer = collected(stack, request)
-        assert the_error(answer, "stuck").startswith(ENDED)
+        if kind == "normal":
+            assert answer is None, "the next session answers"
+        else:
+            assert the_error(answer, "stuck").startswith(ENDED)
 
 
 def test_lost_lease_ends_a_resync_and_the_next_master_does_it() -> None:

@@ -47,7 +47,7 @@ COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 LISTS: Final = [
     ["status"], ["records"], ["upstreams"], ["errors"], ["audit"], ["explain", "prod/shop/web"],
     ["cluster", "list"], ["cluster", "show", "prod"], ["cluster", "check", "prod"], ["upstream", "list"],
-    ["upstream", "show", "mixed"], ["recover"], ["resync", "--dry-run"],
+    ["upstream", "show", "mixed"], ["recover"], ["resync", "--dry-run"], ["plan"],
 ]  # fmt: skip
 QUIET_LISTS: Final = (
     ["upstreams"], ["cluster", "list"], ["cluster", "show", "prod"], ["upstream", "list"], ["upstream", "show", "mixed"],
@@ -61,7 +61,9 @@ WRONG_USES: Final = [
     ["upstream", "show", HOSTILE], ["upstream", "remove", HOSTILE],
     ["cluster", "add", f"x{HOSTILE}", "--server", HOSTILE, "--domain", "x.example.com", "--zone", "Z1"],
     ["cluster", "add", "x", "--kubeconfig", f"/{HOSTILE}".replace("\0", ""), "--domain", "x.example.com", "--zone", "Z1"],
-    ["recover", "--cluster", HOSTILE], ["resync", "--cluster", HOSTILE],
+    ["recover", "--cluster", HOSTILE], ["resync", "--cluster", HOSTILE], ["plan", "--cluster", HOSTILE],
+    ["cluster", "set", HOSTILE, "--ttl", "7"], ["cluster", "set", "prod", "--unset", HOSTILE], ["cluster", "export", HOSTILE],
+    ["cluster", "apply", "-f", f"/{HOSTILE}"],
 ]  # fmt: skip
 
 
@@ -122,7 +124,7 @@ def _fail(stack: CliStack) -> None:
 @contextmanager
 def _answered(stack: CliStack, command: list[str]) -> Iterator[None]:
     """What lists a whole cluster needs one that answers."""
-    if command[0] in ("recover", "resync"):
+    if command[0] in ("recover", "resync", "plan"):
         stack.api.faults.clear()
         stack.route53.faults.clear()
     yield

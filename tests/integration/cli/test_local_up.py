@@ -31,6 +31,12 @@ ROOT = Path(__file__).resolve().parents[3]
 ANY_PORTS = ("--dynamodb-port", "0", "--route53-port", "0", "--api-port", "0")
 
 
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test has a directory of its own for what runs."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
 @dataclass
 class Up:
     """The running command."""

@@ -259,7 +259,7 @@ def test_token_that_cannot_be_read(stack: CliStack, name: str, tmp_path: Path) -
         "credentials",
         10,
         f"no token from file:{tmp_path / 'gone'}: No such file",
-        "let the caller read it",
+        "create the file, or register the cluster again with another reference",
     )
 
 

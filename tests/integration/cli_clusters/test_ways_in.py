@@ -61,6 +61,48 @@ def test_cluster_of_a_kubeconfig_is_synchronised_by_a_session_here(
     assert TOKEN not in session.out + session.err + json.dumps(errors)
 
 
+def test_context_alone_is_looked_for_in_the_files_that_kubectl_reads(
+    stack: CliStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = a_kubeconfig(stack, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    options = ("--domain", "usual.example.com", "--zone", stack.zone_id)
+
+    added = stack.call("cluster", "add", "usual", "--context", "here", *options, KUBECONFIG="none:config")
+    assert added.status == 0, added.err
+    shown = stack.call("cluster", "show", "usual", "--output", "json").json
+    assert (shown["kubeconfig"], shown["context"]) == (f"{tmp_path / 'none'}:{file}", "here")
+    assert stack.call("cluster", "remove", "usual").status == 0
+
+    wrong = stack.call("cluster", "add", "usual", "--context", "there", *options, KUBECONFIG="none:config")
+    assert (wrong.status, wrong.err) == (
+        2,
+        f"kubesync: {tmp_path / 'none'}:{file}: has no context 'there'; it has: here\n",
+    )
+    both = stack.call("cluster", "add", "usual", "--context", "here", "--ca-file", "x", *options)
+    assert both.err == "kubesync: --context already says how the cluster is reached: leave out --ca-file\n"
+
+
+def test_missing_plugin_of_a_kubeconfig_is_named_with_what_to_do(stack: CliStack, tmp_path: Path) -> None:
+    file = a_kubeconfig(stack, tmp_path)
+    config = json.loads(file.read_text())
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin", "installHint": "get it"}
+    config["users"][0]["user"] = {"exec": plugin}
+    file.write_text(json.dumps(config))
+    added = stack.call("cluster", "add", "plug", "--kubeconfig", str(file), "--endpoints-source", "endpointslices",
+                       "--domain", "plug.example.com", "--zone", stack.zone_id)  # fmt: skip
+    assert added.status == 0, added.err
+
+    steps = stack.call("cluster", "check", "plug", "--output", "json").json["steps"]
+    (failed,) = [step for step in steps if step["result"] == "failed"]
+    assert (failed["step"], failed["details"], failed["advice"]) == (
+        "credentials",
+        "no credentials: exec plugin 'no-such-plugin' is not installed here, or not on PATH; its hint: get it",
+        "install the plugin where sessions run, so that PATH leads to it: the kubeconfig names it under users, exec",
+    )
+    assert stack.call("cluster", "remove", "plug").status == 0
+
+
 def add_eks(stack: CliStack, name: str, url: str) -> tuple[int, str]:
     ran = stack.call("cluster", "add", "eks", "--eks", name, "--domain", "eks.example.com", "--zone", stack.zone_id,
                      "--endpoints-source", "endpointslices", AWS_ENDPOINT_URL_EKS=url)  # fmt: skip

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -23,6 +23,9 @@ from harness.memory_tables import WHERE
 from harness.waiting import PATIENCE_SECONDS
 from harness.wire.lambda_functions import FakeContext, load_handler
 from harness.wire.silent_proxy import SilentProxy
+from harness.wire.template import read_template
+from kubesync.aws.tables.control.resync_requests import RequestTable
+from kubesync.aws.tables.control.resync_results import ResyncResultTable
 from kubesync.bootstrap.application import Application
 from kubesync.domain.errors import ErrorCode, StoreUnavailableError, UsageError
 from kubesync.domain.report import SessionReport
@@ -198,6 +201,46 @@ def test_event_by_hand_leads_to_a_report(name: str) -> None:
     (cluster,) = report["clusters"]
     assert (cluster["cluster"], cluster["drift"], cluster["conflicts"]) == ("prod", [], [])
     assert ("changes" in cluster) is (name == "dry-run")
+
+
+def test_scheduled_resync_keeps_its_result_and_writes_its_metric(
+    stack: CliStack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scheduled = json.loads(read_template()["Resources"]["ResyncEvery"]["Properties"]["Target"]["Input"])
+    report = load_handler("resync")(scheduled, FakeContext())
+
+    assert [each["cluster"] for each in report["clusters"]] == ["prod"]
+    assert "status" not in report
+    logged = entries(capsys.readouterr().out)
+    assert [each["ResyncErrors"] for each in logged if "ResyncErrors" in each] == [[0.0]]
+    (ended,) = [each for each in logged if each.get("message") == "resync ended"]
+    assert (ended["scheduled"], ended["clusters"], ended["errors"]) == (True, 1, 0)
+    (last,) = ResyncResultTable(Application(Settings.from_environment()).store(), "0").last()
+    assert (last["id"], last["by"], last["errors"]) == (ended["request"], "schedule", 0)
+
+
+def test_resync_that_has_no_time_left_goes_on_in_the_next_session(stack: CliStack) -> None:
+    context = RunsDown(11.5)  # 10 s of it are for the answer
+    report = load_handler("resync")(event("full-resync"), context)
+
+    assert (report["status"], report["clusters"], report["dry_run"], report["forced"]) == ("running", [], False, False)
+    requests = RequestTable(Application(Settings.from_environment()).store(), "0")
+    assert [request.id for request in requests.pending(time())] == [report["id"]]
+    with ended_when(lambda: not requests.underway() and stack.settled()):
+        Application(Settings.from_environment()).new_session().run()
+    (last,) = ResyncResultTable(Application(Settings.from_environment()).store(), "0").last()
+    assert (last["id"], last["by"], last["clusters"], last["errors"]) == (report["id"], "person", 1, 0)
+
+
+class RunsDown(FakeContext):
+    """An invocation whose time goes by."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self._until = monotonic() + seconds
+
+    def get_remaining_time_in_millis(self) -> int:
+        return int((self._until - monotonic()) * 1000)
 
 
 def test_resync_of_an_unknown_cluster_says_which_there_are() -> None:

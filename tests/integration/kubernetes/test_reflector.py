@@ -68,6 +68,7 @@ def test_list_in_pages_is_one_snapshot() -> None:
     with reflecting(script) as running:
         running.sink.wait_until_told(("resumed",))
         assert running.sink.told == [("snapshot", 7, ["a", "b"]), ("resumed",)]
+        assert running.sink.pages == [(1, None), (2, None)]
         assert running.asked == ["list", "list from T1", "list from T2", "watch 7"]
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from harness import memory_tables
 from harness.cli_stack import CliStack, a_cli_stack
+from harness.page_visitor import a_visited_page
 from harness.seen.permissions import Permission, granted
 from harness.wire.aws_calls import AwsCalls
 from harness.wire.eks import CA_PEM, an_eks
@@ -109,6 +110,24 @@ def test_reading(stack: CliStack, monkeypatch: pytest.MonkeyPatch) -> None:
         call(stack, "explain", "prod/shop/waits")
 
     assert _difference(calls, "Reading") == ([], [])
+
+
+def test_page_needs_no_more_than_reading(stack: CliStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    _as_registered(stack)
+    with recorded(monkeypatch) as calls, a_visited_page(stack.environment) as (visitor, _):
+        for path in (
+            "/",
+            "/cluster/prod",
+            "/zones",
+            f"/zone/{stack.zone_id}",
+            "/service/prod/shop/waits",
+            "/changes",
+            "/search?q=10.",
+        ):
+            assert visitor.get(path).status == 200
+
+    assert ("route53:ListResourceRecordSets", "HostedZoneArns") in calls.needed
+    assert sorted(calls.needed - policy("Reading")) == []
 
 
 def test_registering(stack: CliStack, monkeypatch: pytest.MonkeyPatch) -> None:

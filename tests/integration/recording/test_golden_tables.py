@@ -29,6 +29,7 @@ KILLED: Final = {
 }  # fmt: skip
 LISTS: Final = {
     "errors-and-problems",
+    "failing-since",
     "requests",
 }  # one of its listeners has never listed; it answers a request for a full resync
 
@@ -183,4 +184,5 @@ _LEFT_OUT: Final = {
     "signal",
     "batch",
     "rules",  # of the release that wrote it
+    "since",  # of an open mark: releases before did not note it
 }

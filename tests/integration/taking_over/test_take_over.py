@@ -72,14 +72,14 @@ def test_reads_of_many_clusters_overlap_and_are_bounded() -> None:
     assert [following.resumes_from(SERVICES, name) for name in CLUSTERS] == list(range(100, 150))
 
 
-@pytest.mark.parametrize("count", [1, 25, 50])
+@pytest.mark.parametrize("count", [1, 20, 25, 50])
 def test_take_over_asks_for_one_transaction_and_few_reads(count: int) -> None:
     following = left_by_a_session(CLUSTERS[:count]).session()
     asked = asked_at_take_over(following.running)
     operations = [what.split()[0] for what in asked]
     assert operations.count("transact_write_items") == 1
-    # Checkpoints and identities of 25 clusters with each.
-    assert operations.count("batch_get_item") == (count + 24) // 25
+    # Checkpoints, identities and ends of credentials of 20 clusters with each.
+    assert operations.count("batch_get_item") == (count + 19) // 20
     # And the states of open keys: each cluster reads its own.
     of_clusters = [call.what for call in following.running.gate.calls if call.thread.endswith("/cluster")]
     assert [what.split()[0] for what in of_clusters].count("batch_get_item") == (count + 9) // 10

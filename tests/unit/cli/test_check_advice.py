@@ -26,10 +26,6 @@ def test_answer_that_is_too_long_is_no_fault_of_what_stands_in_between(message: 
 @pytest.mark.parametrize(
     ("message", "said"),
     [
-        ("no token: exec plugin 'aws-iam-authenticator': No such file or directory", "install the program"),
-        ("no token: exec plugin 'aws': Permission denied", "make the program executable"),
-        ("no token: exec plugin 'aws' failed with status 255", "run it by hand"),
-        ("no token: exec plugin 'aws' did not end in time", "run it by hand"),
         ("no token from file:/t: No such file or directory", "create the file"),
         ("no token from file:/t: Permission denied", "let this user read the file"),
         ("no token from env:T: the environment variable is not set", "export the variable"),
@@ -37,7 +33,7 @@ def test_answer_that_is_too_long_is_no_fault_of_what_stands_in_between(message: 
             "no token from secretsmanager:s#k: the secret is not a JSON object: leave out the #KEY",
             "store a JSON object",
         ),
-        ("no token from secretsmanager:s#k: the secret has no text under the key k", "store the token under that key"),
+        ("no token from secretsmanager:s#k: the secret has no text under the key k", "store the secret under that key"),
         ("no token from secretsmanager:s: there is no such secret in this account and region", "create the secret"),
         ("no token from ssm:p: there is no such parameter in this account and region", "create the parameter"),
         ("no token from secretsmanager:s: AWS could not be reached (ConnectTimeoutError)", "check the network"),
@@ -50,14 +46,12 @@ def test_answer_that_is_too_long_is_no_fault_of_what_stands_in_between(message: 
             "no token from ssm:p: access is denied: allow the role to read it, and to use its key",
             "let the caller read it",
         ),
-        ("no token: /run/t: No such file or directory", "create the file that the kubeconfig names"),
-        ("no token: /run/t is empty", "the kubeconfig names this file"),
         ("no token for EKS cluster e: ClientError", "let this identity call AWS STS"),
         ("no client certificate from ssm:c: access is denied: allow the role", "let the caller read it"),
     ],
 )
 def test_advice_on_credentials_fits_their_cause(message: str, said: str) -> None:
-    assert of_credentials(DeniedError(message)).startswith(said)
+    assert of_credentials(DeniedError(message), "token").startswith(said)
 
 
 def test_options_that_a_kubeconfig_excludes_are_not_advised_with_one() -> None:

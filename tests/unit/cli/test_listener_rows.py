@@ -60,4 +60,17 @@ def test_error_that_is_over_is_shown_as_such() -> None:
 def test_error_that_is_not_over_is_shown_as_it_is() -> None:
     row = for_people(listener_row(a_checkpoint(EIGHT - 1), ListenerErrors({}, REFUSED)))
 
-    assert (row["state"], row["last_error"]) == ("failing", f"ERR_CONNECT_FAILED at {AT_EIGHT}: refused")
+    assert (row["state"], row["last_error"]) == (
+        f"failing since {AT_EIGHT}",
+        f"ERR_CONNECT_FAILED at {AT_EIGHT}: refused",
+    )
+
+
+def test_i10_row_says_since_when_a_listener_fails_also_over_sessions() -> None:
+    since = "2027-01-14T08:00:00.000Z"
+    last = {**REFUSED, "failing_since": since}
+    row = listener_row(a_checkpoint(0), ListenerErrors({}, last))
+    assert (row["state"], row["failing_since"]) == ("failing", since)
+    ended = {"key": "ERR_MAX_RUNTIME", "at": "2027-01-15T08:01:00.000Z", "failing_since": since}
+    assert listener_row(None, ListenerErrors({}, last, ended))["failing_since"] == since
+    assert listener_row(a_checkpoint(EIGHT), ListenerErrors({}, last))["failing_since"] is None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import threading
+
 import pytest
 
 from harness.fakes.manual_clock import ManualClock
@@ -67,3 +70,22 @@ def test_listener_that_flaps_is_told_once_a_minute(capsys: pytest.CaptureFixture
         clock.advance(1)
 
     assert len(told(capsys)) == 2
+
+
+def test_reader_that_does_not_read_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubesync_local.commands.run.progress._KEPT", 100)
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w") as stderr, os.fdopen(reading) as reader:
+        monkeypatch.setattr("sys.stderr", stderr)
+        lines = ProgressLines(ManualClock().monotonic)
+        lines.begin()
+        for number in range(5_000):
+            lines("resync", {"text": f"{number} {'x' * 100}"})
+        found: list[str] = []
+        reads = threading.Thread(target=lambda: found.extend(reader))
+        reads.start()
+        lines.end()
+        stderr.close()
+        reads.join()
+    assert found[0].startswith("   0.00  0 xxx")
+    assert "lines were left out: nobody read them in time" in "".join(found)

@@ -10,6 +10,7 @@ from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from kubesync.aws.tables.control.lease import Lease, LeaseTable
 from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
+from kubesync.aws.tables.control.resync_results import ResyncResultTable
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
 from kubesync.operations.asking import ResyncError
@@ -26,6 +27,7 @@ class Scene:
         self.store = MemoryStore(clock=self.clock)
         self.lease = LeaseTable(self.store, "0")
         self.requests = RequestTable(self.store, "0")
+        self.results = ResyncResultTable(self.store, "0", 90 * 86_400)
         self.ran: list[ResyncRequest] = []
         self.session_report: Callable[[], SessionReport] = lambda: SessionReport("own", epoch=9, resyncs=[dict(REPORT)])
         self.until = self.clock.monotonic() + 600
@@ -38,13 +40,29 @@ class Scene:
         for request in self.requests.pending(self.clock.epoch()):
             self.store.transact(self.requests.answer(request, REPORT, "token"), "token")
 
-    def invoke(self, *, dry_run: bool = True, cluster: str = "") -> dict[str, object]:
+    def keep(self, cluster: str) -> None:
+        """A master has done this cluster, and keeps that."""
+        (request,) = self.mailbox
+        part = {"revision": 1, "document": {"cluster": cluster}, "zones": [], "done": True}
+        actions = [
+            *self.results.put_progress(request, "s1", 2, 1, self.clock.epoch(), "t"),
+            *self.results.put_part(request, cluster, part, "t"),
+        ]
+        self.store.transact(actions, f"keep {cluster}")
+
+    def invoke(self, *, dry_run: bool = True, cluster: str = "", by_person: bool = True) -> dict[str, object]:
         def run_session(request: ResyncRequest) -> SessionReport:
             self.ran.append(request)
             return self.session_report()
 
         parts = InvocationParts(
-            self.lease, self.requests, run_session, self.clock, lambda: self.until - self.clock.monotonic()
+            self.lease,
+            self.requests,
+            run_session,
+            self.clock,
+            lambda: self.until - self.clock.monotonic(),
+            results=self.results,
+            by_person=by_person,
         )
         return ResyncInvocation(parts, ResyncEvent(cluster=cluster, dry_run=dry_run)).run()
 
@@ -134,6 +152,105 @@ def test_session_of_its_own_that_was_ended_leaves_an_error() -> None:
 
     with pytest.raises(ResyncError, match="the session ended without a report: ERR_WORKER_EXITING SIGINT"):
         scene.invoke()
+
+
+# --- a normal resync goes on in the next session ---
+
+
+def cut_off(scene: Scene, code: ErrorCode = ErrorCode.MAX_RUNTIME) -> Callable[[], SessionReport]:
+    """A session of its own that did one cluster and then ended."""
+
+    def run() -> SessionReport:
+        scene.keep("a")
+        return SessionReport("own", epoch=3, code=int(code), ended=code.key)
+
+    return run
+
+
+@pytest.mark.parametrize("by_person", [True, False])
+def test_who_has_no_time_left_gets_the_report_so_far_and_the_resync_goes_on(*, by_person: bool) -> None:
+    scene = Scene()
+    scene.hold("slow")
+    scene.clock.after[2] = lambda: scene.keep("b")
+    scene.until = scene.clock.monotonic() + 10
+
+    report = scene.invoke(dry_run=False, by_person=by_person)
+
+    (left,) = scene.mailbox
+    assert report == {
+        "dry_run": False,
+        "forced": False,
+        "named_upstreams": [],
+        "clusters": [{"cluster": "b"}],
+        "status": "running",
+        "id": left.id,
+        "by": "slow",
+    }
+    assert scene.ran == []
+
+
+def test_next_master_answers_where_the_session_of_its_own_was_cut_off() -> None:
+    scene = Scene()
+    scene.session_report = cut_off(scene)
+    scene.clock.after[20] = lambda: (scene.hold("next"), None)[1]
+    scene.clock.after[24] = scene.answer
+
+    assert scene.invoke(dry_run=False) == {**REPORT, "by": "next"}
+    assert len(scene.ran) == 1, "it had all the time that there was"
+    assert scene.mailbox == []
+
+
+def test_session_of_its_own_goes_on_with_what_a_master_left() -> None:
+    scene = Scene()
+    first = scene.hold("first")
+    scene.clock.after[1] = lambda: scene.keep("a")
+    scene.clock.after[2] = lambda: scene.lease.release(first, clean=True)
+    asked: list[ResyncRequest] = []
+    done = scene.session_report
+
+    def run() -> SessionReport:
+        asked.extend(scene.mailbox)
+        return done()
+
+    scene.session_report = run
+
+    assert scene.invoke(dry_run=False) == {**REPORT, "by": "own"}
+    assert asked == scene.ran, "the same request, which any other session finds as well"
+
+
+def test_person_who_interrupts_the_session_of_its_own_withdraws_the_resync() -> None:
+    scene = Scene()
+    scene.session_report = cut_off(scene, ErrorCode.WORKER_EXITING)
+
+    with pytest.raises(ResyncError, match="the session ended without a report: ERR_WORKER_EXITING"):
+        scene.invoke(dry_run=False)
+    assert (scene.mailbox, list(scene.store.query("control", "resync#0"))) == ([], [])
+
+
+def test_function_that_is_told_to_end_leaves_the_resync_to_the_next_session() -> None:
+    scene = Scene()
+    scene.session_report = cut_off(scene, ErrorCode.WORKER_EXITING)
+    scene.until = scene.clock.monotonic() + 10
+
+    report = scene.invoke(dry_run=False, by_person=False)
+
+    assert (report["status"], report["clusters"]) == ("running", [{"cluster": "a"}])
+    assert len(scene.mailbox) == 1
+
+
+def test_interrupt_while_a_master_works_withdraws_the_resync_and_its_progress() -> None:
+    scene = Scene()
+    scene.hold("slow")
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    scene.clock.after[2] = lambda: scene.keep("a")
+    scene.clock.after[3] = interrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        scene.invoke(dry_run=False)
+    assert (scene.mailbox, list(scene.store.query("control", "resync#0"))) == ([], [])
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,8 @@ OF_AWS = {
     ("AWS/SQS", "ApproximateNumberOfMessagesVisible", ("QueueName",)),
 }
 
+HEALTH = ("OldestOpenSeconds", "OpenKeys", "ListenersFailing", "ZonesStuck", "WaitingForPerson")
+
 type Metric = tuple[str, str, tuple[str, ...]]
 
 
@@ -32,14 +34,18 @@ def emitted(capsys: pytest.CaptureFixture[str]) -> set[Metric]:
     publisher.beat(
         SessionReport(
             "s1",
-            clusters=[ClusterReport("prod", recording_seconds=0.1, holding={"services": True})],
+            clusters=[
+                ClusterReport("prod", recording_seconds=0.1, holding={"services": True}, credential_days={"token": 9})
+            ],
             listeners=listeners,
             lag={"p50": 1.0, "p99": 1.0},
             hand_over_seconds=0.1,
             named_upstreams={"registered": 1, "written": 1, "problem": ""},
+            health=dict.fromkeys(HEALTH, 0.0),
         )
     )
     listeners[0].ended = "ERR_MAX_RUNTIME"
+    publisher.resync_ended(0)
     publisher.ended(SessionReport("s1", ended="ERR_MAX_RUNTIME", listeners=listeners))
     return {
         (directive["Namespace"], metric["Name"], tuple(dimensions))
@@ -77,13 +83,20 @@ def test_cost_page_counts_the_metrics_of_a_good_day(clusters: int, capsys: pytes
     publisher = MetricsPublisher("main")
     names = [f"c{number}" for number in range(clusters)]
     listeners = [ListenerReport(name, "services") for name in names]
-    reports = [ClusterReport(name, recording_seconds=0.1, holding={"services": False}) for name in names]
+    reports = [
+        ClusterReport(
+            name, recording_seconds=0.1, holding={"services": False}, credential_days={"server certificate": 300}
+        )
+        for name in names
+    ]
     so_far = SessionReport(
         "s1", clusters=reports, listeners=listeners, lag={"p50": 1.0, "p99": 1.0}, hand_over_seconds=0.1
     )
+    so_far.health = dict.fromkeys(HEALTH, 0.0)
     publisher.beat(so_far)
     for listener in listeners:
         listener.ended = "ERR_MAX_RUNTIME"
+    publisher.resync_ended(0)
     publisher.ended(SessionReport("s1", ended="ERR_MAX_RUNTIME", listeners=listeners))
     publisher.ended(SessionReport("s2", ended="ERR_NOT_MASTER"))
     billed = {
@@ -94,8 +107,8 @@ def test_cost_page_counts_the_metrics_of_a_good_day(clusters: int, capsys: pytes
         for dimensions in directive["Dimensions"]
     }
 
-    assert "METRICS, METRICS_OF_A_CLUSTER, ALARMS = 21, 1, " in (ROOT / "docs/cost.md").read_text()
-    assert len(billed) == 21 + clusters
+    assert "METRICS, METRICS_OF_A_CLUSTER, ALARMS = 28, 2, " in (ROOT / "docs/cost.md").read_text()
+    assert len(billed) == 28 + 2 * clusters
 
 
 def test_every_alarm_watches_a_metric_that_is_written(emitted: set[Metric]) -> None:
@@ -122,16 +135,37 @@ def test_alarms_are_those_that_were_promised() -> None:
         "DeniedAlarm": "ListenerErrors",
         "TlsAlarm": "ListenerErrors",
         "ZoneBlockedAlarm": "ZonesBlocked",
+        "ChangesLateAlarm": "OldestOpenSeconds",
+        "BacklogAlarm": "OpenKeys",
+        "ListenersFailingAlarm": "ListenersFailing",
+        "ZonesStuckAlarm": "ZonesStuck",
         "HeldDeletionsAlarm": "HeldDeletions",
+        "ResyncFailedAlarm": "ResyncErrors",
         "NamedUpstreamsAlarm": "NamedUpstreamsStuck",
+        "CredentialsEndAlarm": "CredentialDaysLeft",
         "DeadLettersAlarm": "ApproximateNumberOfMessagesVisible",
         "SessionFailedAlarm": "Errors",
     }
     no_master = alarms["NoMasterAlarm"]
-    assert (no_master["Period"], no_master["EvaluationPeriods"], no_master["DatapointsToAlarm"]) == (60, 3, 3)
+    minutes = {"Ref": "NoMasterMinutes"}
+    assert (no_master["Period"], no_master["EvaluationPeriods"], no_master["DatapointsToAlarm"]) == (
+        60,
+        minutes,
+        minutes,
+    )
     assert no_master["TreatMissingData"] == "breaching"
+    limits = read_template()["Parameters"]["NoMasterMinutes"]
+    assert (limits["Default"], limits["MinValue"], limits["MaxValue"] * no_master["Period"]) == (3, 3, 86_400)
+    # A session says nothing about what it cannot know yet: what was known stays known.
+    for name in ("ChangesLateAlarm", "BacklogAlarm", "ListenersFailingAlarm", "ZonesStuckAlarm"):
+        assert alarms[name]["TreatMissingData"] == "ignore", name
     # A session that only resumed says nothing about held deletions: what was known stays known.
     assert alarms["HeldDeletionsAlarm"]["TreatMissingData"] == "ignore"
+    # A resync runs once a day: one that failed stays until the next one ends.
+    assert alarms["ResyncFailedAlarm"]["TreatMissingData"] == "ignore"
+    ends = alarms["CredentialsEndAlarm"]
+    assert (ends["Statistic"], ends["ComparisonOperator"], ends["Threshold"]) == ("Minimum", "LessThanThreshold", 14)
+    assert ends["TreatMissingData"] == "notBreaching"
     for name, alarm in alarms.items():
         wanted = {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], []]}
         assert (alarm["AlarmActions"], alarm["OKActions"]) == (wanted, wanted), name

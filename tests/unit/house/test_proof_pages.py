@@ -24,7 +24,7 @@ PAGES_WITH_PLACES: Final = (
 )
 _TEST: Final = re.compile(r"`(?P<file>(?:unit|contract|integration|e2e)/[\w/]+\.py)::(?P<name>\w+)`")
 _PLACE: Final = re.compile(r"`(?P<file>(?:\w+/)+\w+\.py)` (?P<names>`\w+`(?:, `\w+`)*)")
-_INVARIANTS: Final = [f"I{number}" for number in range(1, 10)]
+_INVARIANTS: Final = [f"I{number}" for number in range(1, 11)]
 
 
 @cache
@@ -41,7 +41,7 @@ def _missing(test: str) -> bool:
 
 
 def _sections() -> dict[str, str]:
-    parts = re.split(r"^## (I\d) ", (ROOT / "docs/invariants.md").read_text(), flags=re.MULTILINE)
+    parts = re.split(r"^## (I\d+) ", (ROOT / "docs/invariants.md").read_text(), flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
+import tomllib
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +17,17 @@ DEV: Final = ROOT / "requirements/dev.txt"
 SAM: Final = ROOT / "requirements/sam.txt"
 BENCH: Final = ROOT / "requirements/bench.txt"
 RUNTIME: Final = ROOT / "requirements/runtime.txt"
+SCREENSHOTS: Final = ROOT / "requirements/screenshots.txt"
+TOOLS: Final = ROOT / "requirements/tools.txt"
+COMMAND: Final = ROOT / "requirements/command.txt"
+DEMO: Final = ROOT / "requirements/demo.txt"
+ALL: Final = [LAYER, DEV, SAM, BENCH, RUNTIME, TOOLS, COMMAND, DEMO, SCREENSHOTS]
+PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PACKAGES: Final = ("layers/kubesync/kubesync", "local/kubesync_local")
+# Where the name to import is not the name to install.
+DISTRIBUTIONS: Final = {"aws_lambda_powertools": "aws-lambda-powertools", "flask_cors": "flask-cors", "yaml": "pyyaml"}
+# Each always comes with another, which needs it.
+CARRIED: Final = {"pydantic_core": "pydantic", "botocore": "boto3", "werkzeug": "flask"}
 _PIN: Final = re.compile(
     r"(?P<name>[a-z0-9.-]+)==(?P<version>[^ ;]+)(?: ; [^\\]*)? \\\n(?P<hashes>(?:    --hash=.*\n?)+)"
 )
@@ -25,7 +38,7 @@ def _pins(path: Path) -> dict[str, str]:
     return {match["name"]: match["version"] for match in _PIN.finditer(path.read_text())}
 
 
-@pytest.mark.parametrize("path", [LAYER, DEV, SAM, BENCH, RUNTIME], ids=lambda path: path.parent.name + "/" + path.name)
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.parent.name + "/" + path.name)
 def test_every_requirement_is_pinned_with_hashes_and_nothing_else_is_said(path: Path) -> None:
     lines = [line for line in path.read_text().splitlines() if not line.lstrip().startswith("#")]
     names = [line for line in lines if not line.startswith(" ")]
@@ -33,6 +46,10 @@ def test_every_requirement_is_pinned_with_hashes_and_nothing_else_is_said(path: 
     assert names
     assert len(_pins(path)) == len(names)
     assert [line for line in lines if line.startswith(" ") and not _HASH_LINE.fullmatch(line)] == []
+
+
+def test_every_requirements_file_is_checked_here() -> None:
+    assert sorted(path for path in ALL if path != LAYER) == sorted((ROOT / "requirements").glob("*.txt"))
 
 
 @pytest.mark.parametrize("path", [DEV, BENCH], ids=lambda path: path.name)
@@ -67,3 +84,63 @@ def test_layer_keeps_the_models_of_every_service_that_code_opens_a_client_of() -
     assert kept is not None
     # By name, not by constant: clients of tokens (secrets.SecretService).
     assert opened | {"secretsmanager", "ssm"} <= ast.literal_eval(kept[1])
+
+
+def _imported(path: Path) -> set[str]:
+    """The distributions that a module imports, less the standard library and our own."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.split(".")[0])
+    ours = {"kubesync", "kubesync_local"}
+    # For type checkers only: no program imports these.
+    typing_only = {name for name in names if name.startswith(("mypy_boto3_", "_typeshed"))}
+    foreign = names - ours - typing_only - sys.stdlib_module_names
+    return {CARRIED.get(name, DISTRIBUTIONS.get(name, name)) for name in foreign}
+
+
+def _declared(requirements: list[str]) -> set[str]:
+    return {re.split(r"[\[>=<~!; ]", each)[0] for each in requirements}
+
+
+def test_command_depends_on_what_it_imports_and_its_extra_on_what_the_stand_ins_import() -> None:
+    files = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+    imported = {path: _imported(path) for path in files}
+    dependencies = _declared(PROJECT["dependencies"])
+    standin = {path: names - dependencies for path, names in imported.items() if names - dependencies}
+
+    assert set().union(*imported.values()) >= dependencies
+    assert {str(path.relative_to(ROOT)) for path in standin} == {"local/kubesync_local/standins/dynamodb.py"}
+    # flask-cors is imported by moto's server.
+    assert _declared(PROJECT["optional-dependencies"]["demo"]) == {"flask", "flask-cors", "moto"}
+    assert set().union(*standin.values()) == {"flask", "moto"}
+
+
+def test_every_dependency_has_a_lower_bound_that_the_pins_are_above() -> None:
+    def number(version: str) -> list[int]:
+        return [int(part) for part in re.findall(r"\d+", version)]
+
+    pins = _pins(DEMO)
+    given = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["demo"]]
+    bounds = {re.split(r"[\[>]", each)[0]: each.rpartition(">=")[2] for each in given}
+
+    assert len(bounds) == 13
+    assert {name for name, bound in bounds.items() if number(pins[name]) < number(bound)} == set()
+
+
+def test_command_without_its_extra_is_installed_without_the_stand_ins() -> None:
+    assert _pins(COMMAND).keys().isdisjoint({"moto", "flask", "flask-cors", "werkzeug"})
+    assert {"moto", "flask", "flask-cors"} <= _pins(DEMO).keys()
+    assert (
+        _pins(COMMAND).items()
+        <= _pins(DEMO).items()
+        <= _pins(DEV).items() | {(name, version) for name, version in _pins(DEMO).items() if name not in _pins(DEV)}
+    )
+
+
+def test_client_says_the_version_of_the_project() -> None:
+    client = (ROOT / "layers/kubesync/kubesync/kubernetes/transport/client.py").read_text()
+
+    assert re.findall(r'^VERSION: Final = "(.+)"', client, re.MULTILINE) == [PROJECT["version"]]

@@ -25,6 +25,7 @@ ALLOWED: Final[dict[str, frozenset[str]]] = {
     "aws/dynamodb/store_calls.py": frozenset({"threading"}),
     "kubernetes/credentials.py": frozenset({"threading"}),
     "kubernetes/transport/connections.py": frozenset({"threading"}),
+    "kubernetes/transport/credential_ends.py": frozenset({"threading"}),
     # Tokens that make one transaction idempotent; nothing is decided by them, and nothing stored holds them.
     "aws/tables/control/fences.py": frozenset({"secrets"}),
     "aws/tables/control/clusters.py": frozenset({"secrets"}),

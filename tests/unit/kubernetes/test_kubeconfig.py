@@ -54,7 +54,7 @@ def load(path: Path, context: str | None = None) -> ClusterAccess:
     return load_kubeconfig(path, context, ManualClock())
 
 
-def token_of(access: ClusterAccess) -> str:
+def token_of(access: ClusterAccess) -> str | None:
     assert access.token_source is not None
     return access.token_source.token()
 
@@ -129,9 +129,24 @@ def test_exec_plugin_is_asked_again_for_a_fresh_token_only(tmp_path: Path) -> No
     ("user", "says"),
     [
         (exec_user("raise SystemExit(3)"), "failed with status 3"),
-        (exec_user("print('s3cr3t')"), "printed no ExecCredential with a token"),
+        (exec_user("print('s3cr3t')"), "printed no ExecCredential"),
+        (
+            exec_user(f"print({json.dumps({'status': {'token': ['s3cr3t']}})!r})"),
+            "printed no ExecCredential with a token",
+        ),
+        (
+            exec_user(f"print({json.dumps({'status': {'clientKeyData': 's3cr3t'}})!r})"),
+            "without its key, or the other way",
+        ),
+        (
+            exec_user(f"print({json.dumps({'status': {'token': 't', 'expirationTimestamp': 's3cr3t'}})!r})"),
+            "no ExecCredential",
+        ),
         (exec_user(f"print({json.dumps({'status': {}})!r})"), "printed no ExecCredential with a token"),
-        ({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin-here"}}, "No such file"),
+        (
+            {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin-here"}},
+            "is not installed here",
+        ),
     ],
 )
 def test_exec_plugin_that_gives_no_token_is_a_denial_without_its_output_i8(
@@ -148,8 +163,10 @@ def test_exec_plugin_that_gives_no_token_is_a_denial_without_its_output_i8(
         ({"client-certificate": "me.crt"}, None, "client-certificate me.crt: No such file"),
         ({"client-key-data": "a2V5"}, None, "needs both client-certificate and client-key"),
         ({"client-key-data": "not base64!"}, None, "client-key-data is not base64"),
-        ({"username": "u", "password": "s3cr3t"}, None, "username is not supported"),
-        ({"auth-provider": {"name": "gcp"}}, None, "auth-provider is not supported"),
+        ({"username": "u", "password": "s3cr3t"}, None, "username is not supported; Kubernetes has no passwords"),
+        ({"auth-provider": {"name": "gcp"}}, None, "auth-provider is not supported; .* use an exec plugin"),
+        ({"token": "s3cr3t", "as": "jane"}, None, "a user: as is not supported; requests go as the user that signs in"),
+        ({"token": "s3cr3t", "as-groups": ["g"]}, None, "a user: as-groups is not supported"),
         ({"exec": "s3cr3t"}, None, "exec of the user is empty"),
         ({"exec": {"command": "x"}}, None, "exec of the user has no apiVersion"),
         (exec_user("", "client.authentication.k8s.io/v1alpha1"), None, "only v1 and v1beta1 are supported"),
@@ -157,7 +174,11 @@ def test_exec_plugin_that_gives_no_token_is_a_denial_without_its_output_i8(
         (None, {}, "cluster 'c1' is empty|has no server"),
         (None, {"server": "https://k8s", "certificate-authority": "none.pem"}, "certificate-authority none.pem"),
         (None, {"server": "https://k8s", "certificate-authority-data": "/w=="}, "certificate-authority is not PEM"),
-        (None, {"server": "https://k8s", "proxy-url": "http://p"}, "proxy-url is not supported"),
+        (
+            None,
+            {"server": "https://k8s", "proxy-url": "http://p"},
+            "proxy-url is not supported; register the cluster by an address",
+        ),
         (None, {"server": "https://k8s", "insecure-skip-tls-verify": "no"}, "is not true or false"),
     ],
 )
@@ -196,3 +217,83 @@ def test_broken_file_is_one_line_that_says_why(tmp_path: Path, text: str | None,
 def test_context_that_is_not_there_names_those_that_are(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has no context 'staging'; it has: open, prod"):
         load(write(tmp_path), "staging")
+
+
+def test_missing_plugin_is_named_with_its_hint_on_one_line(tmp_path: Path) -> None:
+    user = {
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": "no-such-plugin-here",
+            "installHint": "get it with\n  brew install it",
+        }
+    }
+    with pytest.raises(DeniedError) as caught:
+        token_of(load(write(tmp_path, user)))
+    assert caught.value.message == (
+        "no credentials: exec plugin 'no-such-plugin-here' is not installed here, or not on PATH; "
+        "its hint: get it with brew install it"
+    )
+
+
+COUNTING = """
+import json, pathlib
+count = pathlib.Path("count")
+n = int(count.read_text()) if count.exists() else 0
+count.write_text(str(n + 1))
+print(json.dumps({"status": {"token": f"token-{n}", "expirationTimestamp": "2026-01-01T00:00:00Z", **MORE}}))
+"""
+
+
+def test_exec_plugin_runs_again_when_its_token_has_expired(tmp_path: Path) -> None:
+    clock = ManualClock(epoch=1_767_225_600 - 60)  # a minute before 2026
+    source = load_kubeconfig(write(tmp_path, exec_user(COUNTING.replace("MORE", "{}"))), None, clock).token_source
+    assert source is not None
+    assert [source.token(), source.token()] == ["token-0", "token-0"]
+    clock.advance(60)
+    assert source.token() == "token-1"
+
+
+def test_one_run_of_a_plugin_gives_certificate_and_token_of_a_refused_request(tmp_path: Path) -> None:
+    code = COUNTING.replace("MORE", '{"clientCertificateData": f"c-{n}", "clientKeyData": f"k-{n}"}')
+    access = load_kubeconfig(write(tmp_path, exec_user(code)), None, ManualClock(epoch=0))
+    source, certificates = access.token_source, access.certificates
+    assert source is not None
+    assert certificates is not None
+    assert (certificates.client_pem(), source.token()) == ("c-0\nk-0", "token-0")
+    # As the transport asks after a 401, twice.
+    assert (certificates.client_pem(fresh=True), source.token(fresh=True)) == ("c-1\nk-1", "token-1")
+    assert (certificates.client_pem(fresh=True), source.token(fresh=True)) == ("c-2\nk-2", "token-2")
+    assert source.token(fresh=True) == "token-3"
+
+
+def test_plugin_that_prints_tokens_only_does_not_run_for_a_certificate(tmp_path: Path) -> None:
+    access = load_kubeconfig(write(tmp_path, exec_user(COUNTING.replace("MORE", "{}"))), None, ManualClock(epoch=0))
+    assert access.token_source is not None
+    assert access.certificates is not None
+    assert access.certificates.client_pem(fresh=True) is None
+    assert access.certificates.client_pem(fresh=True) is None
+    assert access.token_source.token(fresh=True) == "token-1"
+
+
+def test_plugin_is_told_the_cluster_only_where_it_asks(tmp_path: Path) -> None:
+    code = (
+        "import json, os; spec = json.loads(os.environ['KUBERNETES_EXEC_INFO'])['spec'];"
+        "print(json.dumps({'status': {'token': json.dumps(spec, sort_keys=True)}}))"
+    )
+    cluster: dict[str, object] = {
+        "server": "https://k8s",
+        "tls-server-name": "api.internal",
+        "certificate-authority-data": "Q0E=",
+        "extensions": [{"name": "client.authentication.k8s.io/exec", "extension": {"audience": "a"}}],
+    }
+    assert token_of(load(write(tmp_path, exec_user(code), cluster))) == '{"interactive": false}'
+    asking = exec_user(code, provideClusterInfo=True)
+    assert token_of(load(write(tmp_path, asking, cluster))) == (
+        '{"cluster": {"certificate-authority-data": "Q0E=", "config": {"audience": "a"}, "server": "https://k8s", '
+        '"tls-server-name": "api.internal"}, "interactive": false}'
+    )
+
+
+def test_name_of_the_servers_certificate_is_read(tmp_path: Path) -> None:
+    access = load(write(tmp_path, cluster={"server": "https://10.0.0.1", "tls-server-name": "api.internal"}))
+    assert (access.server, access.tls_server_name) == ("https://10.0.0.1", "api.internal")

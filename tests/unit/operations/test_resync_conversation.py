@@ -14,6 +14,7 @@ from kubesync.actors.actor import Activity
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
+from kubesync.aws.tables.control.resync_results import ResyncResultTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.planner import Tables
@@ -45,6 +46,8 @@ from kubesync.operations.cluster_resync import ClusterResync
 from kubesync.operations.ports import Master
 from kubesync.operations.requests import ResyncRunner
 from kubesync.operations.resync import Resync
+from kubesync.operations.resync_progress import ResyncProgress
+from kubesync.settings import Settings
 
 WEB = a_key()
 A = RecordKey("Z1", "web.shop.svc.example.com", "A")
@@ -77,6 +80,7 @@ class Played:
         self.configs: dict[str, ClusterConfig] = {"prod": config}
         self.standing: dict[RecordKey, RecordSet] = {}
         self.parts = cast("Any", self)
+        self.settings = Settings(deployment="test")
         self.scheduler, self.clock = clock, clock
         self.deadline = clock.monotonic() + 100
         self.over = False
@@ -87,6 +91,8 @@ class Played:
         self.reached: BaseException | None = None
         self.last_errors: dict[str, Any] = {}
         self.lost: list[Exception] = []
+        self.session = "s1"
+        self.ended: list[int] = []
         self.zones = cast("Any", Zones(self.answer))
         self.zones.walk = self.walk
 
@@ -101,6 +107,9 @@ class Played:
 
     def not_master(self, error: NotMasterError) -> None:
         self.lost.append(error)
+
+    def resync_ended(self, errors: int) -> None:
+        self.ended.append(errors)
 
     def progress(self, _what: str, _details: object) -> None: ...
 
@@ -142,11 +151,16 @@ class Played:
     def resync(self, *, dry_run: bool = False, force: bool = False, own_session: bool = False) -> dict[str, Any]:
         """The report of the cluster."""
         request = ResyncRequest("", "prod", dry_run, force, 0)
-        report = Resync(cast("Master", self), request, own_session=own_session).run()
+        report = Resync(cast("Master", self), request, nothing_kept(self, request), own_session=own_session).run()
         return cast("dict[str, Any]", report["clusters"][0])
 
     def error(self, **options: bool) -> str:
         return str(self.resync(**options)["error"])
+
+
+def nothing_kept(played: Played, request: ResyncRequest) -> ResyncProgress:
+    """As of a resync that nobody has stored."""
+    return ResyncProgress(cast("Master", played), request, ResyncResultTable(played.store, "0"), stored=False)
 
 
 def _give(reply: Any, answer: object) -> None:
@@ -249,7 +263,8 @@ def test_i3_only_suspects_are_compared_and_drifts_are_reported(
     played.known(KeyState(other, applied={right: ONE}))
     played.standing = {A: TWO, right: ONE}
     played.compared = [Compared((Drift(WEB, A, ONE, TWO),))]
-    resync = Resync(cast("Master", played), ResyncRequest("", "prod", dry_run, force=False, at_ms=0), own_session=False)
+    request = ResyncRequest("", "prod", dry_run, force=False, at_ms=0)
+    resync = Resync(cast("Master", played), request, nothing_kept(played, request), own_session=False)
     nothing: dict[str, object] = {"changes": [], "held": {}}
     monkeypatch.setattr(ClusterResync, "_preview", lambda self: self._document.update(nothing))
     (report,) = resync.run()["clusters"]

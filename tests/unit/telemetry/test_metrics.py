@@ -257,3 +257,55 @@ def test_end_tells_how_session_and_listeners_ended(capsys: pytest.CaptureFixture
     assert (listeners_ended["code"], listeners_ended["cluster"], listeners_ended["ListenersEnded"]) == (
         "5", "prod", [2.0],
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("known", "told"),
+    [
+        ({}, None),
+        ({"OpenKeys": 0, "WaitingForPerson": 3}, {"OpenKeys": [0.0], "WaitingForPerson": [3.0]}),
+        ({"OpenKeys": 7, "OldestOpenSeconds": 12.5}, {"OpenKeys": [7.0], "OldestOpenSeconds": [12.5]}),
+    ],
+)
+def test_i10_what_does_not_get_through_is_told_as_far_as_it_is_known(
+    known: dict[str, float], told: dict[str, list[float]] | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    MetricsPublisher("main").beat(a_report(health=known))
+
+    lines = [line for line in written(capsys) if "OpenKeys" in line]
+    assert len(lines) == (told is not None)
+    for line in lines:
+        assert {name: value for name, value in line.items() if name not in ("_aws", "service")} == told
+        units = {metric["Name"]: metric["Unit"] for metric in line["_aws"]["CloudWatchMetrics"][0]["Metrics"]}
+        assert units.get("OldestOpenSeconds", "Seconds") == "Seconds"
+
+
+def test_days_until_the_first_credential_ends_of_each_cluster_and_of_all(capsys: pytest.CaptureFixture[str]) -> None:
+    clusters = [
+        ClusterReport("prod", credential_days={"token": 20, "server certificate": 12}),
+        ClusterReport("stage", credential_days={"CA": -3}),
+        ClusterReport("test"),
+    ]
+    MetricsPublisher("main").beat(a_report(clusters=clusters))
+    lines = [line for line in written(capsys) if "CredentialDaysLeft" in line]
+    assert [(line["service"], line.get("cluster"), line["CredentialDaysLeft"]) for line in lines] == [
+        ("kubesync-main", "prod", [12.0]),
+        ("kubesync-main", "stage", [-3.0]),
+        ("kubesync-main", None, [-3.0]),
+    ]
+    assert [line["_aws"]["CloudWatchMetrics"] for line in lines][1:] == [
+        [
+            {
+                "Namespace": "kubesync",
+                "Dimensions": [["service", "cluster"]],
+                "Metrics": [{"Name": "CredentialDaysLeft", "Unit": "Count"}],
+            }
+        ],
+        [
+            {
+                "Namespace": "kubesync",
+                "Dimensions": [["service"]],
+                "Metrics": [{"Name": "CredentialDaysLeft", "Unit": "Count"}],
+            }
+        ],
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
@@ -25,11 +25,13 @@ from kubesync.aws.secrets.references import SecretReference, SecretToken, build_
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
+from kubesync.aws.tables.control.resync_results import ResyncResultTable
 from kubesync.aws.tables.control.zone_access import ZoneAccessTable
 from kubesync.aws.tables.schema_guard import SchemaGuard
 from kubesync.aws.tables.state_codec import SCHEMA
 from kubesync.clock import Clock
 from kubesync.cluster.ports import Connector, Progress
+from kubesync.domain.credential_ends import Credential
 from kubesync.domain.errors import DeniedError, UsageError
 from kubesync.domain.objects import Observation, RawEvent, Resource
 from kubesync.domain.report import SessionReport
@@ -40,6 +42,7 @@ from kubesync.kubernetes.ports import Lister, Reflector, ReflectorPolicy
 from kubesync.kubernetes.reflector import KubernetesReflector
 from kubesync.kubernetes.service_events import EventPoster, KubernetesEventPoster
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess, TokenSource
+from kubesync.kubernetes.transport.credential_ends import CredentialEnds
 from kubesync.kubernetes.wire import decode
 from kubesync.operations.ports import MasterParts
 from kubesync.operations.resync_invocation import InvocationParts, ResyncEvent, ResyncInvocation
@@ -71,6 +74,7 @@ class KubernetesConnector:
     def __init__(self, settings: Settings, scheduler: Scheduler, access_for: AccessFor) -> None:
         self._scheduler = scheduler
         self._access_for = access_for
+        self._ends: dict[tuple[str, int], CredentialEnds] = {}
         self._policy = ReflectorPolicy(
             connect_timeout=settings.connect_timeout_seconds,
             read_timeout=settings.read_timeout_seconds,
@@ -103,8 +107,14 @@ class KubernetesConnector:
     def observe(self, config: ClusterConfig, event: RawEvent) -> Observation:
         return decode.observe(event, config.annotation_prefixes)
 
+    def credentials(self, config: ClusterConfig) -> Mapping[Credential, tuple[float, ...]]:
+        return self._credential_ends(config).known()
+
+    def _credential_ends(self, config: ClusterConfig) -> CredentialEnds:
+        return self._ends.setdefault((config.name, config.revision), CredentialEnds(self._scheduler))
+
     def _client(self, config: ClusterConfig) -> ApiClient:
-        return ApiClient(self._access_for(config, self._policy), self._scheduler)
+        return ApiClient(self._access_for(config, self._policy), self._scheduler, self._credential_ends(config))
 
 
 class ConfiguredAccess:
@@ -131,6 +141,7 @@ class ConfiguredAccess:
             token_source=self._token_source(config),
             certificates=self._certificates_of(config),
             policy=policy,
+            renews_token=config.eks is not None or config.aws_identity is not None,
         )
 
     def _token_source(self, config: ClusterConfig) -> TokenSource | None:
@@ -276,6 +287,8 @@ class Application:
             remaining_seconds,
             lambda text: progress("resync", {"text": text}),
             self.settings.deployment,
+            ResyncResultTable(store, shard),
+            by_person=self.local,
         )
         return ResyncInvocation(parts, wanted)
 

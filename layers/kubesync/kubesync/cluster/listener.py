@@ -13,7 +13,7 @@ from aws_lambda_powertools import Logger
 from kubesync.actors.answer import Answer
 from kubesync.actors.scheduler import Scheduler, Thread
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.cluster.ports import Connector
+from kubesync.cluster.ports import Connector, Progress
 from kubesync.domain.errors import ErrorCode, ListenerError
 from kubesync.domain.objects import RawEvent, Resource, Snapshot
 from kubesync.domain.report import ListenerReport
@@ -96,6 +96,10 @@ class SharedWindow:
         with self._lock:
             return self._window.closes_at()
 
+    def opened_at(self) -> float | None:
+        with self._lock:
+            return self._window.opened_at
+
     def close(self) -> tuple[WindowContent, Mapping[Resource, ListRound | None]]:
         """The collected content, and the round of each of its lists."""
         with self._lock:
@@ -113,6 +117,7 @@ class Listener:
         observed: called in the listener's thread. ``resumed``: the view is complete again. ``stale``: it is out of date.
             ``error``: an error to persist.
         lists_for: the round that its lists belong to.
+        progress: told how far a list is.
     """
 
     def __init__(
@@ -124,6 +129,7 @@ class Listener:
         observed: Callable[[Resource, str, ListenerError | None], None],
         scheduler: Scheduler,
         lists_for: ListRound | None = None,
+        progress: Progress = lambda _what, _details: None,
     ) -> None:
         self.resource = resource
         self.report = ListenerReport(cluster, resource.value)
@@ -135,6 +141,7 @@ class Listener:
         self._observed = observed
         self._lists_for = lists_for
         self._scheduler = scheduler
+        self._progress = progress
         self._thread: Thread | None = None
 
     def start(self, resume_from: int | None, deadline_monotonic: float) -> None:
@@ -167,11 +174,19 @@ class Listener:
         self.report.bookmarks += 1
         self._window.bookmark(self.resource, resource_version)
 
+    def on_page(self, items: int, left: int | None) -> None:
+        self._tell_how_far(items, left)
+
     def on_snapshot(self, snapshot: Snapshot) -> None:
         self.report.lists += 1
+        self._tell_how_far(len(snapshot.items), 0)
         log_list(self.report.cluster, snapshot)
         self.refused = self.failing = None
         self._window.snapshot(snapshot, self._lists_for)
+
+    def _tell_how_far(self, items: int, left: int | None) -> None:
+        listener = {"cluster": self.report.cluster, "resource": self.resource.value}
+        self._progress("list", {**listener, "items": items, "left": left})
 
     def on_resumed(self) -> None:
         self.report.resumed = self.report.resumed or not self.report.lists

@@ -67,6 +67,8 @@ class ListenerErrors:
         view = self._states.listeners.get(resource)
         if view is not None and view.works_since:
             fields["works_since"] = timestamp(view.works_since)
+        if view is not None and view.failing_since and not view.works_since:
+            fields["failing_since"] = timestamp(view.failing_since)
         token = self._fenced_writer.token()
         count = self._tables.listeners.count_error(name, resource, code, fields, timestamp(now), self._session)
         history = self._tables.audit.error(name, {"resource": resource.value, **fields}, now)

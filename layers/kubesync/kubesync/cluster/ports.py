@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,6 +12,7 @@ from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.listeners import Remembered
 from kubesync.cluster.keys.planner import Tables
+from kubesync.domain.credential_ends import Credential
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.errors import NotMasterError
 from kubesync.domain.objects import Observation, RawEvent, Resource
@@ -44,6 +45,12 @@ class Connector(Protocol):
 
         Raises:
             ListenerError: the cluster does not answer now.
+        """
+
+    def credentials(self, config: ClusterConfig) -> Mapping[Credential, tuple[float, ...]]:
+        """When the credentials of its connections end (epoch seconds), as far as the connections of this session have seen.
+
+        Missing: not seen yet. Empty: none that a person must know. Several: one of these, the latest if nothing better is known.
         """
 
     def event_poster(self, config: ClusterConfig) -> EventPoster:

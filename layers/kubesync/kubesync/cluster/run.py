@@ -8,6 +8,7 @@ from typing import Final
 from aws_lambda_powertools import Logger
 
 from kubesync.actors.actor import Steps
+from kubesync.cluster.credential_dates import CredentialDates
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.reconciler import IDLE_CHECKPOINT_SECONDS, Reconciler, Recorded
 from kubesync.cluster.listener import Listener, ListRound, SharedWindow, round_of
@@ -46,6 +47,7 @@ class ListeningRun:
         states: KeyStates,
         reconciler: Reconciler,
         errors: ListenerErrors,
+        credentials: CredentialDates,
         send: Callable[[Observed], None],
         wake: Callable[[], None],
         follow_up: Callable[[Recorded, float | None], None],
@@ -59,6 +61,7 @@ class ListeningRun:
         self._states = states
         self._reconciler = reconciler
         self._errors = errors
+        self._credentials = credentials
         self._send = send
         self._follow_up = follow_up
         self._scheduler = ports.scheduler
@@ -74,9 +77,11 @@ class ListeningRun:
         self._early_promoted: set[ServiceKey] = set()
         self._idle_at = 0.0
         self._swept_at = 0.0
+        self._left_since: float | None = None  # unrecorded at the session's end: the next one reads it again
         self._deadline = 0.0
         self._event_writer: EventWriter | None = ports.event_writer(states.config)
         states.reasons = self.report.reasons
+        self.report.credential_days = credentials.days_left()
         if self._event_writer is not None:
             self.report.events_on_services = self._event_writer.report
             states.on_problems = self._event_writer.send
@@ -106,13 +111,25 @@ class ListeningRun:
         try:
             reflector = self._ports.connector.reflector(config, resource, self._turn.space())
         except ListenerError as error:
+            view = self._states.listeners[resource]
+            view.fails(self._scheduler.epoch())
+            view.works_since = 0.0
             self._errors.failed(resource, error)
             self.report.problem = error.message
             self._unreachable[resource.value] = error
             return None
         self._unreachable.pop(resource.value, None)
 
-        listener = Listener(config.name, resource, reflector, self._window, self._observed, self._scheduler, made_for)
+        listener = Listener(
+            config.name,
+            resource,
+            reflector,
+            self._window,
+            self._observed,
+            self._scheduler,
+            made_for,
+            self._ports.progress,
+        )
         stored = self._states.listeners[resource].checkpoint
         if stored is not None and stored.basis == self._states.basis and made_for is None:
             return listener, stored.resource_version
@@ -129,8 +146,10 @@ class ListeningRun:
         view = self._states.listeners[seen.resource]
         if seen.what == "stale":
             self._unseen.add(seen.resource)
+            view.fails(self._scheduler.epoch())
             view.whole, view.broken = False, True
         elif seen.error is not None:
+            view.fails(self._scheduler.epoch())
             view.works_since = 0.0
             self._in_trouble.add(seen.resource)
         else:
@@ -164,6 +183,9 @@ class ListeningRun:
         self.failed = self.failed or lost
         for listener in self.listeners:
             listener.stop(code)
+        for view in self._states.listeners.values():
+            view.fails(self._scheduler.epoch())
+            view.works_since = 0.0
         self._content = None
         self._window.close()
         self._turn.end()
@@ -178,6 +200,20 @@ class ListeningRun:
     def in_the_way(self) -> bool:
         """Whether its lists, which are not recorded yet, take the room that other clusters wait for."""
         return self.stopping is None and self._turn.in_the_way
+
+    @property
+    def unrecorded_since(self) -> float | None:
+        """Since when (monotonic) events are read that are not recorded. None: there are none. Any thread may ask.
+
+        The recording of a long list writes from time to time: it counts since the last write.
+        """
+        closed = self._content
+        if closed is None:
+            return self._window.opened_at() if self._left_since is None else self._left_since
+        content, _ = closed
+        if content.opened_at is None or not content.snapshots:
+            return content.opened_at
+        return max(content.opened_at, self._reconciler.written_at)
 
     def due_in(self, now: float) -> float:
         """Seconds until the window is to be recorded; at most 0: now."""
@@ -205,6 +241,8 @@ class ListeningRun:
         self._follow_up(recorded, content.opened_at)
         if content.snapshots:
             self._listed(content.snapshots, recorded, requested)
+        self._credentials.update(self._states.config)
+        self.report.credential_days = self._credentials.days_left()
         yield from self._sweep_some(flush=flush, quiet=content.empty)
 
     def replan(self, keys: Iterable[ServiceKey]) -> Steps[None]:
@@ -276,6 +314,7 @@ class ListeningRun:
     def end(self) -> None:
         """Persist how the listeners ended. Write no more Events."""
         assert self.stopping is not None
+        self._left_since = self.unrecorded_since
         self._content = None
         self._turn.end()
         self._states.on_problems = None

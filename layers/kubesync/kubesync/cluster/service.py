@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from functools import partial
 from itertools import batched
 from typing import Final
@@ -10,9 +11,11 @@ from typing import Final
 from aws_lambda_powertools import Logger
 
 from kubesync.actors.actor import AT_ONCE, Host, Steps
+from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.state import Queued
 from kubesync.cluster.conversations import Conversations, Question
+from kubesync.cluster.credential_dates import CredentialDates
 from kubesync.cluster.keys.committer import Committer
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.reconciler import Reconciler, Recorded
@@ -42,7 +45,9 @@ class Service:
 
     def __init__(self, config: ClusterConfig, ports: ClusterPorts) -> None:
         self.name = config.name
-        self.states = KeyStates(config, ports.tables.state, ports.tables.name_counts, ports.cached_keys)
+        self.states = KeyStates(
+            config, ports.tables.state, ports.tables.name_counts, ports.cached_keys, ports.scheduler.epoch
+        )
         self.runs: list[ListeningRun] = []
         self.run: ListeningRun | None = None
         self.removal: Removal | None = None
@@ -54,12 +59,19 @@ class Service:
         self.errors = ListenerErrors(
             ports.session, self.states, ports.tables, ports.fenced_writer, ports.scheduler, ports.progress
         )
+        self.credentials = CredentialDates(ports)
         self._ports = ports
         self._clock = ports.scheduler
-        self._committer = Committer(self.states, ports.tables, ports.fenced_writer, ports.scheduler, ports.fenced_here)
+        self._committer = Committer(
+            self.states, ports.tables, ports.fenced_writer, ports.scheduler, ports.fenced_here, self._written
+        )
         self._reconciler: Reconciler | None = None
         self.conversations = Conversations(ports, self._committer, None, self.published, self.follow_up)
         self._deadline = 0.0
+
+    def _written(self, entries: Sequence[Entry]) -> None:
+        if entries:
+            self._ports.progress("changes", {"cluster": self.name, "entries": entries})
 
     def obey(self, command: object) -> Steps[None]:
         match command:
@@ -95,7 +107,8 @@ class Service:
         else:
             if self._reconciler is None:
                 self.states.identity = remembered.identity
-            self.states.configure(configured.config, remembered.checkpoints)
+            self.states.configure(configured.config, remembered.checkpoints, remembered.failing)
+            self.credentials.configure(configured.config, remembered.credentials)
             connector, config = self._ports.connector, configured.config
             probe = partial(probe_identity, connector, config, self._clock)
             reconciler = Reconciler(self._committer, partial(connector.observe, config), probe)
@@ -139,6 +152,7 @@ class Service:
             self.states,
             self._reconciler,
             self.errors,
+            self.credentials,
             self.host.send,
             self.host.wake,
             self.follow_up,

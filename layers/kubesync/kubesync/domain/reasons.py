@@ -89,6 +89,14 @@ ADVICE: Final[Mapping[str, str]] = {
 WITHHOLDING: Final = ("UnsupportedAnnotation", "OtherController")
 """With one of these, a Service keeps the names that it holds and gets no others."""
 
+BY_ITSELF: Final = ("ZoneFull", "ZoneBlocked", "NotListedYet")
+"""Conditions of a zone or of a cluster, not of one key: alarms tell its operator, and the key goes on by itself once they are over."""
+
+
+def waits_for_person(code: str) -> bool:
+    """Whether only a person can mend what has this code. Not so for a code that this list lacks: rather an alarm too many."""
+    return code in ADVICE and code not in BY_ITSELF
+
 
 def advice_for(code: str) -> str:
     """What a person can do. Empty if the list lacks the code: another release may have stored it."""

@@ -38,6 +38,7 @@ class ClusterReport:
     """One cluster: windows closed, events merged away, keys changed, seconds spent recording windows, deletions held back per
     listener, and names that somebody else holds. ``holding``: for each listener that listed in this session, whether its
     deletions are held back. ``reasons``: how often each code of ``domain.reasons`` came up anew.
+    ``credential_days``: whole days until each credential of its connection ends, where known; negative after the end.
     ``events_on_services``: the report of Kubernetes Events, if they are switched on.
     """
 
@@ -51,6 +52,7 @@ class ClusterReport:
     holding: dict[str, bool] = field(default_factory=dict)
     conflicts: int = 0
     reasons: dict[str, int] = field(default_factory=dict)
+    credential_days: dict[str, int] = field(default_factory=dict)
     events_on_services: EventsReport | None = None
     problem: str = ""
 
@@ -64,7 +66,8 @@ class SessionReport:
     ``transactions``: how many were ``sent`` to DynamoDB, and how many repeats there were (``repeated``). ``dynamodb``: ``requests`` of
     every kind, lease included, and ``refused_reads``, ``refused_writes``, ``refused_transactions``. ``named_upstreams``: how many
     are ``registered``, how many were ``written``, and the ``problem`` that prevents composing now. ``stuck``: in snapshots, actors that
-    are in one step for long, and for how many seconds.
+    are in one step for long, and for how many seconds. ``health``: in snapshots, what does not get through, by names of metrics, as far
+    as it is known.
     """
 
     session: str
@@ -85,6 +88,7 @@ class SessionReport:
     resyncs: list[dict[str, Any]] = field(default_factory=list)
     recoveries: list[dict[str, Any]] = field(default_factory=list)
     stuck: dict[str, float] = field(default_factory=dict)
+    health: dict[str, float] = field(default_factory=dict)
     clean: bool = False
 
     def document(self) -> dict[str, Any]:

@@ -77,7 +77,7 @@ class OpenMark:
     """Why a key is still open. ``retry_at`` is in epoch seconds; 0 means at once.
 
     ``reason`` and ``code`` (of ``domain.reasons``) say why the last try failed. ``cause`` says what opened the key,
-    such as ``watch services/web@1234``.
+    such as ``watch services/web@1234``. ``since``: when it was opened (epoch seconds); 0: an older release did not note it.
     """
 
     attempts: int = 0
@@ -85,6 +85,7 @@ class OpenMark:
     reason: str = ""
     code: str = ""
     cause: str = ""
+    since: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

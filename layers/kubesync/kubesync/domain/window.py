@@ -112,6 +112,11 @@ class Window:
         """Monotonic time at which the window is due, None while it is not open."""
         return None if self._opened_at is None else self._opened_at + self._length_seconds
 
+    @property
+    def opened_at(self) -> float | None:
+        """Monotonic time of the first event or list. None: there is none."""
+        return self._opened_at
+
     def close(self) -> WindowContent:
         """Return what was collected, and begin anew."""
         content = WindowContent(

@@ -29,11 +29,13 @@ def list_all(
     clock: Clock,
     deadline_monotonic: float,
     on_long_wait: Callable[[ListenerError], None] = lambda _error: None,
+    on_page: Callable[[int, int | None], None] = lambda _items, _left: None,
 ) -> Snapshot:
     """Wait for room, and read every page of one consistent list.
 
     ``page_limit``: objects a page; 0: everything in one piece, so that no ``continue`` can expire. ``on_long_wait``: called with what people
-    are to see, again and again while the list waits for room for long.
+    are to see, again and again while the list waits for room for long. ``on_page``: called after each page but the last, with the number
+    of items read so far, and of those left if the server says it.
 
     Raises:
         TooOldError: the ``continue`` token expired, or pages have different versions. The caller starts over.
@@ -53,7 +55,7 @@ def list_all(
         began = clock.monotonic()
         until = min(deadline_monotonic, began + policy.list_timeout)
         try:
-            found = _read_pages(api, resource, scope, space, page_limit, until)
+            found = _read_pages(api, resource, scope, space, page_limit, until, on_page)
         except NoRoomError as error:
             needed = error.needed
         except BaseException:
@@ -66,7 +68,13 @@ def list_all(
 
 
 def _read_pages(
-    api: ApiClient, resource: Resource, scope: Scope, space: Space, page_limit: int, deadline_monotonic: float
+    api: ApiClient,
+    resource: Resource,
+    scope: Scope,
+    space: Space,
+    page_limit: int,
+    deadline_monotonic: float,
+    on_page: Callable[[int, int | None], None],
 ) -> Snapshot:
     """Raises NoRoomError if what is left does not fit into the space."""
     policy = api.policy
@@ -95,6 +103,7 @@ def _read_pages(
         if page.continue_token == token:
             raise BodyError(f"the list of {resource.value} does not advance: the same continue token came twice")
         token = page.continue_token
+        on_page(seen, page.remaining)
         # As much again, where the server does not say how many items are left.
         rest = kept if page.remaining is None else kept * page.remaining // max(1, seen)
         needed = min(kept + max(rest, policy.page_bytes), policy.max_list_bytes)

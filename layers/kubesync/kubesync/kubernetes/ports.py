@@ -23,6 +23,9 @@ class EventSink(Protocol):
 class WatchSink(EventSink, Protocol):
     """Receives in order what a reflector saw."""
 
+    def on_page(self, items: int, left: int | None) -> None:
+        """A page of a list was read, not the last one: ``items`` so far. ``left``: how many follow, if the server says it."""
+
     def on_snapshot(self, snapshot: Snapshot) -> None:
         """A complete list was read. Later events are newer than it."""
 

@@ -161,6 +161,7 @@ class KubernetesReflector:
                 clock=self._clock,
                 deadline_monotonic=self._deadline,
                 on_long_wait=lambda error: sink.on_error(error, consecutive=1),
+                on_page=sink.on_page,
             )
         except TooOldError as error:
             self._expired_lists += 1

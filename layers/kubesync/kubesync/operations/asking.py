@@ -18,10 +18,19 @@ class ResyncError(KubesyncError):
     """A resync could not be done. The message says why in one line."""
 
 
+class SessionEndsError(ResyncError):
+    """The session ends before the resync is done. A resync that goes on is not over; any other is."""
+
+
+def time_is_up(master: Master) -> bool:
+    """Whether the session must end, or its time is over."""
+    return master.ending() or master.parts.clock.monotonic() >= master.deadline
+
+
 def check_time(master: Master, what: str = "the resync") -> None:
-    """Raise ResyncError once the session must end or its time is over."""
-    if master.ending() or master.parts.clock.monotonic() >= master.deadline:
-        raise ResyncError(f"the session ended before {what} was done: run it again")
+    """Raise SessionEndsError once the session must end or its time is over."""
+    if time_is_up(master):
+        raise SessionEndsError(f"the session ended before {what} was done: run it again")
 
 
 def wait_for[T](answer: Answer[T], check: Callable[[], None]) -> T:

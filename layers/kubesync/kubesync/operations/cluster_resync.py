@@ -2,11 +2,23 @@
 
 dry run   the lists are applied to separate key states; nothing is written
 resync    the cluster's listeners list again, and drifted sets of a zone become the known state; normal commits correct them
+
+All states of the cluster are read, one after another and never held together:
+
+before the list    what was held back already: such keys count as written in the list, but do not change
+after the list     what is held back now, in which zones sets stand, and the names of all upstreams
+before each walk   what is known in this zone. It must be read before the walk (I3). Before the last walk also held deletions and
+                   conflicts, for the report. Keys in conflict, and keys that may have drifted, are read once more, by key
+
+A dry run reads no states around its lists, because it plans on states of its own. Whoever goes on with a cluster that an earlier
+session has listed begins with its zones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import batched
 from typing import Any, Final
@@ -34,6 +46,9 @@ from kubesync.operations.asking import ResyncError, ask_cluster, ask_zone, check
 from kubesync.operations.drift import Coming, document_of
 from kubesync.operations.listing import advice, preview_lists
 from kubesync.operations.ports import Master
+from kubesync.operations.record_rows import ForeseenChanges, counts_of
+from kubesync.operations.resync_progress import Part
+from kubesync.operations.resync_report import with_counts
 
 _LAST_ERRORS_SECONDS: Final = 1.0
 _ORPHANS_AT_A_TIME: Final = 50
@@ -41,14 +56,16 @@ _FINAL_ROUNDS: Final = 8
 
 
 class ClusterResync:
-    """The full resync of one cluster. ``own_session``, ``zones_held``: as in ``Resync``.
+    """The full resync of one cluster. ``own_session``, ``zones_held``: as in ``Resync``. ``part``: what an earlier session has done.
+
+    ``zones``: those that are not compared yet. ``listed``: an earlier session has listed it. ``swept``: orphaned upstreams are removed.
 
     Raises:
         ResyncError: there is no such cluster, or it is disabled.
     """
 
     def __init__(
-        self, master: Master, name: str, request: ResyncRequest, *, own_session: bool, zones_held: bool
+        self, master: Master, name: str, request: ResyncRequest, *, own_session: bool, zones_held: bool, part: Part
     ) -> None:
         configs = master.configs
         config = configs.get(name)
@@ -58,37 +75,61 @@ class ClusterResync:
         if config.paused:
             raise ResyncError(f"cluster {name} is disabled: `kubesync cluster enable {name}`, then run it again")
         self.name = name
-        self.zones = {zone.id for zone in config.zones}
+        self.listed = listed = bool(part.document) and part.revision == config.revision
+        self.zones = set(part.zones) if listed else {zone.id for zone in config.zones}
+        self.swept = (listed and "stray_upstreams" in part.document) or request.dry_run
         self._master = master
         self._config = config
         self._forced = request.force
         self._dry_run = request.dry_run
         self._own_session = own_session
         self._zones_held = zones_held
-        self._document: dict[str, Any] = {"cluster": name}
-        self._drifts: list[Drift] = []
+        self._document: dict[str, Any] = {**part.document} if listed else {"cluster": name}
+        self._drift: list[dict[str, Any]] = list(self._document.pop("drift", ()))
         self._held: list[dict[str, Any]] = []
         self._coming = Coming((), frozenset())
         self._known: list[Known] = []
         self._moved: set[ServiceKey] = set()
         self._foreseen: dict[tuple[str, Name], str] = {}
+        self._conflicts: dict[ServiceKey, Mapping[Name, str]] = {}
+        self._again: set[ServiceKey] = set()
+        self._upstreams: array[int] | None = None
+        self._changes = ForeseenChanges({}, {})
+        self._landed: dict[RecordKey, RecordSet | None] = {}
+        self._drifts: list[Drift] = []  # of a dry run
 
-    def document(self) -> dict[str, Any]:
+    def part(self) -> Part:
+        """What is done so far."""
+        return Part(self._config.revision, {**self._document, "drift": self._drift}, tuple(sorted(self.zones)))
+
+    def finished(self) -> Part:
         """The report, once all zones were compared. Raises ResyncError, StoreError."""
-        held: list[dict[str, Any]] = []
-        known: dict[tuple[str, Name], str] = {}
-        for state in self._states():
-            held += _held_in(state)
-            known |= {(str(state.key), name): reason for name, reason in state.conflicts.items()}
-        return {
+        for state in self._master.tables.state.load(sorted(self._again)).values():
+            self._conflicts[state.key] = state.conflicts
+        known = {(str(key), name): why for key, names in self._conflicts.items() for name, why in names.items()}
+        document = {
             **self._document,
-            "drift": [document_of(drift) for drift in self._drifts],
-            "held_deletions": self._held if self._dry_run else held,
+            **self._plan(self._foreseen | known),
+            "drift": self._drift,
+            "held_deletions": self._held,
             "conflicts": [
                 {"service": service, "name": name.name, "zone": name.zone_id, "code": "Conflict", "reason": reason}
                 for (service, name), reason in sorted((self._foreseen | known).items())
             ],
         }
+        return Part(self._config.revision, with_counts(document), (), done=True)
+
+    def _plan(self, conflicts: Mapping[tuple[str, Name], str]) -> dict[str, Any]:
+        """What a dry run says besides: the record sets as the zones would change, and how many there are."""
+        if not self._dry_run:
+            return {}
+        records = self._changes.rows(self._config.policy, self._drifts, conflicts, self._landed)
+        return {"records": records, "plan": counts_of(records, self._document["changes"])}
+
+    def _add(self, drifts: Sequence[Drift]) -> None:
+        self._drift += map(document_of, drifts)
+        if self._dry_run:
+            self._drifts += drifts
 
     def check(self) -> None:
         """Raise ResyncError if the session must end or the configuration was changed."""
@@ -119,24 +160,27 @@ class ClusterResync:
         self._coming = Coming.of(states)
         self._held = [row for state in states for row in _held_in(state)]
         self.zones |= {key.zone_id for state in states for key in state.applied}
-        self._document["changes"] = [{"what": e.what, "from": e.before, "to": e.after} for e in preview.entries]
+        self._changes = ForeseenChanges.of(preview)
+        news = {str(key): why for key, why in preview.news.items()}
+        self._document["changes"] = [
+            {"what": e.what, "from": e.before, "to": e.after, "why": news.get(e.service, "")} for e in preview.entries
+        ]
         self._document["held"] = {resource.value: reason for resource, reason in preview.held.items()}
 
     def _relist(self) -> None:
         held_before = {state.key for state in self._states() if _held_in(state)}
         relisted = self._relisted()
         held_after: set[ServiceKey] = set()
+        upstreams: list[int] = []
         for state in self._states():
             self.zones |= {key.zone_id for key in state.applied}
+            upstreams += map(hash, state.upstreams)
             if _held_in(state):
                 held_after.add(state.key)
+        self._upstreams = array("q", sorted(upstreams))
         # A key whose deletion is held back counts as written, but does not change.
         changed = max(0, relisted.changed_keys - len(held_after - held_before))
-        self._document |= {
-            "changed_keys": changed,
-            "stray_upstreams": self._remove_orphans(),
-            "held": dict(relisted.held),
-        }
+        self._document |= {"changed_keys": changed, "held": dict(relisted.held)}
 
     def _relisted(self) -> Relisted:
         # A session that was started for the resync does not watch the cluster yet.
@@ -167,33 +211,48 @@ class ClusterResync:
             errors.set_result({})
         return errors
 
-    def _remove_orphans(self) -> int:
-        """Remove upstreams that no key knows (a restored table can bring them back). Scans the table. Returns how many."""
+    # --- upstreams against state ---
+
+    def read_upstreams(self) -> None:
+        """Read which upstreams the keys know, unless that was done after the list."""
+        if self._upstreams is None:
+            hashes = sorted(hash(name) for state in self._states() for name in state.upstreams)
+            self._upstreams = array("q", hashes)
+
+    def knows(self, upstream: str) -> bool:
+        """Whether a key knew an upstream when its cluster was read. 8 bytes an upstream: those of all clusters are known at once."""
+        assert self._upstreams is not None
+        at = bisect_left(self._upstreams, hash(upstream))
+        return at < len(self._upstreams) and self._upstreams[at] == hash(upstream)
+
+    def remove_orphans(self, orphans: Sequence[tuple[str, UpstreamState]]) -> None:
+        """Remove upstreams that no key knows: a restored table can bring them back. The cluster looks again before it removes one."""
+        self.check()
         removed = 0
-        known = {name for state in self._master.tables.state.load_all(self.name) for name in state.upstreams}
-        for some in batched(self._upstreams_besides(known), _ORPHANS_AT_A_TIME):
+        for some in batched(orphans, _ORPHANS_AT_A_TIME):
             answer: Answer[int] = Answer(self._master.parts.scheduler)
             removed += ask_cluster(self._master, self.name, RemoveOrphans(dict(some), answer), answer, self.check)
-        return removed
-
-    def _upstreams_besides(self, known: AbstractSet[str]) -> Iterator[tuple[str, UpstreamState]]:
-        self.check()
-        for stored in self._master.tables.upstreams.read_all([self.name]):
-            self.check()
-            if not stored.deleted and stored.upstream not in known:
-                yield stored.upstream, UpstreamState(stored.version, stored.digest, max(stored.slices, stored.items))
+        self._document["stray_upstreams"] = removed
+        self.swept = True
+        self._upstreams = None
 
     # --- state against zone ---
 
     def remember_zone(self, zone_id: str) -> None:
         """Read the known sets of a zone, before the zone is walked: see ``compare_zone``."""
         self._known = []
+        last = self.zones == {zone_id}
         in_conflict: list[ServiceKey] = []
         for state in self._states():
             if (known := Known.of(state, zone_id)).applied:
                 self._known.append(known)
             if any(name.zone_id == zone_id for name in state.conflicts):
                 in_conflict.append(state.key)
+            if last and not self._dry_run:
+                self._held += _held_in(state)
+            if last and state.conflicts:
+                self._conflicts[state.key] = state.conflicts
+        self._again.update(in_conflict)
         if in_conflict and self._master.zones is not None and not self._dry_run:
             self._master.zones.send(zone_id, CheckConflicts(tuple(in_conflict)))
 
@@ -217,13 +276,16 @@ class ClusterResync:
         if self._dry_run:
             others = {key: record_set for key, record_set in standing.items() if key not in unsettled}
             self._foreseen |= self._coming.conflicts(zone_id, others)
+            self._landed |= {key: standing.get(key) for key in unsettled}
         found = with_replacements(standing)
         suspects = [known for known in self._known if known.drifts(found)]
         self._known = []
         if self._zones_held:  # this session writes nothing: what was read is what stands
             self.check()
-            self._drifts += [drift for known in suspects for drift in known.drifts(found) if drift.key not in unsettled]
+            drifts = [drift for known in suspects for drift in known.drifts(found) if drift.key not in unsettled]
+            self._add(drifts)
             return
+        self._again.update(known.service for known in suspects)
         for some in batched(suspects, KEYS_AT_A_TIME):
             self._moved |= self._ask(zone_id, known=some, standing=found).moved
 
@@ -263,7 +325,7 @@ class ClusterResync:
         answer: Answer[Compared] = Answer(self._master.parts.scheduler)
         question = CompareZone(self.name, answer, known, keys, names, standing, mend=not self._dry_run)
         compared = ask_zone(self._master, zone_id, question, answer, self.check)
-        self._drifts += compared.drifts
+        self._add(compared.drifts)
         return compared
 
 

@@ -43,10 +43,12 @@ class Master(Protocol):
     """The running master. ``session.master`` implements it.
 
     ``configs``: of the clusters that are served now, also of those that are being deleted. The session's thread replaces it.
-    ``zones``: None before the take-over. ``deadline`` (monotonic): the session reads nothing after it.
+    ``zones``: None before the take-over. ``deadline`` (monotonic): the session reads nothing after it. ``session``: its id.
+    ``resync_ended``: gets the number of clusters that a resync of all could not resynchronise.
     """
 
     parts: MasterParts
+    session: str
     clusters: ClusterTable
     tables: Tables
     inflight: InflightTable
@@ -57,6 +59,7 @@ class Master(Protocol):
     progress: Progress
     ending: Callable[[], bool]
     deadline: float
+    resync_ended: Callable[[int], None]
 
     def send(self, cluster: str, message: object) -> bool:
         """Send to a cluster's actor. False: the cluster is not served here."""

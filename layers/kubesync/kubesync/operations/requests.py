@@ -3,27 +3,121 @@
     the session's thread              this runner
     --------------------              -----------
     reads the requests ─────────────> runs each one and writes the answer to the request table
-    continues with its work           stops once the session must end, and says so in the answer
+    continues with its work           stops once the session must end
 
 A resync never delays configurations, removals, other clusters or the deadline.
+
+The session ends before a resync is done: a normal one stays requested, and the next session goes on with it. The answer of a forced one,
+or of a dry run, says that it was not done. A resync that is not done an hour after its request ends with an error.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 from aws_lambda_powertools import Logger
 
 from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Activity, Host
+from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
+from kubesync.aws.tables.control.resync_results import ResyncResultTable
+from kubesync.aws.tables.upstreams import timestamp
 from kubesync.domain.errors import NotMasterError, StoreError
+from kubesync.operations.asking import SessionEndsError
 from kubesync.operations.ports import Master
 from kubesync.operations.resync import Resync
+from kubesync.operations.resync_progress import NotKeptError, ResyncProgress
+from kubesync.operations.resync_report import figures_of, in_short
 
 logger = Logger(service="kubesync", child=True)
+
+NOT_DONE: Final = "no session finished the resync within an hour: run it again"
+
+
+class ResyncDesk:
+    """Does resyncs and keeps their results, for a running master and for a session that was started for one."""
+
+    def __init__(self, master: Master, requests: RequestTable) -> None:
+        settings = master.parts.settings
+        self._master = master
+        self._requests = requests
+        self._results = ResyncResultTable(master.parts.store, settings.shard, settings.audit_retention_days * 86_400)
+
+    def do(self, request: ResyncRequest, *, own_session: bool) -> dict[str, Any]:
+        """Do it, keep its result, and answer the request if it is stored. Returns the report.
+
+        A session of its own returns the report to its caller, so it removes the request.
+
+        Raises:
+            SessionEndsError: the session ends first. The request stays.
+            NotKeptError, StoreError: DynamoDB cannot be used now. The request stays.
+            NotMasterError: another session holds the lease.
+            StaleStateError: the request was withdrawn.
+        """
+        stored = not own_session or (bool(request.id) and self._requests.waiting(request))
+        progress = ResyncProgress(self._master, request, self._results, stored=stored)
+        try:
+            report = Resync(self._master, request, progress, own_session=own_session).run()
+        except (NotMasterError, StoreError, NotKeptError, SessionEndsError):
+            raise
+        except Exception as error:  # a bug of ours: the caller must get an answer
+            if own_session:
+                raise
+            logger.exception("a resync failed", request=request.id)
+            failed = {"cluster": request.cluster, "error": f"{type(error).__name__}: {error}"}
+            report = {"dry_run": request.dry_run, "forced": request.force, "clusters": [failed]}
+        token = self._master.fenced_writer.token()
+        actions: list[Action] = []
+        if stored and own_session:
+            actions = [self._requests.remove(request, asked=True)]
+        elif stored:
+            actions = self._requests.answer(request, report, token)
+        if stored and request.goes_on:
+            actions += [self._requests.forget(request)]
+        self._end(request, report, actions, token)
+        return report
+
+    def expire(self, request: ResyncRequest) -> None:
+        """Nobody finished it in time: keep that as its result. Raises as ``do``."""
+        logger.error("a resync was not finished in time", request=request.id, cluster=request.cluster)
+        parts = self._results.parts(request)
+        done = [part["document"] for _, part in sorted(parts.items()) if part["done"]]
+        report = {"clusters": [*done, {"cluster": request.cluster, "error": NOT_DONE}]}
+        actions: list[Action] = [self._requests.remove(request), self._requests.forget(request)]
+        self._end(request, report, actions, self._master.fenced_writer.token())
+
+    def _end(self, request: ResyncRequest, report: dict[str, Any], actions: list[Action], token: str) -> None:
+        """Keep the result and answer, in one transaction with the fence: only the master may do that (I2)."""
+        answers = bool(actions)
+        writer, now = self._master.fenced_writer, self._master.parts.clock.epoch()
+        if not request.dry_run:
+            figures = figures_of(report)
+            named = request if "#" in request.id else replace(request, id=f"{timestamp(now)}#{self._master.session}")
+            kept = {**figures, "session": self._master.session}
+            actions += self._results.put(named, kept, in_short(report), now, token)
+        try:
+            if actions:
+                writer.run((), actions, token)  # no cluster: checks the shard's fence
+        except StoreError as error:
+            if answers:
+                raise
+            logger.warning("the result of a resync could not be kept", error=str(error))  # its caller gets the report
+        if not request.dry_run:
+            self._log(request, report, figures)
+            if not request.cluster:
+                self._master.resync_ended(figures["errors"])
+
+    def _log(self, request: ResyncRequest, report: dict[str, Any], figures: dict[str, int]) -> None:
+        for each in report["clusters"]:
+            if "error" in each:
+                logger.error("a cluster could not be resynchronised", cluster=each["cluster"], error=each["error"])
+        seconds = max(0, round(self._master.parts.clock.epoch() - request.at_ms / 1000)) if request.at_ms else None
+        said = {"request": request.id, "scheduled": request.scheduled, "seconds": seconds, **figures}
+        logger.info("resync ended", extra=said)
 
 
 class ResyncRunner:
@@ -32,6 +126,7 @@ class ResyncRunner:
     def __init__(self, master: Master, requests: RequestTable, activity: Activity) -> None:
         self._master = master
         self._requests = requests
+        self._desk = ResyncDesk(master, requests)
         self._queue: deque[ResyncRequest] = deque()
         self._known: set[str] = set()
         self._closed = False
@@ -75,7 +170,11 @@ class ResyncRunner:
             self._do(request)
         except NotMasterError as error:
             self._master.not_master(error)
-        except (StoreError, StaleStateError) as error:
+        except StaleStateError:
+            logger.info("the resync was withdrawn before its answer", request=request.id)
+        except SessionEndsError:
+            logger.info("a resync goes on in the next session", request=request.id)
+        except (StoreError, NotKeptError) as error:
             logger.warning("a resync could not be answered", request=request.id, error=str(error))
             self._known.discard(request.id)  # read again if its caller still waits
         return AT_ONCE
@@ -85,29 +184,14 @@ class ResyncRunner:
         return AT_ONCE
 
     def _do(self, request: ResyncRequest) -> None:
+        if request.expires_at <= self._master.parts.clock.epoch() and request.goes_on:
+            self._desk.expire(request)
+            return
         if not self._requests.waiting(request):
             return
         self._master.progress("resync", {"text": f"{_in_words(request)} was requested"})
-        try:
-            report = Resync(self._master, request, own_session=False).run()
-        except (NotMasterError, StoreError):
-            raise
-        except Exception as error:  # a bug of ours: the caller must get an answer
-            logger.exception("a resync failed", request=request.id)
-            failed = {"cluster": request.cluster, "error": f"{type(error).__name__}: {error}"}
-            report = {"dry_run": request.dry_run, "forced": request.force, "clusters": [failed]}
-        self._answer(request, report)
+        self._desk.do(request, own_session=False)
         self._master.progress("resync", {"text": f"{_in_words(request)} was answered"})
-
-    def _answer(self, request: ResyncRequest, report: dict[str, Any]) -> None:
-        """Write the report in a fenced transaction: only the master may answer (I2)."""
-        fenced_writer = self._master.fenced_writer
-        token = fenced_writer.token()
-        try:
-            # No cluster: checks the shard's fence.
-            fenced_writer.run((), self._requests.answer(request, report, token), token)
-        except StaleStateError:
-            logger.info("the resync was withdrawn before its answer", request=request.id)
 
 
 def _in_words(request: ResyncRequest) -> str:

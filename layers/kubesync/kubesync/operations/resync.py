@@ -1,10 +1,12 @@
-"""Full resync: compares clusters, state, zones and upstream table, and corrects every difference.
+"""Full resync: compares clusters, state, zones and upstream table, and corrects every difference. One pass for all clusters:
 
-cluster with state     both listeners list again. The lists are recorded like any other, with the same guard (I5)
-state with upstreams   the upstreams in the table are read, key by key
-state with zone        each zone is walked once for all clusters, while batches continue. Differences are checked between two
-                       batches, a few keys at a time. If somebody changed or deleted a set of ours by hand, its current value
-                       becomes the known value, and a normal commit corrects it (I3)
+cluster with state     each cluster's listeners list again. The lists are recorded like any other, with the same guard (I5)
+state with upstreams   the upstreams table is scanned once for all clusters; each key compared its own upstreams when it was listed
+state with zone        each zone is walked once for all clusters, while batches continue, and once more only for keys that were
+                       written meanwhile. Differences are checked between two batches, a few keys at a time. If somebody changed or
+                       deleted a set of ours by hand, its current value becomes the known value, and a normal commit corrects it (I3)
+
+``cluster_resync`` says how often states are read. What is done is kept, cluster by cluster and zone by zone (``resync_progress``).
 
 A dry run in a session of its own writes to no zone: what is open stays open, and no zone is settled.
 
@@ -13,7 +15,7 @@ It may run in its own thread (``requests``). A cluster whose configuration chang
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -21,12 +23,22 @@ from kubesync.actors.answer import Answer
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import KubesyncError, NotMasterError, ZoneError
+from kubesync.domain.state import UpstreamState
 from kubesync.messages import CompareNamed, Reach
-from kubesync.operations.asking import ResyncError, ask_zone, blocked, check_time, wait_for
+from kubesync.operations.asking import (
+    ResyncError,
+    SessionEndsError,
+    ask_zone,
+    blocked,
+    check_time,
+    time_is_up,
+    wait_for,
+)
 from kubesync.operations.cluster_resync import ClusterResync
 from kubesync.operations.drift import landed
 from kubesync.operations.ports import Master, unpaused
-from kubesync.operations.resync_report import with_counts, within_limits
+from kubesync.operations.resync_progress import NotKeptError, Part, ResyncProgress
+from kubesync.operations.resync_report import within_limits
 
 _WALKS: Final = 2
 
@@ -38,36 +50,83 @@ class Resync:
         own_session: the session was started for this request, and watches no cluster yet.
     """
 
-    def __init__(self, master: Master, request: ResyncRequest, *, own_session: bool) -> None:
+    def __init__(self, master: Master, request: ResyncRequest, progress: ResyncProgress, *, own_session: bool) -> None:
         self._master = master
         self._request = request
+        self._progress = progress
         self._own_session = own_session
         # Nothing may be written: no zone has an actor, so no batch is under way and no zone is settled.
         self._zones_held = own_session and request.dry_run
-        self._errors: dict[str, str] = {}
+        self._parts: dict[str, Part] = {}
 
     def run(self) -> dict[str, Any]:
-        """Do the resync, or a dry run. An error of one cluster goes into the report. Raises NotMasterError."""
+        """Do the resync, or a dry run. An error of one cluster goes into the report.
+
+        Raises:
+            SessionEndsError: the session ends first, and the next one goes on. Otherwise the report says so of each cluster.
+            NotKeptError: what is done cannot be kept, or nobody waits for it any more.
+            NotMasterError: another session holds the lease.
+        """
         request = self._request
         names = [request.cluster] if request.cluster else unpaused(self._master.configs)
+        earlier = self._progress.begin(len(names))
+        self._parts = {name: part for name, part in earlier.items() if part.done}
         clusters: list[ClusterResync] = []
         for name in names:
-            with self._reported(name):
-                cluster = ClusterResync(
-                    self._master, name, request, own_session=self._own_session, zones_held=self._zones_held
-                )
-                cluster.compare_with_lists()
-                clusters.append(cluster)
-        for zone_id in sorted({zone_id for cluster in clusters for zone_id in cluster.zones}):
-            self._compare_with_zone(zone_id, [c for c in clusters if zone_id in c.zones])
-        named = self._compare_named()
-        documents: dict[str, dict[str, Any]] = {}
-        for cluster in clusters:
+            if not self._done(name):
+                with self._reported(name):
+                    clusters.append(self._listed(name, earlier.get(name, Part())))
+        self._sweep(self._open(clusters))
+        for zone_id in sorted({zone_id for cluster in self._open(clusters) for zone_id in cluster.zones}):
+            self._compare_with_zone(zone_id, [c for c in self._open(clusters) if zone_id in c.zones])
+        return self.report(names, self._compare_named())
+
+    def report(self, names: Sequence[str], named: Sequence[dict[str, str]]) -> dict[str, Any]:
+        """The report of these clusters."""
+        head = {"dry_run": self._request.dry_run, "forced": self._request.force, "named_upstreams": list(named)}
+        return within_limits({**head, "clusters": [dict(self._parts[name].document) for name in names]})
+
+    def _done(self, name: str) -> bool:
+        return name in self._parts
+
+    def _open(self, clusters: Sequence[ClusterResync]) -> list[ClusterResync]:
+        """Those that are not done, with or without an error."""
+        return [cluster for cluster in clusters if not self._done(cluster.name)]
+
+    def _listed(self, name: str, part: Part) -> ClusterResync:
+        cluster = ClusterResync(
+            self._master, name, self._request, own_session=self._own_session, zones_held=self._zones_held, part=part
+        )
+        if not cluster.listed:
+            cluster.compare_with_lists()
+            self._keep(name, cluster.part())
+        return cluster
+
+    def _sweep(self, clusters: Sequence[ClusterResync]) -> None:
+        """Remove upstreams that no key knows, in one scan of the table for all clusters."""
+        left = {cluster.name: cluster for cluster in clusters if not cluster.swept}
+        for cluster in left.values():
             with self._reported(cluster.name):
-                documents[cluster.name] = with_counts(cluster.document())
-        documents |= {name: {"cluster": name, "error": error} for name, error in self._errors.items()}
-        head = {"dry_run": request.dry_run, "forced": request.force, "named_upstreams": named}
-        return within_limits({**head, "clusters": [documents[name] for name in names]})
+                cluster.check()
+                cluster.read_upstreams()
+        reading = {cluster.name: cluster for cluster in self._open(list(left.values()))}
+        found: dict[str, list[tuple[str, UpstreamState]]] = {name: [] for name in reading}
+
+        def is_known(upstream: str) -> bool:
+            self._check()
+            cluster = reading.get(upstream.partition("/")[0])
+            return cluster is None or cluster.knows(upstream)
+
+        try:
+            for upstream, state in self._master.tables.upstreams.strays(is_known) if reading else ():
+                found[upstream.partition("/")[0]].append((upstream, state))
+        except KubesyncError as error:
+            self._fail(reading, error, str(error))
+        for cluster in self._open(list(reading.values())):
+            with self._reported(cluster.name):
+                cluster.remove_orphans(found[cluster.name])
+                if found[cluster.name]:
+                    self._keep(cluster.name, cluster.part())
 
     def _compare_named(self) -> list[dict[str, str]]:
         """Compare named upstreams, after the clusters' lists. Returns those that drifted."""
@@ -77,9 +136,8 @@ class Resync:
             check_time(self._master)
             self._master.ask_named(CompareNamed(request.cluster, request.dry_run, request.force, answer))
             return wait_for(answer, self._check)
-        except NotMasterError:
-            raise
         except KubesyncError as error:
+            self._fail([], error, "")
             return [{"upstream": "named/*", "drift": "unknown", "error": str(error)}]
 
     @contextmanager
@@ -87,23 +145,38 @@ class Resync:
         """Keep an error of one cluster from stopping the others."""
         try:
             yield
-        except NotMasterError:
-            raise
         except KubesyncError as error:
-            self._errors.setdefault(name, str(error))
+            self._fail([name], error, str(error))
+
+    def _fail(self, names: Iterable[str], error: KubesyncError, said: str) -> None:
+        """These clusters are done, with this error; or it is an error of the session, and goes up."""
+        if isinstance(error, NotMasterError | NotKeptError):
+            raise error
+        if self._progress.goes_on and time_is_up(self._master):
+            # Whatever it says, the session's end may be its cause: the next session goes on.
+            raise SessionEndsError(str(error)) from error
+        for name in names:
+            if not self._done(name):
+                self._keep(name, Part(document={"cluster": name, "error": said}, done=True))
+
+    def _keep(self, name: str, part: Part) -> None:
+        """A cluster is done, or a part of it."""
+        if part.done:
+            self._parts[name] = part
+        self._progress.keep(name, part)
 
     def _compare_with_zone(self, zone_id: str, clusters: Sequence[ClusterResync]) -> None:
-        going_on = [cluster for cluster in clusters if cluster.name not in self._errors]
-        if not going_on:
-            return
         try:
             check_time(self._master)
-            self._compare(zone_id, going_on)
-        except NotMasterError:
-            raise
+            self._compare(zone_id, clusters)
         except KubesyncError as error:
             said = str(error) if isinstance(error, ResyncError) else f"zone {zone_id} could not be compared: {error}"
-            self._errors |= {c.name: said for c in going_on if c.name not in self._errors}
+            self._fail([cluster.name for cluster in clusters], error, said)
+        for cluster in self._open(clusters):
+            with self._reported(cluster.name):
+                cluster.zones.discard(zone_id)
+                part = cluster.part() if cluster.zones else cluster.finished()
+                self._keep(cluster.name, part)
 
     def _compare(self, zone_id: str, clusters: Sequence[ClusterResync]) -> None:
         """Read and walk in this thread, while batches continue. Only suspected drift is compared between two batches.
@@ -115,7 +188,7 @@ class Resync:
             with self._reported(cluster.name):
                 cluster.remember_zone(zone_id)
         walks = _WALKS
-        while going_on := [cluster for cluster in clusters if cluster.name not in self._errors]:
+        while going_on := [cluster for cluster in clusters if not self._done(cluster.name)]:
             standing = self._walk(zone_id)
             inflight = self._master.inflight.read(zone_id) if self._zones_held else None
             unsettled = landed(inflight, standing)
@@ -130,7 +203,7 @@ class Resync:
                 with self._reported(cluster.name):
                     cluster.remember_moved(zone_id)
         for cluster in clusters:
-            if cluster.name not in self._errors:
+            if not self._done(cluster.name):
                 with self._reported(cluster.name):
                     cluster.compare_moved(zone_id)
 

@@ -1,11 +1,19 @@
-"""A full resync that a person requests. The running master does it. If there is no master, a separate session does it.
+"""A full resync that a person or the schedule requests. The running master does it. If there is none, a separate session does it.
 
 the lease is               what happens
 ------------               ------------
 free                       a separate session takes it and does the resync
 held                       a request is stored and the lease signalled; the master answers with the report
-free, and stays free       the request is withdrawn, and a separate session does the resync
+free, and stays free       a separate session does the resync, of a normal one what is left of it
 taken by another first     the request goes to that session
+
+A normal resync is stored before anybody begins it, and stays until it is done: the next session goes on with what its session left.
+
+who waits                  a normal resync                          a forced one, or a dry run
+---------                  ---------------                          --------------------------
+has no time left           it goes on: the report so far            it is withdrawn
+is interrupted by hand     it is withdrawn                          it is withdrawn
+is a function that ends    it goes on                               it is withdrawn
 """
 
 from __future__ import annotations
@@ -20,9 +28,11 @@ from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.tables.control.clusters import explain, valid_cluster_name
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
+from kubesync.aws.tables.control.resync_results import ResyncResultTable
 from kubesync.domain.errors import ErrorCode, UsageError
 from kubesync.domain.report import SessionReport
 from kubesync.operations.asking import ResyncError
+from kubesync.operations.resync_progress import report_so_far
 
 POLL_SECONDS: Final = 0.5
 # A session on stand-by polls every 250 ms. If the lease stays free for longer than this, no session is waiting for it.
@@ -30,13 +40,14 @@ TAKE_OVER_SECONDS: Final = 2.0
 
 
 class ResyncEvent(BaseModel):
-    """A person's request: the event of the resync function, or the options of ``kubesync resync``."""
+    """A request: the event of the resync function, or the options of ``kubesync resync``. ``scheduled``: the schedule sent it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     cluster: StrictStr = ""
     dry_run: StrictBool = False
     force: StrictBool = False
+    scheduled: StrictBool = False
 
     @classmethod
     def parse(cls, event: object) -> Self:
@@ -61,6 +72,8 @@ class InvocationParts:
         remaining_seconds: the time left to wait for a master.
         on_progress: called with a line for a person.
         deployment: the deployment that the tables must belong to. Empty: not checked.
+        results: where the parts of a resync are that goes on.
+        by_person: somebody waits at a terminal: whatever ends the wait, but time, withdraws the request.
     """
 
     lease: LeaseTable
@@ -70,6 +83,8 @@ class InvocationParts:
     remaining_seconds: Callable[[], float]
     on_progress: Callable[[str], None] = lambda _text: None
     deployment: str = ""
+    results: ResyncResultTable | None = None
+    by_person: bool = True
 
 
 class ResyncInvocation:
@@ -78,9 +93,14 @@ class ResyncInvocation:
     def __init__(self, parts: InvocationParts, wanted: ResyncEvent) -> None:
         self._parts = parts
         self._wanted = wanted
+        self._own_ended = False
 
     def run(self) -> dict[str, Any]:
-        """Get the resync done. Returns ``{"dry_run", "forced", "clusters": [...]}`` and ``by``: the session that did it.
+        """Get the resync done.
+
+        Returns:
+            ``{"dry_run", "forced", "clusters": [...]}`` and ``by``: the session that did it. If a normal resync is not done in time:
+            the clusters that are done, ``"status": "running"`` and ``id``.
 
         Raises:
             ResyncError: no report came in time, or the separate session ended without one.
@@ -88,30 +108,81 @@ class ResyncInvocation:
         """
         if self._parts.deployment:
             self._parts.lease.bind(self._parts.deployment)
+        request = self._new_request()
+        if request.goes_on:
+            return self._to_its_end(request)
         while True:
             lease = self._parts.lease.read()
-            report = self._by_own_session() if lease.free(self._now_ms()) else self._by_master(lease.holder)
+            report = self._by_own_session(request) if lease.free(self._now_ms()) else self._by_master(lease.holder)
             if report is not None:
                 return report
             if self._parts.remaining_seconds() <= 0:
                 raise ResyncError("no session could do the resync in time: try again")
 
-    def _by_own_session(self) -> dict[str, Any] | None:
+    def _new_request(self) -> ResyncRequest:
+        wanted, scheduler = self._wanted, self._parts.scheduler
+        kind = {"dry_run": wanted.dry_run, "force": wanted.force, "scheduled": wanted.scheduled}
+        return new_request(scheduler.token_hex(4), wanted.cluster, scheduler.epoch(), **kind)
+
+    # --- a normal resync ---
+
+    def _to_its_end(self, request: ResyncRequest) -> dict[str, Any]:
+        """Whoever does it, wait for its report, as long as there is time."""
+        parts = self._parts
+        ended = False
+        try:
+            parts.requests.leave(request)
+            lease = parts.lease.read()
+            free = lease.free(self._now_ms())
+            if not free:
+                parts.lease.signal()
+                parts.on_progress(f"session {lease.holder} is the master: the request was sent to it")
+            report = (self._by_own_session(request) if free else None) or self._wait_for(request)
+            ended = True
+            return report or self._so_far(request)
+        except UsageError:
+            raise
+        except Exception:
+            # A function may end in any way: the next session goes on, and its result is kept.
+            ended = not parts.by_person
+            raise
+        finally:
+            if not ended:
+                parts.requests.withdraw(request)
+
+    def _wait_for(self, request: ResyncRequest) -> dict[str, Any] | None:
+        """The report. None: no time is left."""
+        parts = self._parts
+        while parts.remaining_seconds() > POLL_SECONDS:
+            report = self._answer(request)
+            if report is None and not self._own_ended and parts.remaining_seconds() > POLL_SECONDS:
+                report = self._by_own_session(request)
+            if report is not None:
+                return report
+        return None
+
+    def _so_far(self, request: ResyncRequest) -> dict[str, Any]:
+        assert self._parts.results is not None
+        return {**report_so_far(request, self._parts.results), "by": self._parts.lease.read().holder}
+
+    # --- any resync ---
+
+    def _by_own_session(self, request: ResyncRequest) -> dict[str, Any] | None:
         self._parts.on_progress("no master is running: this process does the resync")
-        wanted = self._wanted
-        request = ResyncRequest("", wanted.cluster, wanted.dry_run, wanted.force, self._now_ms())
         session = self._parts.run_session(request)
         if session.resyncs:
             return {**session.resyncs[0], "by": session.session}
         if session.code == ErrorCode.NOT_MASTER and not session.epoch:
             return None  # another session was quicker: send it the request
+        interrupted = session.code == ErrorCode.WORKER_EXITING and self._parts.by_person
+        if request.goes_on and not interrupted:
+            self._own_ended = True  # it had all the time that there is, or lost the lease
+            return None
         raise ResyncError(f"the session ended without a report: {session.ended} {session.message}".rstrip())
 
     def _by_master(self, holder: str) -> dict[str, Any] | None:
         """The master's report. None: there is no master any more."""
-        parts, wanted = self._parts, self._wanted
-        id_, now = parts.scheduler.token_hex(4), parts.scheduler.epoch()
-        request = new_request(id_, wanted.cluster, now, dry_run=wanted.dry_run, force=wanted.force)
+        parts, request = self._parts, self._new_request()
         answered = False
         try:
             # Inside `try`: an interrupt may come after the request is stored.
@@ -126,6 +197,7 @@ class ResyncInvocation:
                 parts.requests.withdraw(request)
 
     def _answer(self, request: ResyncRequest) -> dict[str, Any] | None:
+        """The master's answer. None: there is no master any more; or no time is left, and the resync goes on."""
         scheduler = self._parts.scheduler
         free_since: float | None = None
         while True:
@@ -138,10 +210,12 @@ class ResyncInvocation:
                 free_since = None
             elif free_since is None:
                 free_since = now
-            elif now - free_since >= TAKE_OVER_SECONDS:
+            elif now - free_since >= TAKE_OVER_SECONDS and not self._own_ended:
                 self._parts.on_progress(f"session {lease.holder} is gone")
                 return None
             if self._parts.remaining_seconds() <= POLL_SECONDS:
+                if request.goes_on:
+                    return None
                 raise ResyncError(
                     f"session {lease.holder} did not answer in time; the request was withdrawn: try again"
                 )

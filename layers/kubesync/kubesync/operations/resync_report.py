@@ -19,13 +19,19 @@ MAX_REPORT_BYTES: Final = 2_000_000
 ROWS: Final = ("changes", "drift", "conflicts", "held_deletions")
 """The lists of a cluster's report. Only a dry run has ``changes``."""
 
+KEPT_ROWS: Final = 20
+_KEPT: Final = ("cluster", "error", "changed_keys", "stray_upstreams", "held", "counts", "held_counts", "drift")
+_CUT: Final = (*ROWS, "records")
+"""Lists that may be cut. ``records``, of a dry run, has exact counts of its own: ``plan``."""
+
 
 def with_counts(cluster: Mapping[str, Any]) -> dict[str, Any]:
     """Add the length of each list to a cluster's report, before any row is left out.
 
     ``counts``: by list. ``held_counts``: deletions held back, by listener.
     """
-    counts = {name: len(cluster[name]) for name in ROWS if name in cluster}
+    left_out = cluster.get("left_out", {})
+    counts = {name: len(cluster[name]) + left_out.get(name, 0) for name in ROWS if name in cluster}
     return {**cluster, "counts": counts, "held_counts": Counter(row["listener"] for row in cluster["held_deletions"])}
 
 
@@ -35,9 +41,9 @@ def within_limits(report: Mapping[str, Any], max_bytes: int = MAX_REPORT_BYTES) 
     Short lists stay complete. The long ones share the remaining bytes equally.
     """
     clusters: list[dict[str, Any]] = [dict(cluster) for cluster in report["clusters"]]
-    places = [(cluster, name) for cluster in clusters for name in ROWS if cluster.get(name)]
+    places = [(cluster, name) for cluster in clusters for name in _CUT if cluster.get(name)]
     sizes = [[_size(row) for row in cluster[name]] for cluster, name in places]
-    bare = {**report, "clusters": [{**c, **{name: [] for name in ROWS if name in c}} for c in clusters]}
+    bare = {**report, "clusters": [{**c, **{name: [] for name in _CUT if name in c}} for c in clusters]}
     # 100 bytes for each "left_out".
     shares = _shares([sum(of_list) for of_list in sizes], max_bytes - _size(bare) - 100 * len(places))
     for (cluster, name), of_list, share in zip(places, sizes, shares, strict=True):
@@ -46,9 +52,32 @@ def within_limits(report: Mapping[str, Any], max_bytes: int = MAX_REPORT_BYTES) 
             used += of_list[kept]
             kept += 1
         if kept < len(of_list):
-            cluster["left_out"] = {**cluster.get("left_out", {}), name: len(of_list) - kept}
+            left_out = cluster.get("left_out", {})
+            cluster["left_out"] = {**left_out, name: left_out.get(name, 0) + len(of_list) - kept}
             cluster[name] = cluster[name][:kept]
     return {**report, "clusters": clusters}
+
+
+def figures_of(report: Mapping[str, Any]) -> dict[str, int]:
+    """The figures of a resync: ``clusters``, ``errors`` (clusters that could not be resynchronised), ``differences`` found."""
+    clusters = report["clusters"]
+    found = sum(
+        each["changed_keys"] + each["stray_upstreams"] + each["counts"]["drift"]
+        for each in clusters
+        if "error" not in each
+    )
+    named = sum("error" not in row for row in report.get("named_upstreams", ()))
+    errors = sum("error" in each for each in clusters)
+    return {"clusters": len(clusters), "errors": errors, "differences": found + named}
+
+
+def in_short(report: Mapping[str, Any], rows: int = KEPT_ROWS) -> dict[str, Any]:
+    """The report of a resync as it is kept: of each cluster its error, or its counts and the first rows of drift."""
+    clusters = [
+        {name: each[name][:rows] if name == "drift" else each[name] for name in _KEPT if name in each}
+        for each in report["clusters"]
+    ]
+    return {"clusters": clusters, "named_upstreams": list(report.get("named_upstreams", ()))[:rows]}
 
 
 def _size(document: object) -> int:

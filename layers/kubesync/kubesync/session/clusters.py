@@ -5,7 +5,7 @@ A cluster that only a batch in flight names gets an actor too, if its fence can 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from aws_lambda_powertools import Logger
@@ -17,10 +17,15 @@ from kubesync.cluster.ports import ClusterPorts
 from kubesync.cluster.run import ListeningRun
 from kubesync.domain.errors import NotMasterError
 from kubesync.messages import EndCluster, StopListening
+from kubesync.session.health import ClusterHealth
 
 logger = Logger(service="kubesync", child=True)
 
 _NOWHERE: Final = "not-served.invalid"
+
+
+def _host_name(cluster: str) -> str:
+    return f"{cluster}/cluster"
 
 
 class Clusters:
@@ -54,7 +59,7 @@ class Clusters:
             return
         ports = self._new_ports()
         actor = ClusterActor(config, ports)
-        host = Host(f"{name}/cluster", actor, ports.scheduler, self._activity)
+        host = Host(_host_name(name), actor, ports.scheduler, self._activity)
         actor.service.host = host  # its listeners send to it
         self._actors[name], self._hosts[name] = actor, host
         host.start()
@@ -89,6 +94,23 @@ class Clusters:
     def runs(self) -> list[tuple[ListeningRun, bool]]:
         """Every run of listeners, and whether it goes on."""
         return [(run, run is actor.running) for actor in self._actors.values() for run in actor.service.runs]
+
+    def health(self, config: ClusterConfig, steps: Mapping[str, float], epoch: float, now: float) -> ClusterHealth:
+        """What of a cluster does not get through. ``steps``: actors that are in one step for long, and for how many seconds."""
+        actor = self._actors[config.name]
+        states, run = actor.service.states, actor.running
+        hangs = steps.get(_host_name(config.name), 0.0)
+        views = [] if config.deleting else list(states.listeners.values())
+        failing = [0.0 if view.works(epoch) else epoch - view.failing_since for view in views]
+        oldest = states.open_keys.oldest
+        unrecorded = None if run is None else run.unrecorded_since
+        return ClusterHealth(
+            tuple(max(seconds, hangs) for seconds in failing),
+            states.open_keys.count,
+            0.0 if oldest is None else max(0.0, epoch - oldest),
+            0.0 if unrecorded is None else now - unrecorded,
+            states.open_keys.waiting,
+        )
 
     def conflicts(self, name: str) -> int:
         """How many names of a cluster somebody else holds, as far as is known."""

@@ -38,21 +38,22 @@ class Control:
         self.again_at = math.inf
 
     def pending(self) -> bool:
-        """Whether a resync was requested before this session began."""
-        return bool(self._requests.pending(self._parts.clock.epoch()))
+        """Whether a resync was requested before this session began, or is to be gone on with."""
+        return bool(self._requests.due(self._parts.clock.epoch()))
 
     def run(self) -> None:
         """Read configurations and requests, and apply what is new. Raises StoreError if they cannot be read; then retries."""
         self.again_at = self._parts.clock.monotonic() + _AGAIN_SECONDS
         self.forget_ended()
         found, known = self._master.clusters.read(self._parts.settings.shard), self._master.configs
+        self._master.registered = found
         # A configuration that cannot be read is not deleted: its cluster continues unchanged.
         configs = {name: config or known[name] for name, config in found.items() if config or name in known}
         gone = [partial(self._drop, name) for name in sorted(known.keys() - configs.keys())]
         kept = [partial(self._apply, name, config) for name, config in sorted(configs.items())]
         done = [self._attempt(act) for act in (*gone, *kept)]
         self._master.named.wake()
-        self.resyncs.take(self._requests.pending(self._parts.clock.epoch()))
+        self.resyncs.take(self._requests.due(self._parts.clock.epoch()))
         if all(done):
             self.again_at = math.inf
 

@@ -40,11 +40,13 @@ from kubesync.kubernetes.list_room import ListRoom
 from kubesync.messages import Configure, Listen, StopListening, TakeUp
 from kubesync.operations.ports import MasterParts, unpaused
 from kubesync.session.clusters import Clusters
+from kubesync.session.health import KNOWN_AFTER_SECONDS, health
 from kubesync.session.lease_keeper import LeaseKeeper
 from kubesync.session.snapshot import fill, snapshot
 from kubesync.telemetry.service_events import ServiceEvents
 from kubesync.upstreams.actor import NamedUpstreams
 from kubesync.upstreams.composer import NamedPorts
+from kubesync.zone.actor import ZoneActor
 from kubesync.zone.pool import Zones
 from kubesync.zone.ports import ZonePorts
 
@@ -61,7 +63,7 @@ _STUCK_SECONDS: Final = 30.0
 class Master:
     """Everything that one master runs. The session's own thread calls the methods, unless they say otherwise.
 
-    ``configs``: of the clusters that are served, also those that are being deleted.
+    ``configs``: of the clusters that are served, also those that are being deleted. ``lost``: another session is the master by now.
     """
 
     def __init__(
@@ -75,12 +77,15 @@ class Master:
     ) -> None:
         self.parts = parts
         self.report = report
+        self.session = report.session
         self.progress = progress
         self.configs: Mapping[str, ClusterConfig] = {}
         self.deadline = 0.0
         self.ending: Callable[[], bool] = lambda: False
+        self.resync_ended: Callable[[int], None] = lambda _errors: None
         self.zones: Zones | None = None
         self.unsettled: frozenset[str] = frozenset()
+        self.lost = False
         self._keeper = keeper
         self._end = end
         settings, store, scheduler = parts.settings, parts.store, parts.scheduler
@@ -105,6 +110,10 @@ class Master:
         self.named = NamedUpstreams(self._named_ports(), self.activity)
         self._found_clean = False
         self._zones_held = False
+        # Every registered cluster (None: its configuration cannot be read), and those that a newer release wrote.
+        self.registered: Mapping[str, ClusterConfig | None] = {}
+        self._unserved: set[str] = set()
+        self._watches_since: float | None = None
         self._removed: deque[str] = deque()
         self._unreadable: deque[str] = deque()
 
@@ -136,7 +145,8 @@ class Master:
             clean: the last master ended cleanly, except in the zones that it left ``unsettled``.
             hold_zones: write to no zone before ``release_zones``, which a dry run never calls.
         """
-        configs = {c.name: c for c in self._retry(lambda: list(self.clusters.all(self.parts.settings.shard)))}
+        self.registered = self._retry(lambda: self.clusters.read(self.parts.settings.shard))
+        configs = {name: config for name, config in self.registered.items() if config is not None}
         self._fencing.take_over(configs)
         found = self._remembered(list(configs))
         self._retry(self.named.load)
@@ -265,6 +275,7 @@ class Master:
 
     def start(self) -> None:
         """Watch every cluster, and go on with removals. Named upstreams are composed even if there is no cluster."""
+        self._watches_since = self.parts.clock.monotonic()
         self.named.start()
         # In another order each time: slow clusters that list first must not hold the room in every session.
         for name in sorted(self.configs, key=lambda name: crc32(f"{self.report.session} {name}".encode())):
@@ -301,7 +312,9 @@ class Master:
     def forget_ended(self) -> list[str]:
         """Forget clusters that have ended by themselves. Returns those that are removed."""
         while self._unreadable:
-            self.forget(self._unreadable.popleft())
+            name = self._unreadable.popleft()
+            self._unserved.add(name)
+            self.forget(name)
         removed = [self._removed.popleft() for _ in range(len(self._removed))]
         for name in removed:
             self.forget(name)
@@ -369,4 +382,23 @@ class Master:
         found.stuck = self.activity.stuck(_STUCK_SECONDS)
         if found.stuck:
             logger.warning("a step takes long", seconds_by_actor=found.stuck)
+        found.health = self._health(zones, found.stuck)
         return found
+
+    def _health(self, zones: Mapping[str, ZoneActor], steps: Mapping[str, float]) -> dict[str, float]:
+        """Empty as long as nothing is known, and where another session is the master."""
+        clock = self.parts.clock
+        epoch, now, since = clock.epoch(), clock.monotonic(), self._watches_since
+        if since is None or now - since < KNOWN_AFTER_SECONDS or self.lost:
+            return {}
+        watched = {name for name, config in self.registered.items() if config is None or not config.paused}
+        served = {
+            name: self._actors.health(self.configs[name], steps, epoch, now) for name in watched & self.configs.keys()
+        }
+        # Once it is served again its listeners work.
+        self._unserved -= {name for name, each in served.items() if not any(each.failing)}
+        unreadable = {name for name in watched if self.registered[name] is None} - self.configs.keys()
+        unserved = unreadable | (self._unserved & watched)
+        pending = watched - served.keys() - unserved
+        rest = [each for name, each in served.items() if name not in unserved]
+        return health(rest, len(unserved), len(pending), zones, steps, now)

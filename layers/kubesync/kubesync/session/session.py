@@ -8,23 +8,27 @@ lease ── fences ── checkpoints, open keys ── zones, clusters ── 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
 from aws_lambda_powertools import Logger
 
 from kubesync.actors.scheduler import Scheduler
+from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.control.lease import Lease
-from kubesync.aws.tables.control.resync_requests import ResyncRequest
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
 from kubesync.clock import Clock
 from kubesync.cluster.ports import Progress
 from kubesync.domain.errors import ErrorCode, NotMasterError, StoreError
 from kubesync.domain.report import DONE, SessionReport
+from kubesync.operations.asking import SessionEndsError
 from kubesync.operations.ports import MasterParts, Recovery
-from kubesync.operations.requests import ResyncRunner
-from kubesync.operations.resync import Resync
+from kubesync.operations.requests import ResyncDesk, ResyncRunner
+from kubesync.operations.resync_progress import NotKeptError
 from kubesync.session.control import Control
+from kubesync.session.kept_report import Minute, recovery_in_short, session_in_short
 from kubesync.session.lease_keeper import LeaseKeeper
 from kubesync.session.master import Master
 from kubesync.settings import Settings
@@ -37,6 +41,8 @@ _TICK_SECONDS: Final = 1.0
 _RESYNC_ENDS_SECONDS: Final = 0.5
 # Time after draining, for the last listener errors and the release of the lease.
 _RELEASE_SECONDS: Final = 4.0
+# After the release, for the report: its thread is left behind if DynamoDB does not answer.
+_REPORT_SECONDS: Final = 1.0
 
 
 class Session:
@@ -47,7 +53,8 @@ class Session:
         keeper: the lease.
         progress: called at each notable step, for a person who watches.
 
-    ``on_beat`` gets a snapshot of the report: once the session is master, then once a minute, and at the end.
+    ``on_beat`` gets a snapshot of the report: once the session is master, then once a minute, and at the end. ``on_resync`` gets, when a
+    resync of all clusters has ended, how many of them could not be resynchronised. Both are called in the session's own thread.
     """
 
     def __init__(
@@ -70,6 +77,9 @@ class Session:
         self._standing_by = False
         self._resyncs: ResyncRunner | None = None
         self.on_beat: Callable[[SessionReport], None] = lambda _snapshot: None
+        self.on_resync: Callable[[int], None] = lambda _errors: None
+        self._resynced: deque[int] = deque()
+        self._minutes: list[Minute] = []
         # Not a copy: these counts grow while the session runs.
         self.report = SessionReport(session_id, dynamodb=parts.counted.counts)
 
@@ -124,6 +134,7 @@ class Session:
         self._progress("master", {"session": self.report.session, "epoch": lease.epoch, "after": self.report.took_over})
         master = Master(self._parts, self._keeper, lease.epoch, self.report, self._progress, self.stop)
         master.ending = lambda: self._code is not None
+        master.resync_ended = self._resynced.append
         try:
             master.deadline = deadline
             if recovery is not None or resync is not None:
@@ -140,7 +151,7 @@ class Session:
                 stood_by_seconds=round(now - started, 3),
                 seconds=round(self._clock.monotonic() - now, 3),
             )
-            self.on_beat(master.snapshot())
+            self._beat(master, started)
             if recovering is not None:
                 self.report.recoveries.append(recovering.run(master))
                 if not recovering.dry_run:
@@ -149,13 +160,13 @@ class Session:
             elif resync is not None:
                 if not resync.dry_run:
                     master.named.start()
-                self.report.resyncs.append(Resync(master, resync, own_session=True).run())
+                self._resync(master, resync)
                 if not resync.dry_run:
                     master.settle_down(deadline)
             else:
                 master.start()
                 self.report.hand_over_seconds = self._keeper.seconds_since(before)
-                self._watch(master, deadline, remaining)
+                self._watch(master, deadline, remaining, started)
         except NotMasterError as error:
             self.stop(ErrorCode.NOT_MASTER, str(error))
         except BaseException:
@@ -164,6 +175,14 @@ class Session:
         drain_until = self._clock.monotonic() + min(margin, max(0.0, remaining() - _RELEASE_SECONDS))
         self._finish(master, drain_until, started)
         return self.report
+
+    def _resync(self, master: Master, request: ResyncRequest) -> None:
+        desk = ResyncDesk(master, RequestTable(self._parts.store, self._settings.shard))
+        try:
+            self.report.resyncs.append(desk.do(request, own_session=True))
+        except (SessionEndsError, NotKeptError, StaleStateError) as error:
+            logger.info("the resync was cut off", request=request.id, reason=str(error))
+            self.stop(ErrorCode.MAX_RUNTIME)
 
     def _may_wait(self, remaining: Callable[[], float]) -> bool:
         if not self._standing_by:
@@ -177,7 +196,7 @@ class Session:
         self._control_due = True
         self._wake.set()
 
-    def _watch(self, master: Master, deadline: float, remaining: Callable[[], float]) -> None:
+    def _watch(self, master: Master, deadline: float, remaining: Callable[[], float], started: float) -> None:
         control = Control(master, self._parts)
         self._resyncs = control.resyncs
         every = self._settings.control_seconds
@@ -204,9 +223,10 @@ class Session:
                 except StoreError as error:
                     logger.warning("configurations could not be read", error=str(error))
             control.forget_ended()
+            self._tell_of_resyncs()
             if now >= next_beat:
                 next_beat += BEAT_SECONDS
-                self.on_beat(master.snapshot())
+                self._beat(master, started)
             self._wake.wait(min(_TICK_SECONDS, deadline - now))
 
     def _finish(self, master: Master, drain_until: float, started: float) -> None:
@@ -230,7 +250,9 @@ class Session:
             lost = True
             code = self._code = ErrorCode.NOT_MASTER
             self._message = "the lease was lost before it could be released"
-        self.on_beat(master.snapshot())
+        master.lost = lost
+        self._tell_of_resyncs()
+        self._beat(master, started)
         self.report.clean = clean and not lost and not unsettled
         self.report.code, self.report.ended = int(code), code.key
         if (self.report.resyncs or self.report.recoveries) and self._code is None:
@@ -247,6 +269,40 @@ class Session:
             seconds=self.report.seconds,
             ending_seconds=round(ended - began, 3),
         )
+        if not lost:
+            self._keep_reports()
+
+    def _beat(self, master: Master, started: float) -> None:
+        snapshot = master.snapshot()
+        if snapshot.lag:
+            lag = (snapshot.lag["count"], snapshot.lag["p50"], snapshot.lag["p99"])
+            self._minutes.append((round(self._clock.monotonic() - started), *lag))
+        self.on_beat(snapshot)
+
+    def _keep_reports(self) -> None:
+        """Keep the reports, after the release: the next session does not wait for it, and this one not for long.
+
+        A session that has lost its lease writes nothing any more (I2): its report is in the log only.
+        """
+        audit = AuditTable(self.report.session, self._settings.audit_retention_days * 86_400)
+        now = self._clock.epoch()
+        puts = [audit.report("recovery", recovery_in_short(each), now) for each in self.report.recoveries]
+        puts.append(audit.report("session", session_in_short(self.report, self._minutes), now))
+
+        def keep() -> None:
+            try:
+                for put in puts:
+                    self._parts.store.write(put)
+            except Exception as failed:  # noqa: BLE001 - whatever it is, the session has ended well
+                logger.warning("the session's report could not be kept", error=str(failed))
+
+        thread = self._parts.scheduler.thread("report", keep)
+        thread.start()
+        thread.join(_REPORT_SECONDS)
+
+    def _tell_of_resyncs(self) -> None:
+        while self._resynced:
+            self.on_resync(self._resynced.popleft())
 
     def _not_master(self, error: NotMasterError, started: float) -> SessionReport:
         code = ErrorCode.NOT_MASTER if self._code is None else self._code

@@ -40,7 +40,9 @@ def snapshot(
     for run, goes_on in runs:
         counts = run.report
         found.clusters.append(
-            replace(counts, conflicts=conflicts(counts.cluster)) if goes_on else replace(counts, holding={})
+            replace(counts, conflicts=conflicts(counts.cluster))
+            if goes_on
+            else replace(counts, holding={}, credential_days={})
         )
         found.listeners += [listener.report for listener in run.all_listeners]
     fresh = [zone.report.fresh_lags for zone in zones.values()]

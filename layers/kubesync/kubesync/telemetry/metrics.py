@@ -17,15 +17,29 @@ LagMedian, LagP99            service                          Seconds  from a wi
                                                                        only in minutes in which batches landed
 Conflicts                    service                          Count    names that somebody else holds, as far as known
 ZonesBlocked                 service                          Count    zones that cannot be written now
+OldestOpenSeconds            service                          Seconds  age of the oldest change that should get through by itself: an
+                                                                       open key, or events that cannot be recorded
+OpenKeys                     service                          Count    such keys
+ListenersFailing             service                          Count    listeners of enabled clusters that have not worked for 4
+                                                                       minutes; also where no listener could be made
+ZonesStuck                   service                          Count    zones that have something to do, and for 4 minutes nothing
+                                                                       landed; those of ZonesBlocked are not among them
+WaitingForPerson             service                          Count    keys that only a person can mend, as far as known
 HeldDeletions                service                          Count    listeners whose deletions are held back; only if a list
                                                                        in this session holds some, or all say that there are none
 NamedUpstreamsWritten        service                          Count    each minute, if there are named upstreams
 NamedUpstreamsStuck          service                          Count    1 while a problem prevents composing them, else 0
+ResyncErrors                 service                          Count    when a resync of all clusters ends: clusters that could not
+                                                                       be resynchronised; 0 for a good one
+CredentialDaysLeft           service                          Count    whole days until the first certificate or token of a
+  and                        service, cluster                          connection ends; negative after it; only where one is known
 HandOverGap                  service                          Seconds  once a session: how long nobody watched before it
 ListenerErrors               service, code, key               Count    codes 6 to 12, each minute
   and                        service, code, key, cluster
 ListenersEnded               the same                         Count    codes 1 to 5: how each listener ended
 Sessions                     service, ended                   Count    one per session; ``ended`` is the key of its code
+
+The five from OldestOpenSeconds to WaitingForPerson are left out as long as a session cannot know them: see ``session.health``.
 """
 
 from __future__ import annotations
@@ -72,12 +86,25 @@ class MetricsPublisher:
             self._write({}, {"RecordingTime": recording_seconds - self._recording_seconds})
             self._recording_seconds = recording_seconds
         self._write(_states(snapshot), {})
+        health = dict(snapshot.health)
+        seconds = {name: health.pop(name) for name in ("OldestOpenSeconds",) if name in health}
+        if health:
+            self._write({name: int(count) for name, count in health.items()}, seconds)
         self._write_named(snapshot.named_upstreams)
+        days = {each.cluster: min(each.credential_days.values()) for each in snapshot.clusters if each.credential_days}
+        for cluster, left in sorted(days.items()):
+            self._write({"CredentialDaysLeft": left}, {}, {"cluster": cluster})
+        if days:
+            self._write({"CredentialDaysLeft": min(days.values())}, {})
         if snapshot.hand_over_seconds is not None and not self._gap_written:
             self._gap_written = True
             self._write({}, {"HandOverGap": snapshot.hand_over_seconds})
         if snapshot.lag:
             self._write({}, {"LagMedian": snapshot.lag["p50"], "LagP99": snapshot.lag["p99"]})
+
+    def resync_ended(self, errors: int) -> None:
+        """Write how many clusters a resync of all could not resynchronise."""
+        self._write({"ResyncErrors": errors}, {})
 
     def ended(self, report: SessionReport) -> None:
         """Write how the session and each of its listeners ended."""

@@ -50,6 +50,7 @@ from kubesync.messages import (
 from kubesync.zone.conversations import Conversations
 from kubesync.zone.journal import ZoneBlockedError, ZoneJournal
 from kubesync.zone.ports import ZonePorts
+from kubesync.zone.progress import Progress, Standing
 from kubesync.zone.queue import ZoneQueue
 from kubesync.zone.reader import ZoneReader
 from kubesync.zone.writer import BatchWriter, ZoneReport
@@ -62,7 +63,7 @@ _AFTER_A_FAULT_SECONDS: Final = 5.0
 
 
 class ZoneActor:
-    """Implements ``Actor``. Other threads may read ``report``, ``blocked`` and ``clean``.
+    """Implements ``Actor``. Other threads may read ``report``, ``progress``, ``blocked`` and ``clean``.
 
     Args:
         settled: False after an unclean end of the last master: the journal is swapped and what was in flight settled first.
@@ -71,6 +72,7 @@ class ZoneActor:
     def __init__(self, zone_id: str, ports: ZonePorts, *, settled: bool, zone: Zone | None = None) -> None:
         self.zone_id = zone_id
         self.report = ZoneReport()
+        self.progress = Progress()
         self._ports = ports
         self._journal = ZoneJournal(zone_id, ports, zone)
         self._writer = BatchWriter(ports, self._journal, self.report, settled=settled)
@@ -160,6 +162,7 @@ class ZoneActor:
             self._fail_requests(error)
             self._ports.not_master(error)
             return None
+        self.progress.busy(self._now())
         if isinstance(error, KubesyncError):
             logger.warning("a zone failed, trying again", zone=self.zone_id, error=str(error))
         else:
@@ -176,6 +179,9 @@ class ZoneActor:
         return self._ports.clock.monotonic()
 
     def _back_off(self, error: KubesyncError) -> float:
+        self.progress.busy(self._now())
+        if self.progress.standing(self._now()) is Standing.STUCK:
+            self._note_problem(f"nothing gets through: {error}")
         self._failures += 1
         delay = _BACKOFF.delay(self._failures, self._ports.scheduler.random())
         self.report.problem = str(error)
@@ -191,6 +197,11 @@ class ZoneActor:
                 self._note_problem(self._talks.problem)
             return self._talks.go_on(self._talks.open)
         seconds = self._work()
+        if seconds == AT_ONCE:
+            self.progress.busy(self._now())
+        else:
+            self.progress.quiet()
+        self.progress.full(self._now(), is_full=bool(self._queue.problem))
         self._blocked_by = None
         self.report.remark = self._journal.remark
         problem = self._talks.problem or self._queue.problem
@@ -245,6 +256,7 @@ class ZoneActor:
         refused = self._writer.send(sent)
         self._failures = 0
         if refused is None:
+            self.progress.landed(self._now())
             lags = [self._now() - since for since in self._queue.landed(sent.units)]
             self.report.lags.extend(lags)
             self.report.fresh_lags.extend(lags)
@@ -268,6 +280,7 @@ class ZoneActor:
         """After an unclean end: what the journal proves to have landed is closed, then late batches are shut out."""
         if not self._talks.close(self._journal.landed_before()):
             self._writer.settled = self._journal.shut_out()
+            self.progress.landed(self._now())
             self._failures = 0
 
     def _check(self, wishes: Sequence[Wish]) -> None:

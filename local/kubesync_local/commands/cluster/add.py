@@ -6,11 +6,11 @@ import argparse
 import json
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.aws.tables.control.zone_access import ZoneAccessTable
 from kubesync.domain.errors import UsageError
+from kubesync_local.commands.cluster.changes import Change, agree, refuse_clash, registered
 from kubesync_local.commands.cluster.form import read_form, remark_if_unreached
-from kubesync_local.registration.clusters import why_clashing
 from kubesync_local.registration.name_rules import ANY_NAME
+from kubesync_local.terminal.asking import can_ask
 from kubesync_local.terminal.output import remark
 from kubesync_local.workplace.workplace import Workplace
 
@@ -30,16 +30,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"cluster {config.name} is already registered: --replace changes it (give all its options)")
     if known is None and arguments.replace:
         raise UsageError(f"there is no cluster {config.name} to replace: leave out --replace")
-    for other in work.clusters.all():
-        clash = why_clashing(config, other) if other.name != config.name and not other.deleting else None
-        if clash is not None:
-            raise UsageError(clash)
-    ways = ZoneAccessTable(work.store)
-    for zone_id, access in form.access.items():
-        ways.put(zone_id, access)
-    revision = known.revision if known is not None else 0
-    disabled = known is not None and known.disabled
-    stored = work.clusters.put(config.model_copy(update={"revision": revision, "disabled": disabled}))
+    refuse_clash(config, work.clusters.all())
+    change = Change(None if known is None else registered(known, work), form)
+    if known is not None and change.settings and not arguments.yes and can_ask():
+        agree(change.plan(work), f"Change cluster {config.name}?", yes=False)
+    stored = change.write(work)
     work.lease.signal()
     zones = ", ".join(f"{zone.name} ({'private, ' if zone.private else ''}{zone.id})" for zone in stored.zones)
     done = "changed" if known is not None else "registered"

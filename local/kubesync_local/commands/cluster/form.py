@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import os
 import re
 import ssl
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,7 @@ from kubesync.kubernetes.credentials import AssumedRole
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport.client import ApiClient
 from kubesync_local.commands.cluster.eks import eks_region, look_up_eks
+from kubesync_local.commands.cluster.options import WAYS_IN, arguments_of, options_of
 from kubesync_local.commands.cluster.zones import look_up_zones, remark_on_zones, zones_given
 from kubesync_local.registration.clusters import why_outside, why_useless
 from kubesync_local.registration.eks_servers import is_eks_server, same_host
@@ -32,6 +34,7 @@ from kubesync_local.registration.name_rules import given_rules, settled_rules, w
 from kubesync_local.registration.roles import parse_role
 from kubesync_local.terminal.output import remark
 from kubesync_local.workplace.kubeconfig import load_kubeconfig
+from kubesync_local.workplace.kubeconfig_files import listed, usual_files
 from kubesync_local.workplace.workplace import Workplace
 
 _SWITCHES: Final = (
@@ -54,8 +57,13 @@ class Form:
     access: Mapping[str, ZoneAccess | None]
 
 
-def read_form(arguments: argparse.Namespace, work: Workplace) -> Form:
+def read_form(arguments: argparse.Namespace, work: Workplace, known: Form | None = None) -> Form:
     """The configuration that the options describe. Its zones exist, can be read, and fit the domain.
+
+    Args:
+        arguments: as ``cluster add`` parses them, or ``options.arguments_of``.
+        known: the registered cluster of this name, if options of it are kept. What was found out about its server and its zones
+            is not found out again as long as these options are the same.
 
     Raises:
         UsageError: an option is wrong, or cannot be combined with another.
@@ -64,7 +72,8 @@ def read_form(arguments: argparse.Namespace, work: Workplace) -> Form:
     _check_name(arguments.name)
     _check_combination(arguments)
     fields: dict[str, Any] = {"name": arguments.name, "domain": arguments.domain.rstrip(".").lower()}
-    fields |= _place(arguments, work)
+    same_place = known is not None and _same_place(arguments, known)
+    fields |= _known_place(known.config) if known is not None and same_place else _place(arguments, work)
     if arguments.token:
         fields["token"] = _absolute(str(parse_secret_reference(arguments.token, local=True)))
     fields |= _references(arguments)
@@ -72,6 +81,8 @@ def read_form(arguments: argparse.Namespace, work: Workplace) -> Form:
         fields["aws_identity"] = arguments.aws_identity
     if arguments.ca_file:
         fields["ca_pem"] = _certificates(arguments.ca_file)
+    elif arguments.ca_pem and not same_place:
+        fields["ca_pem"] = certificates_in(arguments.ca_pem, "ca_pem")
     for name in _SWITCHES:
         fields[name] = getattr(arguments, name)
     fields["namespaces"] = _listed("--namespace", arguments.namespaces)
@@ -89,17 +100,29 @@ def read_form(arguments: argparse.Namespace, work: Workplace) -> Form:
     access = zones_given(arguments.zone)
     # Checked before the call to Route 53, so that wrong use is reported without an AWS account too.
     draft = _validated({**fields, "zones": [ZoneReference(id=zone_id, name="unknown") for zone_id in access]})
-    zones = look_up_zones(work.application.zone_accounts(), access)
+    same_zones = known is not None and known.access == access
+    zones = (
+        list(known.config.zones)
+        if known is not None and same_zones
+        else look_up_zones(work.application.zone_accounts(), access)
+    )
     outside = why_outside(draft.model_copy(update={"zones": tuple(zones)}))
     if outside is not None:
         raise UsageError(outside)
-    fields |= settled_rules(rules, work.clusters.get(arguments.name), draft.domain)
-    remark_on_zones(zones, draft.domain)
-    fields["endpoints_source"] = _endpoints_source(arguments.endpoints_source, draft, work)
+    before = work.clusters.get(arguments.name) if known is None else known.config
+    fields |= settled_rules(rules, before, draft.domain)
+    if known is None or not same_zones or draft.domain != known.config.domain:
+        remark_on_zones(zones, draft.domain)
+    if known is not None and same_place and arguments.endpoints_source is None:
+        fields["endpoints_source"] = known.config.endpoints_source
+    else:
+        fields["endpoints_source"] = _endpoints_source(arguments.endpoints_source or "auto", draft, work)
     config = _validated({**fields, "zones": zones})
     beyond = why_beyond_zones(config)
     if beyond is not None:
         raise UsageError(beyond)
+    if config.on_delete == "remove" and config.policy not in (Policy.SYNC, known.config.policy if known else ""):
+        remark(f"note: with --policy {config.policy} nothing is deleted, not even when the cluster is removed")
     return Form(config, access)
 
 
@@ -113,8 +136,6 @@ def _validated(fields: dict[str, Any]) -> ClusterConfig:
         raise UsageError(useless)
     if config.load_balancer_alias and config.load_balancer_cluster_ips:
         raise UsageError("--load-balancer-alias and --load-balancer-cluster-ips cannot be combined")
-    if config.on_delete == "remove" and config.policy is not Policy.SYNC:
-        remark(f"note: with --policy {config.policy} nothing is deleted, not even when the cluster is removed")
     return config
 
 
@@ -138,12 +159,13 @@ def _check_name(name: str) -> None:
 
 def _check_combination(arguments: argparse.Namespace) -> None:
     given = [option for option in ("server", "eks", "kubeconfig") if getattr(arguments, option)]
-    if not given:
+    if not given and not arguments.context:
         raise UsageError("give one of --server URL, --eks NAME or --kubeconfig FILE: how the cluster is reached")
     if arguments.kubeconfig and len(given) > 1:
         raise UsageError(f"--kubeconfig already says how the cluster is reached: leave out --{given[0]}")
-    if arguments.context and not arguments.kubeconfig:
+    if arguments.context and given not in ([], ["kubeconfig"]):
         raise UsageError("--context needs --kubeconfig")
+    by_kubeconfig = "--kubeconfig" if arguments.kubeconfig else "--context" if arguments.context else ""
     if arguments.token and arguments.eks:
         raise UsageError("--eks signs in by itself: leave out --token")
     if arguments.aws_identity:
@@ -162,9 +184,9 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         "aws_identity",
         "insecure_skip_tls_verify",
     ):
-        if arguments.kubeconfig and getattr(arguments, option):
+        if by_kubeconfig and getattr(arguments, option):
             raise UsageError(
-                f"--kubeconfig already says how the cluster is reached: leave out --{option.replace('_', '-')}"
+                f"{by_kubeconfig} already says how the cluster is reached: leave out --{option.replace('_', '-')}"
             )
     if arguments.server.lower().startswith("http://"):
         for option in ("ca_file", "ca", "insecure_skip_tls_verify", "client_certificate", "client_key"):
@@ -207,11 +229,21 @@ def _references(arguments: argparse.Namespace) -> dict[str, str]:
     return found
 
 
+def _same_place(arguments: argparse.Namespace, known: Form) -> bool:
+    """Whether the API server is where it was, and its certificates are given as they were."""
+    before = arguments_of(known.config.name, options_of(known.config, known.access))
+    return all(getattr(arguments, name) == getattr(before, name) for name in WAYS_IN)
+
+
+def _known_place(config: ClusterConfig) -> dict[str, Any]:
+    return {name: getattr(config, name) for name in ("server", "eks", "kubeconfig", "context", "ca_pem")}
+
+
 def _place(arguments: argparse.Namespace, work: Workplace) -> dict[str, Any]:
-    if arguments.kubeconfig:
-        path = Path(arguments.kubeconfig).expanduser().resolve()
-        access = load_kubeconfig(path, arguments.context, SystemClock())  # reports now what would fail later
-        return {"kubeconfig": str(path), "context": arguments.context, "server": access.server}
+    if arguments.kubeconfig or arguments.context:
+        files = os.pathsep.join(map(str, listed(arguments.kubeconfig or usual_files(os.environ))))
+        access = load_kubeconfig(files, arguments.context, SystemClock())  # reports now what would fail later
+        return {"kubeconfig": files, "context": arguments.context, "server": access.server}
     if arguments.eks:
         role = None
         if arguments.role_arn:
@@ -220,7 +252,7 @@ def _place(arguments: argparse.Namespace, work: Workplace) -> dict[str, Any]:
                 work.boto, arguments.role_arn, arguments.external_id or "", work.application.clock, region
             )
         trusted = not arguments.server or is_eks_server(arguments.server)
-        known = arguments.server and (arguments.ca_file or arguments.ca)
+        known = arguments.server and (arguments.ca_file or arguments.ca or arguments.ca_pem)
         found = None if known and trusted else look_up_eks(work.boto, arguments.eks, role)
         server = arguments.server or (found.server if found else "")
         if found is not None and not trusted and not same_host(server, found.server):
@@ -247,18 +279,23 @@ def _certificates(path: str) -> str:
         raise UsageError(f"--ca-file {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         text = ""
+    return certificates_in(text, f"--ca-file {path}")
+
+
+def certificates_in(text: str, where: str) -> str:
+    """A text in PEM form, if it holds certificates and nothing secret. Raises UsageError."""
     body = "".join(text.partition("-----BEGIN CERTIFICATE-----")[2].partition("-----END CERTIFICATE-----")[0].split())
     try:
         if not body or not base64.b64decode(body, validate=True):
             raise ValueError
     except ValueError:
-        raise UsageError(f"--ca-file {path}: holds no certificate in PEM form") from None
+        raise UsageError(f"{where}: holds no certificate in PEM form") from None
     if "PRIVATE KEY" in text:
-        raise UsageError(f"--ca-file {path}: holds a private key; give a file with certificates only")
+        raise UsageError(f"{where}: holds a private key; give a file with certificates only")
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
     except ssl.SSLError:
-        raise UsageError(f"--ca-file {path}: holds no certificate that can be read") from None
+        raise UsageError(f"{where}: holds no certificate that can be read") from None
     return text
 
 

@@ -8,7 +8,11 @@ from kubesync.aws.dynamodb.store import Check
 from kubesync.aws.tables.control.clusters import ClusterConfig, OnDelete, retains
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import UsageError
+from kubesync_local.plans.of_state import plan_of_removal
+from kubesync_local.plans.plan import Plan, some
+from kubesync_local.plans.view import show_for_question
 from kubesync_local.registration.named_upstreams import NamedRegistry, referring_to
+from kubesync_local.terminal.asking import can_ask, confirm
 from kubesync_local.terminal.output import counted, remark
 from kubesync_local.workplace.workplace import Workplace
 
@@ -19,14 +23,25 @@ def run(arguments: argparse.Namespace) -> int:
     config = work.chosen(arguments.name)[0]
     work.lease.bind(work.settings.deployment)
     wanted = {"deleting": True, **({"on_delete": OnDelete.RETAIN} if arguments.retain else {})}
-    if config != config.model_copy(update=wanted):
-        only_if = [] if config.deleting else _unless_referred_to(config.name, NamedRegistry(work.store))
-        config = work.clusters.put(config.model_copy(update=wanted), only_if)
+    marked = config.model_copy(update=wanted)
+    if config != marked:
+        only_if = [] if config.deleting else unless_referred_to(config.name, NamedRegistry(work.store))
+        if not arguments.yes and can_ask():
+            show_for_question(removal := plan_of_removal(marked, work.store))
+            confirm(_question(marked, removal))
+        config = work.clusters.put(marked, only_if)
     work.lease.signal()
     held = not work.lease.read().free(int(work.now() * 1000))
     who = "the running session does it now" if held else "the next session does it"
     remark(f"cluster {config.name} is being removed, {_outputs(work, config)}; {who}")
     return 0
+
+
+def _question(config: ClusterConfig, plan: Plan) -> str:
+    if plan.kept is not None:
+        records, upstreams = plan.kept
+        return f"Remove cluster {config.name}, and keep its {some(records, 'record set')} and {some(upstreams, 'upstream')}?"
+    return f"Remove cluster {config.name}? {plan.question}" if plan.numbers else f"Remove cluster {config.name}?"
 
 
 def _outputs(work: Workplace, config: ClusterConfig) -> str:
@@ -39,7 +54,7 @@ def _outputs(work: Workplace, config: ClusterConfig) -> str:
     return f"with {what}" + (" (`--retain` keeps those that are left)" if records or upstreams else "")
 
 
-def _unless_referred_to(cluster: str, named: NamedRegistry) -> list[Check]:
+def unless_referred_to(cluster: str, named: NamedRegistry) -> list[Check]:
     """Check that no named upstream uses a Service of the cluster, now and when the mark is written. Raises UsageError."""
     registry = named.read()
     if names := referring_to(registry, cluster):

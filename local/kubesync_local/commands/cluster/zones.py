@@ -12,7 +12,7 @@ from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.control.zone_access import ZoneAccess
 from kubesync.domain.dns.records import Zone
 from kubesync.domain.errors import UsageError, ZoneUnavailableError
-from kubesync_local.registration.roles import parse_zone_access
+from kubesync_local.registration.roles import parse_zone_access, split_zone
 from kubesync_local.terminal.output import remark
 
 _ZONE_ID: Final = re.compile(r"Z[A-Z0-9]{1,31}")
@@ -24,8 +24,7 @@ def zones_given(given: Sequence[str]) -> dict[str, ZoneAccess | None]:
     Raises:
         UsageError: there is none, one has another form, or a zone is given twice.
     """
-    # An entry with a role is not split: the name of a role may hold commas.
-    parts = [part.strip() for text in given for part in ([text] if "@" in text else text.split(",")) if part.strip()]
+    parts = [part for text in given for part in split_zone(text)]
     if not parts:
         raise UsageError("--zone is empty: give the id of a hosted zone, such as Z0123456789ABCDEFGHIJ")
     found: dict[str, ZoneAccess | None] = {}

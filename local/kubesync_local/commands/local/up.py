@@ -1,8 +1,9 @@
-"""``kubesync local up``: runs the stand-ins in the foreground, for sessions in other processes and for ``sam local invoke``."""
+"""``kubesync local up``: runs the stand-ins, by default in the foreground, for sessions in other processes and for ``sam local invoke``."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import socket
 import threading
@@ -11,6 +12,9 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
+from kubesync_local.commands.local.background import start
+from kubesync_local.commands.local.env import export_lines
+from kubesync_local.commands.local.running import StateDirectory, state_directory
 from kubesync_local.commands.local.written_files import (
     DEPLOYMENT,
     is_env_file,
@@ -30,10 +34,11 @@ _ANYWHERE: Final = "0.0.0.0"  # noqa: S104 - only if the person gives it
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until a signal comes, which is the normal end.
+    """Serve until a signal comes, which is the normal end; or start a process that does.
 
     Raises:
         UsageError, PortError: an address cannot be used.
+        RunningError: it runs already.
         OSError: the file cannot be written.
     """
     set_up_logs()
@@ -52,13 +57,18 @@ def run(arguments: argparse.Namespace) -> int:
     for path, is_ours in ((env_file, is_env_file), (kubeconfig, is_kubeconfig)):
         if path is not None:
             refuse_foreign(path, is_ours)
-    with _until_signalled() as end, demo_stack(place) as stack:
+    state = state_directory(arguments.dir, os.environ)
+    if arguments.detach:
+        return _detach(arguments, state)
+    with _until_signalled() as end, state.taken() as note, demo_stack(place) as stack:
         endpoints = endpoints_of(place, stack.dynamodb.port, stack.route53.port)
         if env_file is not None:
             write_env_file(env_file, endpoints)
         if kubeconfig is not None:
             write_kubeconfig(kubeconfig, stack)
-        _print_addresses(stack, endpoints)
+        exports = _exports(endpoints)
+        note(exports)
+        _print_addresses(stack, exports)
         for step in story(stack.api.cluster) if arguments.story is not None else ():
             if end.wait(arguments.story):
                 break
@@ -80,17 +90,43 @@ def endpoints_of(place: Place, dynamodb_port: int, route53_port: int) -> dict[st
     }
 
 
-def _print_addresses(stack: DemoStack, endpoints: Mapping[str, str]) -> None:
-    remark(f"cluster {CLUSTER}: {stack.api_url}, domain {DOMAIN}, hosted zone {stack.zone_id} ({ZONE})")
-    for name, value in {
+def _exports(endpoints: Mapping[str, str]) -> dict[str, str]:
+    """All variables that a shell needs."""
+    return {
         "AWS_ACCESS_KEY_ID": "local",
         "AWS_SECRET_ACCESS_KEY": "local",
         "AWS_REGION": REGION,
         "AWS_DEFAULT_REGION": REGION,  # the AWS CLI's version 1 knows only this one
         "KUBESYNC_DEPLOYMENT": DEPLOYMENT,
         **endpoints,
-    }.items():
-        print_line(f"export {name}={value}")
+    }
+
+
+def _detach(arguments: argparse.Namespace, state: StateDirectory) -> int:
+    given = {
+        "--host": arguments.host,
+        "--dynamodb-port": arguments.dynamodb_port,
+        "--route53-port": arguments.route53_port,
+        "--api-port": arguments.api_port,
+        "--env-file": arguments.env_file,
+        "--kubeconfig": arguments.kubeconfig,
+        "--story": arguments.story,
+    }
+    options = [f"{option}={value}" for option, value in given.items() if value is not None]
+    found, status = start(options, state)
+    if found is None:
+        return status
+    for line in export_lines(found.exports, "sh"):
+        print_line(line)
+    remark(f"running in the background (process {found.pid}), log: {state.log}; `kubesync local down` ends it")
+    remark('in each shell: eval "$(kubesync local env)"; then: kubesync session --max-runtime 10; kubesync records')
+    return 0
+
+
+def _print_addresses(stack: DemoStack, exports: Mapping[str, str]) -> None:
+    remark(f"cluster {CLUSTER}: {stack.api_url}, domain {DOMAIN}, hosted zone {stack.zone_id} ({ZONE})")
+    for line in export_lines(exports, "sh"):
+        print_line(line)
     remark(
         "export these in another terminal, then run: kubesync session --max-runtime 10; kubesync records. Ctrl-C ends this"
     )

@@ -1,4 +1,4 @@
-"""Prints what happens in a session, one line per event, on standard error.
+"""Prints what happens in a session, one line per event and per change, on standard error.
 
 A repeated error of a listener is printed once a minute, with its count: a cluster that is down for an hour must not hide what
 happens in the others. A line also says when the listener works again.
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kubesync_local.commands.run.change_lines import MARKS, lines_of
 from kubesync_local.terminal.escaping import visible
 from kubesync_local.terminal.output import counted, remark
 
@@ -37,6 +39,13 @@ _WORDS: Final[dict[str, _Words]] = {
 
 
 _AGAIN_SECONDS: Final = 60.0
+_PAGES_SECONDS: Final = 5.0
+_PRINT_SECONDS: Final = 0.1
+_LAST_LINES_SECONDS: Final = 2.0
+_KEPT: Final = 20_000
+
+type Line = tuple[str, str]
+"""What is said, and its style on a terminal."""
 
 
 @dataclass(slots=True)
@@ -57,27 +66,86 @@ class ProgressLines:
         self._started = now()
         self._lock = threading.Lock()
         self._shown: dict[tuple[str, str], dict[str, _Shown]] = {}
-        self._failing: set[tuple[str, str]] = set()
+        self.failing: set[tuple[str, str]] = set()
+        self._pages: dict[tuple[str, str], float] = {}
+        self._kept: deque[tuple[float, Line]] = deque()
+        self._left_out = 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
 
     def __call__(self, what: str, details: dict[str, object]) -> None:
         at = self._now()
+        with self._lock:
+            for line in self.lines(what, details, at):
+                self._keep(at - self._started, line)
+        if not self._thread.is_alive():
+            self._print()
+
+    def _keep(self, seconds: float, line: Line) -> None:
+        if len(self._kept) < _KEPT:
+            self._kept.append((seconds, line))
+        else:
+            self._left_out += 1
+
+    def begin(self) -> None:
+        """Print in a thread from now on: a reader that does not read must not hold up the session."""
+        self._thread.start()
+
+    def end(self) -> None:
+        """Print what is left, if somebody reads it."""
+        self._ended.set()
+        self._thread.join(_LAST_LINES_SECONDS)
+
+    def _run(self) -> None:
+        while not self._ended.wait(_PRINT_SECONDS):
+            self._print()
+        self._print()
+
+    def _print(self) -> None:
+        with self._lock:
+            lines = [self._kept.popleft() for _ in range(len(self._kept))]
+            left_out, self._left_out = self._left_out, 0
+        self.show(lines)
+        if left_out:
+            self.show(
+                [(self._now() - self._started, (f"{left_out} lines were left out: nobody read them in time", ""))]
+            )
+
+    def show(self, lines: Sequence[tuple[float, Line]]) -> None:
+        """Print lines, each with the seconds since the start."""
+        for seconds, (text, _) in lines:
+            remark(f"{seconds:7.2f}  {visible(text)}")
+
+    def lines(self, what: str, details: dict[str, Any], at: float) -> Iterator[Line]:
+        """What to say of one event."""
         if what in ("error", "listening"):
-            with self._lock:
-                text = self._of_listener(what, details, at)
+            text = self._of_listener(what, details, at)
+            if text:
+                yield text, MARKS["!"] if what == "error" else ""
+        elif what == "changes":
+            yield from ((text, MARKS[text[0]]) for text in lines_of(details["entries"]))
+        elif what == "list":
+            yield from self._of_list(details, at)
         else:
             words = _WORDS.get(what)
-            text = (
-                words(details) if words else f"{what} " + ", ".join(f"{key}={value}" for key, value in details.items())
-            )
-        if text:
-            remark(f"{at - self._started:7.2f}  {visible(text)}")
+            text = words(details) if words else f"{what} {', '.join(f'{key}={each}' for key, each in details.items())}"
+            yield text, "dim" if what in ("window", "batch") else "bold"
+
+    def _of_list(self, details: dict[str, Any], at: float) -> Iterator[Line]:
+        """How far a long list is, every 5 seconds."""
+        listener = details["cluster"], details["resource"]
+        if details["left"] == 0:
+            self._pages.pop(listener, None)
+        elif at - self._pages.setdefault(listener, at) >= _PAGES_SECONDS:
+            self._pages[listener] = at
+            yield f"{'/'.join(listener)}: {how_far(details)}", ""
 
     def _of_listener(self, what: str, details: dict[str, object], at: float) -> str:
         listener = (str(details["cluster"]), str(details["resource"]))
         name = "/".join(listener)
         if what == "listening":
-            works_again = listener in self._failing
-            self._failing.discard(listener)
+            works_again = listener in self.failing
+            self.failing.discard(listener)
             return f"{name}: works again" if works_again else ""
         text = f"{details['key']} {details['message']}"
         shown = self._shown.setdefault(listener, {})
@@ -87,7 +155,13 @@ class ProgressLines:
         if entry is not None and at - entry.at < _AGAIN_SECONDS:
             entry.since += 1
             return ""
-        self._failing.add(listener)
+        self.failing.add(listener)
         shown[text] = _Shown(at)
         count = f" ({entry.since + 1} times in the last {at - entry.at:.0f} s)" if entry is not None else ""
         return f"{name}: {text}{count}"
+
+
+def how_far(details: dict[str, Any]) -> str:
+    """How much of a list is read."""
+    items, left = details["items"], details["left"]
+    return f"{items} objects read" if left is None else f"{items} of {items + left} objects read"

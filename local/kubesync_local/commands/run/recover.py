@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from kubesync.domain.errors import ErrorCode, KubesyncError, UsageError
 from kubesync_local.commands.run.ending import ended_by_signals
-from kubesync_local.commands.run.progress import ProgressLines
+from kubesync_local.commands.run.live import showing_progress
 from kubesync_local.commands.run.recover_rows import COLUMNS, RECORD_COLUMNS, record_rows_of, rows_of, unwanted_only
+from kubesync_local.plans.plan import some
 from kubesync_local.recovery.recovery import RecoveryRequest
 from kubesync_local.recovery.registry_changes import empty_folder, write_changes
 from kubesync_local.recovery.txt_registry import Affixes
-from kubesync_local.terminal.output import print_document, print_table, remark
+from kubesync_local.terminal.asking import can_ask, confirm
+from kubesync_local.terminal.output import new_console, print_document, print_table, remark
 from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
 
 _COUNTED = {
@@ -38,13 +41,9 @@ def run(arguments: argparse.Namespace) -> int:
     names = arguments.name.lower().rstrip(".")
     affixes = Affixes(arguments.txt_prefix, arguments.txt_suffix, arguments.txt_wildcard_replacement)
     request = RecoveryRequest(arguments.cluster, not arguments.apply, names, affixes, arguments.txt_owner_id)
-    session = work.application.new_session(ProgressLines())
-    with ended_by_signals(lambda: session):
-        report = session.run(recovery=request)
-    if not report.recoveries:
-        hint = "; pause the schedule and try again" if report.code == ErrorCode.NOT_MASTER else ""
-        raise RecoverError(f"nothing was recovered: {report.ended} {report.message}".rstrip() + hint)
-    found: dict[str, Any] = report.recoveries[0]
+    if arguments.apply and not arguments.yes and can_ask():
+        _agree(_recovered(work, replace(request, dry_run=True)))
+    found = _recovered(work, request)
     for cluster in found["clusters"]:
         remark(_summary(found, cluster))
         for resource, reason in cluster.get("held", {}).items():
@@ -63,6 +62,32 @@ def run(arguments: argparse.Namespace) -> int:
         if records := record_rows_of(found):
             print_table(records, RECORD_COLUMNS, "TXT records of external-dns' registry")
     return 1 if any("error" in cluster for cluster in found["clusters"]) else 0
+
+
+def _recovered(work: Workplace, request: RecoveryRequest) -> dict[str, Any]:
+    with showing_progress() as progress:
+        session = work.application.new_session(progress)
+        with ended_by_signals(lambda: session):
+            report = session.run(recovery=request)
+    if not report.recoveries:
+        hint = "; pause the schedule and try again" if report.code == ErrorCode.NOT_MASTER else ""
+        raise RecoverError(f"nothing was recovered: {report.ended} {report.message}".rstrip() + hint)
+    found: dict[str, Any] = report.recoveries[0]
+    return found
+
+
+def _agree(found: dict[str, Any]) -> None:
+    """Show what a recovery would take over, and ask. Raises DeclinedError."""
+    if rows := rows_of(found):
+        print_table(rows, COLUMNS, names=2, console=new_console(stderr=True))
+    for cluster in found["clusters"]:
+        remark(_summary(found, cluster))
+    taken = [row for cluster in found["clusters"] for row in cluster.get("claimed", [])]
+    zones = {row["zone"] for row in taken}
+    if taken:
+        confirm(f"Take over {some(len(taken), 'record set')} in {some(len(zones), 'zone')}?")
+    else:
+        confirm("Take over no record set, and only raise the epoch above the zones' journals?")
 
 
 def _summary(found: dict[str, Any], cluster: dict[str, Any]) -> str:

@@ -7,9 +7,15 @@ from typing import Any, Final
 
 from kubesync.domain.errors import UsageError
 from kubesync.operations.resync_invocation import ResyncEvent, has_errors
+from kubesync.operations.resync_progress import RUNNING
 from kubesync.session.session import Session
 from kubesync_local.commands.run.ending import ended_by_signals
-from kubesync_local.commands.run.progress import ProgressLines
+from kubesync_local.commands.run.forcing import agree
+from kubesync_local.commands.run.live import showing_progress
+from kubesync_local.plans.of_report import plan_of_report
+from kubesync_local.plans.plan import zone_titles
+from kubesync_local.plans.view import show_plan
+from kubesync_local.terminal.asking import can_ask
 from kubesync_local.terminal.output import counted, print_document, print_table, remark, side_in_words
 from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
 
@@ -22,31 +28,46 @@ _PLURALS: Final = {
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the resync and show its result. Returns 1 if a cluster could not be resynchronised."""
+    """Run the resync and show its result. Returns 1 if a cluster could not be resynchronised, or if the resync goes on."""
     work = Workplace()
     if not work.chosen(arguments.cluster):
         raise UsageError(NO_CLUSTERS)
+    wanted = ResyncEvent(cluster=arguments.cluster, dry_run=arguments.dry_run, force=arguments.force)
+    if arguments.force and not arguments.dry_run and not arguments.yes and can_ask():
+        agree(work, lambda: report_of(work, wanted.model_copy(update={"dry_run": True}), arguments.timeout))
+    report = report_of(work, wanted, arguments.timeout)
+    remark_on(report)
+    if arguments.output != "table":
+        print_document(report, arguments.output)
+    elif report["dry_run"]:
+        show_plan(plan_of_report(report, zone_titles(work.clusters.all())))
+    elif rows := _rows(report):
+        print_table(rows, ("cluster", "what", "from", "to"), names=2)
+    return 1 if report.get("status") == RUNNING or has_errors(report) else 0
+
+
+def report_of(work: Workplace, wanted: ResyncEvent, timeout: float) -> dict[str, Any]:
+    """Get a resync done, by the running session or by this process. ``timeout``: seconds to wait for the running session."""
     own: list[Session] = []
     clock = work.application.clock
-    until = clock.monotonic() + arguments.timeout
-    invocation = work.application.resync_invocation(
-        ResyncEvent(cluster=arguments.cluster, dry_run=arguments.dry_run, force=arguments.force),
-        lambda: until - clock.monotonic(),
-        ProgressLines(),
-        own.append,
-    )
-    # A session of our own that found another master has ended: a signal then ends the wait for that master.
-    with ended_by_signals(lambda: own[-1] if own and not own[-1].report.ended else None):
-        report = invocation.run()
+    until = clock.monotonic() + timeout
+    with showing_progress() as progress:
+        invocation = work.application.resync_invocation(wanted, lambda: until - clock.monotonic(), progress, own.append)
+        # A session of our own that found another master has ended: a signal then ends the wait for that master.
+        with ended_by_signals(lambda: own[-1] if own and not own[-1].report.ended else None):
+            return invocation.run()
+
+
+def remark_on(report: dict[str, Any]) -> None:
+    """Say on standard error what came out, in a line for each cluster."""
     for cluster in report["clusters"]:
         remark(_summary(cluster, dry_run=report["dry_run"]))
     for each in report.get("named_upstreams", []):
         remark(f"{each['upstream']}: {_of_named(each, report)}")
-    if arguments.output != "table":
-        print_document(report, arguments.output)
-    elif rows := _rows(report):
-        print_table(rows, ("cluster", "what", "from", "to"), names=2)
-    return 1 if has_errors(report) else 0
+    if report.get("status") == RUNNING:
+        remark(
+            f"the resync goes on in the next session: {report['id']}; `kubesync status` shows how far it is, and its result"
+        )
 
 
 def _of_named(row: dict[str, Any], report: dict[str, Any]) -> str:
@@ -85,10 +106,6 @@ def _rows(report: dict[str, Any]) -> list[dict[str, Any]]:
         if "error" in cluster:
             rows.append({"cluster": name, "what": f"failed: {cluster['error']}"})
             continue
-        rows += [
-            {"cluster": name, "what": change["what"], "from": _side(change["from"]), "to": _side(change["to"])}
-            for change in cluster.get("changes", [])
-        ]
         rows += [
             {
                 "cluster": name,

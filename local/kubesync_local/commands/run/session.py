@@ -6,7 +6,7 @@ import argparse
 
 from kubesync.domain.errors import ErrorCode
 from kubesync_local.commands.run.ending import ended_by_signals
-from kubesync_local.commands.run.progress import ProgressLines
+from kubesync_local.commands.run.live import showing_progress
 from kubesync_local.terminal.output import print_json, remark
 from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
 
@@ -17,9 +17,10 @@ def run(arguments: argparse.Namespace) -> int:
     work = Workplace(**settings)
     if not work.clusters.all():
         remark(NO_CLUSTERS)  # no error: one may be registered while the session runs
-    session = work.application.new_session(ProgressLines())
-    with ended_by_signals(lambda: session):
-        report = session.run()
+    with showing_progress() as progress:
+        session = work.application.new_session(progress)
+        with ended_by_signals(lambda: session):
+            report = session.run()
     print_json(report.document())
     if report.code == ErrorCode.MAX_RUNTIME:
         remark(f"the session ended normally: its time was up ({report.ended})")

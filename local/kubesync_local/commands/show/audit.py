@@ -21,7 +21,7 @@ from kubesync_local.workplace.workplace import Workplace
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the matching changes of all clusters together."""
-    cluster, wanted = _cluster(arguments), _wanted(arguments)
+    cluster, wanted = _cluster(arguments), matching(arguments.service, arguments.name)
     work = Workplace()
     log, now = AuditLog(work.store), work.now()
     # One query per day: go back no further than --days can.
@@ -60,10 +60,11 @@ def _cluster(arguments: argparse.Namespace) -> str:
     return key.cluster
 
 
-def _wanted(arguments: argparse.Namespace) -> Callable[[dict[str, Any]], bool]:
-    service = str(parse_service_key(arguments.service)) if arguments.service else ""
+def matching(service: str, name: str) -> Callable[[dict[str, Any]], bool]:
+    """Whether a change is one of this Service, and of a name or upstream of this pattern; empty: any. Raises UsageError."""
+    service = str(parse_service_key(service)) if service else ""
     # The upstream's PROTOCOL is upper case, a DNS name is not: both are compared in lower case.
-    fits = name_filter(arguments.name)
+    fits = name_filter(name)
 
     def wanted(row: dict[str, Any]) -> bool:
         if service and row["service"] != service:

@@ -4,46 +4,81 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
 
-from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.aws.tables.control.lease import Lease
-from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.aws.dynamodb.store import Store
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.lease import Lease, LeaseTable
+from kubesync.aws.tables.control.listeners import ListenerTable, failing_since
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblem, ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable, timestamp
+from kubesync.cluster.keys.open_keys import waiting_for_person
 from kubesync.domain.dns.records import Problem, RecordKey
 from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.named_upstreams import named_key
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.reasons import advice_for
 from kubesync.domain.state import KeyState, Name, OpenMark
+from kubesync.settings import Settings
 from kubesync_local.commands.show.status_table import show_status
 from kubesync_local.documents.alarm_causes import Seen, causes_of
-from kubesync_local.documents.audit_log import AuditLog
-from kubesync_local.documents.listener_rows import failing_since, listener_rows
+from kubesync_local.documents.credential_rows import credential_rows
+from kubesync_local.documents.last_resync import resyncs_document
+from kubesync_local.documents.listener_rows import listener_rows
 from kubesync_local.documents.named_upstream import NamedDocument
 from kubesync_local.documents.outlook import NOTHING_THERE, tried_next, zone_code
 from kubesync_local.terminal.escaping import visible
 from kubesync_local.terminal.output import print_document, print_line, remark
 from kubesync_local.workplace.workplace import Workplace
 
-_HISTORY_READ: Final = 500
+_CONFIGURATION: Final = "its configuration cannot be read: a newer release wrote it, so this one does not watch it"
+_ITEMS: Final = "a newer release wrote items of it, so this one does not watch it"
+
+
+class Place(Protocol):
+    """What the status is read from. ``Workplace`` is one."""
+
+    @property
+    def store(self) -> Store: ...
+
+    @property
+    def lease(self) -> LeaseTable: ...
+
+    @property
+    def settings(self) -> Settings: ...
+
+    def now(self) -> float: ...
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Gather the status and show it."""
     work = Workplace()
-    chosen = work.chosen(arguments.cluster)
+    status = status_document(work, work.chosen(arguments.cluster), every=not arguments.cluster)
+    if arguments.check:
+        return _check(status, work, arguments.output)
+    if arguments.output != "table":
+        print_document(status, arguments.output)
+    else:
+        show_status(status, work.now())
+    return 0
+
+
+def status_document(work: Place, chosen: Sequence[ClusterConfig], *, every: bool = True) -> dict[str, Any]:
+    """The status of these clusters. ``every``: these are all clusters; also say which ones cannot be read."""
     problems = {each.zone_id: each for each in ZoneProblemTable(work.store, work.settings.shard, "").current()}
     zones = {zone.id: zone for config in chosen for zone in config.zones}
-    status: dict[str, Any] = {
+    registered = ClusterTable(work.store).read() if every else {}
+    return {
         "deployment": work.settings.deployment,
         "shard": work.settings.shard,
         "lease": lease_document(work.lease.read(), int(work.now() * 1000)),
         "clusters": [_cluster(config, work, problems) for config in chosen],
+        "unreadable": [
+            {"cluster": name, "reason": _CONFIGURATION} for name, found in sorted(registered.items()) if found is None
+        ],
         "zones": [
             {
                 "zone": zone_id,
@@ -55,16 +90,10 @@ def run(arguments: argparse.Namespace) -> int:
             }
             for zone_id, zone in sorted(zones.items())
         ],
+        "resyncs": resyncs_document(work.store, work.settings.shard, work.now()),
         "named_upstreams": _named_upstreams(work),
         "named_upstreams_waiting": len(NamedUpstreamTable(work.store).marks(work.settings.shard)),
     }
-    if arguments.check:
-        return _check(status, work, arguments.output)
-    if arguments.output != "table":
-        print_document(status, arguments.output)
-    else:
-        show_status(status)
-    return 0
 
 
 def _check(status: dict[str, Any], work: Workplace, output: str) -> int:
@@ -80,20 +109,15 @@ def _check(status: dict[str, Any], work: Workplace, output: str) -> int:
 
 
 def _failing_since(status: dict[str, Any], work: Workplace) -> dict[tuple[str, str], str]:
-    table, audit = ListenerTable(work.store), AuditLog(work.store)
+    table = ListenerTable(work.store)
     since: dict[tuple[str, str], str] = {}
     for cluster in status["clusters"]:
         name = cluster["cluster"]
-        failing = [row["listener"] for row in cluster["listeners"] if row["state"] == "failing"]
-        if not failing:
-            continue
-        history = list(audit.read_errors(name, work.now(), _HISTORY_READ))
-        checkpoints, errors = table.checkpoints(name), table.errors(name)
-        for listener in failing:
-            own = [entry for entry in history if entry["resource"] == listener]
-            resource = Resource(listener)
-            if found := failing_since(checkpoints.get(resource), errors.get(resource), own):
-                since[name, listener] = found
+        failing = [Resource(row["listener"]) for row in cluster["listeners"] if row["state"] == "failing"]
+        checkpoints, errors = (table.checkpoints(name), table.errors(name)) if failing else ({}, {})
+        for resource in failing:
+            if found := failing_since(checkpoints.get(resource), errors.get(resource)):
+                since[name, resource.value] = found
     return since
 
 
@@ -117,7 +141,7 @@ def lease_document(lease: Lease, now_ms: int) -> dict[str, Any]:
     }
 
 
-def _named_upstreams(work: Workplace) -> list[dict[str, Any]]:
+def _named_upstreams(work: Place) -> list[dict[str, Any]]:
     """The problems of named upstreams, which belong to no cluster. An unreadable one does not hide the others."""
     registry, table = NamedUpstreamTable(work.store).read(), UpstreamTable(work.store)
     rows: list[dict[str, Any]] = []
@@ -133,8 +157,12 @@ def _named_upstreams(work: Workplace) -> list[dict[str, Any]]:
     return rows
 
 
-def _cluster(config: ClusterConfig, work: Workplace, problems: Mapping[str, ZoneProblem]) -> dict[str, Any]:
-    states = list(StateTable(work.store).load_all(config.name))
+def _cluster(config: ClusterConfig, work: Place, problems: Mapping[str, ZoneProblem]) -> dict[str, Any]:
+    try:
+        states, newer = list(StateTable(work.store).load_all(config.name)), ""
+        listeners = listener_rows(config.name, ListenerTable(work.store))
+    except NewerSchemaError as error:  # others are shown all the same
+        states, newer, listeners = [], f"{_ITEMS} ({error})", []
     looks = ZoneProblemTable(work.store, config.shard, "").checks()
     empty = {name: state.key for state in states for name in state.empty_claims}
     return {
@@ -147,7 +175,9 @@ def _cluster(config: ClusterConfig, work: Workplace, problems: Mapping[str, Zone
         "services": sum(state.service is not None for state in states),
         "record_sets": sum(len(state.applied) for state in states),
         "upstreams": sum(len(state.upstreams) for state in states),
-        "listeners": listener_rows(config.name, ListenerTable(work.store)),
+        "problem": newer or None,
+        "listeners": listeners,
+        "credentials": credential_rows(config, ListenerTable(work.store), work.now()),
         "open": [_open(state, state.opened, problems, looks) for state in states if state.opened is not None],
         "problems": [
             {
@@ -161,6 +191,10 @@ def _cluster(config: ClusterConfig, work: Workplace, problems: Mapping[str, Zone
             for each in state.problems
         ],
         "held": _held(config, states),
+        "waiting_for_person": sum(
+            waiting_for_person(state, config.policy) or any(part.held for part in state.parts.values())
+            for state in states
+        ),
     }
 
 
@@ -178,6 +212,7 @@ def _open(
         "code": mark.code or (zone_code(problems[zones[0]].problem) if zones else None),
         "reason": mark.reason or of_zones or None,
         "cause": mark.cause or None,
+        "since": timestamp(mark.since) if mark.since else None,
     }
 
 

@@ -7,6 +7,8 @@ from typing import Any, Final
 from rich.text import Text
 
 from kubesync.domain.reasons import advice_for
+from kubesync_local.documents.credential_rows import near_ends
+from kubesync_local.documents.last_resync import resync_lines
 from kubesync_local.documents.listener_rows import for_people
 from kubesync_local.documents.outlook import zone_code
 from kubesync_local.terminal.escaping import readable
@@ -16,15 +18,15 @@ _PROBLEMS_SHOWN: Final = 50
 _RELEASED: Final = "released clean"
 
 
-def show_status(status: dict[str, Any]) -> None:
-    """Print the status, the most important first."""
+def show_status(status: dict[str, Any], now: float) -> None:
+    """Print the status, the most important first. ``now``: epoch seconds."""
     status = readable(status)
     console = new_console()
     lease = status["lease"]
     style = "green" if lease["state"] == "held" else "yellow"
     epoch = f", epoch {lease['epoch']}" if lease["holder"] else ""
     until = f", until {lease['session_ends_at']}" if lease["state"] == "held" and lease["session_ends_at"] else ""
-    before, state = _lease_in_words(lease["state"], lease["holder"])
+    before, state = lease_in_words(lease["state"], lease["holder"])
     place = f"deployment {status['deployment']}, shard {status['shard']}"
     print_folded(console, Text.assemble(f"{place}: {before}", (state, style), epoch, until), 2)
     if not status["clusters"]:
@@ -38,10 +40,17 @@ def show_status(status: dict[str, Any]) -> None:
     # First: the problem of a zone is the cause of most rows in the clusters' tables.
     for zone in status["zones"]:
         if zone["problem"]:
-            print_folded(console, Text(f"zone {zone['name']} ({zone['zone']}): {zone['problem']}", style="red"), 2)
+            since = f" (since {zone['since']})"
+            print_folded(
+                console, Text(f"zone {zone['name']} ({zone['zone']}): {zone['problem']}{since}", style="red"), 2
+            )
             print_folded(console, Text(f"  → {_zone_advice(zone['problem'])}"), 4)
+    for line, wrong in resync_lines(status["resyncs"]):
+        print_folded(console, Text(line, style="red" if wrong else ""), 2)
+    for each in status["unreadable"]:
+        print_folded(console, Text(f"cluster {each['cluster']}: {each['reason']}", style="red"), 2)
     for cluster in status["clusters"]:
-        _show_cluster(cluster, status["shard"])
+        _show_cluster(cluster, status["shard"], now)
     if waiting := status["named_upstreams_waiting"]:
         text = f"named upstreams: {counted(waiting, 'change')} not composed yet; the running session does it within seconds"
         print_folded(console, Text(text, style="yellow"), 2)
@@ -50,7 +59,7 @@ def show_status(status: dict[str, Any]) -> None:
         print_table(shown, ("name", "code", "subject", "message"), "problems of named upstreams")
 
 
-def _lease_in_words(state: str, holder: str | None) -> tuple[str, str]:
+def lease_in_words(state: str, holder: str | None) -> tuple[str, str]:
     """The sentence up to the state, and the state, which gets a colour."""
     match state:
         case "held":
@@ -71,7 +80,15 @@ def _zone_advice(problem: str) -> str:
     return "docs/runbook.md#zoneblocked says what to do" if code == "ZoneBlocked" else advice_for(code)
 
 
-def _show_cluster(cluster: dict[str, Any], own_shard: str) -> None:
+def _open_in_words(cluster: dict[str, Any]) -> str:
+    """How much is open, since when, and how much of it a person has to mend."""
+    since = min((each["since"] for each in cluster["open"] if each["since"]), default=None)
+    words = f"{len(cluster['open'])} open" + (f" since {since}" if since else "")
+    waiting = cluster["waiting_for_person"]
+    return f"{words}, {waiting} wait{'s' if waiting == 1 else ''} for a person" if waiting else words
+
+
+def _show_cluster(cluster: dict[str, Any], own_shard: str, now: float) -> None:
     console = new_console()
     sizes = ", ".join(
         (
@@ -87,13 +104,17 @@ def _show_cluster(cluster: dict[str, Any], own_shard: str) -> None:
     if cluster["shard"] != own_shard:
         head.append(f", shard {cluster['shard']}")
     print_folded(console, head, 2)
-    text = f"  {sizes}; {len(cluster['open'])} open, {counted(len(cluster['problems']), 'problem')}"
+    text = f"  {sizes}; {_open_in_words(cluster)}, {counted(len(cluster['problems']), 'problem')}"
     print_folded(console, Text(text), 4)
+    if cluster["problem"]:
+        print_folded(console, Text(f"  {cluster['problem']}", style="red"), 4)
     for held in cluster["held"]:
         number = held["deletions"]
         are = "deletion" if number == 1 else "deletions"
         text = f"  {number} {are} of {held['listener']} held back; `{held['release']}`"
         print_folded(console, Text(f"{text} makes {'it' if number == 1 else 'them'}", style="yellow"), 4)
+    for line, ended in near_ends(cluster["cluster"], cluster["credentials"], now):
+        print_folded(console, Text(f"  {line}", style="red" if ended else "yellow"), 4)
     if cluster["listeners"]:
         rows = [for_people(each) for each in cluster["listeners"]]
         print_table(rows, ("listener", "state", "checkpoint", "last_error", "ended"))

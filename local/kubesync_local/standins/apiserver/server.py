@@ -265,6 +265,9 @@ def _verb(request: HttpRequest, target: Target) -> str:
 
 
 def _body(request: HttpRequest) -> JsonObject:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip()
+    if media_type.startswith("application/vnd."):  # what kubectl's typed commands send: protobuf
+        raise status.not_json(media_type)
     try:
         value = json.loads(request.body)
     except ValueError as error:

@@ -219,7 +219,7 @@ def test_answer_to_somebody_who_went_away_is_refused(store: Store) -> None:
 
 def test_old_requests_and_other_shards_are_not_pending(store: Store) -> None:
     table = RequestTable(store, "0")
-    table.leave(new_request("old", "", NOW - 3600, dry_run=False, force=False))
+    table.leave(new_request("old", "", NOW - 3600, dry_run=False, force=True))
     fresh = new_request("new", "", NOW - 3599, dry_run=False, force=False)
     table.leave(fresh)
     RequestTable(store, "1").leave(new_request("other", "", NOW, dry_run=False, force=False))

@@ -4,7 +4,9 @@
     ---------                  ----                            -----
     changes#<cluster>#<day>    <timestamp>#<session>#<token>   entries (see ``_packed``), at, session, epoch
     errors#<cluster>           <timestamp>#<session>#<digest>  resource, code, key, message
-    sessions                   <timestamp>#<session>           how a session ended, also one that never held the lease
+    sessions                   <timestamp>#<session>           how a session ended that never held the lease
+    reports#session            <timestamp>#<session>           body: the report of a session that held it, in short
+    reports#recovery           <timestamp>#<session>           body: the report of a recovery, in short
 
 One item holds the changes of one transaction: an audit that doubled the number of writes would be too costly. ``docs/audit.md``
 explains the words of an entry to users.
@@ -85,8 +87,12 @@ class AuditTable:
         return self._put(f"errors#{cluster}", f"#{digest}", fields, now)
 
     def session_ended(self, fields: Mapping[str, object], now: float) -> Put:
-        """How a session ended. Only this item is written without a fence; it is append-only."""
+        """How a session ended. Only this item and ``report`` are written without a fence; they are append-only."""
         return self._put("sessions", "", fields, now)
+
+    def report(self, kind: str, report: object, now: float) -> Put:
+        """The report of a ``session`` or a ``recovery``, under the session's id."""
+        return self._put(f"reports#{kind}", "", {"body": pack(report)}, now)
 
     def _put(self, partition: str, suffix: str, fields: Mapping[str, object], now: float) -> Put:
         at = timestamp(now)

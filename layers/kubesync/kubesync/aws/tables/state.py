@@ -5,7 +5,7 @@ partition                       sort                              holds
 <cluster>#<bucket 0..f>         key#<namespace>/<name>            head: version, tx, slices, body
                                 key#<namespace>/<name>#<001..>    further slices of a body over 100 KB, ``of`` a version
                                 slice#<namespace>/<object>        service: the label's last value (EndpointSlices only)
-<cluster>#open#<0..3>           <namespace>/<name>                open mark: attempts, retry_at, reason, code, cause
+<cluster>#open#<0..3>           <namespace>/<name>                open mark: attempts, retry_at, reason, code, cause, since
                                 <namespace>/<name>#heir#<name>    the key was promoted to a name, and has to be planned
                                 <namespace>/<name>#gone           the key holds tombstones that have to be swept
 <cluster>#asked                 <namespace>                       see ``name_counts``
@@ -202,7 +202,9 @@ class StateTable:
     @staticmethod
     def mark_open(key: ServiceKey, mark: OpenMark) -> Action:
         """Put a key into the durable work queue."""
-        fields = {"reason": mark.reason, "code": mark.code, "cause": mark.cause}
+        fields: dict[str, str | int] = {"reason": mark.reason, "code": mark.code, "cause": mark.cause}
+        if mark.since:
+            fields["since"] = round(mark.since * 1000)
         return Put(
             open_key(key), {"v": SCHEMA, "attempts": mark.attempts, "retry_at": round(mark.retry_at * 1000), **fields}
         )
@@ -287,4 +289,5 @@ def _mark(item: Item | None) -> OpenMark | None:
         cast(str, item["reason"]),
         cast(str, item.get("code", "")),  # older marks have neither
         cast(str, item.get("cause", "")),
+        cast(int, item.get("since", 0)) / 1000,
     )

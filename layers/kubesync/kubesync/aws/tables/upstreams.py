@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, cast
@@ -115,6 +116,21 @@ class UpstreamTable:
             stored = _assemble(pages[name])
             if stored is not None:
                 yield stored
+
+    def strays(self, is_known: Callable[[str], bool]) -> Iterator[tuple[str, UpstreamState]]:
+        """Upstreams that are not known, in order. One scan of the table; it keeps nothing of those that are known. For full resyncs only."""
+        heads: dict[str, Item] = {}
+        items: Counter[str] = Counter()
+        for item in self._store.scan(UPSTREAMS):
+            name = cast(str, item["upstream"])
+            if is_named(name) or is_known(name):
+                continue
+            items[name] += 1
+            if item["slice"] == 0 and not item.get("deleted"):
+                heads[name] = {field: item[field] for field in ("version", "digest", "slices")}
+        for name, head in sorted(heads.items()):
+            slices = max(cast(int, head["slices"]), items[name])
+            yield name, UpstreamState(cast(int, head["version"]), cast(str, head["digest"]), slices)
 
 
 def timestamp(epoch_seconds: float) -> str:

@@ -21,6 +21,7 @@ from typing import Final
 from kubesync.actors.actor import Steps
 from kubesync.aws.dynamodb.store import UPSTREAMS
 from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
+from kubesync.aws.tables.audit import Entry
 from kubesync.clock import Clock
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import MAX_CLUSTERS, Chunk, Closing, KeyWrite, chunks_of, no_closing, write_full
@@ -100,6 +101,7 @@ class Committer:
 
     Args:
         fenced_here: clusters whose fence this master has raised.
+        on_written: called with the audit entries of each transaction that was written.
     """
 
     def __init__(
@@ -109,12 +111,15 @@ class Committer:
         fenced_writer: FencedWriter,
         clock: Clock,
         fenced_here: AbstractSet[str],
+        on_written: Callable[[Sequence[Entry]], None] = lambda _entries: None,
     ) -> None:
         self.states = states
         self.tables = tables
         self.clock = clock
         self.fenced_here = fenced_here
+        self.written_at = 0.0  # monotonic; of the last keys that were written
         self._fenced_writer = fenced_writer
+        self._on_written = on_written
 
     def commit(self, change: Change, outbox: Outbox) -> Steps[None]:
         """Write a change; ``outbox`` says what has been written, also where this raises.
@@ -212,8 +217,10 @@ class Committer:
         self.states.counts.written(chunk.counts, chunk.states)
         for state in chunk.states:
             self.states.remember(state)
+        self.written_at = self.clock.monotonic()
         for committed in chunk.committed:
             committed()
+        self._on_written(chunk.entries)
         outbox.changed |= {state.key for state in chunk.states}
         outbox.opened |= {state.key: None for state in chunk.states if state.opened is not None}
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig, retains
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.aws.tables.name_counts import NameCounts, NameCountTable
 from kubesync.aws.tables.state import StateTable
+from kubesync.cluster.keys.open_keys import OpenKeys
 from kubesync.domain.dns.desired import DnsRules, names_to_keep
 from kubesync.domain.dns.names import zones_of
 from kubesync.domain.dns.permissions import NameRules
@@ -21,6 +23,7 @@ from kubesync.domain.state import KeyState, Name
 
 # Only its master writes a key (I2), so what was read or written once in a session needs no second reading.
 CACHED_KEYS: Final = 4_000
+WORKS_AFTER_SECONDS: Final = 30.0
 _ENDPOINTS_OF_A_KEY: Final = 16
 """A key with more endpoints counts as several."""
 # Raised whenever the same objects lead to other outputs than before: every key is then planned anew.
@@ -34,6 +37,7 @@ class ListenerView:
     ``whole``: it has listed completely or resumed. What it does not hold does not exist (I5). ``broken``: its version is too
     old, and it has not listed since. ``unsure``: keys that were planned while it was not whole. Until they are planned
     again its checkpoint is not valid. ``works_since``: epoch seconds since which all its watches were accepted; 0: they are not.
+    ``failing_since``: epoch seconds since which it did not work for long enough, also in earlier sessions; it means nothing while it works.
     """
 
     checkpoint: Checkpoint | None = None
@@ -44,6 +48,16 @@ class ListenerView:
     seen_version: int = 0
     written_at: float = 0.0
     works_since: float = 0.0
+    failing_since: float = 0.0
+
+    def works(self, now: float) -> bool:
+        """Whether its watch has stood for a while. A watch that breaks off at once, again and again, does not work."""
+        return 0 < self.works_since <= now - WORKS_AFTER_SECONDS and not self.broken
+
+    def fails(self, now: float) -> None:
+        """It does not work from now on, if it did until now."""
+        if self.works(now) or not self.failing_since:
+            self.failing_since = now
 
 
 class KeyStates:
@@ -51,6 +65,7 @@ class KeyStates:
 
     Args:
         cached_keys: how many keys of this cluster the memory has room for now; at most CACHED_KEYS count.
+        epoch: the time now (epoch seconds).
     """
 
     def __init__(
@@ -59,10 +74,17 @@ class KeyStates:
         table: StateTable,
         counts: NameCountTable,
         cached_keys: Callable[[], int] = lambda: CACHED_KEYS,
+        epoch: Callable[[], float] = lambda: 0.0,
     ) -> None:
+        self.open_keys = OpenKeys(epoch)
+        self._epoch = epoch
+        self.config = config
+        self.listeners: dict[Resource, ListenerView] = {}
         self.identity: str | None = None  # the remembered uid of Service default/kubernetes
         self.counts = NameCounts(counts)
         self.configure(config, {})
+        for view in self.listeners.values():
+            view.failing_since = 0.0  # nothing is known yet
         # In the order of their coming, so that the same run sweeps the same keys first.
         self.tombstoned: dict[ServiceKey, None] = {}
         # How often each code of ``domain.reasons`` came up anew, and who is told of it.
@@ -76,19 +98,31 @@ class KeyStates:
             ServiceKey, int
         ] = {}  # how many names of a key are in conflict; also of keys not in the cache
 
-    def configure(self, config: ClusterConfig, checkpoints: Mapping[Resource, Checkpoint]) -> None:
-        """Go by this configuration from now on, from these checkpoints."""
+    def configure(
+        self,
+        config: ClusterConfig,
+        checkpoints: Mapping[Resource, Checkpoint],
+        failing: Mapping[Resource, float] = MappingProxyType({}),
+    ) -> None:
+        """Go by this configuration from now on, from these checkpoints. ``failing``: see ``Remembered``."""
         if config.deleting and retains(config):
             # What is forgotten key by key must not look like something that has to go, not even for a moment.
             config = config.model_copy(update={"policy": Policy.CREATE_ONLY})
+        was_paused = bool(self.listeners) and self.config.paused
         self.config = config
         self.rules = rules_of(config)
         self.counts.configure(config.name, self.rules.names)
         self.sources = (Resource.SERVICES, config.endpoints_source)
-        self.listeners: dict[Resource, ListenerView] = {}
+        before, now = self.listeners, self._epoch()
+        self.listeners = {}
         for resource in self.sources:
             checkpoint = checkpoints.get(resource)
-            view = ListenerView(checkpoint)
+            view = ListenerView(checkpoint, failing_since=failing.get(resource, 0.0))
+            if (known := before.get(resource)) is not None and known.failing_since:
+                # Another configuration, or a new try after a fault of ours: what fails goes on to fail.
+                known.fails(now)
+                view.failing_since = now if was_paused else known.failing_since
+            view.fails(now)
             if checkpoint is not None:
                 view.generation, view.seen_version = checkpoint.generation, checkpoint.resource_version
             self.listeners[resource] = view
@@ -140,6 +174,7 @@ class KeyStates:
             self._conflicts[state.key] = len(state.conflicts)
         else:
             self._conflicts.pop(state.key, None)
+        self.open_keys.see(state, self.config.policy)
         self._cached += _weight_of(state) - (0 if known is None else _weight_of(known))
         self._states[state.key] = state
         if state.tombstoned:
@@ -174,6 +209,7 @@ class KeyStates:
         self._states.clear()
         self.counts.forget()
         self._conflicts.clear()
+        self.open_keys.forget()
         self._cached = 0
 
     @property

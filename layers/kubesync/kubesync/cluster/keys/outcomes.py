@@ -48,6 +48,7 @@ class Outcomes:
     ) -> None:
         self.committer = committer
         self.marks: dict[ServiceKey, OpenMark | None] = {}
+        self._moved_on: set[ServiceKey] = set()
         self._by_key: dict[ServiceKey, list[Outcome]] = {}
         for outcome in sorted(outcomes, key=lambda o: o.unit.key):
             self._by_key.setdefault(outcome.unit.key, []).append(outcome)
@@ -58,6 +59,8 @@ class Outcomes:
     def close(self, outbox: Outbox) -> Steps[None]:
         """Write the outcomes. ``marks`` then holds the marks of keys that were written. ``outbox``: see ``Committer.commit``."""
         yield from self.committer.commit(Change(list(self._by_key), self._after, self._plan), outbox)
+        for key in self._moved_on:
+            self.committer.states.open_keys.landed(key)
 
     def _plan(self, pairs: Sequence[Pair], _untrusted: AbstractSet[str]) -> Planned:
         """What closing writes: claims that nothing needs are let go. Upstreams stay as they are."""
@@ -115,18 +118,22 @@ class Outcomes:
         """
         outcomes = self._by_key[state.key]
         refused = [outcome for outcome in outcomes if not outcome.landed]
-        if not changes_of(after, self.committer.states.config.policy):
+        left = changes_of(after, self.committer.states.config.policy)
+        if not left:
             return None
-        if refused and not _found_again(state, outcomes):
-            return self._next_try(state.opened or OpenMark(), refused)
-        return after.opened or OpenMark()
+        mark = state.opened or OpenMark(since=self.committer.states.open_keys.since(state.key))
+        if refused:
+            return mark if _found_again(state, outcomes) else self._next_try(mark, refused)
+        if {change.key for change in left} <= {change.key for each in outcomes for change in each.unit.changes}:
+            self._moved_on.add(state.key)
+        return mark
 
     def _next_try(self, mark: OpenMark, outcomes: Sequence[Outcome]) -> OpenMark:
         attempts = mark.attempts + 1
         backoff = CONFLICT_CHECKS if all(o.conflict for o in outcomes) else RETRIES
         retry_at = self.committer.clock.epoch() + backoff.delay(attempts, self._random())
         reason = "; ".join(dict.fromkeys(o.reason for o in outcomes))[:1000]
-        return OpenMark(attempts, retry_at, reason, outcomes[0].reason_code, mark.cause)
+        return OpenMark(attempts, retry_at, reason, outcomes[0].reason_code, mark.cause, mark.since)
 
     def _entries(self, before: KeyState) -> list[Entry]:
         why = (before.opened.cause if before.opened is not None else "") or self._why

@@ -301,7 +301,9 @@ class Planner:
             return replace(after, opened=None)
         # What is applied changes here when a person has it compared with the zone: no reason to wait any longer.
         news = after.intended != before.intended or after.applied != before.applied or before.opened is None
-        return replace(after, opened=OpenMark(cause=why) if news or before.opened is None else before.opened)
+        if before.opened is not None and not news:
+            return replace(after, opened=before.opened)
+        return replace(after, opened=OpenMark(cause=why, since=self._states.open_keys.since(before.key)))
 
 
 def _cause(why: str, before: KeyState, seen: KeyState, *, endpoints: bool) -> str:

@@ -27,7 +27,7 @@ from kubesync.cluster.keys.planner import Planned, Planner
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.merge import with_observations, without_tombstones
 from kubesync.domain.objects import Observation, RawEvent, Resource, ServiceKey
-from kubesync.domain.state import KeyState
+from kubesync.domain.state import KeyState, PartId
 from kubesync.domain.window import Mode, WindowContent
 
 logger = Logger(service="kubesync", child=True)
@@ -56,9 +56,13 @@ class Recorded:
 
 @dataclass(slots=True)
 class Preview:
-    """What recording would lead to: states as they would be, changes, and deletions that would be held back."""
+    """What recording would lead to: states as they would be, changes, and deletions that would be held back.
+
+    ``news``: why a key changes, one of the words of ``_news``.
+    """
 
     states: dict[ServiceKey, KeyState] = field(default_factory=dict)
+    news: dict[ServiceKey, str] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     held: dict[Resource, str] = field(default_factory=dict)
 
@@ -94,6 +98,11 @@ class Reconciler:
         self._probe_identity = probe_identity
         # What a try that failed has written: the next try does not see it as a change any more.
         self._outbox = Outbox()
+
+    @property
+    def written_at(self) -> float:
+        """When (monotonic) keys of the cluster were written last."""
+        return self._committer.written_at
 
     def record(self, content: WindowContent, mode: Mode = _USUAL, *, flush: bool = False) -> Steps[Recorded]:
         """Make a window durable.
@@ -151,6 +160,8 @@ class Reconciler:
             preview.states |= {before.key: before for before, _ in pairs}
             for write in planner.plan(pairs, "resync", listed.notes).writes:
                 preview.states[write.after.key] = write.after
+                if news := _news(write.before, write.after):
+                    preview.news[write.after.key] = news
                 preview.entries += write.entries
         preview.held = dict(listed.merge.held)
         return preview
@@ -331,6 +342,20 @@ def _as_stored(state: KeyState) -> KeyState:
 
 def _as_seen(pairs: Sequence[Pair], _untrusted: AbstractSet[str]) -> Planned:
     return Planned(tuple(KeyWrite(before, after) for before, after in pairs if before is not after))
+
+
+def _news(before: KeyState, after: KeyState) -> str:
+    """What happened to a key, in one word. Empty: nothing."""
+    if before.service != after.service:
+        return "appeared" if before.service is None else "disappeared" if after.service is None else "changed"
+    if _endpoints_of(before) != _endpoints_of(after):
+        return "endpoints"
+    return "rules" if before.intended != after.intended else ""
+
+
+def _endpoints_of(state: KeyState) -> dict[PartId, object]:
+    parts = ((part_id, part) for part_id, part in state.parts.items() if part_id.resource is not Resource.SERVICES)
+    return {part_id: part.value for part_id, part in parts if not part.deleted}
 
 
 def _age(state: KeyState) -> tuple[str, ServiceKey]:

@@ -32,6 +32,7 @@ from kubesync.kubernetes.transport.connections import (
     Phase,
     build_tls_context,
 )
+from kubesync.kubernetes.transport.credential_ends import CredentialEnds
 from kubesync.kubernetes.transport.failures import FOREIGN_ERRORS, BodyTooLongError, TooOldError, classify
 from kubesync.kubernetes.transport.streams import LineStream
 from kubesync.kubernetes.transport.urls import ApiRequest, Server, parse_server
@@ -49,8 +50,8 @@ logger = Logger(service="kubesync", child=True)
 class TokenSource(Protocol):
     """Where a bearer token comes from."""
 
-    def token(self, *, fresh: bool = False) -> str:
-        """The token to send now. ``fresh``: the server refused the last one, so do not answer from a cache.
+    def token(self, *, fresh: bool = False) -> str | None:
+        """The token to send now; None: none, a certificate signs in. ``fresh``: the server refused the last one, so do not answer from a cache.
 
         Raises:
             DeniedError: there is no token. The message says what to do, and holds no secret.
@@ -79,19 +80,24 @@ class ClusterAccess:
         server: its address, ``https://host[:port][/prefix]``; plain ``http://`` on loopback only.
         ca_pem: certificates of the authorities to trust, instead of the public ones.
         insecure_skip_tls_verify: trust anyone who answers; logged as a warning.
+        tls_server_name: a kubeconfig's name for the server's certificate, in place of the one in ``server``.
         token_source: the bearer token; None: anonymous, or a client certificate.
         client_certificate: of a kubeconfig's user.
         certificates: authorities and client certificate by reference; they take precedence over the others.
+        renews_token: the token source replaces its token in time by itself, so its end concerns nobody. If it also is the
+            source of certificates, this holds for them too.
         policy: timeouts in seconds and sizes in bytes.
     """
 
     server: str
     ca_pem: str | None = None
     insecure_skip_tls_verify: bool = False
+    tls_server_name: str | None = None
     token_source: TokenSource | None = field(default=None, repr=False)
     client_certificate: ClientCertificate | None = None
     certificates: CertificateSource | None = field(default=None, repr=False)
     policy: ReflectorPolicy = field(default_factory=ReflectorPolicy)
+    renews_token: bool = False
 
 
 class ApiClient:
@@ -99,11 +105,15 @@ class ApiClient:
 
     It reads nothing from the environment (proxies, ``.netrc``, CA bundles) and follows no redirect, so the token goes only to
     the configured server (I8). ``date``: the Date header of the last answer; empty if there was none.
+
+    Args:
+        ends: hears of the credentials that are used.
     """
 
-    def __init__(self, access: ClusterAccess, clock: Clock | None = None) -> None:
+    def __init__(self, access: ClusterAccess, clock: Clock | None = None, ends: CredentialEnds | None = None) -> None:
         self._access = access
         self._clock = clock or SystemClock()
+        self._ends = ends or CredentialEnds(self._clock)
         self._interrupter = Interrupter()
         self._ready: tuple[Server, requests.Session] | None = None
         self._token = ""
@@ -196,12 +206,15 @@ class ApiClient:
             ca_pem, client_pem = (None, None) if server.scheme == "http" else self._referred()
             try:
                 context = None
-                if server.scheme != "http":  # reading the public authorities takes 20 ms
+                if server.scheme == "http":
+                    self._ends.configured(verified=False)
+                else:  # reading the public authorities takes 20 ms
+                    ca_pem, client = ca_pem or self._access.ca_pem, client_pem or self._access.client_certificate
                     context = build_tls_context(
-                        ca_pem=ca_pem or self._access.ca_pem,
-                        insecure_skip_tls_verify=insecure,
-                        client_certificate=client_pem or self._access.client_certificate,
+                        ca_pem=ca_pem, insecure_skip_tls_verify=insecure, client_certificate=client
                     )
+                    lasting = None if client_pem and self._access.renews_token else client  # a plugin renews its own
+                    self._ends.configured(verified=not insecure, ca_pem=ca_pem, client_certificate=lasting)
             except (OSError, ValueError):
                 raise HandshakeError(
                     f"{server.authority}: the CA certificate or the client certificate cannot be read as PEM"
@@ -214,7 +227,8 @@ class ApiClient:
             session.verify = not insecure
             session.headers.clear()
             session.headers.update({"User-Agent": f"kubesync/{VERSION}", "Accept": "application/json"})
-            session.mount(f"{server.scheme}://", ApiServerAdapter(self._interrupter, context))
+            adapter = ApiServerAdapter(self._interrupter, context, self._access.tls_server_name, self._ends.shown)
+            session.mount(f"{server.scheme}://", adapter)
             self._ready = server, session
         return self._ready
 
@@ -248,19 +262,25 @@ class ApiClient:
 
     def _authorization(self, *, fresh: bool) -> dict[str, str]:
         if self._access.token_source is None:
+            self._ends.sent(None, fresh=fresh)
             return {}
         try:
-            token = self._access.token_source.token(fresh=fresh).strip()
+            token = self._access.token_source.token(fresh=fresh)
         except ListenerError:
             raise
         except KubesyncError as error:
             raise DeniedError(one_line(f"no token: {error}")) from None
         except Exception as error:  # noqa: BLE001 - the message of a foreign store may hold the secret; its class does not
             raise DeniedError(f"no token: {type(error).__name__}") from None
+        if token is None:
+            self._ends.sent(None, fresh=fresh)
+            return {}
+        token = token.strip()
         if not token.isascii() or not token.isprintable() or " " in token or not token:
             # requests would refuse it too, but show it in the message.
             raise DeniedError("the token is empty or holds characters that are not allowed in an HTTP header")
         self._token = token
+        self._ends.sent(None if self._access.renews_token else token, fresh=fresh)
         return {"Authorization": f"Bearer {token}"}
 
     def _read_all(self, server: Server, response: requests.Response, deadline: float, max_bytes: int) -> bytes:

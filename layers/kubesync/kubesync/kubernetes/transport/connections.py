@@ -14,9 +14,10 @@ import math
 import os
 import socket
 import ssl
+import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -180,10 +181,26 @@ class _Interruptible(HTTPConnection):
 
 
 class _InterruptibleTls(_Interruptible, HTTPSConnection):
+    def __init__(self, *args: Any, on_verified: Callable[[Sequence[bytes]], None], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._on_verified = on_verified
+
+    def connect(self) -> None:
+        super().connect()
+        if self.is_verified and isinstance(self.sock, ssl.SSLSocket):
+            self._on_verified(verified_chain(self.sock))
+
     def _new_conn(self) -> socket.socket:
         sock = super()._new_conn()
         self._interrupter.phase = Phase.HANDSHAKE
         return sock
+
+
+def verified_chain(sock: ssl.SSLSocket) -> Sequence[bytes]:
+    """DER, the server's certificate first and the trusted one last. Before Python 3.13: empty, it cannot be had."""
+    if sys.version_info >= (3, 13):
+        return sock.get_verified_chain()
+    return ()
 
 
 class _Pool(HTTPConnectionPool):
@@ -195,18 +212,33 @@ class _TlsPool(HTTPSConnectionPool):
 
 
 class ApiServerAdapter(HTTPAdapter):
-    """Sends through interruptible connections, with our own TLS context (None: plain HTTP only)."""
+    """Sends through interruptible connections, with our own TLS context (None: plain HTTP only).
 
-    def __init__(self, interrupter: Interrupter, context: ssl.SSLContext | None) -> None:
+    Args:
+        server_name: sent as SNI and looked for in the server's certificate, in place of the name in the URL.
+        on_verified: called after each handshake that verified the server, with its chain (DER, the trusted certificate last).
+    """
+
+    def __init__(
+        self,
+        interrupter: Interrupter,
+        context: ssl.SSLContext | None,
+        server_name: str | None = None,
+        on_verified: Callable[[Sequence[bytes]], None] = lambda _chain: None,
+    ) -> None:
         self._interrupter = interrupter
         self._context = context
+        # A pool of plain HTTP does not know the name of a certificate.
+        self._named = {} if context is None or server_name is None else {"server_hostname": server_name}
+        self._on_verified = on_verified
         super().__init__(max_retries=0, pool_connections=1, pool_maxsize=1)
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        kwargs |= self._named
         super().init_poolmanager(*args, ssl_context=self._context, **kwargs)
         self.poolmanager.pool_classes_by_scheme = {
             "http": partial(_Pool, interrupter=self._interrupter),
-            "https": partial(_TlsPool, interrupter=self._interrupter),
+            "https": partial(_TlsPool, interrupter=self._interrupter, on_verified=self._on_verified),
         }
 
     def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:

@@ -111,6 +111,15 @@ def unsupported_media_type(given: str) -> ApiStatusError:
     return _error(415, "UnsupportedMediaType", message)
 
 
+def not_json(media_type: str) -> ApiStatusError:
+    """415: a body in another form, as `kubectl create service` sends it. kubectl shows the message."""
+    message = (
+        f"this stand-in reads JSON only, not {media_type}: add --dry-run=client -o yaml to the command, "
+        "and pipe it into: kubectl apply --validate=false -f -"
+    )
+    return _error(415, "UnsupportedMediaType", message)
+
+
 def invalid(resource: ResourceType, name: str, field: str, reason: str, message: str) -> ApiStatusError:
     """422: the object breaks a rule at ``field``; ``reason`` is such as ``FieldValueRequired``."""
     details: JsonObject = {"name": name}

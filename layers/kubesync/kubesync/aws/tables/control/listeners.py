@@ -6,16 +6,20 @@ partition             sort                  holds
 cluster#<cluster>     checkpoint#<res.>     resource_version, generation, revision, server, rules, version, works_since, selector, tx
 cluster#<cluster>     errors#<res.>         counts per code, the last error, how it ended
 cluster#<cluster>     identity              uid of Service default/kubernetes, as first seen
+cluster#<cluster>     credentials           revision, ends (by what ends), tx; only if an end was ever known
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import cast
 
 from kubesync.aws.dynamodb.store import CONTROL, Absent, Action, Delete, Equals, Item, Key, Put, Store, Update
 from kubesync.aws.tables.state_codec import SCHEMA
+from kubesync.aws.tables.upstreams import timestamp
+from kubesync.domain.credential_ends import Credential
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource
 
@@ -48,7 +52,8 @@ class Checkpoint:
 @dataclass(frozen=True, slots=True)
 class ListenerErrors:
     """The errors of a listener so far. ``counts`` by error key. ``last`` and ``ended`` have code, key, message, at and session.
-    ``last`` may have an HTTP status; ``ended`` has ``works_since`` if the listener worked when it ended.
+    ``last`` may have an HTTP status; ``ended`` has ``works_since`` if the listener worked when it ended. Both have ``failing_since``
+    if it did not work for some time before.
     """
 
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -57,11 +62,25 @@ class ListenerErrors:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredCredentials:
+    """When a cluster's credentials end (epoch seconds, whole), as seen under this revision of its configuration."""
+
+    revision: int
+    ends: Mapping[Credential, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Remembered:
-    """Checkpoints of a cluster's listeners, valid or not, and the remembered uid of its Service default/kubernetes."""
+    """Checkpoints of a cluster's listeners, valid or not, the remembered uid of its Service default/kubernetes, and the ends of
+    its credentials.
+
+    ``failing``: listeners that did not work when the last session ended or died, and since when (epoch seconds).
+    """
 
     checkpoints: Mapping[Resource, Checkpoint]
     identity: str | None
+    credentials: StoredCredentials | None = None
+    failing: Mapping[Resource, float] = field(default_factory=dict)
 
 
 def _checkpoint(item: Item) -> Checkpoint:
@@ -73,6 +92,44 @@ def _checkpoint(item: Item) -> Checkpoint:
         cast(int, item.get("works_since", 0)) / 1000,  # missing in older items
         cast(str, item.get("selector", "")),
     )
+
+
+def _errors(item: Item) -> ListenerErrors:
+    counts = {
+        name.removeprefix("count_"): cast(int, value) for name, value in item.items() if name.startswith("count_")
+    }
+    return ListenerErrors(
+        counts,
+        cast("dict[str, object] | None", item.get("last")),
+        cast("dict[str, object] | None", item.get("ended")),
+    )
+
+
+def works_since(checkpoint: Checkpoint | None, errors: ListenerErrors | None) -> str:
+    """The later of the times in the checkpoint and in the listener's end. Empty: not known."""
+    stored = timestamp(checkpoint.works_since) if checkpoint is not None and checkpoint.works_since else ""
+    ended = errors.ended if errors is not None else None
+    return max(stored, str((ended or {}).get("works_since") or ""))
+
+
+def failing_since(checkpoint: Checkpoint | None, errors: ListenerErrors | None) -> str:
+    """Since when a listener does not work, as its last entry says it. Empty: it works, or that is not known.
+
+    Times have one form, which sorts by time.
+    """
+    entries = [entry for entry in (errors.last, errors.ended) if entry] if errors is not None else []
+    newest = max(entries, key=lambda entry: str(entry["at"]), default={})
+    since = str(newest.get("failing_since") or "")
+    return since if works_since(checkpoint, errors) < since else ""
+
+
+def _credentials(item: Item | None) -> StoredCredentials | None:
+    if item is None:
+        return None
+    ends = cast("Mapping[str, int]", item["ends"])
+    # A newer release may know more of them.
+    known = {Credential(what): float(end) for what, end in ends.items() if what in Credential}
+    return StoredCredentials(cast(int, item["revision"]), known)
 
 
 def _place(cluster: str, sort: str) -> Key:
@@ -91,17 +148,27 @@ class ListenerTable:
         return {Resource(cast(str, item["sk"]).removeprefix("checkpoint#")): _checkpoint(item) for item in found}
 
     def remembered(self, clusters: Iterable[str]) -> dict[str, Remembered]:
-        """What a take-over reads first, for all clusters: 25 of them with one request."""
+        """What a take-over reads first, for all clusters: 12 of them with one request."""
         names = list(clusters)
-        places = [_place(name, f"checkpoint#{resource}") for name in names for resource in Resource]
-        found = self._store.batch_get([*places, *(_place(name, "identity") for name in names)])
+        kinds = "checkpoint", "errors"
+        places = [_place(name, f"{kind}#{resource}") for name in names for kind in kinds for resource in Resource]
+        places += [_place(name, sort) for name in names for sort in ("identity", "credentials")]
+        found = self._store.batch_get(places)
         made: dict[str, Remembered] = {}
         for name in names:
             items = {resource: found.get(_place(name, f"checkpoint#{resource}")) for resource in Resource}
             identity = found.get(_place(name, "identity"))
+            checkpoints = {resource: _checkpoint(item) for resource, item in items.items() if item is not None}
+            failing: dict[Resource, float] = {}
+            for resource in Resource:
+                errors = found.get(_place(name, f"errors#{resource}"))
+                if errors is not None and (since := failing_since(checkpoints.get(resource), _errors(errors))):
+                    failing[resource] = datetime.fromisoformat(since).timestamp()
             made[name] = Remembered(
-                {resource: _checkpoint(item) for resource, item in items.items() if item is not None},
+                checkpoints,
                 None if identity is None else cast(str, identity["uid"]),
+                _credentials(found.get(_place(name, "credentials"))),
+                failing,
             )
         return made
 
@@ -131,21 +198,22 @@ class ListenerTable:
     def put_identity(cluster: str, uid: str) -> Action:
         return Put(_place(cluster, "identity"), {"v": SCHEMA, "uid": uid})
 
+    def credentials(self, cluster: str) -> StoredCredentials | None:
+        """When a cluster's credentials end. None: no end was ever known."""
+        return _credentials(self._store.get(_place(cluster, "credentials")))
+
+    @staticmethod
+    def put_credentials(cluster: str, credentials: StoredCredentials, token: str) -> Put:
+        ends: dict[str, int] = {what.value: int(end) for what, end in credentials.ends.items()}
+        item = {"v": SCHEMA, "tx": token, "revision": credentials.revision, "ends": ends}
+        return Put(_place(cluster, "credentials"), cast(Item, item))
+
     def errors(self, cluster: str) -> dict[Resource, ListenerErrors]:
         """The errors of each listener, and how each ended."""
         found: dict[Resource, ListenerErrors] = {}
         for item in self._store.query(CONTROL, f"cluster#{cluster}", prefix="errors#"):
             resource = Resource(cast(str, item["sk"]).removeprefix("errors#"))
-            counts = {
-                name.removeprefix("count_"): cast(int, value)
-                for name, value in item.items()
-                if name.startswith("count_")
-            }
-            found[resource] = ListenerErrors(
-                counts,
-                cast("dict[str, object] | None", item.get("last")),
-                cast("dict[str, object] | None", item.get("ended")),
-            )
+            found[resource] = _errors(item)
         return found
 
     @staticmethod

@@ -3,8 +3,11 @@
 control table
 partition          sort                       holds
 ---------          ----                       -----
-resync#<shard>     <timestamp>#<id>           cluster ("": all), dry_run, force, status, slices, report, expires_at
+resync#<shard>     <timestamp>#<id>           cluster ("": all), dry_run, force, scheduled (if so), status, slices, report, expires_at
 resync#<shard>     <timestamp>#<id>#<001..>   further slices of a report over 100 KB
+resync#<shard>     <timestamp>#<id>#underway  how far a resync is that goes on in the next session (``resync_progress``)
+
+``status`` is ``asked`` until a master has answered, then ``answered``. A resync that its session cut off stays ``asked``.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from kubesync.aws.dynamodb.store import CONTROL, Action, Delete, Equals, Item, Key, Put, Store, Update
+from kubesync.aws.dynamodb.store import CONTROL, Action, Check, Delete, Equals, Item, Key, Put, Store, Update
 from kubesync.aws.slices import pack_slices, read_slices, slice_place
 from kubesync.aws.tables.schema_guard import readable
 from kubesync.aws.tables.state_codec import SCHEMA
@@ -21,22 +24,53 @@ from kubesync.aws.tables.upstreams import timestamp
 
 # A request without an answer, or whose caller is gone, is dropped after this long.
 REQUEST_LIFETIME_SECONDS: Final = 3600
+_UNDERWAY: Final = "#underway"
 
 
 @dataclass(frozen=True, slots=True)
 class ResyncRequest:
-    """A request. An empty ``cluster`` means all of them. ``at_ms``: its time by the caller's clock."""
+    """A request. An empty ``cluster`` means all of them. ``at_ms``: its time by the caller's clock. ``scheduled``: nobody waits for it."""
 
     id: str
     cluster: str
     dry_run: bool
     force: bool
     at_ms: int
+    scheduled: bool = False
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the next session goes on with it. A forced one is meant for now only (I5), and a dry run shows what is now."""
+        return not (self.dry_run or self.force)
+
+    @property
+    def expires_at(self) -> int:
+        """Epoch seconds. Nobody begins it later."""
+        return self.at_ms // 1000 + REQUEST_LIFETIME_SECONDS
+
+    @property
+    def underway_sort(self) -> str:
+        """The sort key of its progress, beside the request."""
+        return f"{self.id}{_UNDERWAY}"
 
 
-def new_request(random_id: str, cluster: str, now: float, *, dry_run: bool, force: bool) -> ResyncRequest:
+def new_request(
+    random_id: str, cluster: str, now: float, *, dry_run: bool, force: bool, scheduled: bool = False
+) -> ResyncRequest:
     """Make a request; nothing is written yet."""
-    return ResyncRequest(f"{timestamp(now)}#{random_id}", cluster, dry_run, force, int(now * 1000))
+    return ResyncRequest(f"{timestamp(now)}#{random_id}", cluster, dry_run, force, int(now * 1000), scheduled)
+
+
+def request_of(id_: str, item: Item) -> ResyncRequest:
+    """The request that an item holds, or whose progress it is."""
+    return ResyncRequest(
+        id_,
+        cast(str, item["cluster"]),
+        cast(bool, item.get("dry_run", False)),
+        cast(bool, item.get("force", False)),
+        cast(int, item["at_ms"]),
+        cast(bool, item.get("scheduled", False)),
+    )
 
 
 class RequestTable:
@@ -58,30 +92,40 @@ class RequestTable:
                     "force": request.force,
                     "status": "asked",
                     "at_ms": request.at_ms,
-                    "expires_at": request.at_ms // 1000 + REQUEST_LIFETIME_SECONDS,
+                    "expires_at": request.expires_at,
+                    **({"scheduled": True} if request.scheduled else {}),
                 },
             )
         )
 
     def pending(self, now: float) -> list[ResyncRequest]:
-        """Requests that wait for an answer. Requests that are too old are dropped."""
+        """Requests that wait for an answer and are not too old."""
+        return [request for request in self.due(now) if now < request.expires_at]
+
+    def due(self, now: float) -> list[ResyncRequest]:
+        """Requests that wait for an answer. Of those that are too old only the ones that go on: their end must be kept.
+
+        Other requests that are too old, and answers that nobody collects, are dropped. A progress without a request stands for one: a
+        release before this one dropped it, or DynamoDB did.
+        """
         found: list[ResyncRequest] = []
+        known: set[str] = set()
+        underway: dict[str, Item] = {}
         # A request of a newer release is for a newer master. It blocks no other (I4), and expires.
         for item in readable(iter(self._store.query(CONTROL, self._partition)), lambda _newer: None):
             place = cast(str, item["sk"])
-            if cast(int, item.get("expires_at", 0)) <= now:
+            if _is_progress(item):
+                underway[place.removesuffix(_UNDERWAY)] = item
+                continue
+            known.add(place)
+            request = request_of(place, item) if item.get("status") == "asked" else None
+            old = cast(int, item.get("expires_at", 0)) <= now
+            if request is not None and (request.goes_on or not old):
+                found.append(request)
+            elif old:
                 self._store.write(Delete(Key(CONTROL, self._partition, place)))
-            elif item.get("status") == "asked":
-                found.append(
-                    ResyncRequest(
-                        place,
-                        cast(str, item["cluster"]),
-                        cast(bool, item["dry_run"]),
-                        cast(bool, item["force"]),
-                        cast(int, item["at_ms"]),
-                    )
-                )
-        return found
+        left = [request_of(id_, item) for id_, item in underway.items() if id_ not in known]
+        return found + [request for request in left if request.expires_at <= now]
 
     def waiting(self, request: ResyncRequest) -> bool:
         """Whether the caller still waits for the answer."""
@@ -92,7 +136,7 @@ class RequestTable:
         """The writes that store the report. They are refused if the caller no longer waits for it."""
         place = self._place(request)
         bodies = pack_slices(report)
-        expiry = request.at_ms // 1000 + REQUEST_LIFETIME_SECONDS
+        expiry = request.expires_at
         answered: Item = {"status": "answered", "report": bodies[0], "slices": len(bodies), "tx": token}
         return [
             Update(place, set=answered, conditions=(Equals("status", "asked"),)),
@@ -113,9 +157,40 @@ class RequestTable:
         return report
 
     def withdraw(self, request: ResyncRequest, slices: int = 1) -> None:
-        """Remove a request; its head goes last."""
+        """Remove a request: its slices, its head, then its progress. No more progress can be written then: see ``asked_check``."""
         for number in reversed(range(slices)):
             self._store.write(Delete(slice_place(self._place(request), number)))
+        if request.goes_on:
+            self._store.write(self.forget(request))
+
+    def asked_check(self, request: ResyncRequest) -> Check:
+        """For transactions: the request still waits for its answer."""
+        return Check(self._place(request), (Equals("status", "asked"),))
+
+    def remove(self, request: ResyncRequest, *, asked: bool = False) -> Delete:
+        """Remove the request itself. ``asked``: refused if its caller no longer waits."""
+        return Delete(self._place(request), (Equals("status", "asked"),) if asked else ())
+
+    def forget(self, request: ResyncRequest) -> Delete:
+        """Remove its progress."""
+        return Delete(Key(CONTROL, self._partition, request.underway_sort))
+
+    def underway_place(self, request: ResyncRequest) -> Key:
+        return Key(CONTROL, self._partition, request.underway_sort)
+
+    def underway(self) -> list[Item]:
+        """The progress of every resync that is under way, or was cut off, oldest first; and requests that nobody has begun."""
+        items = list(readable(iter(self._store.query(CONTROL, self._partition)), lambda _newer: None))
+        begun = {cast(str, item["sk"]).removesuffix(_UNDERWAY) for item in items if _is_progress(item)}
+        return [
+            item
+            for item in items
+            if _is_progress(item) or (item.get("status") == "asked" and cast(str, item["sk"]) not in begun)
+        ]
 
     def _place(self, request: ResyncRequest) -> Key:
         return Key(CONTROL, self._partition, request.id)
+
+
+def _is_progress(item: Item) -> bool:
+    return cast(str, item["sk"]).endswith(_UNDERWAY)

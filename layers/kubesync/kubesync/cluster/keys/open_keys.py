@@ -1,0 +1,91 @@
+"""Open keys of one cluster, in the cache or not: since when each waits, and whether for a person or for something that passes by itself.
+
+key                                         counts as                        since
+---                                         ---------                        -----
+planned, not yet in the zone                going by itself                  its mark says it
+the same, and a part of it landed           going by itself                  then, if what is left was planned meanwhile
+all that is left is in conflict             waiting for a person
+refused, with a code                        as ``domain.reasons`` says
+refused before, and there is news of it     going by itself                  the news
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.plan import Policy, changes_of
+from kubesync.domain.reasons import waits_for_person
+from kubesync.domain.state import KeyState, Name
+
+
+class OpenKeys:
+    """The cluster's actor alone changes it. Any thread may read ``count``, ``oldest`` and ``waiting``: each looks at once.
+
+    Args:
+        epoch: the time now. All times are epoch seconds.
+    """
+
+    def __init__(self, epoch: Callable[[], float]) -> None:
+        self._epoch = epoch
+        self._since: dict[ServiceKey, float] = {}
+        self._refused: dict[ServiceKey, None] = {}
+        self._held: dict[ServiceKey, None] = {}
+
+    def see(self, state: KeyState, policy: Policy) -> None:
+        """A key as last read or written."""
+        key, mark = state.key, state.opened
+        if any(part.held for part in state.parts.values()):
+            self._held[key] = None
+        else:
+            self._held.pop(key, None)
+        if mark is None:
+            self._since.pop(key, None)
+            self._refused.pop(key, None)
+        elif waiting_for_person(state, policy):
+            self._since.pop(key, None)
+            self._refused[key] = None
+        elif key in self._refused:
+            del self._refused[key]
+            self._since[key] = self._epoch()
+        else:
+            self._since.setdefault(key, mark.since or self._epoch())
+
+    def since(self, key: ServiceKey) -> float:
+        """What a mark of this key says from now on: since when it is open."""
+        return self._since.get(key, 0.0) or self._epoch()
+
+    def landed(self, key: ServiceKey) -> None:
+        """What was open has landed. What is left was planned meanwhile."""
+        if key in self._since:
+            self._since[key] = self._epoch()
+
+    def forget(self) -> None:
+        self._since.clear()
+        self._refused.clear()
+        self._held.clear()
+
+    @property
+    def count(self) -> int:
+        """How many keys go by themselves."""
+        return len(self._since)
+
+    @property
+    def oldest(self) -> float | None:
+        """Since when the oldest of these waits."""
+        return min(self._since.values(), default=None)
+
+    @property
+    def waiting(self) -> int:
+        """How many keys wait for a person, as far as they were read: also those with deletions that are held back."""
+        return len(self._refused | self._held)
+
+
+def waiting_for_person(state: KeyState, policy: Policy) -> bool:
+    """Whether all that is open of a key waits for a person."""
+    if state.opened is None:
+        return False
+    code = state.opened.code
+    if state.conflicts or code == "Conflict":
+        return all(Name.of(change.key) in state.conflicts for change in changes_of(state, policy))
+    return waits_for_person(code)

@@ -1,0 +1,113 @@
+"""What one resync has done, kept durably, so that the next session goes on with it.
+
+    a cluster is listed ── its part ── each of its zones is compared ── its part again ... ── it is done ── all are: the result
+
+A part is written in a transaction with the shard's fence (I2) that also checks that somebody still waits for the resync, and only after
+what it says is durable. So whatever a part says is done needs not be done again.
+
+    the resync                      its session ends before it is done
+    ----------                      ----------------------------------
+    normal                          the next session goes on with the parts that are missing
+    forced, or a dry run            it ends with an error: a person meant it for now (I5)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Self
+
+from kubesync.aws.fencing.writer import StaleStateError
+from kubesync.aws.tables.control.resync_requests import ResyncRequest
+from kubesync.aws.tables.control.resync_results import ResyncResultTable
+from kubesync.domain.errors import KubesyncError, StoreError
+from kubesync.operations.ports import Master
+from kubesync.operations.resync_report import within_limits
+
+MAX_PART_BYTES: Final = 500_000
+"""Of a cluster's part, as JSON before it is packed. Rows beyond are counted."""
+
+RUNNING: Final = "running"
+"""``status`` of a report whose resync goes on. A finished report has no status."""
+
+
+class NotKeptError(KubesyncError):
+    """What was done could not be kept: stop, and begin again later with what is kept."""
+
+
+class ResyncWithdrawnError(NotKeptError):
+    """Nobody waits for the resync any more: stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is done of one cluster.
+
+    Args:
+        revision: of the configuration that it was done with. Another one: begin anew.
+        document: the cluster's report so far; the whole of it, once ``done``.
+        zones: those that are not compared yet.
+    """
+
+    revision: int = 0
+    document: Mapping[str, Any] = field(default_factory=dict)
+    zones: tuple[str, ...] = ()
+    done: bool = False
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> Self:
+        return cls(stored["revision"], stored["document"], tuple(stored["zones"]), stored["done"])
+
+
+class ResyncProgress:
+    """The parts of one resync. Of one that does not go on nothing is stored.
+
+    Raises from all methods:
+        NotKeptError: DynamoDB cannot be used now; or nobody waits for it any more (ResyncWithdrawnError).
+        NotMasterError: another session holds the lease.
+    """
+
+    def __init__(self, master: Master, request: ResyncRequest, results: ResyncResultTable, *, stored: bool) -> None:
+        self.goes_on = stored and request.goes_on
+        self._master = master
+        self._request = request
+        self._results = results
+        self._clusters = 0
+        self._parts: dict[str, Part] = {}
+
+    def begin(self, clusters: int) -> dict[str, Part]:
+        """Say that it is under way, for so many clusters. Returns what earlier sessions did."""
+        if self.goes_on:
+            self._clusters = clusters
+            self._parts = {name: Part.of(part) for name, part in self._results.parts(self._request).items()}
+            self._write("", [])
+        return dict(self._parts)
+
+    def keep(self, cluster: str, part: Part) -> None:
+        """Keep what is done of a cluster."""
+        if not self.goes_on:
+            return
+        (document,) = within_limits({"clusters": [part.document]}, MAX_PART_BYTES)["clusters"]
+        self._parts[cluster] = part
+        self._write(cluster, {**asdict(part), "document": document})
+
+    def _write(self, cluster: str, part: object) -> None:
+        writer, request = self._master.fenced_writer, self._request
+        token, now = writer.token(), self._master.parts.clock.epoch()
+        done = sum(each.done for each in self._parts.values())
+        actions = self._results.put_progress(request, self._master.session, self._clusters, done, now, token)
+        if cluster:
+            actions += self._results.put_part(request, cluster, part, token)
+        try:
+            writer.run((), actions, token)  # no cluster: checks the shard's fence
+        except StaleStateError as stale:
+            raise ResyncWithdrawnError("the resync was withdrawn") from stale
+        except StoreError as error:
+            raise NotKeptError(f"what the resync has done could not be kept: {error}") from error
+
+
+def report_so_far(request: ResyncRequest, results: ResyncResultTable) -> dict[str, Any]:
+    """The report of a resync that goes on: the clusters that are done, ``status`` and ``id``. Raises StoreError."""
+    done = [part["document"] for _, part in sorted(results.parts(request).items()) if part["done"]]
+    head = {"dry_run": request.dry_run, "forced": request.force, "named_upstreams": []}
+    return within_limits({**head, "clusters": done, "status": RUNNING, "id": request.id})

@@ -1,0 +1,125 @@
+"""A change of a registered cluster, a new cluster or a removal: what differs, what it means for records, and its write.
+
+``cluster add``, ``set`` and ``apply`` share this. Every write is conditional on the revision that was read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.control.zone_access import ZoneAccessTable
+from kubesync.domain.errors import UsageError
+from kubesync_local.commands.cluster.form import Form
+from kubesync_local.plans.of_state import plan_of_change
+from kubesync_local.plans.plan import Group, Line, Plan, Sign
+from kubesync_local.plans.view import show_for_question
+from kubesync_local.registration.clusters import why_clashing
+from kubesync_local.terminal.asking import NOTHING_CHANGED, can_ask, confirm
+from kubesync_local.workplace.workplace import Workplace
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One cluster, before and after. ``before`` is None for a new cluster."""
+
+    before: Form | None
+    after: Form
+
+    @property
+    def name(self) -> str:
+        return self.after.config.name
+
+    @property
+    def settings(self) -> list[Line]:
+        """Every setting that differs, as lines of a plan. Of a new cluster: every one that is not the default."""
+        old = None if self.before is None else _settings(self.before)
+        new = _settings(self.after)
+        if old is None:
+            bare = ClusterConfig(name=self.name, domain="x", server="https://x", zones=self.after.config.zones)
+            plain = {**_settings(Form(bare, {})), "domain": None, "server": None, "zones": None}
+            return [Line(Sign.ADD, name, None, (value,)) for name, value in new.items() if value != plain.get(name)]
+        return [
+            Line(Sign.CHANGE, name, (old.get(name, "none"),), (new.get(name, "none"),))
+            for name in {**old, **new}
+            if old.get(name) != new.get(name)
+        ]
+
+    def plan(self, work: Workplace) -> Plan:
+        """What differs, and what the tables say of its record sets and upstreams."""
+        if self.before is None:
+            note = f"not known before the first list: the record sets of cluster {self.name}"
+            return _plan_of(f"cluster {self.name}: new", self.settings) + Plan(notes=(note,))
+        records = plan_of_change(self.before.config, self.after.config, work.store, work.now())
+        return replace(_plan_of(f"cluster {self.name}", self.settings) + records, quiet=records.quiet, in_conflict=0)
+
+    def write(self, work: Workplace) -> ClusterConfig:
+        """Write roles of zones and the configuration. Raises UsageError if somebody else changed it since it was read."""
+        ways = ZoneAccessTable(work.store)
+        for zone_id, access in self.after.access.items():
+            if self.before is None or zone_id not in self.before.access or self.before.access[zone_id] != access:
+                ways.put(zone_id, access)
+        kept = {"revision": 0, "disabled": False}
+        if self.before is not None:
+            kept = {"revision": self.before.config.revision, "disabled": self.before.config.disabled}
+        return work.clusters.put(self.after.config.model_copy(update=kept))
+
+
+def registered(config: ClusterConfig, work: Workplace) -> Form:
+    """A registered cluster with the roles of its zones."""
+    ways = ZoneAccessTable(work.store)
+    return Form(config, {zone.id: ways.read(zone.id) for zone in config.zones})
+
+
+def refuse_clash(config: ClusterConfig, others: Sequence[ClusterConfig]) -> None:
+    """Raise UsageError if Services of another cluster could have the same names."""
+    for other in others:
+        clash = why_clashing(config, other) if other.name != config.name and not other.deleting else None
+        if clash is not None:
+            raise UsageError(clash)
+
+
+def agree(plan: Plan, question: str, *, yes: bool) -> None:
+    """Show a plan and ask on a terminal. Elsewhere nobody can be asked: then it may delete nothing.
+
+    Args:
+        yes: a person said so beforehand: nothing is asked.
+
+    Raises:
+        DeclinedError: the answer is no.
+        UsageError: it would delete something, and nobody can be asked.
+    """
+    if yes:
+        return
+    if can_ask():
+        show_for_question(plan)
+        confirm(f"{question} {plan.question}" if plan.numbers else question)
+    elif plan.numbers.delete:
+        show_for_question(plan)
+        raise UsageError(f"{plan.question} Nobody can be asked here: give --yes; {NOTHING_CHANGED}")
+
+
+def _plan_of(title: str, settings: Sequence[Line]) -> Plan:
+    return Plan((Group(title, tuple(settings)),)) if settings else Plan()
+
+
+def _settings(form: Form) -> dict[str, str]:
+    """Every setting as JSON; of certificates and external ids only a digest, which tells one from another."""
+    fields = form.config.model_dump(mode="json", exclude={"revision", "name", "disabled", "deleting", "zones"})
+    shown = {name: json.dumps(value, ensure_ascii=False) for name, value in fields.items() if value is not None}
+    shown |= {name: _digest(fields[name]) for name in ("ca_pem", "external_id") if fields[name] is not None}
+    zones = []
+    for zone in form.config.zones:
+        access = form.access.get(zone.id)
+        external = (
+            f" with external id {_digest(access.external_id)}" if access is not None and access.external_id else ""
+        )
+        zones.append(f"{zone.name} {zone.id}" + (f" by {access.role}{external}" if access is not None else ""))
+    return {"zones": ", ".join(zones), **shown}
+
+
+def _digest(text: str) -> str:
+    return f"(digest {hashlib.sha256(text.encode()).hexdigest()[:8]})"

@@ -1,0 +1,153 @@
+"""``kubesync render``: upstreams as a proxy's configuration, once or with every change."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kubesync.clock import Clock, SystemClock
+from kubesync.domain.errors import KubesyncError, UsageError
+from kubesync_local.proxies.commands import Command
+from kubesync_local.proxies.following import FollowedUpstreams
+from kubesync_local.proxies.formats.envoy import EnvoyDirectory, EnvoyFile
+from kubesync_local.proxies.formats.form import Form
+from kubesync_local.proxies.formats.haproxy import Haproxy
+from kubesync_local.proxies.formats.json_form import JsonForm
+from kubesync_local.proxies.formats.nginx import Nginx
+from kubesync_local.proxies.names import is_key, protocol_of
+from kubesync_local.proxies.output import Output, Renderer, WhenEmpty
+from kubesync_local.proxies.polling import MOST_KEYS, PolledUpstreams
+from kubesync_local.proxies.reading import UpstreamReader, selection, upstream_store
+from kubesync_local.proxies.stream import TableStream
+from kubesync_local.proxies.stream_client import stream_arn, stream_client
+from kubesync_local.proxies.watching import Source, watch
+from kubesync_local.terminal.output import remark
+from kubesync_local.terminal.signals import handled
+from kubesync_local.workplace.workplace import Workplace
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+_SAID: Final = "kubesync render: "
+
+
+class RenderFailedError(KubesyncError):
+    """The files or the proxy are not up to date."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Render once, or with ``--watch`` until SIGTERM or Ctrl-C."""
+    form = _form(arguments)
+    _check(arguments, form)
+    work = Workplace()
+    clock = SystemClock()
+    store = upstream_store(work.boto, work.settings.tables, clock)
+    reader = UpstreamReader(store, clock, _say)
+    renderer = Renderer(form, arguments.zone, WhenEmpty(arguments.when_empty), _say)
+    wanted = selection(arguments.cluster, arguments.protocol or form.protocols[:1])
+    if arguments.watch:
+        source: Source
+        if arguments.upstream:
+            cheap = upstream_store(work.boto, work.settings.tables, clock, consistent=False)
+            source = PolledUpstreams(reader, cheap, arguments.upstream)
+        else:
+            arn = partial(stream_arn, work.boto, work.settings.tables)
+            source = FollowedUpstreams(
+                reader, TableStream(stream_client(work.boto), arn, clock.monotonic), wanted, clock.monotonic
+            )
+        return _watch(source, _output(arguments, renderer, clock), clock)
+    if arguments.upstream:
+        found = reader.named(arguments.upstream)
+        for key in [key for key, each in found.items() if not each.present]:
+            _say(f"{key} is not in the table, or deleted: rendered without nodes")
+    else:
+        found = {key: each for key, each in reader.every(wanted).items() if each.present}
+    if not arguments.output_file and not arguments.output_dir:
+        sys.stdout.write("".join(renderer.files(found).values()))
+        return 0
+    output = _output(arguments, renderer, clock)
+    if not output.offer(found):
+        raise RenderFailedError(output.failed)
+    return 0
+
+
+def _form(arguments: argparse.Namespace) -> Form:
+    options, server_options = tuple(arguments.option), tuple(arguments.server_option)
+    match arguments.format:
+        case "nginx":
+            return Nginx(options, server_options)
+        case "haproxy":
+            return Haproxy(options, server_options)
+        case "envoy":
+            return EnvoyDirectory(Path(arguments.output_dir).absolute()) if arguments.output_dir else EnvoyFile()
+    return JsonForm()
+
+
+def _check(arguments: argparse.Namespace, form: Form) -> None:
+    """Refuse what cannot work.
+
+    Raises:
+        UsageError: says which options.
+    """
+    where = arguments.output_file or arguments.output_dir
+    if arguments.watch and not where:
+        raise UsageError("--watch needs --output-file or --output-dir")
+    if (arguments.check or arguments.reload) and not where:
+        raise UsageError("--check and --reload need --output-file or --output-dir")
+    if arguments.output_dir and arguments.format != "envoy":
+        raise UsageError("--output-dir is for envoy: the other formats have one file, see --output-file")
+    if arguments.output_dir and arguments.check:
+        raise UsageError("--check is for one file, not for --output-dir")
+    if arguments.format == "envoy" and arguments.output_file and len(set(arguments.upstream)) != 1:
+        raise UsageError("Envoy reads one upstream from a file: give one --upstream, or --output-dir for several")
+    if arguments.format in ("envoy", "json") and (arguments.option or arguments.server_option):
+        raise UsageError(f"--option and --server-option are for nginx and haproxy, not for {arguments.format}")
+    if any("\n" in each or "\r" in each for each in (*arguments.option, *arguments.server_option)):
+        raise UsageError("--option and --server-option are one line each; give them several times")
+    if arguments.upstream and (arguments.cluster or arguments.protocol):
+        raise UsageError("--upstream names what to render: leave out --cluster and --protocol")
+    if len(set(arguments.upstream)) > MOST_KEYS:
+        raise UsageError(f"at most {MOST_KEYS} --upstream; for more use --cluster, or none for all")
+    for key in arguments.upstream:
+        if not is_key(key):
+            raise UsageError(
+                f"{key!r} is not the key of an upstream: CLUSTER/NAMESPACE/SERVICE/PORT/PROTOCOL or named/NAME"
+            )
+    asked = [protocol_of(key) or "" for key in arguments.upstream] + arguments.protocol
+    refused = [protocol for protocol in asked if protocol and protocol not in form.protocols]
+    if refused:
+        raise UsageError(f"{arguments.format} does not balance {refused[0]}")
+
+
+def _output(arguments: argparse.Namespace, renderer: Renderer, clock: Clock) -> Output:
+    output = Output(
+        renderer,
+        Path(arguments.output_dir or arguments.output_file),
+        directory=bool(arguments.output_dir),
+        check=Command(arguments.check) if arguments.check else None,
+        reload=Command(arguments.reload) if arguments.reload else None,
+        said=_say if arguments.watch else lambda _: None,
+        now=clock.monotonic,
+    )
+    output.open()
+    return output
+
+
+def _watch(source: Source, output: Output, clock: Clock) -> int:
+    came: list[int] = []
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
+
+    with handled(stop, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        watch(source, output, clock, lambda: bool(came), _say)
+    _say(f"ended by {signal.Signals(came[0]).name}; the configuration stays")
+    return 0
+
+
+def _say(text: str) -> None:
+    remark(f"{_SAID}{text}")

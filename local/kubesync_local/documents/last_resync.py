@@ -1,0 +1,67 @@
+"""The last full resync, and those that are under way: when, who asked, how far, what it found."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from kubesync.aws.dynamodb.store import Item, Store
+from kubesync.aws.tables.control.resync_requests import REQUEST_LIFETIME_SECONDS, RequestTable
+from kubesync.aws.tables.control.resync_results import ResyncResultTable
+from kubesync.aws.tables.upstreams import timestamp
+
+_WHO = {"schedule": "the schedule", "person": "a person"}
+
+
+def resyncs_document(store: Store, shard: str, now: float) -> dict[str, Any]:
+    """``last``: the last one that ended, or None. ``under_way``: those that are not done, oldest first.
+
+    ``late``: nobody goes on with it, because its hour is over; the next session keeps that as its result.
+    """
+    last = ResyncResultTable(store, shard).last()
+    under_way = [_under_way(item, now) for item in RequestTable(store, shard).underway()]
+    return {"last": last[0] if last else None, "under_way": under_way}
+
+
+def _under_way(item: Item, now: float) -> dict[str, Any]:
+    at = cast(int, item["at_ms"]) / 1000
+    return {
+        "id": cast(str, item["sk"]).removesuffix("#underway"),
+        "by": "schedule" if item.get("scheduled") else "person",
+        "at": timestamp(at),
+        "cluster": item["cluster"],
+        "dry_run": bool(item.get("dry_run", False)),
+        "forced": bool(item.get("force", False)),
+        "session": item.get("session"),
+        "clusters": item.get("clusters"),
+        "done": item.get("done"),
+        "late": now >= at + REQUEST_LIFETIME_SECONDS,
+    }
+
+
+def resync_lines(resyncs: dict[str, Any]) -> list[tuple[str, bool]]:
+    """For people: lines, and whether each is about something wrong."""
+    lines = [(_in_words(each), bool(each["late"])) for each in resyncs["under_way"]]
+    last = resyncs["last"]
+    if last is None:
+        return lines
+    kind = "forced resync" if last["forced"] else "resync"
+    of = f" of {last['cluster']}" if last["cluster"] else ""
+    found = f"{last['differences']} difference{'' if last['differences'] == 1 else 's'}"
+    clusters = f"{last['clusters']} cluster{'' if last['clusters'] == 1 else 's'}"
+    told = f"last {kind}{of}: {last['ended_at']}, {_WHO[last['by']]} asked, {last['seconds']} s, {clusters}, {found}"
+    lines.append((f"{told}, {last['errors']} failed" if last["errors"] else told, bool(last["errors"])))
+    failed = [each for each in last["report"]["clusters"] if "error" in each]
+    return lines + [(f"  {each['cluster'] or 'all'}: {each['error']}", True) for each in failed]
+
+
+def _in_words(each: dict[str, Any]) -> str:
+    kind = "dry run" if each["dry_run"] else "forced resync" if each["forced"] else "resync"
+    of = f" of {each['cluster']}" if each["cluster"] else ""
+    head = f"{kind}{of} under way since {each['at']}, {_WHO[each['by']]} asked"
+    if each["late"]:
+        return f"{head}: nobody finished it within an hour"
+    return (
+        f"{head}: not begun"
+        if each["clusters"] is None
+        else f"{head}: {each['done']} of {each['clusters']} clusters done"
+    )

@@ -1,0 +1,60 @@
+"""Listeners in words, for people: "idle: the last session ended normally 3 min ago". Pure: a row of ``listener_rows`` in, a sentence out.
+
+The first matching row:
+
+    the listener                          a session runs    in words
+    ------------                          --------------    --------
+    its last error is not over            no matter         failing: the error, and how long ago it came
+    works since a time after its end      yes               watching for ...
+    never ended                           yes               watched by the running session
+    ended                                 yes               starting again in the running session
+    ended, by a code                      no                idle: what the code says
+    never ended                           no                idle: the last session did not say how it ended
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from kubesync.domain.errors import ErrorCode
+
+_ENDS: Final = {
+    ErrorCode.WORKER_EXITING.key: "the last session was stopped",
+    ErrorCode.CONFIG_DELETE.key: "the cluster's configuration was deleted",
+    ErrorCode.CONFIG_UPDATE.key: "the cluster's configuration was changed",
+    ErrorCode.NOT_MASTER.key: "the last session lost the lease",
+    ErrorCode.MAX_RUNTIME.key: "the last session ended normally",
+}
+
+
+def listener_words(row: Mapping[str, Any], now: float, *, running: bool) -> str:
+    """One sentence about a listener. ``now`` is in epoch seconds."""
+    if row["state"] == "failing":
+        return f"failing: {row['last_error']} {_ago(row['last_error_at'], now)}: {row['last_error_message']}"
+    works, ended = row["works_since"], row["ended_at"]
+    if running:
+        if works and (not ended or works > ended):
+            return f"watching for {_ago(works, now).removesuffix(' ago').replace('just now', '1 s')}"
+        return "starting again in the running session" if ended else "watched by the running session"
+    if not ended:
+        return "idle: the last session did not say how it ended"
+    return f"idle: {_ENDS.get(str(row['ended']), f'the last session ended with {row["ended"]}')} {_ago(ended, now)}"
+
+
+def ago(seconds: float) -> str:
+    """How long ago something was."""
+    if seconds < 1:
+        return "just now"
+    for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size or (unit != "days" and seconds >= size):
+            return f"{int(seconds // size)} {unit} ago"
+    return f"{int(seconds)} s ago"
+
+
+def _ago(timestamp: object, now: float) -> str:
+    try:
+        return ago(now - datetime.fromisoformat(str(timestamp)).timestamp())
+    except ValueError:  # another release's form
+        return str(timestamp)

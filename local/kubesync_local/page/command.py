@@ -1,0 +1,40 @@
+"""``kubesync ui``: serves the page until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import threading
+from typing import Final
+
+from kubesync.domain.errors import UsageError
+from kubesync_local.terminal.output import print_line, remark
+from kubesync_local.workplace.workplace import Workplace
+
+_NEEDED: Final = ("flask", "jinja2", "werkzeug")
+MISSING: Final = "`kubesync ui` needs Flask, which is not installed: install kubesync with its extra `ui`: `pip install '.[ui]'` in its folder"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until a signal comes: Ctrl-C raises KeyboardInterrupt here, SIGTERM SystemExit, as in every command.
+
+    Raises:
+        UsageError: Flask is missing, or the settings are not valid.
+        PortError: the port cannot be used.
+    """
+    if any(importlib.util.find_spec(name) is None for name in _NEEDED):
+        raise UsageError(MISSING)
+    # Only now: these import Flask.
+    from kubesync_local.page.access import Guard, Pass
+    from kubesync_local.page.app import make_app
+    from kubesync_local.page.gathering import Gatherer
+    from kubesync_local.page.server import listening, serving
+
+    work = Workplace()
+    with listening(arguments.port) as sock, Gatherer(work) as gatherer:
+        guard = Guard(make_app(gatherer).wsgi_app, Pass(), sock.getsockname()[1])
+        with serving(guard, sock):
+            print_line(guard.address)
+            remark("open this address in a browser: it works once. The page only reads. Ctrl-C ends it")
+            threading.Event().wait()
+    return 0

@@ -1,0 +1,86 @@
+"""Search by name, address or Service, cluster after cluster: a search that takes too long says where it stopped, and goes on from there."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync_local.page.facts import ClusterFacts, ServiceRow
+
+MOST: Final = 100
+_SHOWN_WORDS: Final = 3
+MAX_TEXT: Final = 260
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A Service that was found, and what of it matched (empty: its own key)."""
+
+    cluster: str
+    row: ServiceRow
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Hits, best first; how many clusters were searched; ``next_cluster``: where to go on, empty at the end."""
+
+    hits: tuple[Hit, ...]
+    searched: int
+    next_cluster: str
+    failed: tuple[str, ...] = ()
+
+
+def wanted_text(given: str) -> str:
+    """What a person typed, in the form in which names and addresses are kept."""
+    text = given.strip().lower().rstrip(".")[:MAX_TEXT]
+    try:
+        return ipaddress.ip_address(text).compressed
+    except ValueError:
+        return text
+
+
+def search(
+    text: str,
+    configs: Sequence[ClusterConfig],
+    read: Callable[[ClusterConfig], ClusterFacts | None],
+    time_is_up: Callable[[], bool],
+) -> Found:
+    """Search clusters in their order.
+
+    Args:
+        text: of ``wanted_text``, not empty.
+        read: the facts of a cluster with its Services; None: they cannot be read (in time).
+    """
+    hits: list[Hit] = []
+    failed: list[str] = []
+    for number, config in enumerate(configs):
+        if number and (time_is_up() or len(hits) >= MOST):
+            return Found(tuple(sorted(hits, key=_rank(text))), number, config.name, tuple(failed))
+        known = read(config)
+        if known is None:
+            failed.append(config.name)
+            continue
+        hits += [hit for row in known.services if (hit := _hit(config.name, row, text)) is not None]
+    return Found(tuple(sorted(hits, key=_rank(text))), len(configs), "", tuple(failed))
+
+
+def _hit(cluster: str, row: ServiceRow, text: str) -> Hit | None:
+    if text in f"{cluster}/{row.path}".lower():
+        return Hit(cluster, row, ())
+    if text not in row.words:
+        return None
+    matching = [word for word in row.words.split("\n") if text in word]
+    matching.sort(key=lambda word: (word != text, len(word)))
+    return Hit(cluster, row, tuple(matching[:_SHOWN_WORDS])) if matching else None
+
+
+def _rank(text: str) -> Callable[[Hit], tuple[bool, str, str]]:
+    def rank(hit: Hit) -> tuple[bool, str, str]:
+        exact = text in (f"{hit.cluster}/{hit.row.path}", hit.row.path, hit.row.path.partition("/")[2], *hit.words[:1])
+        return not exact, hit.cluster, hit.row.path
+
+    return rank

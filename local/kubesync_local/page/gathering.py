@@ -1,0 +1,335 @@
+"""What the page shows, how old it is, and who reads it.
+
+    kept                      read by                          read again after
+    ----                      -------                          ----------------
+    overview                  whoever asks first               5 s
+    facts of a cluster        one thread, in turn              15 s, or 10 times as long as reading took
+    one Service               whoever asks first               10 s
+    changes                   whoever asks first               5 s
+
+One reads at a time; others wait for it and take what it read. So a page that many tabs show costs what one costs. Facts are
+read only while somebody looks at a page that needs them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.aws.tables.control.zone_problems import ZoneProblem, ZoneProblemTable
+from kubesync.aws.tables.state import BUCKETS, StateTable
+from kubesync.domain.errors import KubesyncError, UsageError
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.state import KeyState, OpenMark
+from kubesync_local.commands.show.explain import gather
+from kubesync_local.commands.show.status import lease_document
+from kubesync_local.documents.credential_rows import credential_rows
+from kubesync_local.documents.explanation import document
+from kubesync_local.documents.listener_rows import listener_rows
+from kubesync_local.page.facts import ClusterFacts, FactsReader
+from kubesync_local.page.lag import MINUTES, LagMinute, LagReader, NoLagKept
+from kubesync_local.workplace.workplace import Workplace
+
+OVERVIEW_SECONDS: Final = 5.0
+EXPLAINED_SECONDS: Final = 10.0
+FACTS_SECONDS: Final = 15.0
+FACTS_SHARE: Final = 10.0
+"""Reading facts again waits so many times as long as it took: a large deployment costs a tenth of what reading all the time would."""
+AGAIN_SECONDS: Final = 1.0
+"""*Read again* takes what is younger."""
+KEPT_SERVICES: Final = 200_000
+_KEPT_ANSWERS: Final = 200
+_THREADS: Final = 8
+_ENDED: Final = "the page ended"
+
+ERRORS: Final = (KubesyncError, BotoCoreError, ClientError)
+"""What a page says to a person. Anything else is a bug."""
+
+
+def in_words(error: Exception) -> str:
+    """An error of ``ERRORS`` on one line."""
+    return str(error) if isinstance(error, KubesyncError) else f"AWS SDK: {error}"
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The lease, the clusters, their listeners and open keys, problems of zones, and lag. Small, and read at once.
+
+    ``configs`` by name; None: this release cannot read it. ``seconds``: how long reading took.
+    """
+
+    read_at: float
+    seconds: float
+    lease: Mapping[str, Any]
+    configs: Mapping[str, ClusterConfig | None]
+    listeners: Mapping[str, Sequence[Mapping[str, Any]]]
+    marks: Mapping[str, Sequence[tuple[ServiceKey, OpenMark]]]
+    zone_problems: Mapping[str, ZoneProblem]
+    lag: tuple[LagMinute, ...]
+    credentials: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+
+    @property
+    def running(self) -> bool:
+        """Whether a session holds the lease."""
+        return bool(self.lease["state"] == "held")
+
+    @property
+    def clusters(self) -> list[ClusterConfig]:
+        """Those that can be read, by name."""
+        return [config for _, config in sorted(self.configs.items()) if config is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer[T]:
+    """Something that was read at a time (epoch seconds), and how long it took."""
+
+    read_at: float
+    seconds: float
+    value: T
+
+
+@dataclass(slots=True)
+class _Facts:
+    """The facts of all clusters that somebody asked for. Guarded by ``Gatherer._changed``."""
+
+    known: dict[str, ClusterFacts] = field(default_factory=dict)
+    failed: dict[str, Answer[str]] = field(default_factory=dict)
+    wanted: dict[str, ClusterConfig] = field(default_factory=dict)
+    reading: str = ""
+
+
+class Gatherer:
+    """Reads for the pages. Its methods are called from the threads of requests.
+
+    Args:
+        lag: where lag by minute is kept.
+    """
+
+    def __init__(self, work: Workplace, lag: LagReader | None = None) -> None:
+        self._work = work
+        self._lag = lag or NoLagKept()
+        self._clock = work.application.clock
+        self._one = threading.Lock()  # held by whoever reads
+        self._overview: Overview | None = None
+        self._answers: dict[object, Answer[Any]] = {}
+        self._changed = threading.Condition()
+        self._facts = _Facts()
+        self._ended = False
+        self._thread = threading.Thread(target=self._read_facts, name="facts", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    @property
+    def place(self) -> str:
+        """Which deployment this is."""
+        return f"{self._work.settings.deployment}, shard {self._work.settings.shard}"
+
+    @property
+    def shard(self) -> str:
+        """The shard whose lease is shown."""
+        return self._work.settings.shard
+
+    def now(self) -> float:
+        """Epoch seconds."""
+        return self._clock.epoch()
+
+    # --- the overview ---
+
+    def overview(self, *, again: bool = False) -> Overview:
+        """What is known of all clusters together, at most 5 s old. Raises one of ``ERRORS``."""
+        with self._one:
+            seen = self._overview
+            if seen is None or self._old(seen.read_at, OVERVIEW_SECONDS, again=again):
+                self._overview = seen = self._read_overview()
+            return seen
+
+    def _read_overview(self) -> Overview:
+        began, at, work = self._clock.monotonic(), self.now(), self._work
+        store, shard = work.store, work.settings.shard
+        lease = lease_document(work.lease.read(), int(at * 1000))
+        configs = work.clusters.read()
+        names = sorted(configs)
+        listeners, state = ListenerTable(store), StateTable(store)
+        rows = self._for_each(lambda name: listener_rows(name, listeners), names)
+        known = [config for config in configs.values() if config is not None]
+        ends = {config.name: config for config in known}
+        credentials = self._for_each(lambda name: credential_rows(ends[name], listeners, at), sorted(ends))
+        marks = self._for_each(lambda name: list(state.open_keys(name)), names)
+        problems = ZoneProblemTable(store, shard, "").current()
+        lag = tuple(self._lag.read(at - MINUTES * 60, at))
+        return Overview(
+            read_at=at,
+            seconds=self._clock.monotonic() - began,
+            lease=lease,
+            configs=configs,
+            listeners=dict(zip(names, rows, strict=True)),
+            marks=dict(zip(names, marks, strict=True)),
+            zone_problems={each.zone_id: each for each in problems},
+            lag=lag,
+            credentials=dict(zip(sorted(ends), credentials, strict=True)),
+        )
+
+    def _for_each[T](self, read: Callable[[str], T], names: Sequence[str]) -> list[T]:
+        """In daemon threads: a table that does not answer must not delay the end of the command, as those of an executor would."""
+        found: dict[str, T] = {}
+        failed: list[Exception] = []
+        waiting = list(reversed(names))
+
+        def work() -> None:
+            try:
+                while name := self._next(waiting, failed):
+                    found[name] = read(name)
+            except Exception as error:  # noqa: BLE001 - raised below, in the thread of the request
+                failed.append(error)
+
+        threads = [threading.Thread(target=work, daemon=True) for _ in range(min(_THREADS, len(names)))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failed:
+            raise failed[0]
+        if self._ended:
+            raise UsageError(_ENDED)
+        return [found[name] for name in names]
+
+    def _next(self, waiting: list[str], failed: Sequence[Exception]) -> str:
+        """The next name; empty: there is none, or the others have given up."""
+        with self._changed:
+            return waiting.pop() if waiting and not failed and not self._ended else ""
+
+    # --- one Service, changes ---
+
+    def explanation(self, key: ServiceKey, config: ClusterConfig, *, again: bool) -> Answer[dict[str, Any] | None]:
+        """One Service as ``kubesync explain`` has it, with what the zones hold now; None: kubesync has seen no such Service."""
+
+        def explain() -> dict[str, Any] | None:
+            state = StateTable(self._work.store).load([key])[key]
+            return None if state == KeyState(key) else document(gather(state, config, self._work))
+
+        return self._answer(("explained", key), explain, EXPLAINED_SECONDS, again=again)
+
+    def answer[T](self, question: object, read: Callable[[Workplace], T], *, again: bool) -> Answer[T]:
+        """The answer to a question about the tables, at most 5 s old. ``question`` identifies it."""
+        return self._answer(question, lambda: read(self._work), OVERVIEW_SECONDS, again=again)
+
+    def for_each[T](self, read: Callable[[str], T], names: Sequence[str]) -> list[T]:
+        """Read something of several clusters, a few at a time. Only within ``answer``."""
+        return self._for_each(read, names)
+
+    def _answer(self, question: object, read: Callable[[], Any], seconds: float, *, again: bool) -> Answer[Any]:
+        with self._one:
+            found = self._answers.get(question)
+            if found is None or self._old(found.read_at, seconds, again=again):
+                began, at = self._clock.monotonic(), self.now()
+                value = read()
+                self._answers.pop(question, None)
+                self._answers[question] = found = Answer(at, self._clock.monotonic() - began, value)
+                while len(self._answers) > _KEPT_ANSWERS:
+                    del self._answers[next(iter(self._answers))]
+            return found
+
+    def _old(self, read_at: float, seconds: float, *, again: bool) -> bool:
+        return not 0 <= self.now() - read_at < (AGAIN_SECONDS if again else seconds)
+
+    # --- facts of clusters ---
+
+    def facts(
+        self, configs: Iterable[ClusterConfig], wait_seconds: float, *, services: bool = False, again: bool = False
+    ) -> dict[str, ClusterFacts]:
+        """What is known of these clusters' Services. Old facts are read again; they are given if that takes longer than the wait.
+
+        Args:
+            services: also the rows of Services, which may have been dropped to save memory.
+            again: read what is not quite new.
+        """
+        asked = list(configs)
+        # Many clusters together are read less often than one alone: what counts is what a visitor makes kubesync read.
+        with self._changed:
+            took = sum(known.seconds for name in {c.name for c in asked} if (known := self._facts.known.get(name)))
+            for config in asked:
+                if self._is_wanted(config.name, took, services=services, again=again):
+                    self._facts.wanted[config.name] = config
+            self._changed.notify_all()
+            names = {config.name for config in asked}
+            self._changed.wait_for(lambda: not names & self._pending(), wait_seconds)
+            found = {name: known for name in sorted(names) if (known := self._facts.known.get(name)) is not None}
+            for name in found if services else ():  # the last used stay longest
+                self._facts.known[name] = self._facts.known.pop(name)
+            return found
+
+    def failed(self, name: str) -> str:
+        """Why the facts of a cluster could not be read the last time; empty if they could."""
+        with self._changed:
+            return self._facts.failed[name].value if name in self._facts.failed else ""
+
+    def _pending(self) -> set[str]:
+        return {*self._facts.wanted, *([self._facts.reading] if self._facts.reading else [])}
+
+    def _is_wanted(self, name: str, took: float, *, services: bool, again: bool) -> bool:
+        known, failed = self._facts.known.get(name), self._facts.failed.get(name)
+        if failed is not None and not self._old(failed.read_at, FACTS_SECONDS, again=again):
+            return False
+        if known is None or (services and not known.has_services):
+            return True
+        return self._old(known.read_at, max(FACTS_SECONDS, FACTS_SHARE * took), again=again)
+
+    def _read_facts(self) -> None:
+        """The thread: one cluster after the other, in the order in which somebody asked."""
+        while True:
+            with self._changed:
+                self._facts.reading = ""
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._ended or self._facts.wanted)
+                if self._ended:
+                    return
+                name = next(iter(self._facts.wanted))
+                config = self._facts.wanted.pop(name)
+                self._facts.reading = name
+            at = self.now()
+            try:
+                facts, why = self._read_cluster(config), ""
+            except ERRORS as error:
+                facts, why = None, in_words(error)
+            except Exception as error:  # noqa: BLE001 - one cluster that cannot be read hides no other
+                facts, why = None, f"{type(error).__name__}: {error}"
+            with self._changed:
+                self._facts.failed.pop(name, None)
+                if facts is None:
+                    self._facts.failed[name] = Answer(at, 0.0, why)
+                else:
+                    self._facts.known.pop(name, None)
+                    self._facts.known[name] = facts
+                    self._drop_services(name)
+
+    def _read_cluster(self, config: ClusterConfig) -> ClusterFacts:
+        began, at, reader = self._clock.monotonic(), self.now(), FactsReader(config)
+        for bucket in range(BUCKETS):
+            with self._one:  # others go first between two of them
+                if self._ended:
+                    raise UsageError(_ENDED)
+                reader.add(StateTable(self._work.store).load_bucket(config.name, bucket))
+        return reader.done(at, self._clock.monotonic() - began)
+
+    def _drop_services(self, newest: str) -> None:
+        """Forget rows of the clusters that were used longest ago; their counts stay."""
+        known = self._facts.known
+        kept = sum(len(facts.services) for facts in known.values())
+        for name in list(known):
+            if kept <= KEPT_SERVICES or name == newest:
+                return
+            kept -= len(known[name].services)
+            known[name] = known[name].without_services()

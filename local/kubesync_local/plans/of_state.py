@@ -1,0 +1,190 @@
+"""Plans made from what the tables hold, without asking a cluster: what another configuration, or a removal, would change.
+
+The stored parts of each key are planned anew with the new rules, by the planner of sessions. It reads claims and counts; what it
+would write is dropped.
+
+    a key's namespace leaves the scope     its Service counts as gone
+    the endpoints come from elsewhere      what depends on them is unknown, and stays
+    a key was already to be changed        shown only where the new configuration changes it in another way
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import batched
+from typing import Final
+
+from kubesync.aws.dynamodb.store import Store
+from kubesync.aws.tables.audit import AuditTable, Entry
+from kubesync.aws.tables.claims import ClaimTable
+from kubesync.aws.tables.control.clusters import ClusterConfig, retains
+from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.aws.tables.control.named_referrals import NamedReferrals
+from kubesync.aws.tables.name_counts import NameCountTable
+from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.cluster.keys.key_states import KeyStates
+from kubesync.cluster.keys.planner import Planner, Tables
+from kubesync.domain.dns.records import RecordChange
+from kubesync.domain.objects import Resource
+from kubesync.domain.plan import changes_of
+from kubesync.domain.state import KeyState, Name
+from kubesync.operations.record_rows import side
+from kubesync_local.plans.plan import UPSTREAMS, Group, Line, Numbers, Plan, Sign, parts_of, sign_of
+
+_KEYS_AT_A_TIME: Final = 200
+_FIRST: Final = 10
+"""How many lines of each group a removal shows: the numbers say the rest."""
+
+_QUIET: Final = "no record set changes that the tables know of"
+_UNSEEN: Final = {
+    "server": "another server may hold other Services",
+    "eks": "another server may hold other Services",
+    "kubeconfig": "another server may hold other Services",
+    "context": "another server may hold other Services",
+    "selector": "only the API server knows which Services have other labels",
+    "select_endpoints": "only the API server knows which endpoints have other labels",
+    "annotation_prefix": "annotations below another prefix are not stored",
+    "endpoints_source": "endpoints of another source are not stored",
+}
+"""What the tables cannot tell, by the setting that changes."""
+
+
+def plan_of_change(before: ClusterConfig, after: ClusterConfig, store: Store, now: float) -> Plan:
+    """What the record sets and upstreams of a cluster become under another configuration, as far as the tables can tell.
+
+    Args:
+        now: epoch seconds.
+    """
+    states = sorted(StateTable(store).load_all(before.name), key=_age)
+    listed = ListenerTable(store).checkpoints(before.name).keys()
+    notes = _notes(before, after, listed=bool(listed))
+    if after.annotation_prefix != before.annotation_prefix or not states:
+        return Plan(quiet=_QUIET, notes=notes)  # planned with the stored annotations, names would seem to go
+    planner = _planner(after, states, store, frozenset(listed), now)
+    zones: dict[str, list[Line]] = defaultdict(list)
+    entries: list[Entry] = []
+    for some_states in batched(states, _KEYS_AT_A_TIME):
+        pairs = [(state, _in_scope(state, after)) for state in some_states]
+        planned = {state.key: state for state in some_states}
+        for write in planner.plan(pairs, "plan").writes:
+            planned[write.after.key] = write.after
+            entries += [entry for entry in write.entries if entry.what.startswith("upstream ")]
+        for state in some_states:
+            to_come = set(changes_of(state, before.policy))
+            for change in changes_of(planned[state.key], after.policy):
+                if change not in to_come:
+                    zones[change.key.zone_id].append(_line(change, planned[state.key]))
+    return _plan(zones, _upstream_lines(entries), (before, after), notes)
+
+
+def plan_of_removal(config: ClusterConfig, store: Store) -> Plan:
+    """The record sets and upstreams that go with a cluster, or stay if it retains them: the first of each zone."""
+    zones: dict[str, list[Line]] = defaultdict(list)
+    upstreams: list[Line] = []
+    sign = Sign.STAYS if retains(config) else Sign.DELETE
+    for state in StateTable(store).load_all(config.name):
+        for key, record_set in state.applied.items():
+            zones[key.zone_id].append(Line(sign, key.label, parts_of(side(record_set)), None, str(state.key)))
+        upstreams += [Line(sign, name, None, None, str(state.key)) for name in state.upstreams]
+    plan = _plan(zones, upstreams, (config,), (), first=_FIRST)
+    return replace(plan, in_conflict=0, kept=(plan.in_conflict, len(upstreams))) if retains(config) else plan
+
+
+def _plan(
+    zones: Mapping[str, list[Line]],
+    upstreams: list[Line],
+    configs: Iterable[ClusterConfig],
+    notes: tuple[str, ...],
+    first: int | None = None,
+) -> Plan:
+    titles = {zone.id: (zone.name, zone.private) for config in configs for zone in config.zones}
+
+    def title(zone_id: str) -> str:
+        if zone_id not in titles:
+            return zone_id
+        name, private = titles[zone_id]
+        return f"{name} ({zone_id}{', private' if private else ''})"
+
+    groups = [
+        replace(_group(title(zone_id), zones[zone_id], first), of_zone=True) for zone_id in sorted(zones, key=title)
+    ]
+    if upstreams:
+        groups.append(_group(UPSTREAMS, upstreams, first))
+    records = [line for lines in zones.values() for line in lines]
+    in_conflict = sum(line.sign is Sign.STAYS for line in records)
+    return Plan(
+        tuple(groups), Numbers.of(records), Numbers.of(upstreams), in_conflict=in_conflict, quiet=_QUIET, notes=notes
+    )
+
+
+def _group(title: str, lines: list[Line], first: int | None) -> Group:
+    lines.sort(key=lambda line: line.subject)
+    shown = tuple(lines[:first])
+    return Group(title, shown, len(lines) - len(shown))
+
+
+def _planner(
+    config: ClusterConfig, states: Iterable[KeyState], store: Store, listed: frozenset[Resource], now: float
+) -> Planner:
+    tables = Tables(
+        StateTable(store),
+        NameCountTable(store),
+        ClaimTable(store),
+        UpstreamTable(store),
+        ListenerTable(store),
+        AuditTable("plan"),
+        NamedReferrals(config.shard),
+    )
+    known = KeyStates(config, tables.state, tables.name_counts)
+    known.counts.begin()
+    for state in states:
+        known.counts.tally(state)
+    known.counts.corrections()
+    return Planner(known, tables, lambda: now, frozenset(), listed=listed)
+
+
+def _in_scope(state: KeyState, config: ClusterConfig) -> KeyState:
+    return state if config.scope.holds(state.key.namespace) else replace(state, parts={})
+
+
+def _line(change: RecordChange, planned: KeyState) -> Line:
+    before, after = (None if each is None else parts_of(side(each)) for each in (change.before, change.after))
+    conflict = planned.conflicts.get(Name.of(change.key)) if change.before is None else None
+    sign = Sign.STAYS if conflict else sign_of(before, after)
+    refused = next((f"; {p.code}: {p.message}" for p in planned.problems if p.subject == change.key.name), "")
+    return Line(sign, change.key.label, before, after, conflict or f"{planned.key}{refused}")
+
+
+def _upstream_lines(entries: Iterable[Entry]) -> list[Line]:
+    found: list[Line] = []
+    for entry in entries:
+        before, after = (None if each is None else (str(each),) for each in (entry.before, entry.after))
+        found.append(
+            Line(sign_of(before, after), entry.what.removeprefix("upstream "), before, after, str(entry.service))
+        )
+    return found
+
+
+def _notes(before: ClusterConfig, after: ClusterConfig, *, listed: bool) -> tuple[str, ...]:
+    changed = [name for name in ClusterConfig.model_fields if getattr(before, name) != getattr(after, name)]
+    unseen: dict[str, list[str]] = defaultdict(list)
+    for name in changed:
+        if name in _UNSEEN:
+            unseen[_UNSEEN[name]].append(name.replace("_", " "))
+    if set(after.namespaces) != set(before.namespaces) or set(after.exclude_namespaces) != set(
+        before.exclude_namespaces
+    ):
+        unseen["Services of namespaces that join are not stored"].append("namespaces")
+    notes = [f"not known before the next list: {', '.join(names)}: {why}" for why, names in unseen.items()]
+    if not listed:
+        notes.append(f"not known: cluster {before.name} has not been listed yet")
+    if after.disabled:
+        notes.append(f"cluster {after.name} is disabled: its records change when it is enabled")
+    return tuple(notes)
+
+
+def _age(state: KeyState) -> tuple[str, str]:
+    return state.service.created_at if state.service is not None else "", str(state.key)

@@ -1,0 +1,1 @@
+"""Upstreams as configuration of proxies: read, choose servers, render, write whole, watch."""

@@ -1,0 +1,1 @@
+"""How each proxy writes an upstream. Pure: servers to text."""

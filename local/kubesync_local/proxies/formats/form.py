@@ -1,0 +1,53 @@
+"""What every format can do: one text for each upstream (a *block*), and files made of blocks.
+
+Blocks can be read back from files. So ``--when-empty keep`` finds the last block of an upstream, also after a restart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from kubesync_local.proxies.names import is_key
+from kubesync_local.proxies.servers import Server
+
+HEADER: Final = "# Written by `kubesync render`. It replaces the whole file at each change: do not edit it."
+_MARK: Final = "# upstream "
+_MARKED: Final = re.compile(rf"^{_MARK}(\S+)$", re.MULTILINE)
+
+
+class Form(Protocol):
+    """A proxy's format. ``protocols``: what it can balance."""
+
+    protocols: tuple[str, ...]
+
+    def block(self, key: str, version: int, servers: tuple[Server, ...]) -> str:
+        """The text of one upstream."""
+
+    def files(self, blocks: Mapping[str, str]) -> dict[str, str]:
+        """Text by file name, in the order in which to write them. A format with one file has the name ``""``."""
+
+    def blocks(self, files: Mapping[str, str]) -> dict[str, str]:
+        """The inverse of ``files``. Texts that are not of this format give nothing."""
+
+    def is_own(self, text: str) -> bool:
+        """Whether this format wrote this file of its directory; so it may be removed when its upstream is gone."""
+
+
+def joined(blocks: Mapping[str, str]) -> str:
+    """Blocks in order of their keys, each under a comment with its key."""
+    return "\n".join([HEADER, *(f"{_MARK}{key}\n{blocks[key]}" for key in sorted(blocks))]).rstrip("\n") + "\n"
+
+
+def parted(text: str) -> dict[str, str]:
+    """The inverse of ``joined``."""
+    if not text.startswith(HEADER):
+        return {}
+    found = list(_MARKED.finditer(text))
+    ends = [mark.start() for mark in found[1:]] + [len(text)]
+    return {
+        mark[1]: text[mark.end() + 1 : end].rstrip("\n") + "\n"
+        for mark, end in zip(found, ends, strict=True)
+        if is_key(mark[1])
+    }

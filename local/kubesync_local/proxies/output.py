@@ -1,0 +1,189 @@
+"""What a proxy reads: renders snapshots, replaces files that change, checks them before, reloads the proxy after.
+
+    snapshots ── blocks (those that changed) ── files ── --check ── rename ── --reload
+
+The mark ``.NAME.kubesync-reload`` beside a file says that the proxy has not loaded it yet. It survives a crash between rename and reload.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from kubesync.actors.backoff import Backoff
+from kubesync_local.proxies.commands import Command
+from kubesync_local.proxies.formats.form import Form
+from kubesync_local.proxies.servers import Chosen, Snapshot, choose
+from kubesync_local.proxies.writing import remove_leftovers, replace_file, sync_directory
+
+RELOAD_INTERVAL_SECONDS: Final = 1.0
+_MARK: Final = ".kubesync-reload"
+_RETRY: Final = Backoff(initial=1.0, cap=60.0)
+
+
+class WhenEmpty(StrEnum):
+    """What an upstream without a ready node becomes."""
+
+    BACKUP = "backup"  # nodes that are not ready take traffic; without any node as EMPTY
+    EMPTY = "empty"  # no server takes traffic: clients get an error at once
+    KEEP = "keep"  # its last servers stay; if none are known as EMPTY
+
+
+class Renderer:
+    """Snapshots to files. Remembers each block until its snapshot changes.
+
+    Args:
+        said: called once for each upstream with invalid nodes.
+    """
+
+    def __init__(self, form: Form, zone: str, when_empty: WhenEmpty, said: Callable[[str], None]) -> None:
+        self.form = form
+        self._zone = zone
+        self._when_empty = when_empty
+        self._said = said
+        self._known: dict[str, tuple[Snapshot, str]] = {}
+        self._last: dict[str, str] = {}
+        self._refused: dict[str, int] = {}
+
+    def remember(self, files: Mapping[str, str]) -> None:
+        """Take the blocks of upstreams without ready nodes from these files, for ``KEEP``."""
+        self._last = self.form.blocks(files)
+
+    def files(self, snapshots: Mapping[str, Snapshot]) -> dict[str, str]:
+        """The files for these upstreams, by name."""
+        self._known = {key: self._block(snapshot) for key, snapshot in snapshots.items()}
+        return self.form.files({key: block for key, (_, block) in self._known.items()})
+
+    def _block(self, snapshot: Snapshot) -> tuple[Snapshot, str]:
+        known = self._known.get(snapshot.key)
+        if known is not None and known[0] is snapshot:
+            return known
+        chosen = choose(snapshot.nodes, self._zone, last_resort=self._when_empty is WhenEmpty.BACKUP)
+        self._report(snapshot.key, chosen)
+        if not chosen.usable and self._when_empty is WhenEmpty.KEEP:
+            kept = known[1] if known is not None else self._last.get(snapshot.key)
+            if kept is not None:
+                return snapshot, kept
+        return snapshot, self.form.block(snapshot.key, snapshot.version, chosen.servers)
+
+    def _report(self, key: str, chosen: Chosen) -> None:
+        if chosen.refused and self._refused.get(key) != chosen.refused:
+            self._said(f"{key}: {chosen.refused} nodes left out: their address, port, weight or state is not valid")
+        self._refused[key] = chosen.refused
+
+
+@dataclass(slots=True)
+class Output:
+    """The files of one proxy. One thread uses it.
+
+    Args:
+        place: a file, or with ``directory`` a directory.
+        check: gets the new file's path; not for a directory.
+        now: monotonic seconds.
+    """
+
+    renderer: Renderer
+    place: Path
+    directory: bool
+    check: Command | None
+    reload: Command | None
+    said: Callable[[str], None]
+    now: Callable[[], float]
+    #: What did not work last; empty: all is well.
+    failed: str = ""
+    _current: dict[str, str] = field(default_factory=dict)
+    _tried: dict[str, str] | None = None
+    _failures: int = 0
+    _retry_at: float = 0.0
+    _reloaded_at: float = -math.inf
+
+    def open(self) -> None:
+        """Read what is there now. Remove what a killed process left.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        if self.directory:
+            self.place.mkdir(parents=True, exist_ok=True)
+        for path in sorted(self.place.glob("*.json")) if self.directory else [self.place]:
+            if path.is_file():
+                remove_leftovers(path)
+                name = path.name if self.directory else ""
+                text = path.read_text(encoding="utf-8", errors="replace")
+                if not self.directory or self.renderer.form.is_own(text):
+                    self._current[name] = text
+        self.renderer.remember(self._current)
+
+    def offer(self, snapshots: Mapping[str, Snapshot]) -> bool:
+        """Bring the files to these upstreams. Reload if they changed, or if the last reload failed.
+
+        Returns whether files and proxy are up to date. If not, call again: after a failure the same files are tried again after a
+        pause, other files at once. Within a second after a reload nothing is done.
+        """
+        if self.now() < self._reloaded_at + RELOAD_INTERVAL_SECONDS:
+            return False
+        files = self.renderer.files(snapshots)
+        if self.failed and files == self._tried and self.now() < self._retry_at:
+            return False
+        self._tried = files
+        try:
+            done = self._write(files) and self._reload_if_due()
+        except OSError as error:
+            self._fail(f"{error.filename or self.place}: {error.strerror}; the last configuration stays")
+            return False
+        if done and self.failed:
+            self.failed, self._failures = "", 0
+            self.said("the configuration is up to date again")
+        return done
+
+    def _write(self, files: Mapping[str, str]) -> bool:
+        changed = {name: text for name, text in files.items() if self._current.get(name) != text}
+        gone = [name for name in self._current if name not in files]
+        if not changed and not gone:
+            return True
+        if self.reload is not None:
+            self._mark.touch()
+            sync_directory(self._mark.parent)
+        for name, text in changed.items():
+            if not replace_file(self.place / name if name else self.place, text, self._checked):
+                return False
+            self._current[name] = text
+        for name in gone:
+            (self.place / name).unlink(missing_ok=True)
+            del self._current[name]
+        return True
+
+    def _checked(self, path: Path) -> bool:
+        if self.check is None:
+            return True
+        problem = self.check.run(path)
+        if not problem:
+            return True
+        self._fail(f"--check refuses the new configuration, the last one stays: {problem}")
+        return False
+
+    def _reload_if_due(self) -> bool:
+        if self.reload is None or not self._mark.exists():
+            return True
+        self._reloaded_at = self.now()
+        problem = self.reload.run(self.place)
+        if problem:
+            self._fail(f"--reload failed, the proxy may use the last configuration: {problem}")
+            return False
+        self._mark.unlink(missing_ok=True)
+        return True
+
+    @property
+    def _mark(self) -> Path:
+        return self.place / _MARK if self.directory else self.place.parent / f".{self.place.name}{_MARK}"
+
+    def _fail(self, problem: str) -> None:
+        if problem != self.failed:
+            self.said(problem)
+        self.failed = problem
+        self._failures += 1
+        self._retry_at = self.now() + _RETRY.delay(self._failures)

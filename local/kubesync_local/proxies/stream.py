@@ -1,0 +1,133 @@
+"""The DynamoDB stream of the upstreams table: which shards there are, and what they hold since ``start``.
+
+    a shard is open     read from its newest record on
+    a shard ends        its children are read from their oldest record on; they may appear a little later
+    an iterator expired, or records were trimmed       StreamBrokenError: something was missed; scan, and start again
+
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html: at most two processes should read a shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Final, Protocol
+
+from botocore.exceptions import ClientError
+
+from kubesync.aws.dynamodb.errors import CAUGHT, failure_of
+from kubesync.domain.errors import StoreUnavailableError
+
+# Shards split without a word: new ones are looked for this often, and whenever one ended.
+SHARDS_EVERY_SECONDS: Final = 60.0
+_MOST_PAGES: Final = 50
+_MISSED: Final = frozenset({"ExpiredIteratorException", "TrimmedDataAccessException", "ResourceNotFoundException"})
+_TOO_MANY: Final = frozenset(
+    {"LimitExceededException", "ProvisionedThroughputExceededException", "ThrottlingException"}
+)
+
+
+class StreamBrokenError(StoreUnavailableError):
+    """Records may have been missed: scan the table and start again."""
+
+
+class StreamClient(Protocol):
+    """What is used of boto3's ``dynamodbstreams`` client."""
+
+    def describe_stream(self, **request: Any) -> Any: ...
+    def get_shard_iterator(self, **request: Any) -> Any: ...
+    def get_records(self, **request: Any) -> Any: ...
+
+
+class TableStream:
+    """Reads all shards. Everything raises StreamBrokenError, or StoreUnavailableError if the stream cannot be read now.
+
+    Args:
+        arn: asks for the stream's ARN; None: the table has none.
+    """
+
+    def __init__(self, client: StreamClient, arn: Callable[[], str | None], now: Callable[[], float]) -> None:
+        self._client = client
+        self._arn_of = arn
+        self._now = now
+        self._arn = ""
+        self._seen: set[str] = set()
+        self._iterators: dict[str, str] = {}
+        self._listed_at = 0.0
+
+    @property
+    def shards(self) -> int:
+        """How many are read now."""
+        return len(self._iterators)
+
+    def start(self) -> None:
+        """Read from now on."""
+        arn = self._call(self._arn_of)
+        if not arn:
+            raise StoreUnavailableError("the upstreams table has no stream: run `kubesync setup`, or update the stack")
+        self._arn = arn
+        shards = list(self._list())
+        self._seen = {shard["ShardId"] for shard in shards}
+        is_open = [shard for shard in shards if "EndingSequenceNumber" not in shard["SequenceNumberRange"]]
+        self._iterators = {shard["ShardId"]: self._iterator(shard["ShardId"], "LATEST") for shard in is_open}
+
+    def records(self) -> list[dict[str, Any]]:
+        """What came since the last call: ``dynamodb`` parts of records, those of one upstream in their order."""
+        found: list[dict[str, Any]] = []
+        ended = False
+        for shard in list(self._iterators):
+            ended |= self._read(shard, found)
+        if ended or not self._iterators or self._now() - self._listed_at >= SHARDS_EVERY_SECONDS:
+            for new in [shard["ShardId"] for shard in self._list() if shard["ShardId"] not in self._seen]:
+                self._iterators[new] = self._iterator(new, "TRIM_HORIZON")
+                self._seen.add(new)
+                self._read(new, found)
+        return found
+
+    def _read(self, shard: str, found: list[dict[str, Any]]) -> bool:
+        """Read a shard up to its newest record. Returns whether it has ended."""
+        for _ in range(_MOST_PAGES):
+            iterator = self._iterators[shard]
+            answer = self._call(partial(self._client.get_records, ShardIterator=iterator, Limit=1000))
+            found += [record["dynamodb"] for record in answer["Records"]]
+            following = answer.get("NextShardIterator")
+            if not following:
+                del self._iterators[shard]
+                return True
+            self._iterators[shard] = following
+            if not answer["Records"]:
+                break
+        return False
+
+    def _list(self) -> Iterator[dict[str, Any]]:
+        self._listed_at = self._now()
+        start: dict[str, str] = {}
+        while True:
+            answer = self._call(partial(self._client.describe_stream, StreamArn=self._arn, **start))
+            stream = answer["StreamDescription"]
+            yield from stream["Shards"]
+            if not stream.get("LastEvaluatedShardId"):
+                return
+            start = {"ExclusiveStartShardId": stream["LastEvaluatedShardId"]}
+
+    def _iterator(self, shard: str, kind: str) -> str:
+        answer = self._call(
+            partial(self._client.get_shard_iterator, StreamArn=self._arn, ShardId=shard, ShardIteratorType=kind)
+        )
+        iterator: str = answer["ShardIterator"]
+        return iterator
+
+    def _call[Answer](self, request: Callable[[], Answer]) -> Answer:
+        try:
+            return request()
+        except CAUGHT as error:
+            code = error.response.get("Error", {}).get("Code", "") if isinstance(error, ClientError) else ""
+            if code in _MISSED:
+                raise StreamBrokenError(f"the stream of the upstreams table was interrupted ({code})") from None
+            if code in _TOO_MANY:
+                raise StoreUnavailableError(
+                    f"DynamoDB throttles the stream ({code}): at most two programs may read it; let one `render json "
+                    "--watch` feed the other proxies"
+                ) from None
+            advice = failure_of(error, ["upstreams"]).advice
+            raise StoreUnavailableError(f"the stream of the upstreams table: {advice}") from None

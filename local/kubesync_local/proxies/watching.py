@@ -1,0 +1,66 @@
+"""The loop of ``--watch``: reads, renders, waits. It ends only when it is told to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
+
+from kubesync.actors.backoff import Backoff
+from kubesync.clock import Clock
+from kubesync.domain.errors import StoreError
+from kubesync_local.proxies.output import Output
+from kubesync_local.proxies.servers import Snapshot
+
+_BACKOFF: Final = Backoff(initial=1.0, cap=30.0)
+# How long a signal may wait.
+_STEP_SECONDS: Final = 0.1
+
+
+class Source(Protocol):
+    """Where snapshots come from. ``problem``: what does not work although ``read`` answers; empty: nothing."""
+
+    interval_seconds: float
+    problem: str
+
+    def read(self) -> Mapping[str, Snapshot]:
+        """All of them; the same object if nothing changed. Raises StoreError if the table cannot be read."""
+
+    def costs(self) -> str:
+        """What reading costs, in words. Only after the first read."""
+
+
+def watch(
+    source: Source, output: Output, clock: Clock, stopped: Callable[[], bool], said: Callable[[str], None]
+) -> None:
+    """Keep the output up to date until ``stopped``.
+
+    Args:
+        said: called with lines for a person: the cost at the beginning, problems when they begin and when they end.
+    """
+    shown: Mapping[str, Snapshot] | None = None
+    done = True
+    problem, failures, told_costs = "", 0, False
+    while not stopped():
+        begun = clock.monotonic()
+        try:
+            found: Mapping[str, Snapshot] | None = source.read()
+            now = source.problem
+        except StoreError as error:
+            found, now = None, str(error)
+        if now and not problem:
+            said(f"cannot follow the upstreams table, the last configuration stays: {now}")
+        elif problem and not now:
+            said("the upstreams table can be read again")
+        problem = now
+        failures = failures + 1 if now else 0
+        if found is not None and not told_costs:
+            said(f"reading the upstreams table costs {source.costs()}")
+            told_costs = True
+        if found is not None and (found is not shown or not done):
+            done, shown = output.offer(found), found
+        _wait(clock, begun + (_BACKOFF.delay(failures) if failures else source.interval_seconds), stopped)
+
+
+def _wait(clock: Clock, until: float, stopped: Callable[[], bool]) -> None:
+    while not stopped() and (left := until - clock.monotonic()) > 0:
+        clock.sleep(min(left, _STEP_SECONDS))

@@ -1,0 +1,49 @@
+"""Questions before something is changed.
+
+standard input and standard error are a terminal   the question is asked; only ``y`` or ``yes`` goes on
+one of them is not                                 nobody could read it or answer: nothing is asked
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+from kubesync.domain.errors import KubesyncError
+from kubesync_local.terminal.escaping import visible
+from kubesync_local.terminal.output import remark
+
+NOTHING_CHANGED: Final = "nothing was changed"
+
+
+class DeclinedError(KubesyncError):
+    """A person said no. Nothing was changed."""
+
+    def __init__(self) -> None:
+        super().__init__(NOTHING_CHANGED)
+
+
+def can_ask() -> bool:
+    """Whether somebody is there who reads a question and can answer it."""
+    try:
+        return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+    except ValueError:  # a stream that was closed
+        return False
+
+
+def confirm(question: str) -> None:
+    """Ask a question on standard error. Everything but ``y`` and ``yes`` is a no: also Ctrl-C and the end of the input.
+
+    Raises:
+        DeclinedError: the answer is no.
+    """
+    try:
+        sys.stderr.write(f"{visible(question)} [y/N] ")
+        sys.stderr.flush()
+        answer = sys.stdin.readline()
+    except (KeyboardInterrupt, OSError, ValueError):  # or the terminal is gone
+        answer = ""
+    if not answer.endswith("\n"):
+        remark("")  # the cursor stands behind the question
+    if answer.strip().lower() not in ("y", "yes"):
+        raise DeclinedError

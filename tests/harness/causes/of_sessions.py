@@ -1,0 +1,218 @@
+"""Causes in the tables, in other releases, and around sessions."""
+
+from __future__ import annotations
+
+from typing import Final, NoReturn
+
+from harness.causes.cause import cause
+from harness.seen.named import member, register
+from harness.watched_deployment import WatchedDeployment
+from kubesync.aws.dynamodb.store import CONTROL, Key, Put
+from kubesync.aws.tables.state import state_key
+from kubesync.domain.errors import ConnectError, StoreUnavailableError
+from kubesync.domain.objects import ServiceKey
+from simulation.writes import COMPOSED, RECORD
+
+LATE: Final = "ChangesLate"
+NO_SESSION: Final = ("NoMaster", "SessionFailed", "DeadLetters")
+_NEWER: Final = 99
+
+
+def _free(w: WatchedDeployment) -> None:
+    w.held = set()
+    w.undelivered = 0
+
+
+@cause("DynamoDB refuses the writes of one cluster", LATE, status="", section="changeslate", mend=_free, recovers=18)
+def writes_refused(w: WatchedDeployment) -> None:
+    w.hold_writes("prod")
+    w.want("later", "10.0.0.2")
+
+
+@cause("DynamoDB refuses everything", *NO_SESSION, status="", section="sessionfailed", mend=_free, minutes=8)
+def tables_unavailable(w: WatchedDeployment) -> None:
+    w.hold_writes("*")
+
+
+def _newer(w: WatchedDeployment, place: Key) -> None:
+    """A newer release has written an item, and the next session finds it."""
+    w.end()
+    item = w.world.store.peek(place)
+    assert item is not None
+    w.replaced = place, item
+    w.store.write(Put(place, {**item, "v": _NEWER}))
+
+
+def _older(w: WatchedDeployment) -> None:
+    assert w.replaced is not None
+    place, item = w.replaced
+    w.store.write(Put(place, item))
+
+
+@cause(
+    "Newer release wrote a cluster's configuration", "ListenersFailing", status="its configuration cannot be read",
+    section="listenersfailing", mend=_older,
+)  # fmt: skip
+def newer_configuration(w: WatchedDeployment) -> None:
+    _newer(w, Key(CONTROL, "clusters", "prod"))
+
+
+@cause(
+    "Newer release wrote items of a cluster", "ListenersFailing", status="a newer release wrote items of it",
+    section="listenersfailing", mend=_older,
+)  # fmt: skip
+def newer_items(w: WatchedDeployment) -> None:
+    _newer(w, Key(CONTROL, "cluster#prod", "checkpoint#services"))
+
+
+@cause(
+    "Newer release wrote a key of a cluster",
+    LATE,
+    status="a newer release wrote items of it",
+    section="changeslate",
+    mend=_older,
+)
+def newer_key(w: WatchedDeployment) -> None:
+    _newer(w, state_key(ServiceKey("prod", "shop", "web")))
+    w.want("web", "10.0.0.2")
+
+
+@cause(
+    "Newer release wrote what is under way in a zone",
+    "ZonesStuck",
+    LATE,
+    status="1 open since",
+    section="zonesstuck",
+    mend=_older,
+)
+def newer_inflight(w: WatchedDeployment) -> None:
+    _newer(w, Key(CONTROL, "inflight#0", "Z1"))
+    w.want("later", "10.0.0.2")
+
+
+@cause(
+    "Actor of a cluster fails again and again",
+    "ListenersFailing",
+    status="",
+    section="listenersfailing",
+    mend=WatchedDeployment.spare,
+    recovers=18,
+)
+def actor_fails(w: WatchedDeployment) -> None:
+    def fails() -> NoReturn:
+        raise RuntimeError("a fault of ours")
+
+    w.at(RECORD, fails, times=None)
+    w.want("later", "10.0.0.2")
+
+
+@cause(
+    "Cluster cannot close what has landed",
+    LATE,
+    status="cannot write what has landed",
+    section="changeslate",
+    mend=WatchedDeployment.spare,
+)
+def owes_closed(w: WatchedDeployment) -> None:
+    def fails() -> NoReturn:
+        raise StoreUnavailableError("throttled")
+
+    w.at("batch closed", fails, times=None)
+    w.want("later", "10.0.0.2")
+
+
+@cause(
+    "Named upstream cannot be composed",
+    "NamedUpstreams",
+    status="not composed yet",
+    section="namedupstreams",
+    mend=WatchedDeployment.spare,
+)
+def not_composed(w: WatchedDeployment) -> None:
+    def fails() -> NoReturn:
+        raise StoreUnavailableError("throttled")
+
+    w.at(COMPOSED, fails, times=None)
+    register(w.store, "edge", member("prod/shop/web/80"))
+
+
+# --- around sessions ---
+
+
+def _enable(w: WatchedDeployment) -> None:
+    w.enabled = True
+
+
+@cause(
+    "Schedule starts no session",
+    "NoMaster",
+    status="released the lease cleanly",
+    section="nomaster",
+    mend=_enable,
+    minutes=7,
+)
+def no_schedule(w: WatchedDeployment) -> None:
+    w.enabled = False
+    w.end()
+
+
+@cause("Every session fails at its beginning", *NO_SESSION, status="", section="sessionfailed", mend=_free, minutes=8)
+def session_fails(w: WatchedDeployment) -> None:
+    w.end()
+    w.hold_writes("session")
+
+
+def _live(w: WatchedDeployment) -> None:
+    w.lasts = None
+    w.undelivered = 0
+
+
+@cause(
+    "Lambda ends every session in its timeout",
+    "SessionFailed",
+    "DeadLetters",
+    status="",
+    section="sessionfailed",
+    mend=_live,
+)
+def session_times_out(w: WatchedDeployment) -> None:
+    w.lasts = 45.0
+
+
+@cause(
+    "Another process holds the lease and does nothing",
+    "NoMaster",
+    status="the lease is held by session somebody-else",
+    section="nomaster",
+    mend=lambda w: _let_go(w),
+    minutes=8,
+)
+def lease_held(w: WatchedDeployment) -> None:
+    w.end()
+    w.holds_lease = True
+
+
+def _let_go(w: WatchedDeployment) -> None:
+    w.holds_lease = False
+
+
+@cause("Event is not delivered", "DeadLetters", status="", section="deadletters", mend=_free)
+def not_delivered(w: WatchedDeployment) -> None:
+    w.undelivered = 1
+
+
+@cause(
+    "Full resync does not reach an API server",
+    "ResyncFailed",
+    status="prod: cluster prod could not be listed",
+    section="resyncfailed",
+    mend=lambda w: _resync(w),
+)
+def resync_failed(w: WatchedDeployment) -> None:
+    w.break_api(ConnectError("connection refused"))
+    _resync(w)
+    w.mend_api()
+
+
+def _resync(w: WatchedDeployment) -> None:
+    w.resync()

@@ -1,0 +1,8 @@
+"""All causes."""
+
+from __future__ import annotations
+
+from harness.causes import of_clusters, of_sessions, of_zones
+from harness.causes.cause import CAUSES, Cause
+
+__all__ = ["CAUSES", "Cause", "of_clusters", "of_sessions", "of_zones"]

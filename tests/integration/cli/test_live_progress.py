@@ -1,0 +1,46 @@
+"""What a session shows while it runs: on a terminal a live view, in a pipe one line for each change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from harness.cli_stack import CliStack, a_cli_stack
+from harness.ended_sessions import ended_when
+from harness.terminal import on_a_terminal
+
+
+@pytest.fixture
+def stack() -> Iterator[CliStack]:
+    with a_cli_stack(in_memory=True) as made:
+        assert made.add_cluster("prod").status == 0
+        for name in ("one", "two", "three"):
+            made.api.cluster.expose("shop", name, {"ports": [{"port": 80}], "selector": {"app": name}})
+        made.environment["KUBESYNC_PAGE_LIMIT"] = "2"
+        yield made
+
+
+def test_pipe_gets_one_line_a_change(stack: CliStack) -> None:
+    said = [line[9:] for line in stack.session().lines]
+    (address,) = stack.zone_records()["one.shop.svc.prod.example.com A"]
+    assert f"+ one.shop.svc.prod.example.com A {address} ttl 30" in said
+    assert "+ upstream prod/shop/one/80/TCP version 1, 0 nodes" in said
+    assert not [line for line in said if "\x1b" in line]
+    stack.api.cluster.delete_service("shop", "one")
+    said = [line[9:] for line in stack.session().lines]
+    assert f"- one.shop.svc.prod.example.com A {address} ttl 30" in said
+    assert "- upstream prod/shop/one/80/TCP version 1" in said
+
+
+def test_terminal_shows_lists_changes_and_counts_and_gets_its_cursor_back(stack: CliStack) -> None:
+    environment = {name: value for name, value in stack.environment.items() if name != "COLUMNS"}
+    with ended_when(stack.settled):
+        status, shown = on_a_terminal("session", "--max-runtime", "3600", environment=environment)
+    assert status == 0
+    text = shown.decode()
+    assert "+ one.shop.svc.prod.example.com A 10." in text
+    assert "master for 0 s · " in text
+    assert text.index("\x1b[?25l") < text.rindex("\x1b[?25h")
+    after = text[text.rindex("\x1b[?25h") :]
+    assert '"ended": "ERR_MAX_RUNTIME"' in after, "the report comes after the live view"

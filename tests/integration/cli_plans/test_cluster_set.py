@@ -1,0 +1,207 @@
+"""``kubesync cluster set``: some options change, the others stay; what it means for records comes from the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from harness.cli_stack import CliStack, a_cli_stack
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
+from kubesync_local.commands.cluster import changes
+
+ROLE: Final = "arn:aws:iam::123456789012:role/dns"
+
+
+@pytest.fixture
+def stack() -> Iterator[CliStack]:
+    """Two Services in two namespaces, one with a wildcard; published."""
+    with a_cli_stack(in_memory=True) as made:
+        hostname = {"external-dns.kubernetes.io/hostname": "*.apps.prod.example.com"}
+        cluster = made.api.cluster
+        cluster.expose("shop", "web", {"ports": [{"name": "http", "port": 80}], "clusterIP": "10.68.0.10"})
+        cluster.expose("pay", "api", {"ports": [{"port": 80}], "clusterIP": "10.68.0.11"})
+        cluster.change_service("pay", "api", {"metadata": {"annotations": hostname}})
+        assert made.add_cluster("prod", "--allow-wildcards", "--ttl", "60", "--selector", "!skip").status == 0
+        assert made.session().json["clean"]
+        yield made
+
+
+def config_of(stack: CliStack) -> ClusterConfig:
+    found = ClusterTable(stack.store).get("prod")
+    assert found is not None
+    return found
+
+
+def changed(stack: CliStack, *options: str) -> dict[str, Any]:
+    """The settings that a command changed, as they are afterwards."""
+    before = config_of(stack).model_dump(mode="json")
+    ran = stack.call("cluster", "set", "prod", *options, "--yes")
+    assert ran.status == 0, ran.err
+    after = config_of(stack).model_dump(mode="json")
+    return {name: value for name, value in after.items() if before[name] != value}
+
+
+def test_options_that_are_not_given_stay_and_the_revision_and_the_signal_move(stack: CliStack) -> None:
+    signal = LeaseTable(stack.store, "0").read().signal
+
+    assert changed(stack, "--ttl", "600", "--no-srv") == {"ttl": 600, "srv": False, "revision": 2}
+    assert LeaseTable(stack.store, "0").read().signal == signal + 1
+
+
+def test_unset_sets_options_and_switches_back(stack: CliStack) -> None:
+    assert changed(stack, "--no-srv", "--on-delete", "retain") == {"srv": False, "on_delete": "retain", "revision": 2}
+
+    assert changed(stack, "--unset", "no-srv,allow-wildcards", "--unset", "on-delete", "--ttl", "90") == {
+        "srv": True, "allow_wildcards": False, "on_delete": "remove", "ttl": 90, "revision": 3,
+    }  # fmt: skip
+
+
+def test_set_leads_to_what_add_with_all_options_leads_to(stack: CliStack) -> None:
+    changed(stack, "--domain", "new.example.com", "--namespaces", "shop", "--max-names-per-service", "7")
+    by_set = config_of(stack)
+    assert stack.call("cluster", "remove", "prod", "--retain").status == 0
+    options = (
+        "--allow-wildcards",
+        "--ttl",
+        "60",
+        "--selector",
+        "!skip",
+        "--namespaces",
+        "shop",
+        "--max-names-per-service",
+        "7",
+    )
+    added = stack.call(
+        "cluster", "add", "other", "--server", stack.api.url, "--domain", "new.example.com", "--zone", stack.zone_id,
+        "--token", "env:KUBESYNC_TEST_TOKEN", *options,
+    )  # fmt: skip
+    assert added.status == 0
+    by_add = ClusterTable(stack.store).get("other")
+
+    assert by_add == by_set.model_copy(update={"name": "other", "revision": 1})
+    assert by_set.domain_filter == ("new.example.com",)  # it was the domain, and follows it
+
+
+def test_nothing_to_change_writes_nothing(stack: CliStack) -> None:
+    ran = stack.call("cluster", "set", "prod", "--ttl", "60", "--allow-wildcards", "--unset", "policy")
+
+    assert (ran.status, ran.lines) == (0, ["cluster prod: nothing to change"])
+    assert config_of(stack).revision == 1
+
+
+def zone_names(stack: CliStack) -> set[str]:
+    return {name.replace("\\052", "*") for name in stack.zone_records()}
+
+
+PLANS: Final = [
+    pytest.param(["--ttl", "600"], ["  ~ ttl 60 -> 600"], (0, 6, 0), id="ttl"),
+    pytest.param(["--no-srv"], [
+        "  ~ srv true -> false",
+        "  - _http._tcp.web.shop.svc.prod.example.com SRV 60 0 100 80 web.shop.svc.prod.example.com.  (prod/shop/web)",
+    ], (0, 0, 2), id="no SRV"),
+    pytest.param(["--unset", "allow-wildcards"], [
+        "  ~ allow_wildcards true -> false",
+        "  - *.apps.prod.example.com A 60 10.68.0.11  (prod/pay/api; WildcardNotAllowed: ",
+    ], (0, 0, 1), id="no wildcards"),
+    pytest.param(["--domain", "new.example.com"], [
+        '  ~ domain "prod.example.com" -> "new.example.com"',
+        '  ~ domain_filter ["prod.example.com"] -> ["new.example.com"]',
+        "  + web.shop.svc.new.example.com A 60 10.68.0.10  (prod/shop/web)",
+        "  - web.shop.svc.prod.example.com A 60 10.68.0.10  (prod/shop/web)",
+    ], (5, 0, 6), id="another domain"),
+    pytest.param(["--template", "{service}-{namespace}.{namespace}.{domain}"], [
+        "  + web-shop.shop.prod.example.com A 60 10.68.0.10  (prod/shop/web)",
+    ], (5, 0, 6), id="another template"),
+    pytest.param(["--exclude-namespaces", "pay"], [
+        '  ~ exclude_namespaces [] -> ["pay"]',
+        "  - api.pay.svc.prod.example.com A 60 10.68.0.11  (prod/pay/api)",
+        "  - prod/pay/api/80/TCP version 1  (prod/pay/api)",
+        "not known before the next list: namespaces: Services of namespaces that join are not stored",
+    ], (0, 0, 3), id="a smaller scope"),
+    pytest.param(["--policy", "create-only", "--domain", "new.example.com"], [
+        '  ~ policy "sync" -> "create-only"',
+    ], (5, 0, 0), id="a policy that deletes nothing"),
+    pytest.param(["--unset", "selector"], [
+        '  ~ selector "!skip" -> ""',
+        "not known before the next list: selector: only the API server knows which Services have other labels",
+    ], (0, 0, 0), id="another selector"),
+    pytest.param(["--annotation-prefix", "internal.example.com/"], [
+        "not known before the next list: annotation prefix: annotations below another prefix are not stored",
+    ], (0, 0, 0), id="another prefix"),
+    pytest.param(["--write-events"], ["  ~ write_events false -> true"], (0, 0, 0), id="no records"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "shown", "numbers"), PLANS)
+def test_dry_run_shows_what_the_session_then_does(
+    stack: CliStack, options: list[str], shown: list[str], numbers: tuple[int, int, int]
+) -> None:
+    ran = stack.call("cluster", "set", "prod", *options, "--dry-run", COLUMNS="")
+    lines = ran.out.splitlines()
+    add, change, delete = numbers
+
+    assert (ran.status, ran.lines[-1]) == (0, "nothing was changed: this was a dry run")
+    assert config_of(stack).revision == 1
+    assert [line for line in shown if not any(found.startswith(line) for found in lines)] == []
+    quiet = "no record set changes that the tables know of"
+    assert lines[-1] == (
+        f"{add} to add, {change} to change, {delete} to delete, 0 held back" if any(numbers) else quiet
+    )
+    foreseen = {sign: {" ".join(line.split()[1:3]) for line in lines if line.startswith(f"  {sign} ") and "example.com" in line
+                       and not line.split()[1].startswith(("domain", "zones"))} for sign in "+~-"}  # fmt: skip
+    before = zone_names(stack)
+    assert stack.call("cluster", "set", "prod", *options, "--yes").status == 0
+    assert stack.session().json["clean"]
+    after = zone_names(stack)
+    assert foreseen["+"] == after - before
+    if "--annotation-prefix" not in options:  # not known, as it says
+        assert foreseen["-"] == before - after
+
+
+def test_zone_role_stays_with_its_external_id(stack: CliStack) -> None:
+    ZoneAccessTable(stack.store).put(stack.zone_id, ZoneAccess(ROLE, "a-secret-id"))
+
+    ran = stack.call("cluster", "set", "prod", "--ttl", "90")
+
+    assert ran.status == 0, ran.err
+    assert ZoneAccessTable(stack.store).read(stack.zone_id) == ZoneAccess(ROLE, "a-secret-id")
+    assert "a-secret-id" not in ran.err + ran.out
+
+
+WRONG: Final = [
+    ([], "give an option that is to be changed, such as --ttl 600, or --unset ttl"),
+    (["--unset", "nothing"], "--unset nothing: there is no such option; see `kubesync cluster set --help`"),
+    (["--unset", "domain"], "--unset domain: every cluster has one; give another one with --domain"),
+    (["--unset", "ttl", "--ttl", "9"], "--ttl is given, and also in --unset"),
+    (["--template", "{service}"], "template '{service}' lacks {namespace} and {domain}: Services would share one name"),
+    (["--eks", "x"], "--eks signs in by itself: leave out --token (the cluster has this option: --unset takes it away)"),
+    (["--zone", "ZNONE"], "there is no hosted zone ZNONE in this AWS account: check --zone"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "said"), WRONG, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
+)
+def test_wrong_option_changes_nothing(stack: CliStack, options: list[str], said: str) -> None:
+    ran = stack.call("cluster", "set", "prod", *options)
+
+    assert (ran.status, ran.lines) == (2, [f"kubesync: {said}"])
+    assert config_of(stack).revision == 1
+
+
+def test_second_of_two_people_is_told(stack: CliStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both read the same revision; while the one looks at the question, the other one writes."""
+
+    def meanwhile(_question: str) -> None:
+        assert stack.call("cluster", "set", "prod", "--ttl", "77", "--yes").status == 0
+
+    monkeypatch.setattr(changes, "can_ask", lambda: True)
+    monkeypatch.setattr(changes, "confirm", meanwhile)
+    ran = stack.call("cluster", "set", "prod", "--write-events")
+
+    assert (ran.status, ran.lines[-1]) == (2, "kubesync: cluster prod was changed by somebody else: try again")
+    assert (config_of(stack).ttl, config_of(stack).write_events) == (77, False)

@@ -1,0 +1,156 @@
+"""``kubesync render``, as a person types it: files, statuses, what is said; and with ``--watch``."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from harness.cli_stack import CliStack, a_cli_stack
+from harness.dynamodb import a_table_prefix
+from harness.waiting import PATIENCE_SECONDS, wait_until
+from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.domain.dns.records import Node
+from kubesync.domain.state import UpstreamState
+
+KEY = "prod/shop/web/80/TCP"
+UDP = "prod/shop/dns/53/UDP"
+OTHER = "dr/shop/web/80/TCP"
+
+
+class _Rendered:
+    """A stack without a cluster: upstreams are written to the table as a session writes them."""
+
+    def __init__(self, stack: CliStack) -> None:
+        self.stack = stack
+        self._states: dict[str, UpstreamState] = {}
+
+    def put(self, key: str, *ips: str, ready: bool = True) -> None:
+        nodes = [Node(ip, 8080, ready=ready) for ip in ips]
+        self._states[key], actions = UpstreamTable.put(key, self._states.get(key), nodes, 0.0)
+        self.stack.store.transact(actions, str(uuid4()))
+
+    def remove(self, key: str) -> None:
+        self.stack.store.transact(UpstreamTable.remove(key, self._states[key], 1e9), str(uuid4()))
+
+
+@pytest.fixture(scope="module")
+def _stack() -> Iterator[CliStack]:
+    with a_cli_stack() as made:
+        yield made
+
+
+@pytest.fixture
+def rendered(_stack: CliStack) -> _Rendered:
+    _stack.prefix = a_table_prefix()
+    _stack.environment["KUBESYNC_TABLE_PREFIX"] = _stack.prefix
+    _stack.make_tables()
+    made = _Rendered(_stack)
+    made.put(KEY, "10.0.0.1", "10.0.0.2")
+    return made
+
+
+def test_render_prints_all_upstreams_of_tcp_or_those_of_a_cluster(rendered: _Rendered) -> None:
+    rendered.put(UDP, "10.0.0.3")
+    rendered.put(OTHER, "10.0.0.4")
+    call = rendered.stack.call
+
+    everything = json.loads(call("render", "json").out)["upstreams"]
+    assert {key: [node["ip"] for node in each["nodes"]] for key, each in everything.items()} == {
+        OTHER: ["10.0.0.4"], KEY: ["10.0.0.1", "10.0.0.2"],
+    }  # fmt: skip
+    assert list(json.loads(call("render", "json", "--cluster", "dr").out)["upstreams"]) == [OTHER]
+    assert list(json.loads(call("render", "json", "--protocol", "UDP").out)["upstreams"]) == [UDP]
+
+
+def test_render_needs_no_table_but_the_upstreams(rendered: _Rendered) -> None:
+    client = rendered.stack.boto().client("dynamodb", endpoint_url=rendered.stack.dynamodb_url)
+    for table in ("control", "state", "audit"):
+        name = f"{rendered.stack.prefix}-{table}"
+        client.update_table(TableName=name, DeletionProtectionEnabled=False)
+        client.delete_table(TableName=name)
+
+    assert rendered.stack.call("render", "haproxy").status == 0
+
+
+def test_deleted_upstream_is_left_out_or_empty_if_it_is_named(rendered: _Rendered) -> None:
+    rendered.remove(KEY)
+    call = rendered.stack.call
+
+    assert "upstream prod" not in call("render", "nginx").out
+    named = call("render", "nginx", "--upstream", KEY)
+    assert (named.status, named.lines) == (
+        0, [f"kubesync render: {KEY} is not in the table, or deleted: rendered without nodes"],
+    )  # fmt: skip
+    assert "upstream prod.shop.web.80.TCP {\n    server 192.0.2.1:9 down;\n}\n" in named.out
+
+
+def test_unreadable_table_leaves_the_file_and_ends_with_status_1(rendered: _Rendered, tmp_path: Path) -> None:
+    path = tmp_path / "up.conf"
+    assert rendered.stack.call("render", "nginx", "--output-file", str(path)).status == 0
+    before = path.read_text()
+
+    gone = rendered.stack.call("render", "nginx", "--output-file", str(path), KUBESYNC_TABLE_PREFIX="kubesync-missing")
+
+    assert (gone.status, len(gone.lines), path.read_text()) == (1, 1, before)
+    assert "kubesync-missing-upstreams does not exist" in gone.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("nginx --watch", "--watch needs --output-file or --output-dir"),
+        ("nginx --check true", "--check and --reload need --output-file"),
+        ("nginx --output-dir x", "--output-dir is for envoy"),
+        ("envoy --output-file x", "Envoy reads one upstream from a file"),
+        ("envoy --output-dir x --check true", "--check is for one file"),
+        ("json --option x", "--option and --server-option are for nginx and haproxy"),
+        ("nginx --upstream shop/web", "'shop/web' is not the key of an upstream"),
+        ("nginx --upstream named/a --cluster prod", "leave out --cluster and --protocol"),
+        (f"haproxy --upstream {UDP}", "haproxy does not balance UDP"),
+        ("apache", "did you mean"),
+        ("nginx --when-empty never", "is not one of backup, empty, keep"),
+        (" ".join(["nginx", *(f"--upstream named/a{n}" for n in range(101))]), "at most 100 --upstream"),
+    ],
+)
+def test_wrong_use_is_one_line_and_status_2(arguments: str, said: str, rendered: _Rendered) -> None:
+    ran = rendered.stack.call("render", *arguments.split())
+
+    assert (ran.status, len(ran.lines)) == (2, 1)
+    assert said in ran.err or "is not one of nginx, envoy, haproxy, json" in ran.err
+
+
+def test_check_that_fails_and_reload_that_fails_end_with_status_1(rendered: _Rendered, tmp_path: Path) -> None:
+    path = tmp_path / "up.conf"
+    refused = rendered.stack.call("render", "nginx", "--output-file", str(path), "--check", "echo no; exit 3")
+    assert (refused.status, path.exists()) == (1, False)
+    assert "status 3: no" in refused.err
+
+    failed = rendered.stack.call("render", "nginx", "--output-file", str(path), "--reload", "exit 4")
+    assert (failed.status, path.exists()) == (1, True)
+
+
+@pytest.mark.parametrize("source", ["polled", "followed"])
+def test_watch_follows_changes_and_ends_with_sigterm(source: str, rendered: _Rendered, tmp_path: Path) -> None:
+    path, reloads = tmp_path / "up.conf", tmp_path / "reloads"
+    which = ["--upstream", KEY] if source == "polled" else ["--cluster", "prod"]
+    process = rendered.stack.start(
+        "render", "nginx", "--watch", *which, "--output-file", str(path), "--check", "grep -q upstream {}",
+        "--reload", f"echo x >>{reloads}",
+    )  # fmt: skip
+    wait_until(lambda: path.exists() and "10.0.0.2" in path.read_text())
+    rendered.put(KEY, "10.0.0.7")
+    wait_until(lambda: "10.0.0.7" in path.read_text())
+    wait_until(lambda: len(reloads.read_text().splitlines()) == 2)
+
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=PATIENCE_SECONDS)
+
+    assert process.returncode == 0
+    assert said.splitlines()[0].startswith("kubesync render: reading the upstreams table costs about $0.")
+    assert said.splitlines()[1:] == ["kubesync render: ended by SIGTERM; the configuration stays"]
+    assert [line for line in path.read_text().splitlines() if "server" in line] == ["    server 10.0.0.7:8080;"]

@@ -1,0 +1,73 @@
+"""The stream of moto's tables, as ``render --watch`` reads it: nothing is missed, also after a transaction was refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import boto3
+import pytest
+
+from harness.dynamodb import a_table_prefix, dynamodb_url
+from kubesync.aws.dynamodb.client import build_dynamodb_client
+from kubesync.aws.dynamodb.store import UPSTREAMS, Key, Put
+from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.clock import SystemClock
+from kubesync.domain.dns.records import Node
+from kubesync.domain.errors import TransactionRefusedError
+from kubesync.domain.state import UpstreamState
+from kubesync_local.proxies.following import FollowedUpstreams
+from kubesync_local.proxies.reading import UpstreamReader, selection, upstream_store
+from kubesync_local.proxies.stream import TableStream
+from kubesync_local.proxies.stream_client import stream_arn, stream_client
+from kubesync_local.workplace.tables import create_tables
+
+KEY = "prod/shop/web/80/TCP"
+
+
+@dataclass(slots=True)
+class _Followed:
+    boto: boto3.Session
+    prefix: str
+    source: FollowedUpstreams
+    state: UpstreamState | None = None
+
+    def put(self, count: int) -> None:
+        nodes = [Node(f"10.0.{n // 250}.{n % 250 + 1}", 80, ready=True, pod=f"web-{n:080}") for n in range(count)]
+        self.state, actions = UpstreamTable.put(KEY, self.state, nodes, 0.0)
+        upstream_store(self.boto, self.prefix, SystemClock()).transact(
+            actions, f"put-{self.state.version}-{self.prefix}"[:36]
+        )
+
+    def seen(self) -> int:
+        found = self.source.read()
+        assert self.source.problem == ""
+        return len(found[KEY].nodes) if KEY in found else -1
+
+
+@pytest.fixture
+def followed(monkeypatch: pytest.MonkeyPatch) -> _Followed:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb_url())
+    boto, prefix, clock = boto3.Session("test", "test", region_name="eu-west-1"), a_table_prefix(), SystemClock()
+    create_tables(build_dynamodb_client(boto, connect_timeout=2, read_timeout=10), prefix)
+    reader = UpstreamReader(upstream_store(boto, prefix, clock), clock, lambda _: None)
+    stream = TableStream(stream_client(boto), lambda: stream_arn(boto, prefix), clock.monotonic)
+    return _Followed(boto, prefix, FollowedUpstreams(reader, stream, selection([], ["TCP"]), clock.monotonic))
+
+
+def test_changes_of_one_and_of_several_slices_arrive(followed: _Followed) -> None:
+    assert followed.seen() == -1
+    for count in (1, 3, 2_000, 0):
+        followed.put(count)
+        assert followed.seen() == count
+
+
+def test_change_after_a_refused_transaction_arrives(followed: _Followed) -> None:
+    followed.put(1)
+    assert followed.seen() == 1
+    store = upstream_store(followed.boto, followed.prefix, SystemClock())
+    _, stale = UpstreamTable.put(KEY, UpstreamState(99, "", 1), [], 0.0)
+    with pytest.raises(TransactionRefusedError):
+        store.transact([*stale, Put(Key(UPSTREAMS, "named/other", 0), {"version": 1})], f"stale-{followed.prefix}"[:36])
+
+    followed.put(2)
+    assert followed.seen() == 2

@@ -1,0 +1,153 @@
+"""Mechanisms that show what does not get through: I10."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mutation.mutant import Mutant
+
+_CAUSES = "integration/causes/test_causes.py::"
+_HEALTH = "unit/session/test_health.py::"
+_KEYS = "unit/cluster/test_open_keys.py::"
+
+OF_ALARMS: Final[tuple[Mutant, ...]] = (
+    Mutant(
+        name="oldest-change-is-not-counted",
+        without="open keys have no age",
+        invariants="I10",
+        file="session/health.py",
+        old="    oldest = max([unrecorded, *(each.oldest_open for each in served)])\n",
+        new="    oldest = unrecorded\n",
+        caught_by=(_CAUSES + "test_i10_cause_shows",),
+        slow=True,
+    ),
+    Mutant(
+        name="age-ends-with-the-session",
+        without="the age of an open key begins anew with each session",
+        invariants="I10",
+        file="cluster/keys/open_keys.py",
+        old="            self._since.setdefault(key, mark.since or self._epoch())\n",
+        new="            self._since.setdefault(key, self._epoch())\n",
+        caught_by=(_CAUSES + "test_i10_cause_shows",),
+        slow=True,
+    ),
+    Mutant(
+        name="unrecorded-events-do-not-count",
+        without="events that cannot be recorded count nowhere",
+        invariants="I10",
+        file="session/health.py",
+        old="    unrecorded = max((each.unrecorded for each in served), default=0.0)\n",
+        new="    unrecorded = 0.0\n",
+        caught_by=(_CAUSES + "test_i10_cause_shows",),
+        slow=True,
+    ),
+    Mutant(
+        name="left-at-the-end-is-forgotten",
+        without="what a session could not record is forgotten at its end",
+        invariants="I10",
+        file="cluster/run.py",
+        old="        self._left_since = self.unrecorded_since\n",
+        new="",
+        caught_by=(_CAUSES + "test_i10_cause_shows",),
+        slow=True,
+    ),
+    Mutant(
+        name="conflicts-count-as-late",
+        without="what waits for a person counts as late",
+        invariants="I10",
+        file="cluster/keys/open_keys.py",
+        old="        elif waiting_for_person(state, policy):\n",
+        new="        elif policy is None:\n",
+        caught_by=(_CAUSES + "test_i10_twenty_standing_conflicts_raise_no_alarm",),
+    ),
+    Mutant(
+        name="open-keys-are-not-counted",
+        without="no key is open",
+        invariants="I10",
+        file="cluster/keys/open_keys.py",
+        old="        return len(self._since)\n",
+        new="        return 0\n",
+        caught_by=(_KEYS + "test_i10_key_counts_from_its_mark_until_it_closes_and_then_anew",),
+    ),
+    Mutant(
+        name="nobody-waits-for-a-person",
+        without="keys that wait for a person count nowhere",
+        invariants="I10",
+        file="cluster/keys/open_keys.py",
+        old="        return len(self._refused | self._held)\n",
+        new="        return 0\n",
+        caught_by=(_CAUSES + "test_i10_twenty_standing_conflicts_raise_no_alarm",),
+    ),
+    Mutant(
+        name="failing-ends-with-the-session",
+        without="a listener begins to fail anew with each session",
+        invariants="I10",
+        file="cluster/keys/key_states.py",
+        old="failing_since=failing.get(resource, 0.0))",
+        new="failing_since=0.0)",
+        caught_by=(_CAUSES + "test_i10_cause_shows",),
+        slow=True,
+    ),
+    Mutant(
+        name="accepted-watch-works",
+        without="a watch works as soon as it is accepted",
+        invariants="I10",
+        file="cluster/keys/key_states.py",
+        old="return 0 < self.works_since <= now - WORKS_AFTER_SECONDS and not self.broken",
+        new="return 0 < self.works_since and not self.broken",
+        caught_by=(_CAUSES + "test_i10_cause_shows",),
+        slow=True,
+    ),
+    Mutant(
+        name="unreadable-clusters-do-not-count",
+        without="a cluster that a newer release wrote is missing in silence",
+        invariants="I10",
+        file="session/master.py",
+        old="        unserved = unreadable | (self._unserved & watched)\n",
+        new="        unserved: set[str] = set()\n",
+        caught_by=(_CAUSES + "test_i10_cause_shows",),
+        slow=True,
+    ),
+    Mutant(
+        name="false-zero-at-each-hand-over",
+        without="a session that cannot know it yet says that nothing fails",
+        invariants="I10",
+        file="session/health.py",
+        old="    if failing or not (pending or any(waits)):\n",
+        new="    if True:\n",
+        caught_by=(_HEALTH + "test_i10_listeners_count_once_they_have_failed_for_four_minutes",),
+    ),
+    Mutant(
+        name="stuck-zones-are-not-counted",
+        without="a zone to which nothing gets through counts nowhere",
+        invariants="I10",
+        file="zone/progress.py",
+        old="        if waits and now - min(waits) >= STUCK_SECONDS:\n",
+        new="        if not waits and now < 0:\n",
+        caught_by=(
+            _CAUSES + "test_i10_cause_shows",
+            _HEALTH + "test_i10_zone_is_stuck_once_nothing_has_landed_for_four_minutes",
+        ),
+        slow=True,
+    ),
+    Mutant(
+        name="full-zone-is-not-stuck",
+        without="a full zone is not stuck, since deletions land",
+        invariants="I10",
+        file="zone/actor.py",
+        old="        self.progress.full(self._now(), is_full=bool(self._queue.problem))\n",
+        new="",
+        caught_by=(_CAUSES + "test_i10_cause_shows",),
+        slow=True,
+    ),
+    Mutant(
+        name="hanging-zone-is-fine",
+        without="a zone whose actor hangs in a call is fine",
+        invariants="I10",
+        file="session/health.py",
+        old="    if in_one_step is None:\n",
+        new="    if in_one_step != -1:\n",
+        caught_by=(_CAUSES + "test_i10_cause_shows",),
+        slow=True,
+    ),
+)

@@ -1,0 +1,39 @@
+"""Mechanisms that keep resyncs right that go on in the next session, and their results."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mutation.mutant import Mutant
+
+_GOES_ON = "integration/asked_for/test_resync_goes_on.py::"
+
+OF_RESYNCS: Final[tuple[Mutant, ...]] = (
+    Mutant(
+        name="listed-before-its-list",
+        without="a resync says that a cluster is listed before its lists are recorded",
+        invariants="I1",
+        file="operations/resync.py",
+        old="            cluster.compare_with_lists()\n            self._keep(name, cluster.part())\n",
+        new="            self._keep(name, cluster.part())\n            cluster.compare_with_lists()\n",
+        caught_by=(_GOES_ON + "test_i1_cluster_whose_lists_were_cut_off_is_listed_by_the_next_session",),
+    ),
+    Mutant(
+        name="result-without-the-fence",
+        without="a master that was shut out answers resyncs and keeps their results",
+        invariants="I2",
+        file="operations/requests.py",
+        old="                writer.run((), actions, token)  # no cluster: checks the shard's fence\n",
+        new="                self._master.parts.store.transact(actions, token)\n",
+        caught_by=(_GOES_ON + "test_i2_master_that_lost_its_shard_keeps_no_result",),
+    ),
+    Mutant(
+        name="forced-resync-goes-on",
+        without="a forced resync that its session cut off is forced in the next one",
+        invariants="I5",
+        file="aws/tables/control/resync_requests.py",
+        old="        return not (self.dry_run or self.force)\n",
+        new="        return not self.dry_run\n",
+        caught_by=(_GOES_ON + "test_i5_forced_resync_does_not_go_on_in_the_next_session",),
+    ),
+)

@@ -1,0 +1,81 @@
+"""Real `kubesync session` processes: a master, one that stands by, and ways to kill the master."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+# The command again and again, without the seconds that a new Python takes on a busy machine.
+_SESSIONS: Final = """
+import time
+from kubesync_local.cli.main import main
+while True:
+    main(["session"])
+    time.sleep(0.25)
+"""
+_EPOCH: Final = re.compile(r"is the master, epoch (\d+)")
+
+
+@dataclass(slots=True)
+class Masters:
+    """Two processes that run sessions. Whoever is killed is replaced."""
+
+    directory: Path
+    kills: int = 0
+    #: Seconds from each kill until the next session was the master.
+    gaps: list[float] = field(default_factory=list)
+    _processes: list[tuple[subprocess.Popen[bytes], Path]] = field(default_factory=list)
+
+    def start(self) -> None:
+        """One process more."""
+        log = self.directory / f"sessions-{len(self._processes)}.log"
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-u", "-c", _SESSIONS], stdout=output, stderr=output, stdin=subprocess.DEVNULL
+            )
+        self._processes.append((process, log))
+
+    def kill(self) -> None:
+        """End the master's process at once, with SIGKILL. It releases nothing."""
+        epoch, (process, _) = max(self._mastered(), key=lambda each: each[0])
+        process.kill()
+        process.wait()
+        self.kills += 1
+        threading.Thread(target=self._measure, args=(epoch, time.monotonic()), daemon=True).start()
+        self.start()
+
+    def stop(self) -> None:
+        """End all of them."""
+        for process, _ in self._processes:
+            process.kill()
+            process.wait()
+
+    def _mastered(self) -> list[tuple[int, tuple[subprocess.Popen[bytes], Path]]]:
+        """The last epoch of each process that was master."""
+        found = [(_EPOCH.findall(each[1].read_text(errors="replace")), each) for each in self._processes]
+        return [(int(epochs[-1]), each) for epochs, each in found if epochs]
+
+    def _measure(self, epoch: int, begun: float) -> None:
+        while max(number for number, _ in self._mastered()) <= epoch and time.monotonic() < begun + 120:
+            threading.Event().wait(0.1)
+        self.gaps.append(time.monotonic() - begun)
+
+
+@contextmanager
+def masters(directory: Path) -> Iterator[Masters]:
+    """Sessions until the block ends."""
+    made = Masters(directory)
+    made.start()
+    made.start()
+    try:
+        yield made
+    finally:
+        made.stop()

@@ -1,0 +1,81 @@
+"""Open keys: since when each waits, and whether for a person."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kubesync.cluster.keys.open_keys import OpenKeys
+from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.domain.plan import Policy
+from kubesync.domain.reasons import ADVICE, waits_for_person
+from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId
+
+KEY = ServiceKey("prod", "shop", "web")
+A, OTHER = RecordKey("Z1", "web.example.com", "A"), RecordKey("Z2", "web.example.com", "A")
+SET = RecordSet(30, ("10.0.0.1",))
+OPEN = KeyState(KEY, intended={A: SET}, opened=OpenMark(since=100.0))
+
+
+class Seen(OpenKeys):
+    def __init__(self) -> None:
+        self.now = 1000.0
+        super().__init__(lambda: self.now)
+
+    def then(self, state: KeyState) -> tuple[int, float | None, int]:
+        self.see(state, Policy.SYNC)
+        return self.count, self.oldest, self.waiting
+
+
+def test_i10_key_counts_from_its_mark_until_it_closes_and_then_anew() -> None:
+    keys = Seen()
+    assert keys.then(OPEN) == (1, 100.0, 0)
+    assert keys.then(replace(OPEN, opened=OpenMark(cause="news", since=100.0))) == (1, 100.0, 0)
+    assert keys.since(KEY) == 100.0
+    assert keys.then(replace(OPEN, opened=None)) == (0, None, 0)
+    assert keys.since(KEY) == 1000.0
+
+
+def test_mark_of_an_older_release_counts_from_when_it_was_read() -> None:
+    keys = Seen()
+    assert keys.then(replace(OPEN, opened=OpenMark())) == (1, 1000.0, 0)
+    keys.now = 2000.0
+    assert keys.then(replace(OPEN, opened=OpenMark())) == (1, 1000.0, 0)
+
+
+def test_what_is_planned_while_a_batch_is_under_way_counts_from_its_landing() -> None:
+    keys = Seen()
+    keys.then(OPEN)
+    keys.landed(KEY)
+    assert keys.oldest == 1000.0
+
+
+@pytest.mark.parametrize("code", ["Rejected", "NameNotAllowed", "TooLargeForBatch", "ChangedByHand"])
+def test_refused_key_waits_for_a_person_until_there_is_news(code: str) -> None:
+    keys = Seen()
+    assert keys.then(replace(OPEN, opened=OpenMark(1, 2000.0, "no", code, since=100.0))) == (0, None, 1)
+    assert keys.then(replace(OPEN, opened=OpenMark(since=100.0))) == (1, 1000.0, 0)
+
+
+def test_key_waits_for_a_person_only_if_all_that_is_left_is_in_conflict() -> None:
+    keys = Seen()
+    conflict = replace(
+        OPEN, conflicts={Name.of(A): "foreign"}, opened=OpenMark(1, 0.0, "foreign", "Conflict", since=100.0)
+    )
+    assert keys.then(conflict) == (0, None, 1)
+    assert keys.then(replace(conflict, intended={A: SET, OTHER: SET})) == (1, 1000.0, 0)
+
+
+def test_held_deletion_waits_for_a_person() -> None:
+    keys = Seen()
+    held = {PartId(Resource.SERVICES, "web"): Part("u", 1, 1, None, held=True)}
+    assert keys.then(KeyState(KEY, parts=held)) == (0, None, 1)
+    assert keys.then(KeyState(KEY)) == (0, None, 0)
+
+
+def test_conditions_of_zones_and_clusters_are_no_persons_and_neither_is_an_unknown_code() -> None:
+    assert {code for code in ADVICE if not waits_for_person(code)} == {"ZoneFull", "ZoneBlocked", "NotListedYet"}
+    assert not waits_for_person("")
+    assert not waits_for_person("OfAnotherRelease")

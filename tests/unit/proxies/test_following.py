@@ -1,0 +1,182 @@
+"""All upstreams by scan and stream: nothing is missed, nothing goes back, and what breaks is begun anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.fake_stream import FakeStream
+from kubesync.clock import SystemClock
+from kubesync_local.proxies.following import FollowedUpstreams
+from kubesync_local.proxies.reading import UpstreamReader
+from kubesync_local.proxies.stream import TableStream
+
+KEY = "prod/shop/web/80/TCP"
+
+
+def _item(version: int, *ips: str, key: str = KEY, slices: int = 1, **more: Any) -> dict[str, Any]:
+    nodes = [{"ip": ip, "port": 80, "ready": True} for ip in ips]
+    return {
+        "upstream": key, "slice": 0, "version": version, "slices": slices, "nodes": nodes,
+        "digest": "", "updated_at": "", **more,
+    }  # fmt: skip
+
+
+class _Deployment:
+    """A table with its stream, and one who follows it. ``put`` changes both, as DynamoDB does."""
+
+    def __init__(self) -> None:
+        self.items: dict[tuple[str, int], dict[str, Any]] = {}
+        self.stream = FakeStream()
+        self.time = 0.0
+        self.scans = 0
+        self.during_scan: list[Any] = []
+        reader = UpstreamReader(self, SystemClock(), lambda _: None)  # type: ignore[arg-type]
+        table_stream = TableStream(self.stream, lambda: "arn", lambda: self.time)
+        self.followed = FollowedUpstreams(reader, table_stream, lambda _: True, lambda: self.time)
+
+    def put(self, item: dict[str, Any], shard: str = "shard-0") -> None:
+        self.items[item["upstream"], item["slice"]] = item
+        self.stream.add(shard, item)
+
+    def seen(self) -> dict[str, list[str]]:
+        return {key: [node["ip"] for node in each.nodes] for key, each in self.followed.read().items()}
+
+    # What is used of a store.
+    def scan(self, _table: str) -> Any:
+        self.scans += 1
+        found = list(self.items.values())
+        for change in self.during_scan:
+            change()
+        self.during_scan = []
+        return iter(found)
+
+    def query(self, _table: str, partition: str) -> Any:
+        return iter([item for (key, _), item in sorted(self.items.items()) if key == partition])
+
+
+@pytest.fixture
+def deployment() -> _Deployment:
+    return _Deployment()
+
+
+def test_changes_arrive_through_the_stream_without_another_scan(deployment: _Deployment) -> None:
+    deployment.put(_item(1, "10.0.0.1"))
+    assert deployment.seen() == {KEY: ["10.0.0.1"]}
+
+    deployment.put(_item(2, "10.0.0.2"))
+    deployment.put(_item(1, "10.0.0.9", key="named/new"))
+    assert deployment.seen() == {KEY: ["10.0.0.2"], "named/new": ["10.0.0.9"]}
+    deployment.put(_item(3, deleted=True))
+    assert deployment.seen() == {"named/new": ["10.0.0.9"]}
+    assert deployment.scans == 1
+    assert deployment.followed.read() is deployment.followed.read()
+
+
+def test_change_during_the_scan_is_not_missed(deployment: _Deployment) -> None:
+    deployment.put(_item(1, "10.0.0.1"))
+    deployment.during_scan = [lambda: deployment.put(_item(2, "10.0.0.2"))]
+    deployment.seen()
+
+    assert deployment.seen() == {KEY: ["10.0.0.2"]}
+
+
+def test_records_older_than_the_scan_change_nothing(deployment: _Deployment) -> None:
+    deployment.seen()
+    for version, ip in ((1, "10.0.0.1"), (2, "10.0.0.2")):
+        deployment.put(_item(version, ip))
+    deployment.put(_item(1, "10.0.0.3", key="named/gone"))
+    deployment.put(_item(2, key="named/gone", deleted=True))
+    deployment.stream.late = 4
+    deployment.time = 600.0  # this read scans, and sees what no record has said yet
+    assert deployment.seen() == {KEY: ["10.0.0.2"]}
+
+    for late in (3, 2, 1, 0):
+        deployment.stream.late = late
+        assert deployment.seen() == {KEY: ["10.0.0.2"]}
+
+
+def test_split_shards_are_followed_also_if_children_appear_late(deployment: _Deployment) -> None:
+    deployment.seen()
+    deployment.put(_item(1, "10.0.0.1"))
+    deployment.stream.split("shard-0")
+    assert deployment.seen() == {KEY: ["10.0.0.1"]}
+
+    deployment.stream.split("shard-0", "shard-1", "shard-2", "shard-3")
+    deployment.put(_item(2, "10.0.0.2"), "shard-3")
+    assert deployment.seen() == {KEY: ["10.0.0.2"]}
+    deployment.stream.split("shard-3", "shard-4")
+    deployment.put(_item(3, "10.0.0.3"), "shard-4")
+    assert deployment.seen() == {KEY: ["10.0.0.3"]}
+    assert deployment.scans == 1
+
+
+def test_shard_that_splits_beside_others_is_found_within_a_minute(deployment: _Deployment) -> None:
+    deployment.seen()
+    deployment.stream.shards["shard-9"] = type(deployment.stream.shards["shard-0"])()
+    deployment.put(_item(1, "10.0.0.1"), "shard-9")
+    deployment.time = 60.0
+
+    assert deployment.seen() == {KEY: ["10.0.0.1"]}
+
+
+@pytest.mark.parametrize(
+    "code", ["ExpiredIteratorException", "TrimmedDataAccessException", "ResourceNotFoundException"]
+)
+def test_what_was_missed_is_found_by_a_scan(code: str, deployment: _Deployment) -> None:
+    deployment.put(_item(1, "10.0.0.1"))
+    deployment.seen()
+    deployment.items[KEY, 0] = _item(2, "10.0.0.2")  # its record is lost
+    deployment.stream.fail = code
+    deployment.seen()
+    assert code in deployment.followed.problem
+
+    assert deployment.seen() == {KEY: ["10.0.0.2"]}
+    assert (deployment.followed.problem, deployment.scans) == ("", 2)
+
+
+def test_stream_that_cannot_be_read_is_a_problem_and_scans_go_on(deployment: _Deployment) -> None:
+    deployment.stream.fail = "AccessDeniedException"
+    deployment.items[KEY, 0] = _item(1, "10.0.0.1")
+
+    assert deployment.seen() == {KEY: ["10.0.0.1"]}
+    assert "denied" in deployment.followed.problem
+
+
+def test_too_many_readers_of_a_shard_are_told_what_to_do(deployment: _Deployment) -> None:
+    deployment.seen()
+    deployment.stream.fail = "LimitExceededException"
+    deployment.seen()
+
+    assert "let one `render json --watch` feed the other proxies" in deployment.followed.problem
+
+
+def test_scan_every_ten_minutes_finds_what_others_changed(deployment: _Deployment) -> None:
+    deployment.put(_item(7, "10.0.0.1"))
+    deployment.seen()
+    deployment.items[KEY, 0] = _item(3, "10.0.0.2")  # a restored table: no record, a lower version
+    deployment.time = 599.0
+    assert deployment.seen() == {KEY: ["10.0.0.1"]}
+    deployment.time = 600.0
+    assert deployment.seen() == {KEY: ["10.0.0.2"]}
+
+
+def test_removed_item_and_several_slices_are_read_from_the_table(deployment: _Deployment) -> None:
+    deployment.put(_item(1, "10.0.0.1"))
+    deployment.seen()
+    head = _item(2, "10.0.0.1", slices=2)
+    deployment.items[KEY, 1] = {**_item(2, "10.0.0.2"), "slice": 1}
+    deployment.put(head)
+    assert deployment.seen() == {KEY: ["10.0.0.1", "10.0.0.2"]}
+
+    deployment.items.clear()
+    deployment.stream.add("shard-0", _item(0))
+    assert deployment.seen() == {}
+
+
+def test_records_of_other_slices_are_ignored(deployment: _Deployment) -> None:
+    deployment.seen()
+    deployment.stream.add("shard-0", {**_item(5, "10.0.0.9"), "slice": 1})
+
+    assert deployment.seen() == {}

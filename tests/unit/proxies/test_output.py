@@ -1,0 +1,208 @@
+"""Check, replace, reload: what runs when, and what happens after failures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubesync_local.proxies.commands import Command
+from kubesync_local.proxies.formats.envoy import EnvoyDirectory
+from kubesync_local.proxies.formats.form import Form
+from kubesync_local.proxies.formats.nginx import Nginx
+from kubesync_local.proxies.output import Output, Renderer, WhenEmpty
+from kubesync_local.proxies.servers import Snapshot
+
+KEY = "prod/shop/web/80/TCP"
+
+
+def _upstream(*ips: str, key: str = KEY, version: int = 1, ready: bool = True) -> dict[str, Snapshot]:
+    return {key: Snapshot(key, version, tuple({"ip": ip, "port": 80, "ready": ready} for ip in ips))}
+
+
+class _Place:
+    """An output in a directory, a clock that stands still, and what was said."""
+
+    def __init__(
+        self,
+        directory: Path,
+        check: str = "",
+        reload: str = "",
+        when_empty: WhenEmpty = WhenEmpty.BACKUP,
+        form: Form | None = None,
+    ) -> None:
+        self.path = directory if form is not None else directory / "up.conf"
+        self.log = directory.parent / f"{directory.name}.log"
+        self.time = 100.0
+        self.said: list[str] = []
+        self.output = Output(
+            Renderer(form or Nginx(), "", when_empty, self.said.append),
+            self.path,
+            directory=form is not None,
+            check=Command(check) if check else None,
+            reload=Command(reload.replace("LOG", str(self.log))) if reload else None,
+            said=self.said.append,
+            now=lambda: self.time,
+        )
+        self.output.open()
+
+    @property
+    def servers(self) -> list[str]:
+        return [
+            line.split()[1].rstrip(";") for line in self.path.read_text().splitlines() if line.startswith("    server")
+        ]
+
+    @property
+    def reloads(self) -> int:
+        return len(self.log.read_text().splitlines()) if self.log.exists() else 0
+
+
+RELOAD = "echo reloaded >>LOG"
+
+
+def test_unchanged_text_is_not_written_and_not_loaded_again(tmp_path: Path) -> None:
+    place = _Place(tmp_path, reload=RELOAD)
+    assert place.output.offer(_upstream("10.0.0.1"))
+    before = place.path.stat().st_ino
+    place.time += 10
+
+    assert place.output.offer(_upstream("10.0.0.1", version=9))
+    assert (place.path.stat().st_ino, place.reloads) == (before, 1)
+
+
+def test_reloads_are_a_second_apart_and_the_last_state_wins(tmp_path: Path) -> None:
+    place = _Place(tmp_path, reload=RELOAD)
+    place.output.offer(_upstream("10.0.0.1"))
+
+    assert not place.output.offer(_upstream("10.0.0.2"))
+    place.time += 0.9
+    assert not place.output.offer(_upstream("10.0.0.3"))
+    place.time += 0.1
+    assert place.output.offer(_upstream("10.0.0.3"))
+
+    assert (place.servers, place.reloads) == (["10.0.0.3:80"], 2)
+
+
+def test_check_that_fails_keeps_the_old_file_until_the_next_change(tmp_path: Path) -> None:
+    place = _Place(tmp_path, check="! grep -q 10.0.0.2 {}", reload=RELOAD)
+    place.output.offer(_upstream("10.0.0.1"))
+    place.time += 1
+
+    assert not place.output.offer(_upstream("10.0.0.2"))
+    assert (place.servers, place.reloads) == (["10.0.0.1:80"], 1)
+    assert place.said == ["--check refuses the new configuration, the last one stays: status 1"]
+
+    place.time += 0.1
+    assert place.output.offer(_upstream("10.0.0.3"))
+    assert (place.servers, place.reloads) == (["10.0.0.3:80"], 2)
+    assert place.said[1:] == ["the configuration is up to date again"]
+
+
+def test_check_sees_the_path_in_the_environment_and_quoted(tmp_path: Path) -> None:
+    directory = tmp_path / "a b; touch evil"
+    directory.mkdir()
+    place = _Place(directory, check='test "$KUBESYNC_FILE" = {} && grep -q 10.0.0.1 {}')
+
+    assert place.output.offer(_upstream("10.0.0.1")), place.said
+
+
+def test_reload_that_fails_is_said_once_and_repeated_until_it_works(tmp_path: Path) -> None:
+    place = _Place(tmp_path, reload="echo tried >>LOG; test -e LOG.ok")
+
+    assert not place.output.offer(_upstream("10.0.0.1"))
+    place.time += 1.1
+    assert not place.output.offer(_upstream("10.0.0.1"))
+    place.time += 1.1
+    assert not place.output.offer(_upstream("10.0.0.1"))  # 2 s have not passed
+    Path(f"{place.log}.ok").touch()
+    place.time += 1
+    assert place.output.offer(_upstream("10.0.0.1"))
+
+    assert place.reloads == 3
+    assert place.said == [
+        "--reload failed, the proxy may use the last configuration: status 1",
+        "the configuration is up to date again",
+    ]
+
+
+def test_reload_that_a_killed_process_owes_is_done_by_the_next(tmp_path: Path) -> None:
+    killed = _Place(tmp_path, reload="exit 1")  # what it leaves is what a kill between rename and reload leaves
+    killed.output.offer(_upstream("10.0.0.1"))
+
+    place = _Place(tmp_path, reload=RELOAD)
+
+    assert place.output.offer(_upstream("10.0.0.1"))
+    assert place.reloads == 1
+    assert _Place(tmp_path, reload=RELOAD).output.offer(_upstream("10.0.0.1"))
+    assert place.reloads == 1
+
+
+def test_command_that_does_not_end_is_killed_with_its_children(tmp_path: Path) -> None:
+    command = Command(f"(sleep 60; touch {tmp_path}/late) & wait", timeout_seconds=0.2)
+
+    assert command.run(tmp_path) == "it did not end within 0 s"
+
+
+def test_command_may_leave_a_daemon_that_holds_its_output(tmp_path: Path) -> None:
+    assert Command("sleep 5 & exit 0", timeout_seconds=2).run(tmp_path) == ""
+
+
+def test_file_that_cannot_be_written_keeps_the_last_and_is_said(tmp_path: Path) -> None:
+    place = _Place(tmp_path)
+    place.output.place = tmp_path / "missing" / "up.conf"
+
+    assert not place.output.offer(_upstream("10.0.0.1"))
+    assert len(place.said) == 1
+    assert "No such file or directory; the last configuration stays" in place.said[0]
+
+
+@pytest.mark.parametrize(
+    ("when_empty", "servers"),
+    [
+        (WhenEmpty.BACKUP, ["10.0.0.2:80"]),
+        (WhenEmpty.EMPTY, ["192.0.2.1:9"]),
+        (WhenEmpty.KEEP, ["10.0.0.1:80"]),
+    ],
+)
+def test_upstream_without_ready_nodes(when_empty: WhenEmpty, servers: list[str], tmp_path: Path) -> None:
+    place = _Place(tmp_path, when_empty=when_empty)
+    place.output.offer(_upstream("10.0.0.1"))
+    place.output.offer(_upstream("10.0.0.2", ready=False))
+
+    assert place.servers == servers
+
+    restarted = _Place(tmp_path, when_empty=when_empty)
+    restarted.output.offer(_upstream("10.0.0.2", ready=False))
+    assert restarted.servers == servers
+
+
+def test_kept_servers_stay_through_several_changes_and_go_when_one_is_ready(tmp_path: Path) -> None:
+    place = _Place(tmp_path, when_empty=WhenEmpty.KEEP)
+    for upstream in (_upstream("10.0.0.1"), _upstream(version=2), _upstream("10.0.0.9", version=3, ready=False)):
+        place.output.offer(upstream)
+    assert place.servers == ["10.0.0.1:80"]
+
+    place.output.offer(_upstream("10.0.0.9", version=4))
+    assert place.servers == ["10.0.0.9:80"]
+
+
+def test_invalid_nodes_are_said_once(tmp_path: Path) -> None:
+    place = _Place(tmp_path)
+    for version in (1, 2):
+        place.output.offer(_upstream("10.0.0.1", "evil; }", version=version))
+
+    assert place.said == [f"{KEY}: 1 nodes left out: their address, port, weight or state is not valid"]
+
+
+def test_directory_loses_files_of_gone_upstreams_and_no_others(tmp_path: Path) -> None:
+    def files() -> list[str]:
+        return sorted(path.name for path in tmp_path.iterdir())
+
+    (tmp_path / "mine.json").write_text("{}")
+    both: dict[str, Any] = {**_upstream("10.0.0.1"), **_upstream("10.0.0.1", key="named/shop")}
+    _Place(tmp_path, form=EnvoyDirectory(tmp_path)).output.offer(both)
+    assert files() == ["clusters.json", "mine.json", "named.shop.json", "prod.shop.web.80.TCP.json"]
+
+    _Place(tmp_path, form=EnvoyDirectory(tmp_path)).output.offer(_upstream("10.0.0.1"))
+    assert files() == ["clusters.json", "mine.json", "prod.shop.web.80.TCP.json"]
