@@ -112,5 +112,10 @@ ROWS: Final = [
     Row("upstream hold nobody --by me", "there is no named upstream 'nobody'; registered: none yet, see `kubesync upstream add --help`", 2),
     Row("upstream release nobody --by me", "there is no named upstream 'nobody'; registered: none yet, see `kubesync upstream add --help`", 2),
     Row("upstream hold web --by ' me'", "--by: give 1 to 100 printable ASCII characters, without a space at either end", 2),
+    Row("plan --cluster stage", "there is no cluster 'stage'; registered: prod", 2),
+    Row("cluster set stage --ttl 60", "there is no cluster 'stage'; registered: prod", 2),
+    Row("cluster apply -f FOLDER/none.yaml", "FOLDER/none.yaml: No such file or directory", 2),
+    Row("cluster apply -f FOLDER/not.yaml", "FOLDER/not.yaml:1: is not YAML", 2),
+    Row("cluster export stage", "there is no cluster 'stage'; registered: prod", 2),
 ]
 # fmt: on
