@@ -115,7 +115,7 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         file="session/health.py",
         old="    if failing or not (pending or any(waits)):\n",
         new="    if True:\n",
-        caught_by=(_HEALTH + "test_i10_listeners_count_once_they_have_failed_for_four_minutes",),
+        caught_by=(_HEALTH + "test_i10_listeners_count_once_they_have_failed_for_three_minutes",),
     ),
     Mutant(
         name="stuck-zones-are-not-counted",
@@ -126,7 +126,7 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         new="        if not waits and now < 0:\n",
         caught_by=(
             _CAUSES + "test_i10_cause_shows",
-            _HEALTH + "test_i10_zone_is_stuck_once_nothing_has_landed_for_four_minutes",
+            _HEALTH + "test_i10_zone_is_stuck_once_nothing_has_landed_for_three_minutes",
         ),
         slow=True,
     ),

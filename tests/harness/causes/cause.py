@@ -50,7 +50,7 @@ def cause(
     section: str,
     mend: Act,
     new: Callable[[], WatchedDeployment] = WatchedDeployment,
-    minutes: int = 6,
+    minutes: int = 5,
     recovers: int = 8,
 ) -> Callable[[Act], Act]:
     """Add a row; the function is what lets the cause begin."""

@@ -67,7 +67,7 @@ def _readable(w: WatchedDeployment) -> None:
 
 @cause(
     "Secret with the token cannot be read", LISTENERS, status="ERR_REQUEST_DENIED at", section="10-err_request_denied",
-    mend=_readable, minutes=7, recovers=16,
+    mend=_readable, minutes=5, recovers=16,
 )  # fmt: skip
 def unreadable_secret(w: WatchedDeployment) -> None:
     w.faults.unusable["prod"] = DeniedError("secret kubesync/prod: AccessDeniedException")

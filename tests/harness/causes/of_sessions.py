@@ -16,6 +16,7 @@ from simulation.writes import COMPOSED, RECORD
 LATE: Final = "ChangesLate"
 NO_SESSION: Final = ("NoMaster", "SessionFailed", "DeadLetters")
 _NEWER: Final = 99
+_NO_MASTER_MINUTES: Final = 8  # CloudWatch waits some minutes for data that does not come
 
 
 def _free(w: WatchedDeployment) -> None:
@@ -29,7 +30,14 @@ def writes_refused(w: WatchedDeployment) -> None:
     w.want("later", "10.0.0.2")
 
 
-@cause("DynamoDB refuses everything", *NO_SESSION, status="", section="sessionfailed", mend=_free, minutes=8)
+@cause(
+    "DynamoDB refuses everything",
+    *NO_SESSION,
+    status="",
+    section="sessionfailed",
+    mend=_free,
+    minutes=_NO_MASTER_MINUTES,
+)
 def tables_unavailable(w: WatchedDeployment) -> None:
     w.hold_writes("*")
 
@@ -149,14 +157,21 @@ def _enable(w: WatchedDeployment) -> None:
     status="released the lease cleanly",
     section="nomaster",
     mend=_enable,
-    minutes=7,
+    minutes=_NO_MASTER_MINUTES,
 )
 def no_schedule(w: WatchedDeployment) -> None:
     w.enabled = False
     w.end()
 
 
-@cause("Every session fails at its beginning", *NO_SESSION, status="", section="sessionfailed", mend=_free, minutes=8)
+@cause(
+    "Every session fails at its beginning",
+    *NO_SESSION,
+    status="",
+    section="sessionfailed",
+    mend=_free,
+    minutes=_NO_MASTER_MINUTES,
+)
 def session_fails(w: WatchedDeployment) -> None:
     w.end()
     w.hold_writes("session")
@@ -185,7 +200,7 @@ def session_times_out(w: WatchedDeployment) -> None:
     status="the lease is held by session somebody-else",
     section="nomaster",
     mend=lambda w: _let_go(w),
-    minutes=8,
+    minutes=_NO_MASTER_MINUTES,
 )
 def lease_held(w: WatchedDeployment) -> None:
     w.end()

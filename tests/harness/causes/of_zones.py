@@ -103,7 +103,7 @@ def _small_zone() -> WatchedDeployment:
     section="zonesstuck",
     new=_small_zone,
     mend=lambda w: w.delete("s1"),
-    minutes=7,
+    minutes=5,
 )
 def zone_full(w: WatchedDeployment) -> None:
     w.want("s1", "10.0.1.1")

@@ -26,12 +26,12 @@ def a_zone(progress: Progress, *, blocked: bool = False) -> SimpleNamespace:
     [
         ((0.0, 0.0), 0),
         ((0.0, 10.0), None),  # it began a moment ago: perhaps it failed in sessions before, too
-        ((0.0, 239.0), None),
-        ((0.0, 240.0), 1),
+        ((0.0, 179.0), None),
+        ((0.0, 180.0), 1),
         ((500.0, 10.0), 1),
     ],
 )
-def test_i10_listeners_count_once_they_have_failed_for_four_minutes(
+def test_i10_listeners_count_once_they_have_failed_for_three_minutes(
     failing: tuple[float, ...], told: int | None
 ) -> None:
     assert figures(ClusterHealth(failing)).get("ListenersFailing") == told
@@ -47,7 +47,7 @@ def test_i10_cluster_that_is_not_served_counts_with_both_listeners() -> None:
     [
         (0.0, 0.0, 0.0),
         (12.0, 1.0, 12.0),
-        (241.0, 0.0, 241.0),
+        (181.0, 0.0, 181.0),
         (5.0, 31.0, None),
         (0.0, 400.0, 400.0),
         (400.0, 31.0, 400.0),
@@ -59,16 +59,16 @@ def test_i10_oldest_change_is_told_unless_a_window_may_have_waited_for_longer(
     assert figures(ClusterHealth(oldest_open=oldest, unrecorded=unrecorded)).get("OldestOpenSeconds") == told
 
 
-def test_i10_zone_is_stuck_once_nothing_has_landed_for_four_minutes() -> None:
+def test_i10_zone_is_stuck_once_nothing_has_landed_for_three_minutes() -> None:
     progress = Progress()
     assert progress.standing(0.0) is Standing.FINE
     progress.busy(0.0)
-    assert progress.standing(239.0) is Standing.UNSURE
+    assert progress.standing(179.0) is Standing.UNSURE
     progress.busy(100.0)
-    assert progress.standing(240.0) is Standing.STUCK
-    progress.landed(240.0)
-    assert progress.standing(479.0) is Standing.FINE
-    assert progress.standing(480.0) is Standing.STUCK
+    assert progress.standing(180.0) is Standing.STUCK
+    progress.landed(180.0)
+    assert progress.standing(359.0) is Standing.FINE
+    assert progress.standing(360.0) is Standing.STUCK
     progress.quiet()
     assert progress.standing(9000.0) is Standing.FINE
 
@@ -76,12 +76,12 @@ def test_i10_zone_is_stuck_once_nothing_has_landed_for_four_minutes() -> None:
 def test_i10_full_zone_is_stuck_although_deletions_land() -> None:
     progress = Progress()
     progress.full(0.0, is_full=True)
-    progress.landed(239.0)
-    assert progress.standing(239.0) is Standing.UNSURE
-    progress.full(240.0, is_full=True)
-    assert progress.standing(240.0) is Standing.STUCK
-    progress.full(241.0, is_full=False)
-    assert progress.standing(241.0) is Standing.FINE
+    progress.landed(179.0)
+    assert progress.standing(179.0) is Standing.UNSURE
+    progress.full(180.0, is_full=True)
+    assert progress.standing(180.0) is Standing.STUCK
+    progress.full(181.0, is_full=False)
+    assert progress.standing(181.0) is Standing.FINE
 
 
 def test_i10_zones_are_told_unless_one_is_not_known_yet() -> None:
@@ -92,4 +92,4 @@ def test_i10_zones_are_told_unless_one_is_not_known_yet() -> None:
     assert "ZonesStuck" not in figures(zones={"Z1": a_zone(fine), "Z2": a_zone(unsure)})
     assert figures(zones={"Z2": a_zone(unsure), "Z3": a_zone(stuck)})["ZonesStuck"] == 1
     assert figures(zones={"Z3": a_zone(stuck, blocked=True)})["ZonesStuck"] == 0
-    assert figures(zones={"Z1": a_zone(fine)}, steps={"zone Z1": 240.0})["ZonesStuck"] == 1
+    assert figures(zones={"Z1": a_zone(fine)}, steps={"zone Z1": 180.0})["ZonesStuck"] == 1

@@ -197,7 +197,9 @@ def test_backoff_doubles_to_half_a_minute_and_starts_over_after_a_success(deploy
     deployment.pass_time(60)
     assert sorted(deployment.sets()) == ["a A"]
     deployment.at("batch sent", lambda: fail(ZoneThrottledError("Throttling")))
-    published(deployment, "b", "10.0.0.1")
+    deployment.want("b", "10.0.0.1")
+    deployment.pass_time(3)
+    assert sorted(deployment.sets()) == ["a A", "b A"]
     before, again = [call.at for call in deployment.calls("batch sent")][-2:]
     assert again - before <= 0.75
 

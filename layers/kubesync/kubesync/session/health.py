@@ -15,9 +15,9 @@ from kubesync.zone.progress import STUCK_SECONDS, Standing
 
 KNOWN_AFTER_SECONDS: Final = 30.0
 """After so much of a session, what can work does work."""
-FAILING_SECONDS: Final = 240.0
+FAILING_SECONDS: Final = 180.0
 """A listener that has not worked for so long counts."""
-_LATE_SECONDS: Final = 240.0  # the alarm's threshold: below it, a session cannot say that nothing is late
+_LATE_SECONDS: Final = 180.0  # the alarm's threshold: below it, a session cannot say that nothing is late
 _LISTENERS: Final = 2  # of each cluster
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Final
 
-STUCK_SECONDS: Final = 240.0
+STUCK_SECONDS: Final = 180.0
 """A zone to which nothing got through for so long counts as stuck."""
 
 
