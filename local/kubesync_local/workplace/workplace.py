@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 NO_CLUSTERS: Final = "no clusters are registered: kubesync cluster add --help"
 
 
+def aws_session() -> boto3.Session:
+    """As ``bootstrap`` makes it, without loading the code of sessions: boto3 reads only AWS_DEFAULT_REGION, others AWS_REGION too."""
+    return boto3.Session(region_name=os.environ.get("AWS_REGION") or None)
+
+
 class Workplace:
     """Made once per command. It connects to nothing before the first use.
 
@@ -46,8 +51,7 @@ class Workplace:
         if settings:
             self.settings = Settings.model_validate({**self.settings.model_dump(), **settings})
         try:
-            # boto3 reads only AWS_DEFAULT_REGION; every other SDK and Lambda use AWS_REGION.
-            self.boto = boto3.Session(region_name=os.environ.get("AWS_REGION") or None)
+            self.boto = aws_session()
             credentials = self.boto.get_credentials()
         except BotoCoreError as error:
             raise UsageError(f"AWS SDK: {error}: check AWS_PROFILE and the SDK's configuration files") from None

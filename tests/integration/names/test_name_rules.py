@@ -231,7 +231,9 @@ def test_i9_dry_run_shows_what_rules_would_withdraw() -> None:
         report = stack.application().new_session().run(resync=request)
         (cluster,) = report.resyncs[0]["clusters"]
         what = f"intended www.example.com A in {stack.zone_id}"
-        assert cluster["changes"] == [{"what": what, "from": {"ttl": 60, "values": ["10.68.0.10"]}, "to": None}]
+        assert cluster["changes"] == [
+            {"what": what, "from": {"ttl": 60, "values": ["10.68.0.10"]}, "to": None, "why": "rules"}
+        ]
         assert "www.example.com A" in stack.records()
 
 

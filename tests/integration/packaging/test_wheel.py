@@ -44,7 +44,7 @@ def test_wheel_holds_every_tracked_module_and_is_the_same_whoever_builds_it(tmp_
         path.relative_to(root).as_posix()
         for path in tracked_files(ROOT)
         for root in roots
-        if path.is_relative_to(root) and path.suffix in (".py", ".typed")
+        if path.is_relative_to(root) and path.suffix in (".py", ".typed", ".html", ".css")
     }
     with zipfile.ZipFile(here) as archive:
         names = archive.namelist()

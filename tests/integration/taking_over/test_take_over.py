@@ -78,8 +78,8 @@ def test_take_over_asks_for_one_transaction_and_few_reads(count: int) -> None:
     asked = asked_at_take_over(following.running)
     operations = [what.split()[0] for what in asked]
     assert operations.count("transact_write_items") == 1
-    # Checkpoints, identities and ends of credentials of 20 clusters with each.
-    assert operations.count("batch_get_item") == (count + 19) // 20
+    # Checkpoints, errors, identities and ends of credentials: 8 items of each cluster, 100 with one request.
+    assert operations.count("batch_get_item") == (8 * count + 99) // 100
     # And the states of open keys: each cluster reads its own.
     of_clusters = [call.what for call in following.running.gate.calls if call.thread.endswith("/cluster")]
     assert [what.split()[0] for what in of_clusters].count("batch_get_item") == (count + 9) // 10

@@ -90,9 +90,21 @@ def test_request_of_a_resync_that_goes_on_is_due_after_its_hour(store: MemorySto
     store.transact(results.put_progress(request, "s1", 3, 1, NOW, "t1"), "t1")
     if gone:  # by a release before this one, or by DynamoDB
         store.write(requests.remove(request))
-    assert requests.due(NOW + 3599) == ([] if gone else [request])
+    else:
+        assert requests.due(NOW + 3599) == [request]
     assert requests.due(NOW + 3600) == [request]
     assert requests.pending(NOW + 3600) == []
+
+
+def test_progress_of_a_resync_that_a_release_before_has_answered_is_dropped(store: MemoryStore) -> None:
+    requests, results = RequestTable(store, "0"), ResyncResultTable(store, "0", 90 * 86_400)
+    request = a_request("r1", "prod", scheduled=True)
+    requests.leave(request)
+    store.transact(results.put_progress(request, "s1", 3, 1, NOW, "t1"), "t1")
+    store.write(requests.remove(request))  # its caller has collected the answer
+    assert requests.due(NOW + 60) == []
+    assert list(store.query("control", "resync#0")) == []
+    assert requests.due(NOW + 3600) == []
 
 
 def test_people_see_the_last_one_and_those_under_way(store: MemoryStore) -> None:

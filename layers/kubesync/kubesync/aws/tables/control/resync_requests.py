@@ -105,8 +105,10 @@ class RequestTable:
     def due(self, now: float) -> list[ResyncRequest]:
         """Requests that wait for an answer. Of those that are too old only the ones that go on: their end must be kept.
 
-        Other requests that are too old, and answers that nobody collects, are dropped. A progress without a request stands for one: a
-        release before this one dropped it, or DynamoDB did.
+        Other requests that are too old, and answers that nobody collects, are dropped. A progress without a request:
+
+        the hour is over    it stands for the request, which a release before this one dropped, or DynamoDB
+        the hour goes on    it is dropped: a release before this one has answered the request, or its caller withdrew it
         """
         found: list[ResyncRequest] = []
         known: set[str] = set()
@@ -124,8 +126,12 @@ class RequestTable:
                 found.append(request)
             elif old:
                 self._store.write(Delete(Key(CONTROL, self._partition, place)))
-        left = [request_of(id_, item) for id_, item in underway.items() if id_ not in known]
-        return found + [request for request in left if request.expires_at <= now]
+        for request in (request_of(id_, item) for id_, item in underway.items() if id_ not in known):
+            if request.expires_at <= now:
+                found.append(request)
+            else:
+                self._store.write(self.forget(request))
+        return found
 
     def waiting(self, request: ResyncRequest) -> bool:
         """Whether the caller still waits for the answer."""
