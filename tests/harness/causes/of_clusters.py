@@ -129,7 +129,7 @@ def _force(w: WatchedDeployment) -> None:
 
 
 @cause(
-    "Another cluster answers at the address", "HeldDeletions", status="deletions of services held back", section="helddeletions",
+    "Another cluster answers at the address", "HeldDeletions", status="of services held back", section="helddeletions",
     new=_twenty_services, mend=lambda w: _force(w),
 )  # fmt: skip
 def other_cluster(w: WatchedDeployment) -> None:
