@@ -6,7 +6,7 @@
 | ListenersFailing   | a listener of an enabled cluster has failed for five minutes, or since a time that is not known |
 | ZoneBlocked        | a hosted zone has a problem                                                                    |
 | HeldDeletions      | deletions are held back                                                                        |
-| OldestOpen         | a Service was tried for five minutes, and is still open                                        |
+| OldestOpen         | a Service was tried for five minutes, is still open, and nobody has to decide about it         |
 | NamedUpstreams     | a named upstream has a problem                                                                 |
 
 ``docs/runbook.md`` says what to do about each. To add a cause: a function that yields it, and a line in ``CAUSES``.
@@ -20,6 +20,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from kubesync.actors.backoff import Backoff
+from kubesync.domain.reasons import waits_for_person
 
 NO_MASTER_SECONDS: Final = 180.0
 FAILING_SECONDS: Final = 300.0
@@ -102,7 +103,9 @@ def _held(seen: Seen) -> Iterator[Cause]:
 
 def _open(seen: Seen) -> Iterator[Cause]:
     for cluster in seen.status["clusters"]:
-        old = [row for row in cluster["open"] if tried_for(row["attempts"]) >= OPEN_SECONDS]
+        # What a person has to decide is no cause of an alarm.
+        by_itself = [row for row in cluster["open"] if not waits_for_person(row["code"] or "")]
+        old = [row for row in by_itself if tried_for(row["attempts"]) >= OPEN_SECONDS]
         for row in old[:_NAMED]:
             message = f"tried {row['attempts']} times: {row['reason']}"
             yield Cause("OldestOpen", row["service"], message, f"`kubesync explain {row['service']}`")

@@ -34,7 +34,7 @@ def failing(at: str, first: str = "", **cluster: Any) -> Seen:
     return seen(f"2027-01-15T{first}.000Z" if first else "", clusters=[a_cluster(listeners=[row], **cluster)])
 
 
-OPEN: Final = {"service": "prod/shop/web", "reason": "the zone is full"}
+OPEN: Final = {"service": "prod/shop/web", "reason": "the zone is full", "code": "ZoneFull"}
 CASES: Final = [
     ("healthy", seen(), []),
     ("lease never held", seen(lease={"state": "never held", "expires_at": None}), ["NoMaster"]),
@@ -58,6 +58,11 @@ CASES: Final = [
     ),
     ("open, tried for four minutes", seen(clusters=[a_cluster(open=[{**OPEN, "attempts": 6}])]), []),
     ("open, tried for five minutes", seen(clusters=[a_cluster(open=[{**OPEN, "attempts": 7}])]), ["OldestOpen"]),
+    (
+        "a conflict, about which a person decides",
+        seen(clusters=[a_cluster(open=[{**OPEN, "attempts": 30, "code": "Conflict"}])]),
+        [],
+    ),
     ("many open", seen(clusters=[a_cluster(open=[{**OPEN, "attempts": 9}] * 30)]), ["OldestOpen"] * 4),
     (
         "named upstream",

@@ -22,7 +22,7 @@ OldestOpenSeconds            service                          Seconds  age of th
 OpenKeys                     service                          Count    such keys
 ListenersFailing             service                          Count    listeners of enabled clusters that have not worked for 4
                                                                        minutes; also where no listener could be made
-ZonesStuck                   service                          Count    zones that have something to do, and for 4 minutes nothing
+ZonesStuck                   service                          Count    zones that have something to do, and for 3 minutes nothing
                                                                        landed; those of ZonesBlocked are not among them
 WaitingForPerson             service                          Count    keys that only a person can mend, as far as known
 HeldDeletions                service                          Count    listeners whose deletions are held back; only if a list

@@ -22,7 +22,7 @@ from kubesync_local.terminal.asking import NOTHING_CHANGED, confirm
 from kubesync_local.terminal.output import remark
 from kubesync_local.workplace.workplace import Workplace
 
-FRESH_SECONDS: Final = 60.0
+FRESH_SECONDS: Final = 5.0
 """A plan that is older is made again before anything is deleted."""
 
 
