@@ -12,12 +12,10 @@ import pytest
 from boto3.dynamodb.conditions import Key
 
 from harness.wire.template import read_template
-from kubesync.domain.errors import ErrorCode
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 PAGES: Final = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 _LINK: Final = re.compile(r"\]\((?!https?://)(?P<path>[^)#]+)(?:#[^)]*)?\)")
-_ERROR_ROW: Final = re.compile(r"^\| (\d+) \| `(ERR_\w+)` \|", re.MULTILINE)
 _TARGET: Final = re.compile(r"^    make ([a-z]+)", re.MULTILINE)
 
 
@@ -28,11 +26,24 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert [path for path in linked if not (page.parent / path).exists()] == []
 
 
-def test_readme_lists_the_error_codes_of_the_code() -> None:
-    rows = _ERROR_ROW.findall((ROOT / "README.md").read_text())
+def test_first_screen_says_what_it_is_shows_it_and_names_two_commands() -> None:
+    first = (ROOT / "README.md").read_text().partition("\n## ")[0]
 
-    assert len(rows) == 12
-    assert [(int(code), key) for code, key in rows] == [(code.value, code.key) for code in ErrorCode]
+    assert first.count("![") == 1
+    assert _TARGET.findall(first) == ["demo", "test"]
+    assert len(first.split("\n\n")[1].split(". ")) <= 3
+    assert len(first.splitlines()) <= 30
+
+
+def test_every_page_can_be_reached_from_readme() -> None:
+    found, waiting = set[Path](), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page not in found and page.suffix == ".md":
+            found.add(page)
+            waiting += [(page.parent / match["path"]).resolve() for match in _LINK.finditer(page.read_text())]
+
+    assert sorted(set(PAGES) - found) == []
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
