@@ -86,7 +86,7 @@ def errors_page() -> str:
         "code. In the metrics, the code is a dimension of `ListenerErrors`. [The runbook](../runbook.md) says what to do.",
         [
             _markdown(("code", "key", "when"), rows),
-            "Codes 4 and 5 are normal. `kubesync status` shows for each listener whether it works, and whether its last error is over.\n",
+            "Codes 4 and 5 are normal. `kubesync status` shows since when each listener works, and whether its last error is over.\n",
             "A problem of one Service has no error code. It has a [reason](../reasons.md).\n",
         ],
     )

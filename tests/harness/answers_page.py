@@ -62,16 +62,13 @@ def _prepare(stack: CliStack) -> None:
     stack.api.cluster.deploy("shop", "web", 2)
     stack.api.cluster.expose("shop", "web", CLUSTER_IP)
     stack.api.cluster.expose("shop", "docs", {"type": "ExternalName", "externalName": "docs.example.org"})
-    change = {
-        "Name": "docs.shop.svc.prod.example.com",
-        "Type": "A",
-        "TTL": 60,
-        "ResourceRecords": [{"Value": "192.0.2.9"}],
-    }
     client = stack.boto().client("route53", endpoint_url=stack.environment["AWS_ENDPOINT_URL_ROUTE_53"])
     client.change_resource_record_sets(
-        HostedZoneId=stack.zone_id, ChangeBatch={"Changes": [{"Action": "CREATE", "ResourceRecordSet": change}]}
-    )
+        HostedZoneId=stack.zone_id,
+        ChangeBatch={"Changes": [{"Action": "CREATE", "ResourceRecordSet": {
+            "Name": "docs.shop.svc.prod.example.com", "Type": "A", "TTL": 60, "ResourceRecords": [{"Value": "192.0.2.9"}],
+        }}]},
+    )  # fmt: skip
     client.close()
     added = stack.add_cluster("prod")
     assert added.status == 0, added.err
