@@ -7,14 +7,18 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from harness.cli_stack import environment_of, logging_restored
+from kubesync.aws.dynamodb.store import AUDIT, Item, Key, Put
+from kubesync.aws.tables.state_codec import pack
+from kubesync.aws.tables.upstreams import timestamp
+from kubesync_local.documents.lag import LagMinute
 from kubesync_local.page.access import Guard, Pass
 from kubesync_local.page.app import make_app
 from kubesync_local.page.gathering import Gatherer
-from kubesync_local.page.lag import LagMinute
 from kubesync_local.page.server import listening, serving
 from kubesync_local.workplace.workplace import Workplace
 from screenshots.scenes import ALL, Scene
@@ -23,14 +27,14 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 _CAMERA: Final = (ROOT / ".venv-screenshots/bin/python", ROOT / "tools/screenshots/camera.py")
 
 
-class _Kept:
-    """Implements ``LagReader``."""
-
-    def __init__(self, minutes: list[LagMinute]) -> None:
-        self._minutes = minutes
-
-    def read(self, since: float, until: float) -> list[LagMinute]:
-        return [each for each in self._minutes if since - 60 <= each.minute <= until]
+def _keep(lag: Sequence[LagMinute]) -> None:
+    """Store these minutes as the report of a session that ended just now."""
+    work = Workplace()
+    now = work.now()
+    minutes = [[each.minute - (now - 3600.0), 1, each.median_seconds, each.p99_seconds] for each in lag]
+    report = {"seconds": 3600.0, "minutes": minutes}
+    fields: Item = {"v": 1, "at": timestamp(now), "session": "s", "body": pack(report), "expires_at": int(now) + 3600}
+    work.store.write(Put(Key(AUDIT, "reports#session", f"{timestamp(now)}#s"), fields))
 
 
 def main(folder: Path, wanted: list[str]) -> int:
@@ -50,7 +54,8 @@ def main(folder: Path, wanted: list[str]) -> int:
 
 def _take(scene: Scene, folder: Path, chromium: str) -> int:
     folder.mkdir(parents=True, exist_ok=True)
-    with listening(0) as sock, Gatherer(Workplace(), _Kept(list(scene.lag))) as gatherer:
+    _keep(scene.lag)
+    with listening(0) as sock, Gatherer(Workplace()) as gatherer:
         guard = Guard(make_app(gatherer).wsgi_app, Pass(), sock.getsockname()[1])
         with serving(guard, sock):
             job = {"chromium": chromium, "address": guard.address, "folder": str(folder), "paths": scene.paths}

@@ -21,7 +21,7 @@ from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource, Service, ServiceKey
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState
-from kubesync_local.page.lag import LagMinute
+from kubesync_local.documents.lag import LagMinute
 from kubesync_local.standins.apiserver.workloads.story import story
 from kubesync_local.standins.route53.http_api.faults import CHANGE
 from kubesync_local.standins.route53.zone.model import Change, Limits, SetKey, StoredSet

@@ -30,6 +30,7 @@ def add_show_commands(commands: Commands) -> None:
             )
             add_sort(command, ("upstream", "version", "updated_at", "nodes"))
         if name == "status":
+            command.add_argument("--watch", action="store_true", help="a screen that is drawn anew, until Ctrl-C")
             command.add_argument(
                 "--check", action="store_true", help="print one line for each cause of an alarm; exit 1 if there is one"
             )

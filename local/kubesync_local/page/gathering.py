@@ -29,11 +29,13 @@ from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import KeyState, OpenMark
 from kubesync_local.commands.show.explain import gather
 from kubesync_local.commands.show.status import lease_document
+from kubesync_local.documents.audit_log import AuditLog
 from kubesync_local.documents.credential_rows import credential_rows
 from kubesync_local.documents.explanation import document
+from kubesync_local.documents.lag import LagMinute, lag_by_minute
 from kubesync_local.documents.listener_rows import listener_rows
 from kubesync_local.page.facts import ClusterFacts, FactsReader
-from kubesync_local.page.lag import MINUTES, LagMinute, LagReader, NoLagKept
+from kubesync_local.page.lag import MINUTES
 from kubesync_local.workplace.workplace import Workplace
 
 OVERVIEW_SECONDS: Final = 5.0
@@ -105,15 +107,10 @@ class _Facts:
 
 
 class Gatherer:
-    """Reads for the pages. Its methods are called from the threads of requests.
+    """Reads for the pages. Its methods are called from the threads of requests."""
 
-    Args:
-        lag: where lag by minute is kept.
-    """
-
-    def __init__(self, work: Workplace, lag: LagReader | None = None) -> None:
+    def __init__(self, work: Workplace) -> None:
         self._work = work
-        self._lag = lag or NoLagKept()
         self._clock = work.application.clock
         self._one = threading.Lock()  # held by whoever reads
         self._overview: Overview | None = None
@@ -169,7 +166,7 @@ class Gatherer:
         credentials = self._for_each(lambda name: credential_rows(ends[name], listeners, at), sorted(ends))
         marks = self._for_each(lambda name: list(state.open_keys(name)), names)
         problems = ZoneProblemTable(store, shard, "").current()
-        lag = tuple(self._lag.read(at - MINUTES * 60, at))
+        lag = tuple(lag_by_minute(AuditLog(store), at - MINUTES * 60, at))
         return Overview(
             read_at=at,
             seconds=self._clock.monotonic() - began,

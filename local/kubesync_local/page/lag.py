@@ -1,36 +1,15 @@
-"""Lag by minute, and its picture. Whoever keeps such figures implements ``LagReader``."""
+"""The picture of lag by minute."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
+
+from kubesync_local.documents.lag import LagMinute
 
 MINUTES: Final = 60
 _STEPS: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0)
-
-
-@dataclass(frozen=True, slots=True)
-class LagMinute:
-    """One minute with changes. ``minute``: its begin, epoch seconds. The rest: seconds from event to accepted batch."""
-
-    minute: int
-    median_seconds: float
-    p99_seconds: float
-
-
-class LagReader(Protocol):
-    """Reads what sessions kept."""
-
-    def read(self, since: float, until: float) -> Sequence[LagMinute]:
-        """The minutes with changes in this period (epoch seconds), oldest first. Errors are those of the tables."""
-
-
-class NoLagKept:
-    """Implements ``LagReader`` where sessions keep no figures."""
-
-    def read(self, since: float, until: float) -> Sequence[LagMinute]:  # noqa: ARG002 - the port's arguments
-        return ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ def _list_again(w: WatchedDeployment) -> None:
 
 
 @cause(
-    "A list lacks many objects", "HeldDeletions", status="10 deletions of services are held back", section="helddeletions",
+    "A list lacks many objects", "HeldDeletions", status="10 deletions of services held back", section="helddeletions",
     new=_twenty_services, mend=lambda w: _force(w),
 )  # fmt: skip
 def held_deletions(w: WatchedDeployment) -> None:
@@ -129,7 +129,7 @@ def _force(w: WatchedDeployment) -> None:
 
 
 @cause(
-    "Another cluster answers at the address", "HeldDeletions", status="deletions of services are held back", section="helddeletions",
+    "Another cluster answers at the address", "HeldDeletions", status="of services held back", section="helddeletions",
     new=_twenty_services, mend=lambda w: _force(w),
 )  # fmt: skip
 def other_cluster(w: WatchedDeployment) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -44,3 +46,35 @@ def test_terminal_shows_lists_changes_and_counts_and_gets_its_cursor_back(stack:
     assert text.index("\x1b[?25l") < text.rindex("\x1b[?25h")
     after = text[text.rindex("\x1b[?25h") :]
     assert '"ended": "ERR_MAX_RUNTIME"' in after, "the report comes after the live view"
+
+
+def test_watched_status_is_drawn_until_a_signal_and_leaves_the_terminal_as_it_was(stack: CliStack) -> None:
+    stack.session()
+    environment = {name: value for name, value in stack.environment.items() if name != "COLUMNS"}
+    timer = threading.Timer(1.5, signal.raise_signal, [signal.SIGINT])
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer.start()
+    try:
+        status, shown = on_a_terminal("status", "--watch", environment=environment)
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
+    text = shown.decode()
+    assert status == 130
+    assert "released the lease cleanly" in text
+    assert "+ one.shop.svc.prod.example.com A 10." in text
+    assert text.index("\x1b[?1049h") < text.rindex("\x1b[?1049l")
+    assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("status", "--watch"), "--watch needs a terminal: leave it out, or repeat `kubesync status --output json`"),
+        (("status", "--watch", "--output", "json"), "--watch is for people: leave out --check and --output"),
+        (("status", "--watch", "--check"), "--watch is for people: leave out --check and --output"),
+    ],
+)
+def test_status_is_watched_on_terminals_only(stack: CliStack, arguments: tuple[str, ...], said: str) -> None:
+    ran = stack.call(*arguments)
+    assert (ran.status, ran.lines) == (2, [f"kubesync: {said}"])

@@ -1,4 +1,4 @@
-"""A signal at any moment of a session, a resync or a recovery: the lease is handed over, the status is right, nothing is lost."""
+"""A signal at any moment of a session, a resync or a recovery: the lease is handed over, the report kept, the status right, nothing lost."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 from harness.cli_stack import CliStack, a_cli_stack
 from harness.waiting import PATIENCE_SECONDS
 from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync_local.documents.audit_log import AuditLog
 from kubesync_local.standins.apiserver.transport.faults import Delay
 
 pytestmark = pytest.mark.thorough
@@ -50,12 +51,18 @@ def names(stack: CliStack) -> set[str]:
     return {name.partition(".")[0] for name in stack.zone_records() if name.endswith(".shop.svc.prod.example.com A")}
 
 
+def kept(stack: CliStack) -> int:
+    """How many sessions have kept their reports in the tables."""
+    return len(list(AuditLog(stack.store).read_reports("session", time.time(), 1_000)))
+
+
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_signal_at_any_moment_loses_nothing(stack: CliStack, command: str, number: signal.Signals) -> None:
     stack.api.faults.add(Delay(LATE_SECONDS), times=None)
     for turn, moment in enumerate(MOMENTS):
         expose(stack, f"s{turn}")
+        before = kept(stack)
         process = stack.start(*COMMANDS[command])
         time.sleep(moment)
         process.send_signal(number)
@@ -72,6 +79,7 @@ def test_signal_at_any_moment_loses_nothing(stack: CliStack, command: str, numbe
             assert json.loads(out)["clusters"][0]["cluster"] == "prod", said
         lease = LeaseTable(stack.store, "0").read()
         assert lease.clean, said
+        assert kept(stack) - before == 1 or process.returncode not in (0, 1), said
     stack.api.faults.clear()
     assert stack.session().status == 0
     assert names(stack) == {"first", *(f"s{turn}" for turn in range(len(MOMENTS)))}
@@ -92,12 +100,14 @@ def test_signal_at_any_moment_loses_nothing(stack: CliStack, command: str, numbe
 def test_broken_stream_loses_nothing(stack: CliStack, command: str, redirected: str, statuses: tuple[int, ...]) -> None:
     arguments = ("session", "--max-runtime", "3") if command == "session" else COMMANDS[command]
     expose(stack, "second")
+    before = kept(stack)
     done = subprocess.run(
         ["sh", "-c", f"{sys.executable} -m kubesync_local {' '.join(arguments)} {redirected}"],
         env=stack.environment, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode in statuses, done.stderr
     assert "Traceback" not in done.stderr
+    assert kept(stack) - before == 1, "its report is in the tables"
     assert LeaseTable(stack.store, "0").read().clean
     assert stack.session().status == 0
     assert names(stack) == {"first", "second"}

@@ -19,11 +19,12 @@ from kubesync.domain.objects import (
     ServiceKey,
 )
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId
+from kubesync_local.documents.lag import LagMinute
 from kubesync_local.documents.listener_words import ago, listener_words
 from kubesync_local.page.facts import ClusterFacts, FactsReader
 from kubesync_local.page.finding import search, wanted_text
 from kubesync_local.page.gathering import Overview
-from kubesync_local.page.lag import LagMinute, picture
+from kubesync_local.page.lag import picture
 from kubesync_local.page.needs import needs_of
 from kubesync_local.page.views import page_of, plan_of
 

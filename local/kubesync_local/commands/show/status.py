@@ -17,7 +17,7 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable, timestamp
 from kubesync.cluster.keys.open_keys import waiting_for_person
 from kubesync.domain.dns.records import Problem, RecordKey
-from kubesync.domain.errors import NewerSchemaError
+from kubesync.domain.errors import NewerSchemaError, UsageError
 from kubesync.domain.named_upstreams import named_key
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.reasons import advice_for
@@ -56,6 +56,12 @@ class Place(Protocol):
 def run(arguments: argparse.Namespace) -> int:
     """Gather the status and show it."""
     work = Workplace()
+    if arguments.watch:
+        from kubesync_local.commands.show.watch import watch  # reads more, and draws
+
+        if arguments.check or arguments.output != "table":
+            raise UsageError("--watch is for people: leave out --check and --output")
+        return watch(work, arguments.cluster)
     status = status_document(work, work.chosen(arguments.cluster), every=not arguments.cluster)
     if arguments.check:
         return _check(status, work, arguments.output)

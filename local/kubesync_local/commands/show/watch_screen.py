@@ -1,0 +1,160 @@
+"""The screen of ``kubesync status --watch``: as much as fits, the most important first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from rich.text import Text
+
+from kubesync_local.commands.show.status_table import lease_in_words
+from kubesync_local.documents.lag import LagMinute
+from kubesync_local.documents.listener_words import ago, listener_words
+from kubesync_local.terminal.escaping import visible
+from kubesync_local.terminal.output import side_in_words
+
+_BARS: Final = "▁▂▃▄▅▆▇█"
+_STYLES: Final = {"+": "green", "-": "red", "~": "yellow", "!": "bold red"}
+MINUTES: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """One cluster: its state, the rows of its listeners, and what is open (service, since when in epoch seconds, why)."""
+
+    name: str
+    state: str
+    listeners: Sequence[Mapping[str, Any]]
+    opened: Sequence[tuple[str, float, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the screen shows. ``now``: epoch seconds. ``changes``: rows of ``audit``, newest first."""
+
+    place: str
+    now: float
+    lease: Mapping[str, Any]
+    clusters: Sequence[ClusterView]
+    zone_problems: Sequence[str]
+    lag: Sequence[LagMinute]
+    changes: Sequence[Mapping[str, Any]]
+
+
+def screen(view: View, width: int, height: int) -> list[Text]:
+    """At most ``height`` lines of at most ``width`` cells."""
+    head = [_lease_line(view), _lag_line(view, width), Text()]
+    clusters = [line for cluster in sorted(view.clusters, key=_needs_nobody) for line in _cluster_lines(cluster, view)]
+    problems = [Text(f"! {problem}", "bold red") for problem in view.zone_problems]
+    problems += [line for cluster in view.clusters for line in _open_lines(cluster, view)]
+    changes = [_change_line(row) for row in view.changes]
+    room = height - len(head)
+    # What is wrong may take a third of the room, clusters what they need, changes what is left, but a third in any case.
+    wrong = _section("open, and why", problems, max(3, room // 3)) if problems else []
+    least = min(len(changes) + 2, max(4, room // 3)) if changes else 0
+    first = _cut(clusters, room - len(wrong) - least, "lines of clusters")
+    last = _section("last changes", changes, room - len(wrong) - len(first)) if changes else []
+    shown = [*head, *first, *wrong, *last]
+    for line in shown:
+        line.truncate(width, overflow="ellipsis")
+    return shown[:height]
+
+
+def _section(title: str, lines: Sequence[Text], room: int) -> list[Text]:
+    return [Text(), Text(title, "bold"), *_cut(lines, room - 2)]
+
+
+def _cut(lines: Sequence[Text], room: int, what: str = "more") -> list[Text]:
+    if len(lines) <= room:
+        return list(lines)
+    shown = lines[: max(0, room - 1)]
+    return [*shown, Text(f"... and {len(lines) - len(shown)} {what}", "dim")]
+
+
+def _lease_line(view: View) -> Text:
+    lease, clock = view.lease, f"{datetime.fromtimestamp(view.now, UTC):%H:%M:%S} UTC"
+    before, state = lease_in_words(lease["state"], lease["holder"])
+    if lease["state"] == "held":
+        before, state = "", f"session {lease['holder']} runs"
+    until = f" until {lease['session_ends_at'][11:19]}" if lease["state"] == "held" and lease["session_ends_at"] else ""
+    return Text.assemble(
+        (f"{clock}  ", "dim"),
+        (f"{visible(view.place)}  ", "bold"),
+        before,
+        (f"{state}{until}", "green" if lease["state"] == "held" else "yellow"),
+    )
+
+
+def _lag_line(view: View, width: int) -> Text:
+    if not view.lag:
+        return Text("lag: no session of the last hour has kept figures", "dim")
+    room = max(10, min(MINUTES, width - 60))
+    first = int(view.now) // 60 - room + 1
+    shown = {each.minute // 60 - first: each for each in view.lag}
+    worst = max(view.lag, key=lambda each: each.p99_seconds)
+    bars = "".join(_bar(shown.get(minute), worst.p99_seconds) for minute in range(room))
+    usual = sorted(each.median_seconds for each in view.lag)[len(view.lag) // 2]
+    at = f"{datetime.fromtimestamp(worst.minute, UTC):%H:%M}"
+    return Text.assemble("lag ", (bars, "cyan"), f"  usual {usual:.2f} s, slowest {worst.p99_seconds:.2f} s at {at}")
+
+
+def _bar(minute: LagMinute | None, top: float) -> str:
+    if minute is None:
+        return " "
+    return _BARS[min(len(_BARS) - 1, int(minute.p99_seconds / max(top, 0.001) * (len(_BARS) - 1)))]
+
+
+def _needs_nobody(cluster: ClusterView) -> tuple[bool, str]:
+    return not any(row["state"] == "failing" for row in cluster.listeners), cluster.name
+
+
+def _cluster_lines(cluster: ClusterView, view: View) -> list[Text]:
+    words = [listener_words(row, view.now, running=view.lease["state"] == "held") for row in cluster.listeners]
+    work = f"{len(cluster.opened)} open" if cluster.opened else "nothing open"
+    state = "" if cluster.state == "registered" else f"{cluster.state}, "
+    same = words[0] if words and len(set(words)) == 1 else ""
+    head = Text.assemble((f"{visible(cluster.name)}  ", "bold"), f"{state}{work}")
+    if not words:
+        return [head.append("  no session has watched it yet", "dim")]
+    if same:
+        return [head.append(f"  {visible(same)}", _style(cluster.listeners[0]))]
+    return [
+        head,
+        *(
+            Text.assemble(f"  {row['listener']}: ", (visible(text), _style(row)))
+            for row, text in zip(cluster.listeners, words, strict=True)
+        ),
+    ]
+
+
+def _style(row: Mapping[str, Any]) -> str:
+    return "red" if row["state"] == "failing" else "dim"
+
+
+def _open_lines(cluster: ClusterView, view: View) -> list[Text]:
+    oldest_first = sorted(cluster.opened, key=lambda each: each[1] or view.now)
+    return [
+        Text.assemble(
+            (f"{visible(service)}  ", "bold"),
+            (ago(view.now - since).removesuffix(" ago") if since else "", "yellow"),
+            f"  {visible(why)}",
+        )
+        for service, since, why in oldest_first
+    ]
+
+
+def _change_line(row: Mapping[str, Any]) -> Text:
+    mark = "!" if row["kind"] == "refused" else "+" if row["from"] is None else "-" if row["to"] is None else "~"
+    what = str(row["what"]).partition(" ")[2].rpartition(" in ")[0] or str(row["what"])
+    if row["upstream"]:
+        what = f"upstream {row['upstream']}"
+    both = row["from"] is not None and row["to"] is not None
+    sides = (
+        f"{side_in_words(row['from'])} → {side_in_words(row['to'])}"
+        if both
+        else side_in_words(row["to"] or row["from"])
+    )
+    said = f" {row['message']}" if row["message"] and mark == "!" else f" {sides}"
+    return Text.assemble((f"{str(row['at'])[11:19]}  ", "dim"), (visible(f"{mark} {what}{said}"), _STYLES[mark]))
