@@ -42,7 +42,8 @@ _MASKED_NUMBERS: Final = frozenset({
     "seconds", "recording_seconds", "p50", "p90", "p99", "max", "checkpoint", "requests", "sent", "count", "batches", "windows", "events",
     "merged", "bookmarks", "generation", "resource_version", "looked_at", "age_seconds", "since_seconds",
 })  # fmt: skip
-_MASKED_IDS: Final = frozenset({"session", "batch", "holder", "id", "token"})
+_BY_LISTENER: Final = frozenset({"held", "holding", "errors"})
+_MASKED_IDS: Final = frozenset({"session", "by", "batch", "holder", "id", "token"})
 
 
 def run() -> dict[str, Any]:
@@ -84,7 +85,9 @@ def masked(value: Any, zone_id: str, server: str, name: str = "") -> Any:
     """The same without what differs between two runs."""
     match value:
         case dict():
-            return {key: masked(each, zone_id, server, key) for key, each in value.items()}
+            # What came first in a run says nothing.
+            named = sorted(value.items()) if name in _BY_LISTENER else value.items()
+            return {key: masked(each, zone_id, server, key) for key, each in named}
         case list():
             found = [masked(each, zone_id, server, name) for each in value]
             # Entries of one moment come in any order.

@@ -16,6 +16,7 @@ from harness.wire.template import read_template
 ROOT: Final = Path(__file__).resolve().parents[3]
 PAGES: Final = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 _LINK: Final = re.compile(r"\]\((?!https?://)(?P<path>[^)#]+)(?:#[^)]*)?\)")
+_ANCHOR: Final = re.compile(r"\]\((?!https?://)([^)#]*)#([^)]+)\)")
 _TARGET: Final = re.compile(r"^    make ([a-z]+)", re.MULTILINE)
 
 
@@ -24,6 +25,23 @@ def test_links_lead_somewhere(page: Path) -> None:
     linked = [match["path"] for match in _LINK.finditer(page.read_text())]
 
     assert [path for path in linked if not (page.parent / path).exists()] == []
+
+
+def _anchors(page: Path) -> set[str]:
+    """What a link may name within a page, as GitHub makes it from the headings."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    titles = (
+        re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).strip().lower()
+        for title in re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    )
+    return {re.sub(r"[^\w\- ]", "", title).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_into_pages_lead_to_a_heading(page: Path) -> None:
+    linked = [(path, anchor) for path, anchor in _ANCHOR.findall(page.read_text()) if not path or path.endswith(".md")]
+
+    assert [link for link in linked if link[1] not in _anchors(page.parent / link[0] if link[0] else page)] == []
 
 
 def test_first_screen_says_what_it_is_shows_it_and_names_two_commands() -> None:
