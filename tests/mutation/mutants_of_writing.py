@@ -263,7 +263,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="a unit whose name is denied leaves the queue without a word to its cluster",
         invariants="I4",
         file="zone/actor.py",
-        old='            self._talks.refuse([Refusal(unit, why, code="NameNotAllowed") for unit, why in refused.not_allowed])\n',
+        old='            self._refuse([Refusal(unit, why, code="NameNotAllowed") for unit, why in refused.not_allowed])\n',
         new="            for unit, _ in refused.not_allowed:\n                self._queue._leave(unit.key)\n",
         caught_by=(
             _DENIED + "test_i4_name_that_is_denied_is_refused_and_the_rest_of_its_batch_goes_at_once",

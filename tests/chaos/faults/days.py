@@ -120,8 +120,9 @@ def _forget(world: World) -> None:
 
 
 def _items(world: World) -> int:
-    """Of all tables but the audit, whose items expire."""
-    return sum(key.table != AUDIT for key in world.store.dump())
+    """Of all tables but the audit, whose items expire; so do results of resyncs."""
+    kept = ("resynced#", "resync-parts#")
+    return sum(key.table != AUDIT and not key.partition.startswith(kept) for key in world.store.dump())
 
 
 def _blocks(world: World) -> int:

@@ -6,6 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.memory_store import MemoryStore
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
+from kubesync.aws.tables.name_counts import NameCountTable
+from kubesync.aws.tables.state import StateTable
+from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.open_keys import OpenKeys
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Resource, ServiceKey
@@ -79,3 +85,32 @@ def test_conditions_of_zones_and_clusters_are_no_persons_and_neither_is_an_unkno
     assert {code for code in ADVICE if not waits_for_person(code)} == {"ZoneFull", "ZoneBlocked", "NotListedYet"}
     assert not waits_for_person("")
     assert not waits_for_person("OfAnotherRelease")
+
+
+def test_held_and_refused_key_counts_once() -> None:
+    keys = Seen()
+    held = {PartId(Resource.SERVICES, "web"): Part("u", 1, 1, None, held=True)}
+    refused = replace(OPEN, parts=held, opened=OpenMark(code="Rejected"))
+    assert keys.then(refused) == (0, None, 1)
+    assert keys.then(refused) == (0, None, 1)
+    assert keys.then(replace(refused, parts={})) == (0, None, 1)
+    assert keys.then(replace(refused, parts={}, opened=None)) == (0, None, 0)
+
+
+def test_i10_transaction_that_met_other_items_forgets_no_open_key() -> None:
+    config = ClusterConfig(
+        name="prod", server="https://x.example", domain="x.example", zones=(ZoneReference(id="Z1", name="x.example"),)
+    )
+    clock = ManualClock()
+    states = KeyStates(config, StateTable(MemoryStore(clock=clock)), NameCountTable(MemoryStore(clock=clock)))
+    states.remember(replace(OPEN, conflicts={Name.of(A): "it stands there"}, opened=OpenMark(since=100.0)))
+    states.remember(replace(OPEN, key=ServiceKey("prod", "shop", "api")))
+    states.forget()
+    assert (states.open_keys.count, states.open_keys.oldest, states.open_keys.waiting, states.conflicts) == (
+        1,
+        100.0,
+        1,
+        1,
+    )
+    states.forget_work()
+    assert (states.open_keys.count, states.open_keys.waiting, states.conflicts) == (0, 0, 0)

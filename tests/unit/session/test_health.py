@@ -7,6 +7,13 @@ from typing import Any, cast
 
 import pytest
 
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.memory_store import MemoryStore
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
+from kubesync.aws.tables.name_counts import NameCountTable
+from kubesync.aws.tables.state import StateTable
+from kubesync.cluster.keys.key_states import KeyStates
+from kubesync.session.clusters import Clusters
 from kubesync.session.health import ClusterHealth, health
 from kubesync.zone.actor import ZoneActor
 from kubesync.zone.progress import Progress, Standing
@@ -93,3 +100,24 @@ def test_i10_zones_are_told_unless_one_is_not_known_yet() -> None:
     assert figures(zones={"Z2": a_zone(unsure), "Z3": a_zone(stuck)})["ZonesStuck"] == 1
     assert figures(zones={"Z3": a_zone(stuck, blocked=True)})["ZonesStuck"] == 0
     assert figures(zones={"Z1": a_zone(fine)}, steps={"zone Z1": 180.0})["ZonesStuck"] == 1
+
+
+def test_i10_cluster_that_was_added_a_moment_ago_raises_nothing() -> None:
+    config = ClusterConfig(
+        name="new", server="https://x.example", domain="x.example", zones=(ZoneReference(id="Z1", name="x.example"),)
+    )
+    clock = ManualClock()
+    store = MemoryStore(clock=clock)
+    states = KeyStates(config, StateTable(store), NameCountTable(store), epoch=clock.epoch)
+    clusters = Clusters(lambda: None, None)  # type: ignore[arg-type,return-value]
+    clusters._actors["new"] = SimpleNamespace(service=SimpleNamespace(states=states), running=None)  # type: ignore[assignment]
+    seen = clusters.health(config, {}, clock.epoch(), clock.monotonic())
+    assert "ListenersFailing" not in health([seen], 0, 0, {}, {}, clock.monotonic())
+
+
+def test_i10_refusals_that_are_reported_are_no_standstill() -> None:
+    progress = Progress()
+    for second in range(0, 400, 10):
+        progress.busy(float(second))
+        progress.landed(float(second))
+    assert progress.standing(400.0) is Standing.FINE

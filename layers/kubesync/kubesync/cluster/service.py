@@ -70,8 +70,12 @@ class Service:
         self._deadline = 0.0
 
     def _written(self, entries: Sequence[Entry]) -> None:
-        if entries:
+        if not entries:
+            return
+        try:
             self._ports.progress("changes", {"cluster": self.name, "entries": entries})
+        except Exception:  # what people see must not decide about records
+            logger.exception("changes could not be shown", cluster=self.name)
 
     def obey(self, command: object) -> Steps[None]:
         match command:
@@ -103,7 +107,7 @@ class Service:
             remembered = None
             self._unreadable(newer)
         if configured is None or remembered is None:
-            self.states.forget()
+            self.states.forget_work()
         else:
             if self._reconciler is None:
                 self.states.identity = remembered.identity
@@ -184,7 +188,7 @@ class Service:
     def begin_anew(self) -> Steps[None]:
         """After a fault of ours: read everything that is stored again, and listen again from the stored checkpoints."""
         configured = Configured(self.states.config, None)
-        self.states.forget()
+        self.states.forget_work()
         self._serve(configured)
         yield from self._take_up(None)
         self._listen()

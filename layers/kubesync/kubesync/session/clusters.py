@@ -101,7 +101,8 @@ class Clusters:
         states, run = actor.service.states, actor.running
         hangs = steps.get(_host_name(config.name), 0.0)
         views = [] if config.deleting else list(states.listeners.values())
-        failing = [0.0 if view.works(epoch) else epoch - view.failing_since for view in views]
+        # A cluster that was added a moment ago has not read yet since when it does not work.
+        failing = [0.0 if view.works(epoch) else epoch - (view.failing_since or epoch - 1.0) for view in views]
         oldest = states.open_keys.oldest
         unrecorded = None if run is None else run.unrecorded_since
         return ClusterHealth(

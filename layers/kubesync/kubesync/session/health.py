@@ -6,12 +6,17 @@ and a false 1 would raise one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from aws_lambda_powertools import Logger
+
 from kubesync.zone.actor import ZoneActor
 from kubesync.zone.progress import STUCK_SECONDS, Standing
+
+logger = Logger(service="kubesync", child=True)
 
 KNOWN_AFTER_SECONDS: Final = 30.0
 """After so much of a session, what can work does work."""
@@ -19,6 +24,15 @@ FAILING_SECONDS: Final = 180.0
 """A listener that has not worked for so long counts."""
 _LATE_SECONDS: Final = 180.0  # the alarm's threshold: below it, a session cannot say that nothing is late
 _LISTENERS: Final = 2  # of each cluster
+
+
+@contextmanager
+def harmless(failed: str) -> Iterator[None]:
+    """Log what is raised within the block: figures must not end a session."""
+    try:
+        yield
+    except Exception:
+        logger.exception(failed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ from kubesync.kubernetes.list_room import ListRoom
 from kubesync.messages import Configure, Listen, StopListening, TakeUp
 from kubesync.operations.ports import MasterParts, unpaused
 from kubesync.session.clusters import Clusters
-from kubesync.session.health import KNOWN_AFTER_SECONDS, health
+from kubesync.session.health import KNOWN_AFTER_SECONDS, harmless, health
 from kubesync.session.lease_keeper import LeaseKeeper
 from kubesync.session.snapshot import fill, snapshot
 from kubesync.telemetry.service_events import ServiceEvents
@@ -382,7 +382,8 @@ class Master:
         found.stuck = self.activity.stuck(_STUCK_SECONDS)
         if found.stuck:
             logger.warning("a step takes long", seconds_by_actor=found.stuck)
-        found.health = self._health(zones, found.stuck)
+        with harmless("what does not get through could not be counted"):
+            found.health = self._health(zones, found.stuck)
         return found
 
     def _health(self, zones: Mapping[str, ZoneActor], steps: Mapping[str, float]) -> dict[str, float]:
@@ -399,6 +400,5 @@ class Master:
         self._unserved -= {name for name, each in served.items() if not any(each.failing)}
         unreadable = {name for name in watched if self.registered[name] is None} - self.configs.keys()
         unserved = unreadable | (self._unserved & watched)
-        pending = watched - served.keys() - unserved
         rest = [each for name, each in served.items() if name not in unserved]
-        return health(rest, len(unserved), len(pending), zones, steps, now)
+        return health(rest, len(unserved), len(watched - served.keys() - unserved), zones, steps, now)

@@ -238,7 +238,7 @@ class ZoneActor:
             self._check(due.checks)
         elif due.oversized:
             message = "more than fits one change batch"
-            self._talks.refuse([Refusal(unit, message, code="TooLargeForBatch") for unit in due.oversized])
+            self._refuse([Refusal(unit, message, code="TooLargeForBatch") for unit in due.oversized])
         elif due.units:
             self._writer.start(due.units)
         return not due.nothing
@@ -269,12 +269,16 @@ class ZoneActor:
         self._queue.again(refused.again)
         if refused.not_allowed:
             self._queue.denied(unit.key for unit, _ in refused.not_allowed)
-            self._talks.refuse([Refusal(unit, why, code="NameNotAllowed") for unit, why in refused.not_allowed])
+            self._refuse([Refusal(unit, why, code="NameNotAllowed") for unit, why in refused.not_allowed])
+
+    def _refuse(self, refusals: Sequence[Refusal]) -> None:
+        self.progress.landed(self._now())
+        self._talks.refuse(refusals)
 
     def _ask_about(self, culprits: Sequence[tuple[Unit, str]]) -> None:
         found = self._new_reader().read_all({unit.name for unit, _ in culprits})  # nothing from before the refusal
         self._culprits = ()
-        self._talks.refuse([Refusal(unit, message, found[unit.name]) for unit, message in culprits])
+        self._refuse([Refusal(unit, message, found[unit.name]) for unit, message in culprits])
 
     def _settle(self) -> None:
         """After an unclean end: what the journal proves to have landed is closed, then late batches are shut out."""
@@ -292,6 +296,7 @@ class ZoneActor:
             self.report.throttled += 1
             self._queue.checks.put_off()
         else:
+            self.progress.landed(self._now())
             self._talks.judge_conflicts(wishes, found)
 
     def _new_reader(self) -> ZoneReader:

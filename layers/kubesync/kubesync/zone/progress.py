@@ -36,7 +36,7 @@ class Progress:
             self._known = False
 
     def landed(self, now: float) -> None:
-        """A batch has landed, or the zone is settled."""
+        """A batch has landed, the zone is settled, a check is judged, or a refusal is reported to its cluster."""
         self._since, self._known = now, True
 
     def quiet(self) -> None:

@@ -205,12 +205,16 @@ class KeyStates:
         )
 
     def forget(self) -> None:
-        """Read all keys anew next time."""
+        """Read all keys anew next time. What is open or in conflict stays known: each key corrects it when it is read."""
         self._states.clear()
         self.counts.forget()
+        self._cached = 0
+
+    def forget_work(self) -> None:
+        """Know of no open key any more: nothing is served, or all of them are read anew."""
+        self.forget()
         self._conflicts.clear()
         self.open_keys.forget()
-        self._cached = 0
 
     @property
     def conflicts(self) -> int:

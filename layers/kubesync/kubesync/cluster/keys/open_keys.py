@@ -31,10 +31,12 @@ class OpenKeys:
         self._since: dict[ServiceKey, float] = {}
         self._refused: dict[ServiceKey, None] = {}
         self._held: dict[ServiceKey, None] = {}
+        self._waiting = 0
 
     def see(self, state: KeyState, policy: Policy) -> None:
         """A key as last read or written."""
         key, mark = state.key, state.opened
+        self._waiting -= self._waits(key)
         if any(part.held for part in state.parts.values()):
             self._held[key] = None
         else:
@@ -50,6 +52,10 @@ class OpenKeys:
             self._since[key] = self._epoch()
         else:
             self._since.setdefault(key, mark.since or self._epoch())
+        self._waiting += self._waits(key)
+
+    def _waits(self, key: ServiceKey) -> bool:
+        return key in self._refused or key in self._held
 
     def since(self, key: ServiceKey) -> float:
         """What a mark of this key says from now on: since when it is open."""
@@ -64,6 +70,7 @@ class OpenKeys:
         self._since.clear()
         self._refused.clear()
         self._held.clear()
+        self._waiting = 0
 
     @property
     def count(self) -> int:
@@ -78,7 +85,7 @@ class OpenKeys:
     @property
     def waiting(self) -> int:
         """How many keys wait for a person, as far as they were read: also those with deletions that are held back."""
-        return len(self._refused | self._held)
+        return self._waiting
 
 
 def waiting_for_person(state: KeyState, policy: Policy) -> bool:
