@@ -36,8 +36,10 @@ help:
 	@echo "make prove    the commit protocol, checked in full as a model (needs spin)"
 	@echo "make dns      write docs/dns.md and the tables of docs/annotations.md anew, from tables in the code"
 	@echo "make causes   write the table of causes in docs/runbook.md anew, from those that tests drive"
+	@echo "make reference write docs/reference anew, from the code and a run on stand-ins"
 	@echo "make screenshots pictures of kubesync ui, by the system's Chromium, in build/screenshots"
 	@echo "make pictures draw the pictures of docs/ anew, and the way of an event"
+	@echo "make demo-picture the picture in README, from a run of the demo"
 	@echo "make lock     compile the requirements anew"
 	@echo "make clean    remove all that was made here"
 
@@ -170,6 +172,14 @@ pictures: $(ready)
 	@PYTHONPATH=layers/kubesync:local:tests $(python) tools/event_way.py && $(python) tools/draw_pictures.py
 
 # ARGS="failing many": only these scenes
+.PHONY: demo-picture
+demo-picture: $(ready)
+	@PYTHONPATH=layers/kubesync:local $(python) tools/draw_demo.py
+
+.PHONY: reference
+reference: $(ready)
+	@PYTHONPATH=layers/kubesync:local:tests $(python) tools/reference.py
+
 .PHONY: screenshots
 screenshots: $(ready)
 	@command -v chromium >/dev/null || { echo "· screenshots: there is no chromium on this machine, skipped"; exit 0; }; \

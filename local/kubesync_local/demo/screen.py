@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +30,7 @@ def showing(board: Board, console: Console) -> Iterator[None]:
     if console.is_terminal:
         try:
             with Live(
-                get_renderable=lambda: _picture(board), console=console, refresh_per_second=_REFRESHES_PER_SECOND
+                get_renderable=lambda: picture(board), console=console, refresh_per_second=_REFRESHES_PER_SECOND
             ) as live:
                 yield
                 live.refresh()
@@ -42,20 +43,23 @@ def showing(board: Board, console: Console) -> Iterator[None]:
         yield
 
 
-def _picture(board: Board) -> Group:
+def picture(board: Board, *, timed: bool = True) -> Group:
+    """The board as it is now. ``timed`` off: without what differs between two equal runs."""
     top = Table.grid(expand=True, padding=(0, 0))
     top.add_column(ratio=1)
     top.add_column(ratio=1)
     top.add_row(
         Panel(_steps(board), title="in the cluster", border_style="cyan", height=_STEPS_SHOWN + 3),
         Panel(
-            Group(_sessions(board), Text(), _figures(board)),
+            Group(_sessions(board, timed=timed), Text(), _figures(board, timed=timed)),
             title="kubesync: two sessions",
             border_style="magenta",
             height=_STEPS_SHOWN + 3,
         ),
     )
-    return Group(top, Panel(_news(board), title="what it writes", border_style="green", height=_NEWS_SHOWN + 2))
+    return Group(
+        top, Panel(_news(board, timed=timed), title="what it writes", border_style="green", height=_NEWS_SHOWN + 2)
+    )
 
 
 def _steps(board: Board) -> Group:
@@ -69,19 +73,22 @@ def _steps(board: Board) -> Group:
     return Group(*lines, ProgressBar(total=total, completed=done, complete_style="cyan"))
 
 
-def _sessions(board: Board) -> Table:
+def _sessions(board: Board, *, timed: bool) -> Table:
     table = Table.grid(expand=True, padding=(0, 1))
     for _ in range(3):
         table.add_column(no_wrap=True)
     for view in list(board.sessions):
         epoch = f"epoch {view.epoch}" if view.epoch else ""
-        table.add_row(view.name, Text(view.state, style=_SESSION_STYLES.get(view.state, "")), f"{epoch}{_left(view)}")
+        table.add_row(
+            view.name,
+            Text(view.state, style=_SESSION_STYLES.get(view.state, "")),
+            f"{epoch}{_left(view) if timed else ''}",
+        )
     if len(board.sessions) < 2:
         table.add_row(Text("second", style="dim"), Text("not started", style="dim"), "")
     gap = board.hand_over_seconds
-    table.add_row(
-        "hand-over", Text("–" if gap is None else f"{gap:.2f} s", style="bold"), Text("to the first watch", style="dim")
-    )
+    took = "–" if gap is None else f"{gap:.2f} s" if timed else f"below {math.ceil(gap)} s"
+    table.add_row("hand-over", Text(took, style="bold"), Text("to the first watch", style="dim"))
     return table
 
 
@@ -91,7 +98,7 @@ def _left(view: SessionView) -> str:
     return f", {max(0.0, view.until - time.monotonic()):.0f} s left"
 
 
-def _figures(board: Board) -> Table:
+def _figures(board: Board, *, timed: bool) -> Table:
     windows = sum(view.windows for view in board.sessions)
     events = sum(view.events for view in board.sessions)
     merged = sum(view.merged for view in board.sessions)
@@ -102,18 +109,22 @@ def _figures(board: Board) -> Table:
     table.add_row(str(events), "events", str(board.batches), "change batches")
     table.add_row(str(windows), "windows", str(board.changes), "changes in them")
     table.add_row(str(merged), "merged away", str(board.record_sets), "record sets")
-    table.add_row(f"{board.elapsed:.0f} s", "so far", f"{board.upstreams}/{board.nodes}", "upstreams/nodes")
+    table.add_row(
+        *((f"{board.elapsed:.0f} s", "so far") if timed else ("", "")),
+        f"{board.upstreams}/{board.nodes}",
+        "upstreams/nodes",
+    )
     return table
 
 
-def _news(board: Board) -> Group:
-    lines = [_line(*line) for line in board.lines(_NEWS_SHOWN)]
-    return Group(*lines)
+def _news(board: Board, *, timed: bool) -> Group:
+    return Group(*(_line(*line, timed=timed) for line in board.lines(_NEWS_SHOWN)))
 
 
-def _line(at: float, kind: str, text: str) -> Text:
+def _line(at: float, kind: str, text: str, *, timed: bool) -> Text:
     style = _STYLES.get(kind) or ("green" if text.startswith("+") else "red")
     line = Text(no_wrap=True, overflow="ellipsis")
-    line.append(f"{at:5.1f}  ", style="dim")
+    if timed:
+        line.append(f"{at:5.1f}  ", style="dim")
     line.append(text, style=style)
     return line

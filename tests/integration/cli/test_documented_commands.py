@@ -10,7 +10,11 @@ import pytest
 from harness.wire.template import ROOT
 from kubesync_local.cli.main import main
 
-PAGES = ("docs/runbook.md", "docs/deploy.md", "docs/clusters.md", "docs/proxies.md")
+PAGES = (
+    "README.md", "docs/commands.md", "docs/comparison.md", "docs/clusters.md", "docs/deploy.md", "docs/faq.md", "docs/getting-started.md",
+    "docs/install.md", "docs/migration.md", "docs/proxies.md", "docs/runbook.md", "docs/trying.md", "docs/using.md",
+)  # fmt: skip
+GROUPS = ("cluster", "local", "upstream")
 
 
 def _named() -> Iterator[tuple[str, str]]:
@@ -19,8 +23,8 @@ def _named() -> Iterator[tuple[str, str]]:
         text = (ROOT / page).read_text().replace("\\\n", " ")
         for found in re.finditer(r"(?:^ {4}|`)(?:\.venv/bin/)?kubesync ([a-z][^`\n#]*)", text, re.MULTILINE):
             words = found[1].split()
-            # What follows `render` is a format, not a command.
-            own = [word for word in words[: 1 if words[0] == "render" else 2] if re.fullmatch(r"[a-z]+", word)]
+            # What follows `render`, `help` and others is an argument, not a command.
+            own = [word for word in words[: 2 if words[0] in GROUPS else 1] if re.fullmatch(r"[a-z]+", word)]
             yield " ".join(own), " ".join(word for word in words if word.startswith("--"))
 
 

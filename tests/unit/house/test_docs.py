@@ -12,12 +12,11 @@ import pytest
 from boto3.dynamodb.conditions import Key
 
 from harness.wire.template import read_template
-from kubesync.domain.errors import ErrorCode
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 PAGES: Final = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 _LINK: Final = re.compile(r"\]\((?!https?://)(?P<path>[^)#]+)(?:#[^)]*)?\)")
-_ERROR_ROW: Final = re.compile(r"^\| (\d+) \| `(ERR_\w+)` \|", re.MULTILINE)
+_ANCHOR: Final = re.compile(r"\]\((?!https?://)([^)#]*)#([^)]+)\)")
 _TARGET: Final = re.compile(r"^    make ([a-z]+)", re.MULTILINE)
 
 
@@ -28,11 +27,41 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert [path for path in linked if not (page.parent / path).exists()] == []
 
 
-def test_readme_lists_the_error_codes_of_the_code() -> None:
-    rows = _ERROR_ROW.findall((ROOT / "README.md").read_text())
+def _anchors(page: Path) -> set[str]:
+    """What a link may name within a page, as GitHub makes it from the headings."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    titles = (
+        re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).strip().lower()
+        for title in re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    )
+    return {re.sub(r"[^\w\- ]", "", title).replace(" ", "-") for title in titles}
 
-    assert len(rows) == 12
-    assert [(int(code), key) for code, key in rows] == [(code.value, code.key) for code in ErrorCode]
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_into_pages_lead_to_a_heading(page: Path) -> None:
+    linked = [(path, anchor) for path, anchor in _ANCHOR.findall(page.read_text()) if not path or path.endswith(".md")]
+
+    assert [link for link in linked if link[1] not in _anchors(page.parent / link[0] if link[0] else page)] == []
+
+
+def test_first_screen_says_what_it_is_shows_it_and_names_two_commands() -> None:
+    first = (ROOT / "README.md").read_text().partition("\n## ")[0]
+
+    assert first.count("![") == 1
+    assert _TARGET.findall(first) == ["demo", "test"]
+    assert len(first.split("\n\n")[1].split(". ")) <= 3
+    assert len(first.splitlines()) <= 30
+
+
+def test_every_page_can_be_reached_from_readme() -> None:
+    found, waiting = set[Path](), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page not in found and page.suffix == ".md":
+            found.add(page)
+            waiting += [(page.parent / match["path"]).resolve() for match in _LINK.finditer(page.read_text())]
+
+    assert sorted(set(PAGES) - found) == []
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])

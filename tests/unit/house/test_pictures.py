@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
+import draw_demo
 import draw_pictures
 import event_way
+from kubesync_local.standins.apiserver.workloads.cluster import Cluster
+from kubesync_local.standins.apiserver.workloads.story import story
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -21,7 +25,7 @@ def words(svg: str) -> str:
 
 def test_pictures_are_as_their_texts_say() -> None:
     drawn = dict(draw_pictures.pictures())
-    assert sorted(drawn) == sorted((DOCS / "pictures").glob("*.svg")) != []
+    assert sorted([*drawn, draw_demo.PICTURE]) == sorted((DOCS / "pictures").glob("*.svg"))
     for path, svg in drawn.items():
         assert path.read_text() == svg, "make pictures"
 
@@ -78,3 +82,26 @@ def test_event_enters_its_cluster_twice_and_its_zone_once() -> None:
 def test_way_of_an_event_is_as_the_page_says() -> None:
     page = (DOCS / "architecture.md").read_text()
     assert event_way.page_with(page, event_way.table()) == page, "make pictures"
+
+
+def plain(svg: str) -> str:
+    """The text of a picture of a terminal, whose words are joined by hard spaces."""
+    return " ".join(words(svg).replace("\xa0", " ").split())
+
+
+def test_picture_of_the_demo_is_a_run_of_todays_story_without_times() -> None:
+    shown = plain(draw_demo.PICTURE.read_text())
+    titles = [step.title for step in story(Cluster.__new__(Cluster))]
+    parts = ("first ended epoch 1", "second is master epoch 2", "28 record sets", "13/32 upstreams/nodes")
+
+    assert titles[-1] == "delete test-hello"
+    assert [title for title in titles[-9:] if f"✓ {title[:45]}" not in shown] == []
+    assert [part for part in parts if part not in shown] == []
+    assert re.findall(r"\d+\.\d\d? s\b|so far", shown) == []
+
+
+def test_picture_of_the_demo_loads_nothing_and_has_a_background() -> None:
+    svg = draw_demo.PICTURE.read_text()
+
+    assert set(re.findall(r"https?://[^\s\"']+", svg)) <= {"http://www.w3.org/2000/svg", "https://www.textualize.io"}
+    assert '<rect fill="#292929"' in svg

@@ -40,17 +40,29 @@ class ErrorCode(IntEnum):
     """Why a listener or session stopped. Stored with the listener, shown by ``kubesync errors``, and a metric dimension."""
 
     WORKER_EXITING = 1
+    """SIGTERM or SIGINT came, or Lambda's timeout came before the end of the session."""
     CONFIG_DELETE = 2
+    """Somebody removed the cluster."""
     CONFIG_UPDATE = 3
+    """Somebody changed the cluster's configuration."""
     NOT_MASTER = 4
+    """Another session holds the lease, or this session lost it."""
     MAX_RUNTIME = 5
+    """The session reached its maximum runtime."""
     PARSE_DOMAIN = 6
+    """The server's address is not valid, or its name does not resolve."""
     CONNECT_FAILED = 7
+    """The connection was refused, the server was unreachable, or there was no connection in time."""
     SSL_HANDSHAKE = 8
+    """The certificate is not trusted, has another name or has expired, or TLS versions do not match."""
     REQUEST_URI = 9
+    """The connection was made, but it broke before the answer began."""
     REQUEST_DENIED = 10
+    """The server answered 403. Or it answered 401, kubesync read the token again, and the server answered 401 a second time."""
     REQUEST_STATUS = 11
+    """The server answered with a status other than 200 (410 means: list again)."""
     READ_BODY = 12
+    """The answer broke off, went silent, was too long, or could not be decoded."""
 
     @property
     def key(self) -> str:

@@ -1,0 +1,266 @@
+"""Writes the pages of ``docs/reference/`` from the code: ``python tools/reference.py``. A test fails where a page is old.
+
+    page           made from
+    ----           ---------
+    commands.md    the command line's own parser
+    errors.md      docstrings of the members of ``domain.errors.ErrorCode``, and the tree of errors above them
+    metrics.md     the table in the docstring of ``telemetry.metrics``
+    alarms.md      template.yaml
+    tables.md      the tables in the docstrings of ``aws.tables``
+    answers.md     a run of the commands on stand-ins: see ``harness.answers_page``
+
+A table in a docstring is a line of titles, a line of hyphens under them, and rows. A row without a first cell goes on from the one above.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from harness.answers_page import answers_page
+from harness.wire.template import read_template, resources
+from kubesync.domain.errors import ErrorCode
+from kubesync_local.cli.examples import EXAMPLES
+from kubesync_local.cli.help_pages import pages
+from kubesync_local.cli.main import build_parser
+from kubesync_local.cli.parser import commands_of, short_texts
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+FOLDER: Final = ROOT / "docs" / "reference"
+_PACKAGE: Final = ROOT / "layers" / "kubesync" / "kubesync"
+_RULE: Final = re.compile(r"^ *-{3,}( +-{3,})+$")
+_OPERATORS: Final = {
+    "LessThanThreshold": "<",
+    "GreaterThanThreshold": ">",
+    "GreaterThanOrEqualToThreshold": "≥",
+}
+_MISSING: Final = {"breaching": "alarm", "notBreaching": "no alarm", "ignore": "as before"}
+
+
+def main() -> None:
+    """Write every page."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, page in {**quick_pages(), "answers.md": answers_page()}.items():
+        (FOLDER / name).write_text(page)
+        sys.stdout.write(f"docs/reference/{name}\n")
+
+
+def quick_pages() -> dict[str, str]:
+    """The pages that need no run, by their file's name."""
+    return {
+        "commands.md": commands_page(),
+        "errors.md": errors_page(),
+        "metrics.md": metrics_page(),
+        "alarms.md": alarms_page(),
+        "tables.md": tables_page(),
+    }
+
+
+def commands_page() -> str:
+    """Every command with its options."""
+    parts = []
+    for words, command in sorted(pages(build_parser())):
+        if commands_of(command) is None:
+            parts.append(f"## kubesync {words}\n\n{_prose(command.description or _short(words))}\n")
+            parts.append(f"    {EXAMPLES[words]}\n")
+            parts.append(_markdown(("argument", "meaning"), [_option(command, each) for each in _options(command)]))
+    return _page(
+        "Commands",
+        "All commands in the order of the alphabet, with their options. `kubesync help COMMAND` prints the same. "
+        "[Using the command](../using.md) shows them at work.",
+        parts,
+    )
+
+
+def errors_page() -> str:
+    """The twelve persisted codes."""
+    rows = [(str(code.value), f"`{code.key}`", meaning) for code, meaning in _meanings()]
+    return _page(
+        "Error codes",
+        "A listener is the watch of one resource in one cluster. kubesync keeps the last error of each listener and counts its errors by "
+        "code. In the metrics, the code is a dimension of `ListenerErrors`. [The runbook](../runbook.md) says what to do.",
+        [
+            _markdown(("code", "key", "when"), rows),
+            "Codes 4 and 5 are normal. `kubesync status` shows since when each listener works, and whether its last error is over.\n",
+            "A problem of one Service has no error code. It has a [reason](../reasons.md).\n",
+        ],
+    )
+
+
+def metrics_page() -> str:
+    """The metrics of a session."""
+    text = _docstring(_PACKAGE / "telemetry" / "metrics.py")
+    ((titles, rows),) = tables_in(text)
+    found: list[list[str]] = []
+    for name, dimensions, unit, written in rows:
+        if dimensions and name in ("and", ""):
+            if not unit:  # the text of the row above goes on
+                found[-1][3] += f" {written}" if written else ""
+            found.append([found[-1][0], dimensions, unit or found[-1][2], written if unit else "the same"])
+        elif dimensions:
+            found.append([name, dimensions, unit, written])
+        else:
+            found[-1][0] += f" {name}" if name else ""
+            found[-1][3] += f" {written}" if written else ""
+    shown = [(_codes(name), *rest) for name, *rest in found]
+    return _page(
+        "Metrics",
+        "A session writes its metrics into its log, in CloudWatch's embedded metric format. The namespace is `kubesync`. `service` is "
+        "`kubesync-<deployment>`, which separates the deployments of one account. [Alarms](alarms.md) watch some of them.",
+        [_markdown(titles, shown), "`code` and `key` are those of [the error codes](errors.md).\n"],
+    )
+
+
+def alarms_page() -> str:
+    """The alarms of the template."""
+    rows = []
+    for name, alarm in resources(read_template(), "AWS::CloudWatch::Alarm").items():
+        said = alarm["Properties"]
+        short = name.removesuffix("Alarm")
+        goes_off = f"{said['Statistic']} {_OPERATORS[said['ComparisonOperator']]} {_value(said['Threshold'])}"
+        periods = (
+            f"{_value(said['DatapointsToAlarm'])} of {_value(said['EvaluationPeriods'])} periods of {said['Period']} s"
+        )
+        rows.append(
+            (f"[{short}](../runbook.md#{short.lower()})", said["AlarmDescription"], f"`{said['MetricName']}`", goes_off, periods,
+             _MISSING[said["TreatMissingData"]])
+        )  # fmt: skip
+    return _page(
+        "Alarms",
+        "The stack makes these alarms, as `kubesync-<DeploymentId>-<name>`. Names in `code` are [parameters](../deploy.md#3-deploy) of the "
+        "template. The last column says what counts while no data comes.",
+        [_markdown(("alarm", "what it says", "metric", "goes off at", "in", "no data"), rows)],
+    )
+
+
+def tables_page() -> str:
+    """What the tables hold."""
+    rooms: dict[str, list[tuple[str, ...]]] = {"control": [], "state": [], "audit": []}
+    for path in sorted((_PACKAGE / "aws" / "tables").rglob("*.py")):
+        for titles, rows in tables_in(_docstring(path)):
+            if titles[:2] == ("partition", "sort"):
+                room = "control" if path.parent.name == "control" else "audit" if path.stem == "audit" else "state"
+                rooms[room] += [(_code(one), _code(two), *rest) for one, two, *rest in _filled(rows)]
+    parts = [
+        f"## {room.capitalize()}\n\n{_markdown(('partition', 'sort', 'holds'), rows)}" for room, rows in rooms.items()
+    ]
+    return _page(
+        "Tables",
+        "The keys of the items that kubesync keeps in three of its four DynamoDB tables. They are for reading a table by hand: no other "
+        "program should rely on them. The fourth table, upstreams, is [a public interface](../upstreams.md). In every table the partition "
+        "key and the sort key are strings; each item has `v`, the version of its form.",
+        parts,
+    )
+
+
+def tables_in(text: str) -> Iterator[tuple[tuple[str, ...], list[list[str]]]]:
+    """Titles and rows of each table in a docstring. What stands in further lines of a cell is joined, except in the first one."""
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        if _RULE.match(line):
+            starts = [found.start() for found in re.finditer(r"-+", line)]
+            titles = tuple(_cells(lines[number - 1], starts))
+            rows = []
+            for row in lines[number + 1 :]:
+                if not row.strip():
+                    break
+                rows.append(_cells(row, starts))
+            yield titles, rows
+
+
+def _cells(line: str, starts: Sequence[int]) -> list[str]:
+    ends = [*starts[1:], len(line)]
+    return [line[max(start, 0) : end].strip() for start, end in zip([0, *starts[1:]], ends, strict=True)]
+
+
+def _filled(rows: list[list[str]]) -> Iterator[list[str]]:
+    """Rows with every partition; a row that has only its last cell goes on with the one above."""
+    found: list[list[str]] = []
+    for row in rows:
+        if not any(row[:-1]):
+            found[-1][-1] += f" {row[-1]}"
+        else:
+            found.append([row[0] or found[-1][0], *row[1:]])
+    yield from found
+
+
+def _docstring(path: Path) -> str:
+    return ast.get_docstring(ast.parse(path.read_text()), clean=True) or ""
+
+
+def _meanings() -> Iterator[tuple[ErrorCode, str]]:
+    """Each code and the text below it."""
+    tree = ast.parse((_PACKAGE / "domain" / "errors.py").read_text())
+    (kind,) = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "ErrorCode"]
+    for member, below in zip(kind.body, kind.body[1:], strict=False):
+        match member, below:
+            case ast.Assign(targets=[ast.Name(id=name)]), ast.Expr(value=ast.Constant(value=str(text))):
+                yield ErrorCode[name], text
+
+
+def _short(words: str) -> str:
+    """What the list of commands says of one."""
+    parser = build_parser()
+    for word in words.split():
+        text = short_texts(parser)[word]
+        parser = dict(pages(parser))[word]
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _options(command: argparse.ArgumentParser) -> list[argparse.Action]:
+    return [each for each in command._actions if each.dest != "help"]  # noqa: SLF001 - argparse has no public way
+
+
+def _option(command: argparse.ArgumentParser, action: argparse.Action) -> tuple[str, str]:
+    metavar = action.metavar
+    value = " ".join(metavar) if isinstance(metavar, tuple) else metavar or ""
+    if not value and action.choices is not None:
+        value = ",".join(map(str, action.choices))
+    if not value and action.option_strings and action.nargs != 0:
+        value = action.dest.upper()
+    named = ", ".join(action.option_strings) or value or action.dest
+    shown = f"{named} {value}".strip() if action.option_strings else named
+    meaning = (action.help or "") % {**vars(action), "prog": command.prog}
+    return f"`{shown}`", f"{meaning}{' (required)' if action.required and action.option_strings else ''}"
+
+
+def _markdown(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    if not rows:
+        return ""
+    lines = [
+        titles,
+        ["---"] * len(titles),
+        *([cell.replace("|", "\\|").replace("``", "`") for cell in row] for row in rows),
+    ]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines).replace("| --- ", "|---").replace("|--- |", "|---|")
+
+
+def _prose(text: str) -> str:
+    """Text with nothing that Markdown would take for markup."""
+    return re.sub(r"(?<!`)([<*_])(?![^`]*`)", r"\\\1", " ".join(text.split()))
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+def _codes(names: str) -> str:
+    return ", ".join(f"`{name}`" for name in re.split(r",\s*", names) if name)
+
+
+def _value(value: Any) -> str:
+    return f"`{value['Ref']}`" if isinstance(value, dict) else str(value)
+
+
+def _page(title: str, about: str, parts: Sequence[str]) -> str:
+    body = "\n".join(part for part in parts if part)
+    return f"# {title}\n\n{about}\n\n<!-- made by make reference -->\n\n{body}"
+
+
+if __name__ == "__main__":
+    main()
