@@ -20,7 +20,7 @@ ZonesBlocked                 service                          Count    zones tha
 OldestOpenSeconds            service                          Seconds  age of the oldest change that should get through by itself: an
                                                                        open key, or events that cannot be recorded
 OpenKeys                     service                          Count    such keys
-ListenersFailing             service                          Count    listeners of enabled clusters that have not worked for 4
+ListenersFailing             service                          Count    listeners of enabled clusters that have not worked for 3
                                                                        minutes; also where no listener could be made
 ZonesStuck                   service                          Count    zones that have something to do, and for 3 minutes nothing
                                                                        landed; those of ZonesBlocked are not among them
