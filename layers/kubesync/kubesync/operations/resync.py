@@ -57,6 +57,7 @@ class Resync:
         self._own_session = own_session
         # Nothing may be written: no zone has an actor, so no batch is under way and no zone is settled.
         self._zones_held = own_session and request.dry_run
+        self._names: list[str] = []
         self._parts: dict[str, Part] = {}
 
     def run(self) -> dict[str, Any]:
@@ -68,7 +69,7 @@ class Resync:
             NotMasterError: another session holds the lease.
         """
         request = self._request
-        names = [request.cluster] if request.cluster else unpaused(self._master.configs)
+        self._names = names = [request.cluster] if request.cluster else unpaused(self._master.configs)
         earlier = self._progress.begin(len(names))
         self._parts = {name: part for name, part in earlier.items() if part.done}
         clusters: list[ClusterResync] = []
@@ -79,10 +80,16 @@ class Resync:
         self._sweep(self._open(clusters))
         for zone_id in sorted({zone_id for cluster in self._open(clusters) for zone_id in cluster.zones}):
             self._compare_with_zone(zone_id, [c for c in self._open(clusters) if zone_id in c.zones])
-        return self.report(names, self._compare_named())
+        return self._report(self._compare_named())
 
-    def report(self, names: Sequence[str], named: Sequence[dict[str, str]]) -> dict[str, Any]:
-        """The report of these clusters."""
+    def cut_off(self, error: str) -> dict[str, Any]:
+        """The report of what was done, with this error of all the other clusters."""
+        for name in self._names:
+            self._parts.setdefault(name, Part(document={"cluster": name, "error": error}, done=True))
+        return self._report(())
+
+    def _report(self, named: Sequence[dict[str, str]]) -> dict[str, Any]:
+        names = self._names
         head = {"dry_run": self._request.dry_run, "forced": self._request.force, "named_upstreams": list(named)}
         return within_limits({**head, "clusters": [dict(self._parts[name].document) for name in names]})
 
@@ -95,7 +102,13 @@ class Resync:
 
     def _listed(self, name: str, part: Part) -> ClusterResync:
         cluster = ClusterResync(
-            self._master, name, self._request, own_session=self._own_session, zones_held=self._zones_held, part=part
+            self._master,
+            name,
+            self._request,
+            own_session=self._own_session,
+            zones_held=self._zones_held,
+            part=part,
+            check_waiting=self._progress.check,
         )
         if not cluster.listed:
             cluster.compare_with_lists()
