@@ -28,6 +28,7 @@ from kubesync.domain.errors import (
     DeniedError,
     KubesyncError,
     NotMasterError,
+    StoreUnavailableError,
     TransactionRefusedError,
     ZoneUnavailableError,
 )
@@ -409,3 +410,15 @@ def test_forced_resync_that_is_withdrawn_before_its_answer_keeps_its_result(play
     assert errors_in(report) == {"prod": None}
     assert (played.result()["id"], played.result()["errors"]) == (request.id, 0)
     assert played.requests.collect(request) is None
+
+
+def test_last_write_of_an_own_session_that_fails_leaves_its_report(played: Played) -> None:
+    request = played.ask()
+    played.configs = {}
+
+    def broken() -> None:
+        if played.of(CompareNamed):
+            raise StoreUnavailableError("no answer")
+
+    played.fenced_writer.writing = broken
+    assert played.desk.do(request, own_session=True)["clusters"] == []

@@ -88,7 +88,7 @@ class ResyncDesk:
         if stored and request.goes_on:
             actions += [self._requests.forget(request)]
         try:
-            self._end(request, report, actions, token, withdrawn=withdrawn)
+            self._end(request, report, actions, token, withdrawn=withdrawn, own_session=own_session)
         except StaleStateError:
             if request.goes_on:
                 raise
@@ -112,6 +112,7 @@ class ResyncDesk:
         token: str,
         *,
         withdrawn: bool = False,
+        own_session: bool = False,
     ) -> None:
         """Keep the result and answer, in one transaction with the fence: only the master may do that (I2).
 
@@ -128,7 +129,7 @@ class ResyncDesk:
             if actions:
                 writer.run((), actions, token)  # no cluster: checks the shard's fence
         except StoreError as error:
-            if answers:
+            if answers and not own_session:
                 raise
             logger.warning("the result of a resync could not be kept", error=str(error))  # its caller gets the report
         if withdrawn:
