@@ -422,3 +422,28 @@ def test_last_write_of_an_own_session_that_fails_leaves_its_report(played: Playe
 
     played.fenced_writer.writing = broken
     assert played.desk.do(request, own_session=True)["clusters"] == []
+
+
+@pytest.mark.parametrize("update", [{"deleting": True}, {"disabled": True}, {"revision": 9}], ids=str)
+@pytest.mark.parametrize("early", [True, False])
+def test_resync_of_all_is_not_failed_by_a_changed_cluster(
+    played: Played, update: dict[str, object], *, early: bool
+) -> None:
+    played.serve("a", "b")
+    update = {"revision": 9, **update}
+    if early:
+        played.change("b", **update)
+    else:
+        played.relisting = lambda: played.change("b", **update) if len(played.of(Relist)) == 2 else None
+    report = played.desk.do(played.ask(), own_session=False)
+    stays = set(update) == {"revision"}
+    assert errors_in(report) == ({"a": None, "b": None} if stays else {"a": None})
+    assert played.ended == [0]
+
+
+def test_progress_that_an_earlier_release_left_raises_no_alarm(played: Played) -> None:
+    request = played.ask()
+    played.store.transact(played.results.put_progress(request, "s", 2, 1, played.clock.epoch(), "x"), "x")
+    played.store.write(played.requests.remove(request))
+    played.desk.expire(request)
+    assert (played.ended, played.results.last(5), played.requests.underway()) == ([], [], [])

@@ -97,6 +97,11 @@ class ResyncDesk:
 
     def expire(self, request: ResyncRequest) -> None:
         """Nobody finished it in time: keep that as its result. Raises as ``do``."""
+        if not self._requests.waiting(request):
+            logger.warning("a resync has no request: an earlier release may have finished it", request=request.id)
+            writer = self._master.fenced_writer
+            writer.run((), [self._requests.forget(request)], writer.token())
+            return
         logger.error("a resync was not finished in time", request=request.id, cluster=request.cluster)
         parts = self._results.parts(request)
         done = [part["document"] for _, part in sorted(parts.items()) if part["done"]]

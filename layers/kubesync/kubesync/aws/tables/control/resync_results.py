@@ -126,7 +126,7 @@ class ResyncResultTable:
         for item in items:
             place = Key(CONTROL, partition, cast(str, item["sk"]))
             with suppress(KeyError):
-                found[place.sort] = read_slices(self._store, place, item)
+                found[cast(str, item["sk"])] = read_slices(self._store, place, item)
         return found
 
 
