@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 import pytest
@@ -11,9 +11,11 @@ from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from harness.seen.builders import a_config, a_key
 from kubesync.actors.actor import Activity
+from kubesync.aws.dynamodb.store import Action
+from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.inflight import InflightTable
-from kubesync.aws.tables.control.resync_requests import ResyncRequest
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
 from kubesync.aws.tables.control.resync_results import ResyncResultTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
@@ -26,6 +28,8 @@ from kubesync.domain.errors import (
     DeniedError,
     KubesyncError,
     NotMasterError,
+    StoreUnavailableError,
+    TransactionRefusedError,
     ZoneUnavailableError,
 )
 from kubesync.domain.objects import ServiceKey
@@ -44,7 +48,7 @@ from kubesync.messages import (
 )
 from kubesync.operations.cluster_resync import ClusterResync
 from kubesync.operations.ports import Master
-from kubesync.operations.requests import ResyncRunner
+from kubesync.operations.requests import ResyncDesk, ResyncRunner
 from kubesync.operations.resync import Resync
 from kubesync.operations.resync_progress import ResyncProgress
 from kubesync.settings import Settings
@@ -67,12 +71,33 @@ class Zones:
         self._answer(message)
 
 
+class Writer:
+    """A writer whose fences always hold. ``writing`` is called before each transaction."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self._tokens = 0
+        self.writing: Callable[[], None] = lambda: None
+
+    def token(self) -> str:
+        self._tokens += 1
+        return f"token {self._tokens}"
+
+    def run(self, _clusters: object, actions: Sequence[Action], token: str) -> None:
+        self.writing()
+        try:
+            self._store.transact(actions, token)
+        except TransactionRefusedError as refused:
+            raise StaleStateError(()) from refused
+
+
 class Played:
     """A master whose actors answer at once. ``said``: the messages; an answer of ``None``: none comes."""
 
     def __init__(self) -> None:
         clock = ManualClock()
         self.store = MemoryStore(clock=clock)
+        self.fenced_writer = Writer(self.store)
         table: Any = None
         self.tables = Tables(StateTable(self.store), table, table, UpstreamTable(self.store), table, table)
         self.inflight = InflightTable(self.store, "0")
@@ -156,6 +181,40 @@ class Played:
 
     def error(self, **options: bool) -> str:
         return str(self.resync(**options)["error"])
+
+    # --- requests that are stored ---
+
+    def serve(self, *names: str) -> None:
+        self.configs = {name: a_config().model_copy(update={"name": name}) for name in names}
+
+    def change(self, name: str, **update: object) -> None:
+        self.configs = {**self.configs, name: self.configs[name].model_copy(update=update)}
+
+    @property
+    def requests(self) -> RequestTable:
+        return RequestTable(self.store, "0")
+
+    @property
+    def results(self) -> ResyncResultTable:
+        return ResyncResultTable(self.store, "0", 90 * 86_400)
+
+    def ask(self, *, force: bool = False, dry_run: bool = False) -> ResyncRequest:
+        """A request for all clusters."""
+        request = new_request("asked", "", self.clock.epoch(), dry_run=dry_run, force=force)
+        self.requests.leave(request)
+        return request
+
+    @property
+    def desk(self) -> ResyncDesk:
+        return ResyncDesk(cast("Master", self), self.requests)
+
+    def result(self) -> dict[str, Any]:
+        (found,) = self.results.last(5)
+        return found
+
+
+def errors_in(report: dict[str, Any]) -> dict[str, str | None]:
+    return {each["cluster"]: each.get("error") for each in report["clusters"]}
 
 
 def nothing_kept(played: Played, request: ResyncRequest) -> ResyncProgress:
@@ -328,3 +387,63 @@ def test_runner_does_requests_one_by_one_and_ends_when_it_is_closed(played: Play
     assert (done, len(played.lost)) == (["a", "b"], 1)
     runner.close()
     assert runner.join(5.0)
+
+
+# --- requests that are stored ---
+
+
+def test_i5_forced_resync_stops_once_its_caller_has_withdrawn_it(played: Played) -> None:
+    played.serve("a", "b", "c")
+    request = played.ask(force=True)
+    played.relisting = lambda: played.requests.withdraw(request)
+    report = played.desk.do(request, own_session=False)
+    assert [relist.forced for relist in played.of(Relist)] == [True]
+    assert errors_in(report) == dict.fromkeys("abc", "the resync was withdrawn")
+    assert played.result()["forced"], "what was done is kept"
+    assert played.ended == [], "a person withdrew it: no alarm"
+
+
+def test_forced_resync_that_is_withdrawn_before_its_answer_keeps_its_result(played: Played) -> None:
+    request = played.ask(force=True)
+    played.fenced_writer.writing = lambda: played.requests.withdraw(request)
+    report = played.desk.do(request, own_session=False)
+    assert errors_in(report) == {"prod": None}
+    assert (played.result()["id"], played.result()["errors"]) == (request.id, 0)
+    assert played.requests.collect(request) is None
+
+
+def test_last_write_of_an_own_session_that_fails_leaves_its_report(played: Played) -> None:
+    request = played.ask()
+    played.configs = {}
+
+    def broken() -> None:
+        if played.of(CompareNamed):
+            raise StoreUnavailableError("no answer")
+
+    played.fenced_writer.writing = broken
+    assert played.desk.do(request, own_session=True)["clusters"] == []
+
+
+@pytest.mark.parametrize("update", [{"deleting": True}, {"disabled": True}, {"revision": 9}], ids=str)
+@pytest.mark.parametrize("early", [True, False])
+def test_resync_of_all_is_not_failed_by_a_changed_cluster(
+    played: Played, update: dict[str, object], *, early: bool
+) -> None:
+    played.serve("a", "b")
+    update = {"revision": 9, **update}
+    if early:
+        played.change("b", **update)
+    else:
+        played.relisting = lambda: played.change("b", **update) if len(played.of(Relist)) == 2 else None
+    report = played.desk.do(played.ask(), own_session=False)
+    stays = set(update) == {"revision"}
+    assert errors_in(report) == ({"a": None, "b": None} if stays else {"a": None})
+    assert played.ended == [0]
+
+
+def test_progress_that_an_earlier_release_left_raises_no_alarm(played: Played) -> None:
+    request = played.ask()
+    played.store.transact(played.results.put_progress(request, "s", 2, 1, played.clock.epoch(), "x"), "x")
+    played.store.write(played.requests.remove(request))
+    played.desk.expire(request)
+    assert (played.ended, played.results.last(5), played.requests.underway()) == ([], [], [])

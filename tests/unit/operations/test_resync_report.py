@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from kubesync.operations.resync_report import with_counts, within_limits
+from kubesync.operations.resync_report import figures_of, with_counts, within_limits
 
 
 def rows(count: int, text: str = "x" * 80) -> list[dict[str, Any]]:
@@ -73,3 +73,9 @@ def test_held_deletions_are_counted_by_listener() -> None:
     held = [{"listener": "services"}] * 3 + [{"listener": "endpoints"}]
 
     assert with_counts({"cluster": "prod", "held_deletions": held})["held_counts"] == {"services": 3, "endpoints": 1}
+
+
+def test_named_upstreams_that_could_not_be_compared_are_errors() -> None:
+    row = {"upstream": "named/*", "drift": "unknown", "error": "no answer"}
+
+    assert figures_of({"clusters": [], "named_upstreams": [row]}) == {"clusters": 0, "errors": 1, "differences": 0}

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from itertools import batched
 from typing import Any, Final
 
@@ -28,7 +29,7 @@ from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.cluster.keys.committer import KEYS_AT_A_TIME
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.dns.standing import Drift, Known, with_replacements
-from kubesync.domain.errors import ListenerError
+from kubesync.domain.errors import ListenerError, StoreError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import EMPTY, KeyState, Name, UpstreamState
 from kubesync.domain.window import Mode
@@ -51,12 +52,16 @@ from kubesync.operations.resync_progress import Part
 from kubesync.operations.resync_report import with_counts
 
 _LAST_ERRORS_SECONDS: Final = 1.0
+_WAITING_SECONDS: Final = 2.0
+"""While a list is waited for, ask so often whether somebody still waits for the resync."""
 _ORPHANS_AT_A_TIME: Final = 50
 _FINAL_ROUNDS: Final = 8
 
 
 class ClusterResync:
     """The full resync of one cluster. ``own_session``, ``zones_held``: as in ``Resync``. ``part``: what an earlier session has done.
+
+    ``check_waiting``: raises once nobody waits for the resync. It is called with how often it may ask, in seconds.
 
     ``zones``: those that are not compared yet. ``listed``: an earlier session has listed it. ``swept``: orphaned upstreams are removed.
 
@@ -65,7 +70,15 @@ class ClusterResync:
     """
 
     def __init__(
-        self, master: Master, name: str, request: ResyncRequest, *, own_session: bool, zones_held: bool, part: Part
+        self,
+        master: Master,
+        name: str,
+        request: ResyncRequest,
+        *,
+        own_session: bool,
+        zones_held: bool,
+        part: Part,
+        check_waiting: Callable[[float], None] = lambda _every_seconds: None,
     ) -> None:
         configs = master.configs
         config = configs.get(name)
@@ -84,6 +97,7 @@ class ClusterResync:
         self._dry_run = request.dry_run
         self._own_session = own_session
         self._zones_held = zones_held
+        self._check_waiting = check_waiting
         self._document: dict[str, Any] = {**part.document} if listed else {"cluster": name}
         self._drift: list[dict[str, Any]] = list(self._document.pop("drift", ()))
         self._held: list[dict[str, Any]] = []
@@ -148,6 +162,7 @@ class ClusterResync:
     def compare_with_lists(self) -> None:
         """List the cluster, and apply the lists or preview their effects. Raises ResyncError, StoreError."""
         self.check()
+        self._check_waiting(0.0)
         if self._dry_run:
             self._preview()
         else:
@@ -204,6 +219,8 @@ class ClusterResync:
             errors = self._withdraw()
             said = _in_words(errors.result()) if errors.wait(_LAST_ERRORS_SECONDS) else ""
             raise ResyncError(f"{ended} (the last error: {said})" if said else str(ended)) from None
+        with suppress(StoreError):  # that alone ends no list
+            self._check_waiting(_WAITING_SECONDS)
 
     def _withdraw(self) -> Answer[Mapping[str, ListenerError]]:
         errors: Answer[Mapping[str, ListenerError]] = Answer(self._master.parts.scheduler)

@@ -30,7 +30,7 @@ from kubesync.domain.errors import NotMasterError, StoreError
 from kubesync.operations.asking import SessionEndsError
 from kubesync.operations.ports import Master
 from kubesync.operations.resync import Resync
-from kubesync.operations.resync_progress import NotKeptError, ResyncProgress
+from kubesync.operations.resync_progress import NotKeptError, ResyncProgress, ResyncWithdrawnError
 from kubesync.operations.resync_report import figures_of, in_short
 
 logger = Logger(service="kubesync", child=True)
@@ -60,8 +60,15 @@ class ResyncDesk:
         """
         stored = not own_session or (bool(request.id) and self._requests.waiting(request))
         progress = ResyncProgress(self._master, request, self._results, stored=stored)
+        resync = Resync(self._master, request, progress, own_session=own_session)
+        withdrawn = False
         try:
-            report = Resync(self._master, request, progress, own_session=own_session).run()
+            report = resync.run()
+        except ResyncWithdrawnError as error:
+            if request.goes_on:
+                raise
+            withdrawn = True
+            report = resync.cut_off(str(error))
         except (NotMasterError, StoreError, NotKeptError, SessionEndsError):
             raise
         except Exception as error:  # a bug of ours: the caller must get an answer
@@ -72,17 +79,29 @@ class ResyncDesk:
             report = {"dry_run": request.dry_run, "forced": request.force, "clusters": [failed]}
         token = self._master.fenced_writer.token()
         actions: list[Action] = []
-        if stored and own_session:
+        if withdrawn:
+            pass  # what was done is kept, and nobody is answered
+        elif stored and own_session:
             actions = [self._requests.remove(request, asked=True)]
         elif stored:
             actions = self._requests.answer(request, report, token)
         if stored and request.goes_on:
             actions += [self._requests.forget(request)]
-        self._end(request, report, actions, token)
+        try:
+            self._end(request, report, actions, token, withdrawn=withdrawn, own_session=own_session)
+        except StaleStateError:
+            if request.goes_on:
+                raise
+            self._end(request, report, [], self._master.fenced_writer.token(), withdrawn=True)
         return report
 
     def expire(self, request: ResyncRequest) -> None:
         """Nobody finished it in time: keep that as its result. Raises as ``do``."""
+        if not self._requests.waiting(request):
+            logger.warning("a resync has no request: an earlier release may have finished it", request=request.id)
+            writer = self._master.fenced_writer
+            writer.run((), [self._requests.forget(request)], writer.token())
+            return
         logger.error("a resync was not finished in time", request=request.id, cluster=request.cluster)
         parts = self._results.parts(request)
         done = [part["document"] for _, part in sorted(parts.items()) if part["done"]]
@@ -90,8 +109,20 @@ class ResyncDesk:
         actions: list[Action] = [self._requests.remove(request), self._requests.forget(request)]
         self._end(request, report, actions, self._master.fenced_writer.token())
 
-    def _end(self, request: ResyncRequest, report: dict[str, Any], actions: list[Action], token: str) -> None:
-        """Keep the result and answer, in one transaction with the fence: only the master may do that (I2)."""
+    def _end(
+        self,
+        request: ResyncRequest,
+        report: dict[str, Any],
+        actions: list[Action],
+        token: str,
+        *,
+        withdrawn: bool = False,
+        own_session: bool = False,
+    ) -> None:
+        """Keep the result and answer, in one transaction with the fence: only the master may do that (I2).
+
+        ``withdrawn``: by its caller, which is no failure.
+        """
         answers = bool(actions)
         writer, now = self._master.fenced_writer, self._master.parts.clock.epoch()
         if not request.dry_run:
@@ -103,12 +134,14 @@ class ResyncDesk:
             if actions:
                 writer.run((), actions, token)  # no cluster: checks the shard's fence
         except StoreError as error:
-            if answers:
+            if answers and not own_session:
                 raise
             logger.warning("the result of a resync could not be kept", error=str(error))  # its caller gets the report
+        if withdrawn:
+            logger.warning("a resync was withdrawn by its caller", request=request.id, cluster=request.cluster)
         if not request.dry_run:
             self._log(request, report, figures)
-            if not request.cluster:
+            if not request.cluster and not withdrawn:
                 self._master.resync_ended(figures["errors"])
 
     def _log(self, request: ResyncRequest, report: dict[str, Any], figures: dict[str, int]) -> None:

@@ -10,12 +10,13 @@ state with zone        each zone is walked once for all clusters, while batches 
 
 A dry run in a session of its own writes to no zone: what is open stays open, and no zone is settled.
 
-It may run in its own thread (``requests``). A cluster whose configuration changes meanwhile drops out.
+It may run in its own thread (``requests``). A cluster whose configuration changes meanwhile drops out; of a resync of
+all it begins once more, and one that is disabled, being removed or gone is left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -57,6 +58,8 @@ class Resync:
         self._own_session = own_session
         # Nothing may be written: no zone has an actor, so no batch is under way and no zone is settled.
         self._zones_held = own_session and request.dry_run
+        self._names: list[str] = []
+        self._began: dict[str, int] = {}  # the revisions of the configurations
         self._parts: dict[str, Part] = {}
 
     def run(self) -> dict[str, Any]:
@@ -68,9 +71,35 @@ class Resync:
             NotMasterError: another session holds the lease.
         """
         request = self._request
-        names = [request.cluster] if request.cluster else unpaused(self._master.configs)
+        present = [name for name in unpaused(self._master.configs) if self._present(name)]
+        self._names = names = [request.cluster] if request.cluster else present
         earlier = self._progress.begin(len(names))
         self._parts = {name: part for name, part in earlier.items() if part.done}
+        self._pass(names, earlier)
+        if changed := [name for name in names if self._changed(name)]:
+            for name in changed:  # once more, with the configuration of now
+                del self._parts[name]
+            self._pass(changed, {})
+        named = self._compare_named()
+        if not request.cluster:
+            self._names = [name for name in names if self._present(name) or not self._failed(name)]
+        return self._report(named)
+
+    def _present(self, name: str) -> bool:
+        config = self._master.configs.get(name)
+        return config is not None and not config.deleting and not config.paused
+
+    def _failed(self, name: str) -> bool:
+        return "error" in self._parts[name].document
+
+    def _changed(self, name: str) -> bool:
+        """Whether a cluster of a resync of all failed, and has another configuration by now."""
+        began = self._began.get(name)
+        if self._request.cluster or began is None or not self._failed(name) or not self._present(name):
+            return False
+        return self._master.configs[name].revision != began
+
+    def _pass(self, names: Sequence[str], earlier: Mapping[str, Part]) -> None:
         clusters: list[ClusterResync] = []
         for name in names:
             if not self._done(name):
@@ -79,10 +108,15 @@ class Resync:
         self._sweep(self._open(clusters))
         for zone_id in sorted({zone_id for cluster in self._open(clusters) for zone_id in cluster.zones}):
             self._compare_with_zone(zone_id, [c for c in self._open(clusters) if zone_id in c.zones])
-        return self.report(names, self._compare_named())
 
-    def report(self, names: Sequence[str], named: Sequence[dict[str, str]]) -> dict[str, Any]:
-        """The report of these clusters."""
+    def cut_off(self, error: str) -> dict[str, Any]:
+        """The report of what was done, with this error of all the other clusters."""
+        for name in self._names:
+            self._parts.setdefault(name, Part(document={"cluster": name, "error": error}, done=True))
+        return self._report(())
+
+    def _report(self, named: Sequence[dict[str, str]]) -> dict[str, Any]:
+        names = self._names
         head = {"dry_run": self._request.dry_run, "forced": self._request.force, "named_upstreams": list(named)}
         return within_limits({**head, "clusters": [dict(self._parts[name].document) for name in names]})
 
@@ -94,8 +128,16 @@ class Resync:
         return [cluster for cluster in clusters if not self._done(cluster.name)]
 
     def _listed(self, name: str, part: Part) -> ClusterResync:
+        config = self._master.configs.get(name)
+        self._began[name] = config.revision if config else 0
         cluster = ClusterResync(
-            self._master, name, self._request, own_session=self._own_session, zones_held=self._zones_held, part=part
+            self._master,
+            name,
+            self._request,
+            own_session=self._own_session,
+            zones_held=self._zones_held,
+            part=part,
+            check_waiting=self._progress.check,
         )
         if not cluster.listed:
             cluster.compare_with_lists()

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
 from kubesync.aws.fencing.writer import StaleStateError
-from kubesync.aws.tables.control.resync_requests import ResyncRequest
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
 from kubesync.aws.tables.control.resync_results import ResyncResultTable
 from kubesync.domain.errors import KubesyncError, StoreError
 from kubesync.operations.ports import Master
@@ -29,6 +29,8 @@ MAX_PART_BYTES: Final = 500_000
 
 RUNNING: Final = "running"
 """``status`` of a report whose resync goes on. A finished report has no status."""
+
+WITHDRAWN: Final = "the resync was withdrawn"
 
 
 class NotKeptError(KubesyncError):
@@ -60,7 +62,7 @@ class Part:
 
 
 class ResyncProgress:
-    """The parts of one resync. Of one that does not go on nothing is stored.
+    """The parts of one resync. Of one that does not go on nothing is stored, but ``check`` asks whether somebody waits for it.
 
     Raises from all methods:
         NotKeptError: DynamoDB cannot be used now; or nobody waits for it any more (ResyncWithdrawnError).
@@ -69,6 +71,9 @@ class ResyncProgress:
 
     def __init__(self, master: Master, request: ResyncRequest, results: ResyncResultTable, *, stored: bool) -> None:
         self.goes_on = stored and request.goes_on
+        self._asks = stored and not request.goes_on
+        self._requests = RequestTable(master.parts.store, master.parts.settings.shard)
+        self._asked_at = 0.0
         self._master = master
         self._request = request
         self._results = results
@@ -82,6 +87,22 @@ class ResyncProgress:
             self._parts = {name: Part.of(part) for name, part in self._results.parts(self._request).items()}
             self._write("", [])
         return dict(self._parts)
+
+    def check(self, every_seconds: float = 0.0) -> None:
+        """Raise ResyncWithdrawnError once nobody waits for a forced resync or a dry run. What goes on is checked as it is kept.
+
+        Args:
+            every_seconds: do not ask if that was done so shortly before.
+
+        Raises:
+            StoreError: it cannot be known now.
+        """
+        now = self._master.parts.clock.monotonic()
+        if not self._asks or now - self._asked_at < every_seconds:
+            return
+        self._asked_at = now
+        if not self._requests.waiting(self._request):
+            raise ResyncWithdrawnError(WITHDRAWN)
 
     def keep(self, cluster: str, part: Part) -> None:
         """Keep what is done of a cluster."""
@@ -101,7 +122,7 @@ class ResyncProgress:
         try:
             writer.run((), actions, token)  # no cluster: checks the shard's fence
         except StaleStateError as stale:
-            raise ResyncWithdrawnError("the resync was withdrawn") from stale
+            raise ResyncWithdrawnError(WITHDRAWN) from stale
         except StoreError as error:
             raise NotKeptError(f"what the resync has done could not be kept: {error}") from error
 

@@ -59,15 +59,16 @@ def within_limits(report: Mapping[str, Any], max_bytes: int = MAX_REPORT_BYTES) 
 
 
 def figures_of(report: Mapping[str, Any]) -> dict[str, int]:
-    """The figures of a resync: ``clusters``, ``errors`` (clusters that could not be resynchronised), ``differences`` found."""
+    """The figures of a resync: ``clusters``, ``errors`` (clusters and named upstreams that could not be), ``differences`` found."""
     clusters = report["clusters"]
     found = sum(
         each["changed_keys"] + each["stray_upstreams"] + each["counts"]["drift"]
         for each in clusters
         if "error" not in each
     )
-    named = sum("error" not in row for row in report.get("named_upstreams", ()))
-    errors = sum("error" in each for each in clusters)
+    rows = report.get("named_upstreams", ())
+    named = sum("error" not in row for row in rows)
+    errors = sum("error" in each for each in (*clusters, *rows))
     return {"clusters": len(clusters), "errors": errors, "differences": found + named}
 
 

@@ -180,7 +180,7 @@ class Session:
         desk = ResyncDesk(master, RequestTable(self._parts.store, self._settings.shard))
         try:
             self.report.resyncs.append(desk.do(request, own_session=True))
-        except (SessionEndsError, NotKeptError, StaleStateError) as error:
+        except (SessionEndsError, NotKeptError, StaleStateError, StoreError) as error:
             logger.info("the resync was cut off", request=request.id, reason=str(error))
             self.stop(ErrorCode.MAX_RUNTIME)
 
@@ -284,10 +284,14 @@ class Session:
 
         A session that has lost its lease writes nothing any more (I2): its report is in the log only.
         """
-        audit = AuditTable(self.report.session, self._settings.audit_retention_days * 86_400)
-        now = self._clock.epoch()
-        puts = [audit.report("recovery", recovery_in_short(each), now) for each in self.report.recoveries]
-        puts.append(audit.report("session", session_in_short(self.report, self._minutes), now))
+        try:
+            audit = AuditTable(self.report.session, self._settings.audit_retention_days * 86_400)
+            now = self._clock.epoch()
+            puts = [audit.report("recovery", recovery_in_short(each), now) for each in self.report.recoveries]
+            puts.append(audit.report("session", session_in_short(self.report, self._minutes), now))
+        except Exception as failed:  # noqa: BLE001 - whatever it is, the session has ended well
+            logger.warning("the session's report could not be made", error=str(failed))
+            return
 
         def keep() -> None:
             try:

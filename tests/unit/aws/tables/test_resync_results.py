@@ -9,6 +9,7 @@ import pytest
 
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
+from kubesync.aws.dynamodb.store import CONTROL, Delete, Key
 from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
 from kubesync.aws.tables.control.resync_results import ResyncResultTable
 from kubesync.domain.errors import TransactionRefusedError
@@ -130,3 +131,13 @@ def test_people_see_the_last_one_and_those_under_way(store: MemoryStore) -> None
 def test_nobody_has_asked_for_a_resync_yet(store: MemoryStore) -> None:
     document = resyncs_document(store, "0", NOW)
     assert (document, resync_lines(document)) == ({"last": None, "under_way": []}, [])
+
+
+def test_part_stays_after_the_hour_and_without_a_slice_it_is_not_there(store: MemoryStore) -> None:
+    results, request = ResyncResultTable(store, "0"), a_request("r1")
+    part = {"rows": random.Random(1).randbytes(150_000).hex()}
+    store.transact(results.put_part(request, "prod", part, "t1"), "t1")
+    assert {item["expires_at"] for item in store.dump().values()} == {request.expires_at + 86_400}
+    assert results.parts(request) == {"prod": part}
+    store.write(Delete(Key(CONTROL, f"resync-parts#{request.id}", "prod#001")))
+    assert results.parts(request) == {}

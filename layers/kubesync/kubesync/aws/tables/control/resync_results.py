@@ -8,12 +8,13 @@ resynced#<shard>           <timestamp>#<id>#<001..>   further slices of a body o
 resync-parts#<request>     <cluster>                  slices, body: the cluster's part of the report so far; expires_at
 resync-parts#<request>     <cluster>#<001..>          further slices
 
-``<timestamp>#<id>`` is the id of the request. Parts stay until they expire, an hour after the request: nobody reads them without it.
+``<timestamp>#<id>`` is the id of the request. Parts stay until they expire, a day after the request's hour: nobody reads them without it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, cast
 
 from kubesync.aws.dynamodb.store import CONTROL, Action, Item, Key, Put, Store
@@ -25,6 +26,9 @@ from kubesync.aws.tables.upstreams import timestamp
 
 RESULT: Final = ("by", "at", "ended_at", "seconds", "cluster", "forced", "clusters", "errors", "differences", "session")
 """``by``: schedule or person. ``at``: when it was asked for. ``errors``: clusters that could not be resynchronised."""
+
+_PARTS_STAY_SECONDS: Final = 86_400
+"""After the request's hour, when what was done becomes its result."""
 
 
 class ResyncResultTable:
@@ -90,8 +94,9 @@ class ResyncResultTable:
         """Keep what is done of one cluster. Refused once nobody waits for the resync."""
         place = Key(CONTROL, _parts_of(request), cluster)
         head, *rest = pack_slices(part)
-        item: Item = {"v": SCHEMA, "slices": 1 + len(rest), "body": head, "tx": token, "expires_at": request.expires_at}
-        return [Put(place, item), *_slices(place, rest, request.expires_at)]
+        expires_at = request.expires_at + _PARTS_STAY_SECONDS
+        item: Item = {"v": SCHEMA, "slices": 1 + len(rest), "body": head, "tx": token, "expires_at": expires_at}
+        return [Put(place, item), *_slices(place, rest, expires_at)]
 
     def put_progress(
         self, request: ResyncRequest, session: str, clusters: int, done: int, now: float, token: str
@@ -114,13 +119,15 @@ class ResyncResultTable:
         return [self._requests.asked_check(request), Put(self._requests.underway_place(request), item)]
 
     def parts(self, request: ResyncRequest) -> dict[str, Any]:
-        """By cluster, what is done."""
+        """By cluster, what is done. A part of which slices are missing is not there: DynamoDB drops each item by itself."""
         partition = _parts_of(request)
         items = [item for item in self._store.query(CONTROL, partition) if "slices" in item]
-        return {
-            cast(str, item["sk"]): read_slices(self._store, Key(CONTROL, partition, cast(str, item["sk"])), item)
-            for item in items
-        }
+        found: dict[str, Any] = {}
+        for item in items:
+            place = Key(CONTROL, partition, cast(str, item["sk"]))
+            with suppress(KeyError):
+                found[cast(str, item["sk"])] = read_slices(self._store, place, item)
+        return found
 
 
 def _parts_of(request: ResyncRequest) -> str:
