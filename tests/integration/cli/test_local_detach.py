@@ -196,3 +196,13 @@ def test_directory_of_state_is_the_users_own() -> None:
     assert state_directory(None, {"XDG_STATE_HOME": "/s", "HOME": "/h"}).path == Path("/s/kubesync")
     assert state_directory(None, {"XDG_STATE_HOME": "relative", "HOME": "/h"}).path == Path("/h/.local/state/kubesync")
     assert state_directory(Path("/d"), {"HOME": "/h"}).path == Path("/d")
+
+
+def test_what_is_said_names_the_directory_that_was_chosen(shell: Shell, tmp_path: Path) -> None:
+    other = tmp_path / "an other"
+    up = shell.kubesync("local", "up", "--detach", "--dir", str(other), *ANY_PORTS)
+    try:
+        assert up.lines[0].endswith(f"`kubesync local down --dir '{other}'` ends it")
+        assert f"eval \"$(kubesync local env --dir '{other}')\"" in up.lines[1]
+    finally:
+        assert shell.kubesync("local", "down", "--dir", str(other)).status == 0

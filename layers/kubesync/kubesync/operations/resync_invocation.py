@@ -168,7 +168,8 @@ class ResyncInvocation:
     # --- any resync ---
 
     def _by_own_session(self, request: ResyncRequest) -> dict[str, Any] | None:
-        self._parts.on_progress("no master is running: this process does the resync")
+        does = "compares, and writes nothing" if self._wanted.dry_run else "does the resync"
+        self._parts.on_progress(f"no master is running: this process {does}")
         session = self._parts.run_session(request)
         if session.resyncs:
             return {**session.resyncs[0], "by": session.session}

@@ -27,7 +27,9 @@ def start(options: Sequence[str], state: StateDirectory) -> tuple[Running | None
     """
     state.make()
     if (before := state.running()) is not None:
-        raise RunningError(f"kubesync local up runs already (process {before.pid}): `kubesync local down` ends it")
+        raise RunningError(
+            f"kubesync local up runs already (process {before.pid}): `kubesync local down{state.option}` ends it"
+        )
     # -P: a folder named kubesync_local here must not be taken for the command.
     command = [sys.executable, "-P", "-m", "kubesync_local", "local", "up", "--dir", str(state.path), *options]
     with open(os.open(state.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as log:  # noqa: PTH123

@@ -15,6 +15,7 @@ import fcntl
 import json
 import os
 import re
+import shlex
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -51,9 +52,15 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class StateDirectory:
-    """Where the state of a run is."""
+    """Where the state of a run is. ``chosen``: with --dir."""
 
     path: Path
+    chosen: bool = False
+
+    @property
+    def option(self) -> str:
+        """What a command needs to find it, with a blank before it."""
+        return f" --dir {shlex.quote(str(self.path))}" if self.chosen else ""
 
     @property
     def log(self) -> Path:
@@ -88,7 +95,8 @@ class StateDirectory:
                 found = self._read()
                 named = f" (process {found.pid})" if found else ""
                 raise RunningError(
-                    f"kubesync local up runs already{named}: `kubesync local env` prints its exports, `kubesync local down` ends it, "
+                    f"kubesync local up runs already{named}: `kubesync local env{self.option}` prints its exports, "
+                    f"`kubesync local down{self.option}` ends it, "
                     "and --dir DIR runs another one beside it"
                 )
             self._note.unlink(missing_ok=True)  # of a run that was killed
@@ -208,7 +216,7 @@ def _process(pid: int) -> Iterator[Callable[[signal.Signals], None]]:
 def state_directory(given: Path | None, environment: Mapping[str, str]) -> StateDirectory:
     """The directory that is asked for, or ``kubesync`` in the user's own directory for state (XDG)."""
     if given is not None:
-        return StateDirectory(Path(os.path.abspath(given.expanduser())))  # noqa: PTH100 - links stay as they are
+        return StateDirectory(Path(os.path.abspath(given.expanduser())), chosen=True)  # noqa: PTH100 - links stay as they are
     base = environment.get("XDG_STATE_HOME", "")
     # The specification: a relative path is invalid and ignored.
     root = Path(base) if base.startswith("/") else Path(environment.get("HOME", "~")).expanduser() / ".local/state"

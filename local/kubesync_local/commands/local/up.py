@@ -118,8 +118,12 @@ def _detach(arguments: argparse.Namespace, state: StateDirectory) -> int:
         return status
     for line in export_lines(found.exports, "sh"):
         print_line(line)
-    remark(f"running in the background (process {found.pid}), log: {state.log}; `kubesync local down` ends it")
-    remark('in each shell: eval "$(kubesync local env)"; then: kubesync session --max-runtime 10; kubesync records')
+    remark(
+        f"running in the background (process {found.pid}), log: {state.log}; `kubesync local down{state.option}` ends it"
+    )
+    remark(
+        f'in each shell: eval "$(kubesync local env{state.option})"; then: kubesync session --max-runtime 10; kubesync records'
+    )
     return 0
 
 
