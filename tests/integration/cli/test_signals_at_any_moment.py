@@ -28,7 +28,7 @@ COMMANDS: Final = {
 }
 # Each answer of the API server is that late, so that a resync and a recovery last as long as a session.
 LATE_SECONDS: Final = 0.6
-MOMENTS: Final = (0.3, 0.8, 1.3, 1.8, 2.3, 2.8, 3.3)
+MOMENTS: Final = (0.3, 1.1, 1.9, 2.7)
 
 
 @pytest.fixture
