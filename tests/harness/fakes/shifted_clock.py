@@ -10,10 +10,11 @@ class ShiftedClock(ThreadScheduler):
 
     def __init__(self) -> None:
         self.ahead_seconds = 0.0
+        self._monotonic_ahead = 0.0
         self._held: float | None = None
 
     def monotonic(self) -> float:
-        return super().monotonic() + self.ahead_seconds
+        return super().monotonic() + self._monotonic_ahead
 
     def epoch(self) -> float:
         return self.running_epoch() if self._held is None else self._held
@@ -27,7 +28,11 @@ class ShiftedClock(ThreadScheduler):
         self._held = self.epoch()
 
     def advance(self, seconds: float) -> None:
-        """Put it forward, also an epoch that is held. Waits that have begun are not cut short by it."""
+        """Put it forward, also an epoch that is held. Waits that have begun are not cut short by it.
+
+        Negative: back. Then only the epoch moves, as on a machine whose clock is set: its monotonic time never goes back.
+        """
         self.ahead_seconds += seconds
+        self._monotonic_ahead += max(0.0, seconds)
         if self._held is not None:
             self._held += seconds
