@@ -48,7 +48,7 @@ class Scene:
             *self.results.put_progress(request, "s1", 2, 1, self.clock.epoch(), "t"),
             *self.results.put_part(request, cluster, part, "t"),
         ]
-        self.store.transact(actions, f"keep {cluster}")
+        self.store.transact(actions, f"keep {cluster} {self.clock.epoch()}")
 
     def invoke(self, *, dry_run: bool = True, cluster: str = "", by_person: bool = True) -> dict[str, object]:
         def run_session(request: ResyncRequest) -> SessionReport:
@@ -158,9 +158,10 @@ def test_session_of_its_own_that_was_ended_leaves_an_error() -> None:
 
 
 def cut_off(scene: Scene, code: ErrorCode = ErrorCode.MAX_RUNTIME) -> Callable[[], SessionReport]:
-    """A session of its own that did one cluster and then ended."""
+    """A session of its own that did one cluster in 100 s and then ended."""
 
     def run() -> SessionReport:
+        scene.clock.advance(100)
         scene.keep("a")
         return SessionReport("own", epoch=3, code=int(code), ended=code.key)
 
@@ -192,12 +193,24 @@ def test_who_has_no_time_left_gets_the_report_so_far_and_the_resync_goes_on(*, b
 def test_next_master_answers_where_the_session_of_its_own_was_cut_off() -> None:
     scene = Scene()
     scene.session_report = cut_off(scene)
+    scene.until = scene.clock.monotonic() + 125
     scene.clock.after[20] = lambda: (scene.hold("next"), None)[1]
     scene.clock.after[24] = scene.answer
 
     assert scene.invoke(dry_run=False) == {**REPORT, "by": "next"}
-    assert len(scene.ran) == 1, "it had all the time that there was"
+    assert len(scene.ran) == 1, "25 s are not enough for another one"
     assert scene.mailbox == []
+
+
+def test_sessions_of_its_own_go_on_while_there_is_time() -> None:
+    scene = Scene()
+    done, cut = scene.session_report, cut_off(scene)
+    scene.session_report = lambda: cut() if len(scene.ran) < 3 else done()
+
+    assert scene.invoke(dry_run=False) == {**REPORT, "by": "own"}
+    assert len({request.id for request in scene.ran}) == 1, "the same resync, which goes on"
+    assert len(scene.ran) == 3
+    assert sum(scene.clock.slept) == 4.0, "two seconds before each, in which a scheduled session could take it"
 
 
 def test_session_of_its_own_goes_on_with_what_a_master_left() -> None:
@@ -222,17 +235,20 @@ def test_person_who_interrupts_the_session_of_its_own_withdraws_the_resync() -> 
     scene = Scene()
     scene.session_report = cut_off(scene, ErrorCode.WORKER_EXITING)
 
-    with pytest.raises(ResyncError, match="the session ended without a report: ERR_WORKER_EXITING"):
-        scene.invoke(dry_run=False)
+    report = scene.invoke(dry_run=False)
+
+    assert (report["status"], report["clusters"], report["by"]) == ("withdrawn", [{"cluster": "a"}], "own")
+    assert len(scene.ran) == 1
     assert (scene.mailbox, list(scene.store.query("control", "resync#0"))) == ([], [])
 
 
 def test_function_that_is_told_to_end_leaves_the_resync_to_the_next_session() -> None:
     scene = Scene()
     scene.session_report = cut_off(scene, ErrorCode.WORKER_EXITING)
-    scene.until = scene.clock.monotonic() + 10
 
     report = scene.invoke(dry_run=False, by_person=False)
+
+    assert len(scene.ran) == 1, "it was told to end"
 
     assert (report["status"], report["clusters"]) == ("running", [{"cluster": "a"}])
     assert len(scene.mailbox) == 1

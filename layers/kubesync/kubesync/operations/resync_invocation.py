@@ -12,8 +12,10 @@ A normal resync is stored before anybody begins it, and stays until it is done: 
 who waits                  a normal resync                          a forced one, or a dry run
 ---------                  ---------------                          --------------------------
 has no time left           it goes on: the report so far            it is withdrawn
-is interrupted by hand     it is withdrawn                          it is withdrawn
+is interrupted by hand     it is withdrawn: the report so far       it is withdrawn
 is a function that ends    it goes on                               it is withdrawn
+
+The report so far names the clusters that are done. What a separate session could not finish, another one does, while there is time.
 """
 
 from __future__ import annotations
@@ -32,11 +34,13 @@ from kubesync.aws.tables.control.resync_results import ResyncResultTable
 from kubesync.domain.errors import ErrorCode, UsageError
 from kubesync.domain.report import SessionReport
 from kubesync.operations.asking import ResyncError
-from kubesync.operations.resync_progress import report_so_far
+from kubesync.operations.resync_progress import WITHDRAWN_REPORT, report_so_far
 
 POLL_SECONDS: Final = 0.5
 # A session on stand-by polls every 250 ms. If the lease stays free for longer than this, no session is waiting for it.
 TAKE_OVER_SECONDS: Final = 2.0
+# A further session of its own does something useful in this time: it takes over, and lists a cluster.
+_SESSION_SECONDS: Final = 30.0
 
 
 class ResyncEvent(BaseModel):
@@ -93,14 +97,15 @@ class ResyncInvocation:
     def __init__(self, parts: InvocationParts, wanted: ResyncEvent) -> None:
         self._parts = parts
         self._wanted = wanted
-        self._own_ended = False
+        self._told_to_end = False
 
     def run(self) -> dict[str, Any]:
         """Get the resync done.
 
         Returns:
             ``{"dry_run", "forced", "clusters": [...]}`` and ``by``: the session that did it. If a normal resync is not done in time:
-            the clusters that are done, ``"status": "running"`` and ``id``.
+            the clusters that are done, ``"status": "running"`` and ``id``. If a person interrupts it in the session of its own:
+            the same with ``"withdrawn"``.
 
         Raises:
             ResyncError: no report came in time, or the separate session ended without one.
@@ -138,7 +143,7 @@ class ResyncInvocation:
                 parts.lease.signal()
                 parts.on_progress(f"session {lease.holder} is the master: the request was sent to it")
             report = (self._by_own_session(request) if free else None) or self._wait_for(request)
-            ended = True
+            ended = not (report and report.get("status") == WITHDRAWN_REPORT)
             return report or self._so_far(request)
         except UsageError:
             raise
@@ -155,11 +160,15 @@ class ResyncInvocation:
         parts = self._parts
         while parts.remaining_seconds() > POLL_SECONDS:
             report = self._answer(request)
-            if report is None and not self._own_ended and parts.remaining_seconds() > POLL_SECONDS:
+            if report is None and self._may_begin_another():
                 report = self._by_own_session(request)
             if report is not None:
                 return report
         return None
+
+    def _may_begin_another(self) -> bool:
+        """Whether another session of its own may go on with what is left."""
+        return not self._told_to_end and self._parts.remaining_seconds() >= _SESSION_SECONDS
 
     def _so_far(self, request: ResyncRequest) -> dict[str, Any]:
         assert self._parts.results is not None
@@ -175,9 +184,10 @@ class ResyncInvocation:
             return {**session.resyncs[0], "by": session.session}
         if session.code == ErrorCode.NOT_MASTER and not session.epoch:
             return None  # another session was quicker: send it the request
-        interrupted = session.code == ErrorCode.WORKER_EXITING and self._parts.by_person
-        if request.goes_on and not interrupted:
-            self._own_ended = True  # it had all the time that there is, or lost the lease
+        if request.goes_on:
+            self._told_to_end = session.code == ErrorCode.WORKER_EXITING
+            if self._told_to_end and self._parts.by_person:
+                return {**self._so_far(request), "status": WITHDRAWN_REPORT, "by": session.session}
             return None
         raise ResyncError(f"the session ended without a report: {session.ended} {session.message}".rstrip())
 
@@ -211,7 +221,7 @@ class ResyncInvocation:
                 free_since = None
             elif free_since is None:
                 free_since = now
-            elif now - free_since >= TAKE_OVER_SECONDS and not self._own_ended:
+            elif now - free_since >= TAKE_OVER_SECONDS and (not request.goes_on or self._may_begin_another()):
                 self._parts.on_progress(f"session {lease.holder} is gone")
                 return None
             if self._parts.remaining_seconds() <= POLL_SECONDS:

@@ -30,6 +30,9 @@ MAX_PART_BYTES: Final = 500_000
 RUNNING: Final = "running"
 """``status`` of a report whose resync goes on. A finished report has no status."""
 
+WITHDRAWN_REPORT: Final = "withdrawn"
+"""``status`` of a report whose resync a person interrupted: what was done stays, and nobody goes on."""
+
 WITHDRAWN: Final = "the resync was withdrawn"
 
 

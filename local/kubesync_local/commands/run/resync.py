@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kubesync.domain.errors import UsageError
 from kubesync.operations.resync_invocation import ResyncEvent, has_errors
-from kubesync.operations.resync_progress import RUNNING
+from kubesync.operations.resync_progress import RUNNING, WITHDRAWN_REPORT
 from kubesync.session.session import Session
 from kubesync_local.commands.run.ending import ended_by_signals
 from kubesync_local.commands.run.forcing import agree
@@ -28,7 +28,7 @@ _PLURALS: Final = {
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the resync and show its result. Returns 1 if a cluster could not be resynchronised, or if the resync goes on."""
+    """Run the resync and show its result. Returns 1 if a cluster could not be resynchronised, or if the resync is not done."""
     work = Workplace()
     if not work.chosen(arguments.cluster):
         raise UsageError(NO_CLUSTERS)
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         show_plan(plan_of_report(report, zone_titles(work.clusters.all())))
     elif rows := _rows(report):
         print_table(rows, ("cluster", "what", "from", "to"), names=2)
-    return 1 if report.get("status") == RUNNING or has_errors(report) else 0
+    return 1 if "status" in report or has_errors(report) else 0
 
 
 def report_of(work: Workplace, wanted: ResyncEvent, timeout: float) -> dict[str, Any]:
@@ -68,6 +68,8 @@ def remark_on(report: dict[str, Any]) -> None:
         remark(
             f"the resync goes on in the next session: {report['id']}; `kubesync status` shows how far it is, and its result"
         )
+    if report.get("status") == WITHDRAWN_REPORT:
+        remark("the resync was interrupted: what was done stays, and no session goes on with it; run it again")
 
 
 def _of_named(row: dict[str, Any], report: dict[str, Any]) -> str:
