@@ -18,6 +18,7 @@ from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.aws.tables.schema_guard import SchemaGuard
 from kubesync.bootstrap.application import Application
 from kubesync.cluster.ports import Connector
@@ -183,14 +184,16 @@ def _nowhere(*_: object) -> Any:
 class Running:
     """A session in a process of its own. ``report`` is there once it has ended by itself; ``error`` likewise."""
 
-    def __init__(self, world: World, gate: Gate, recovery: RecoveryRequest | None) -> None:
+    def __init__(
+        self, world: World, gate: Gate, recovery: RecoveryRequest | None, resync: ResyncRequest | None = None
+    ) -> None:
         self.gate = gate
         self.process = SessionProcess(world.machine, gate, f"{world.seed} {world.sessions}", world.delay)
         self.session = SimulatedApplication(world, self.process).new_session()
         self.report: SessionReport | None = None
         self.error: KubesyncError | None = None
         self._world = world
-        self._recovery = recovery
+        self._recovery, self._resync = recovery, resync
         self._thread = self.process.thread("session", self._run)
 
     def start(self) -> None:
@@ -220,7 +223,7 @@ class Running:
 
     def _run(self) -> None:
         try:
-            self.report = self.session.run(recovery=self._recovery)
+            self.report = self.session.run(recovery=self._recovery, resync=self._resync)
         except KubesyncError as error:  # an error that its caller sees: the next one goes on
             self.error = error
         finally:
@@ -261,10 +264,12 @@ class World:
         copy_tables(self.store, made.store)
         return made
 
-    def new_session(self, gate: Gate, recovery: RecoveryRequest | None = None) -> Running:
+    def new_session(
+        self, gate: Gate, recovery: RecoveryRequest | None = None, resync: ResyncRequest | None = None
+    ) -> Running:
         """A process of its own behind a gate, not started yet."""
         self.sessions += 1
-        return Running(self, gate, recovery)
+        return Running(self, gate, recovery, resync)
 
     def new_gate(self) -> Gate:
         """Of the next session."""

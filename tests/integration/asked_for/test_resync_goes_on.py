@@ -19,7 +19,7 @@ from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequ
 from kubesync.aws.tables.control.resync_results import ResyncResultTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.errors import ErrorCode
+from kubesync.domain.errors import ConnectError, ErrorCode, StoreUnavailableError
 from simulation.gate import Outward
 from simulation.world import Running
 
@@ -54,10 +54,11 @@ class Three(Deployment):
         self.run_session(10.0)
         self.wanted = self.standing()
 
-    def start(self) -> Running:
+    def start(self, resync: ResyncRequest | None = None) -> Running:
+        """``resync``: start it for this one, as an invocation without a running master does."""
         gate = self.world.new_gate()
         gate.on_before, gate.on_after = self._before, self._after
-        self.running = self.world.new_session(gate)
+        self.running = self.world.new_session(gate, resync=resync)
         self.running.session.on_resync = self.told.append
         self.running.start()
         self.pass_time()
@@ -301,6 +302,33 @@ def test_i5_forced_resync_does_not_go_on_in_the_next_session(kind: str) -> None:
         assert not scene.answer()
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "get_item control resync#0/",
+        "query control resync-parts#",
+        "transact_write_items control lease#0/fence, resync#0/",
+    ],
+)
+def test_session_of_its_own_that_cannot_use_the_tables_ends_in_order(call: str) -> None:
+    with three() as scene:
+        scene.spoil()
+        request = scene.ask()
+
+        def fail(outward: Outward) -> None:
+            if outward.what.startswith(call) and outward.thread.endswith("/session"):
+                raise StoreUnavailableError("the tables are gone")
+
+        scene.strike_at = fail
+        scene.start(request)
+        scene.pass_time(60.0)
+        report = scene.over()
+        assert (report.ended, report.clean, report.resyncs) == ("ERR_MAX_RUNTIME", True, [])
+        assert scene.answer() is None
+        scene.rest()
+        assert_mended(scene)
+
+
 def test_resync_that_nobody_finishes_within_an_hour_ends_with_an_error() -> None:
     with three() as scene:
         scene.start()
@@ -362,3 +390,30 @@ def test_resync_that_is_withdrawn_stops_and_leaves_nothing() -> None:
         assert scene.end().clean
         assert ResyncResultTable(scene.store, "0").last() == []
         assert list(scene.store.query(CONTROL, "resync#0")) == []
+
+
+def test_i5_forced_resync_whose_caller_is_gone_lists_no_longer() -> None:
+    with three() as scene:
+        scene.start()
+        scene.spoil()
+        refused = 0
+
+        def refuse(call: Outward) -> None:
+            nonlocal refused
+            if call.service == "kubernetes" and call.what.startswith("list "):
+                refused += 1
+                raise ConnectError("connection refused")
+
+        scene.strike_at = refuse
+        request = scene.ask(force=True, scheduled=False)
+        scene.pass_time(2.0)
+        assert refused > 0
+        with scene.world.unseen():
+            RequestTable(scene.store, "0").withdraw(request)
+        scene.pass_time(3.0)  # a list that fails is tried for 20 s
+        scene.strike_at = lambda _call: None
+        scene.pass_time(30.0)
+        assert scene.end().clean
+        assert [each["error"] for each in scene.result()["report"]["clusters"]] == ["the resync was withdrawn"] * 3
+        lost = {name for _, name in scene.standing() if name.startswith("lost.")}
+        assert lost == {f"lost.shop.svc.{name}.example.com" for name in ("a", "b", "prod")}, "nothing was listed anew"

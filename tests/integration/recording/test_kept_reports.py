@@ -86,6 +86,15 @@ def test_session_ends_well_although_its_report_cannot_be_kept(scene: Watched) ->
     assert reports(scene) == []
 
 
+def test_session_ends_well_although_its_report_cannot_be_made(scene: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> dict[str, Any]:
+        raise KeyError("a bug")
+
+    monkeypatch.setattr("kubesync.session.session.session_in_short", broken)
+    assert scene.run_session().clean
+    assert reports(scene) == []
+
+
 def test_i2_session_that_lost_its_lease_keeps_no_report(scene: Watched) -> None:
     running = scene.start()
     scene.lose_lease()
