@@ -8,6 +8,7 @@ clusters     <name>        document, revision (+1 at each change), deleting, sha
 
 from __future__ import annotations
 
+import logging
 import re
 import secrets
 from collections.abc import Sequence
@@ -15,7 +16,6 @@ from enum import StrEnum
 from typing import Annotated, Final, Self, cast
 from urllib.parse import SplitResult, urlsplit
 
-from aws_lambda_powertools import Logger
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from kubesync.aws.dynamodb.store import CONTROL, Absent, Check, Delete, Equals, Item, Key, Put, Store
@@ -30,7 +30,8 @@ from kubesync.domain.objects import Resource
 from kubesync.domain.plan import Policy
 from kubesync.domain.scope import Scope
 
-logger = Logger(service="kubesync", child=True)
+# A child of the functions' Logger, by its name. Commands import this file too: Powertools would be a tenth of their start.
+logger = logging.getLogger(f"kubesync.{__name__}")
 
 _PARTITION: Final = "clusters"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -220,7 +221,7 @@ class ClusterTable:
         found: dict[str, ClusterConfig | None] = {}
 
         def left_alone(newer: NewerSchemaError) -> None:
-            logger.error("configuration cannot be read", cluster=newer.sort, reason=str(newer))
+            logger.error("configuration cannot be read", extra={"cluster": newer.sort, "reason": str(newer)})
             found[newer.sort] = None
 
         for item in readable(iter(self._store.query(CONTROL, _PARTITION)), left_alone):
@@ -228,7 +229,7 @@ class ClusterTable:
             try:
                 config = _parse(item)
             except ValidationError as invalid:
-                logger.error("configuration cannot be read", cluster=name, reason=explain(invalid))
+                logger.error("configuration cannot be read", extra={"cluster": name, "reason": explain(invalid)})
                 found[name] = None
                 continue
             if shard is None or config.shard == shard:

@@ -15,11 +15,11 @@ it has read, each only if it is unchanged: its version moves with every marked c
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Final, cast
 
-from aws_lambda_powertools import Logger
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kubesync.aws.dynamodb.store import CONTROL, Action, Delete, Equals, Item, Key, Put, Store
@@ -36,7 +36,8 @@ from kubesync.domain.named_upstreams import (
     parse_static,
 )
 
-logger = Logger(service="kubesync", child=True)
+# A child of the functions' Logger, by its name. Commands import this file too: Powertools would be a tenth of their start.
+logger = logging.getLogger(f"kubesync.{__name__}")
 
 PARTITION: Final = "named-upstreams"
 REGISTRY: Final = Key(CONTROL, PARTITION, "#registry")
@@ -112,7 +113,7 @@ class NamedUpstreamTable:
         def left_alone(newer: NewerSchemaError) -> None:
             if newer.sort == REGISTRY.sort:
                 raise newer
-            logger.error("named upstream cannot be read", upstream=newer.sort, reason=str(newer))
+            logger.error("named upstream cannot be read", extra={"upstream": newer.sort, "reason": str(newer)})
             unreadable.add(newer.sort)
 
         for item in readable(iter(self._store.query(CONTROL, PARTITION)), left_alone):
@@ -123,7 +124,7 @@ class NamedUpstreamTable:
             try:
                 entries[name] = _parse(name, item)
             except ValueError as error:
-                logger.error("named upstream cannot be read", upstream=name, reason=_line(error))
+                logger.error("named upstream cannot be read", extra={"upstream": name, "reason": _line(error)})
                 unreadable.add(name)
         return Registry(version, entries, frozenset(unreadable))
 
