@@ -31,8 +31,10 @@ _PROGRAMS: Final = {
     "python -c 'import boto3, pydantic'": ["-c", "import boto3, pydantic"],
     "the SDK's first answer": [
         "-c",
-        "import boto3, pydantic; boto3.client('dynamodb').query(TableName='t', KeyConditionExpression='p = :p', "
-        "ExpressionAttributeValues={':p': {'S': 'p'}})",
+        (
+            "import boto3, pydantic; boto3.client('dynamodb').query(TableName='t', KeyConditionExpression='p = :p', "
+            "ExpressionAttributeValues={':p': {'S': 'p'}})"
+        ),
     ],
     "kubesync status": ["-m", "kubesync_local", "status"],
 }
