@@ -291,5 +291,48 @@ def test_body_in_protobuf_is_refused_with_the_way_that_helps(server: ApiServer) 
     assert (answer.status_code, answer.json()["reason"]) == (415, "UnsupportedMediaType")
     assert answer.json()["message"] == (
         "this stand-in reads JSON only, not application/vnd.kubernetes.protobuf: add --dry-run=client -o yaml to the "
-        "command, and pipe it into: kubectl apply --validate=false -f -"
+        "command, and pipe it into: kubectl apply -f -"
     )
+
+
+STRATEGIC = "application/strategic-merge-patch+json"
+
+
+def test_port_that_is_patched_strategically_leaves_the_others(server: ApiServer) -> None:
+    ports = [{"name": "a", "port": 80}, {"name": "b", "port": 90}]
+    assert send(server, "POST", SHOP, {"metadata": {"name": "web"}, "spec": {"ports": ports}}).status == 201
+    patch = {"spec": {"ports": [{"port": 90, "targetPort": 7}]}}
+
+    answer = send(server, "PATCH", f"{SHOP}/web?fieldManager=kubectl-edit", patch, STRATEGIC)
+
+    assert [(port["port"], port["targetPort"]) for port in json.loads(answer.body)["spec"]["ports"]] == [
+        (80, 80),
+        (90, 7),
+    ]
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH", "PUT"])
+def test_strict_validation_names_unknown_fields(server: ApiServer, method: str) -> None:
+    create(server, "web")
+    body = {"metadata": {"name": "web2" if method == "POST" else "web"}, "spec": {"ports": [{"port": 80, "prot": 1}]}}
+    path, kind = (SHOP, "application/json") if method == "POST" else (f"{SHOP}/web", "application/json")
+    kind = STRATEGIC if method == "PATCH" else kind
+
+    refused = send(server, method, f"{path}?fieldValidation=Strict", body, kind)
+
+    assert (refused.status, json.loads(refused.body)["message"]) == (
+        400,
+        'Service in version "v1" cannot be handled as a Service: strict decoding error: unknown field "spec.ports[0].prot"',
+    )
+    assert send(server, method, path, body, kind).status in (200, 201)
+
+
+def test_schema_says_only_that_the_server_validates(server: ApiServer) -> None:
+    found = json.loads(send(server, "GET", "/openapi/v3").body)["paths"]
+
+    assert found["api/v1"] == {"serverRelativeURL": "/openapi/v3/api/v1"}
+    document = json.loads(send(server, "GET", found["api/v1"]["serverRelativeURL"]).body)
+    patch = document["paths"]["/api/v1/namespaces/{namespace}/services/{name}"]["patch"]
+    assert patch["x-kubernetes-group-version-kind"] == {"group": "", "version": "v1", "kind": "Service"}
+    assert [parameter["name"] for parameter in patch["parameters"]] == ["fieldValidation"]
+    assert send(server, "GET", "/openapi/v3/apis/apps/v1").status == 404

@@ -67,8 +67,8 @@ def test_blocks_that_are_not_run_are_these() -> None:
         ],
         "docs/trying.md": [
             ("kubectl", ".venv/bin/kubesync local up --detach --kubeconfig demo.kubeconfig"),
-            ("kubectl", "kubectl create service clusterip web --tcp=80 --dry-run=client -o yaml | kubectl apply --validate=false -f -"),
-            ("kubectl", "kubectl apply --validate=false -f - <<EOF"),
+            ("kubectl", "kubectl create service clusterip web --tcp=80 --dry-run=client -o yaml | kubectl apply -f -"),
+            ("kubectl", "kubectl apply -f - <<EOF"),
             ("kubectl", "kubectl get services -A -o json > mine.json            # with the other cluster's kubeconfig"),
             ("AWS", "ZONE=$(aws route53 list-hosted-zones --query 'HostedZones[0].Id' --output text)"),
             ("AWS", ".venv/bin/python -m kubesync_local.standins.apiserver --port 6444 --token two &"),

@@ -9,7 +9,7 @@ from kubesync_local.standins.apiserver.objects.allocation import ServiceAllocati
 from kubesync_local.standins.apiserver.objects.resources import ENDPOINTS, ENDPOINTSLICES, SERVICES, Target
 from kubesync_local.standins.apiserver.objects.status import ApiStatusError
 from kubesync_local.standins.apiserver.objects.store import Store
-from kubesync_local.standins.apiserver.requests.writing import Writer, merge_patch
+from kubesync_local.standins.apiserver.requests.writing import Writer
 
 WEB = Target(SERVICES, "shop", "web")
 SHOP = Target(SERVICES, "shop")
@@ -301,12 +301,3 @@ def test_generated_names_differ() -> None:
     }
     assert len(names) == 200
     assert all(name.startswith("web-") and len(name) == 9 for name in names)
-
-
-def test_merge_patch_follows_rfc_7386() -> None:
-    value = {"a": {"b": 1, "c": 2}, "d": [1], "e": 5}
-    assert merge_patch(value, {"a": {"b": None, "x": {"y": None}}, "d": [2], "e": None}) == {
-        "a": {"c": 2, "x": {}},
-        "d": [2],
-    }
-    assert value == {"a": {"b": 1, "c": 2}, "d": [1], "e": 5}

@@ -20,6 +20,7 @@ from kubesync_local.standins.apiserver.objects.resources import (
     Target,
     parse_path,
 )
+from kubesync_local.standins.apiserver.objects.schema import unknown_fields
 from kubesync_local.standins.apiserver.objects.status import ApiStatusError, JsonObject
 from kubesync_local.standins.apiserver.objects.store import Store, StoredObject
 from kubesync_local.standins.apiserver.objects.wire import go_json, object_bytes
@@ -39,7 +40,8 @@ from kubesync_local.standins.apiserver.workloads.client import ApiClient
 from kubesync_local.standins.apiserver.workloads.cluster import Cluster, install_own_service
 
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_PATCH_TYPES: Final = ("application/merge-patch+json", "application/strategic-merge-patch+json")
+_STRATEGIC: Final = "application/strategic-merge-patch+json"
+_PATCH_TYPES: Final = ("application/merge-patch+json", _STRATEGIC)
 _VERSION_BODY: Final = {"major": "1", "minor": "36", "gitVersion": "v1.36.0", "platform": "linux/amd64"}
 
 
@@ -237,15 +239,16 @@ class ApiServer:
             if stored is None:
                 raise status.not_found(target.resource, target.name)
         elif verb == "create" and target.namespace and not target.name:
-            code, stored = 201, self.writer.create(target, _body(request))
+            code, stored = 201, self.writer.create(target, _checked(request, target))
         elif verb == "update" and target.name:
-            stored, created = self.writer.update(target, _body(request))
+            stored, created = self.writer.update(target, _checked(request, target))
             code = 201 if created else 200
         elif verb == "patch" and target.name:
             media_type = request.headers.get("content-type", "").partition(";")[0]
             if media_type not in _PATCH_TYPES:
                 raise status.unsupported_media_type(media_type)
-            stored = self.writer.patch(target, _body(request))
+            strategic = media_type == _STRATEGIC
+            stored = self.writer.patch(target, _checked(request, target), strategic=strategic)
         elif verb == "delete" and target.name and not target.subresource:
             stored = self.writer.delete(target, _body(request) if request.body else {})
             if target.resource is not SERVICES:
@@ -262,6 +265,15 @@ def _verb(request: HttpRequest, target: Target) -> str:
             return "watch"
         return "get" if target.name else "list"
     return _VERBS.get(request.method, request.method.lower())
+
+
+def _checked(request: HttpRequest, target: Target) -> JsonObject:
+    """The body of a write, with ``fieldValidation=Strict`` only if all its fields are known."""
+    body = _body(request)
+    unknown = unknown_fields(target.resource.plural, body)
+    if unknown and request.params.get("fieldValidation") == "Strict":
+        raise status.unknown_fields(target.resource, unknown)
+    return body
 
 
 def _body(request: HttpRequest) -> JsonObject:

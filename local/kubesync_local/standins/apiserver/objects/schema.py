@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from kubesync_local.standins.apiserver.objects.resources import ENDPOINTS, ENDPOINTSLICES, EVENTS, SERVICES
@@ -130,6 +131,8 @@ SHAPES: Final[dict[str, dict[str, Shape]]] = {
         "reportingInstance": None,
     },
 }
+# Fields that the real types have too, and the stand-in drops.
+_ACCEPTED: Final = frozenset({"metadata.managedFields", "metadata.selfLink", "status.conditions"})
 # Fields that Go writes even when they are empty: pointers set to "", false or 0, and lists without omitempty.
 _KEPT_EMPTY: Final = frozenset(
     {
@@ -156,6 +159,24 @@ def arrange(plural: str, given: JsonObject) -> JsonObject:
     arranged = _arrange_object(SHAPES[plural], given, plural)
     arranged.setdefault("metadata", {})
     return arranged
+
+
+def unknown_fields(plural: str, given: JsonObject) -> list[str]:
+    """The fields of an object, or of a patch of it, that the schema does not have: ``spec.ports[0].prot``."""
+    return list(_unknown({"kind": None, "apiVersion": None, **SHAPES[plural]}, given, ""))
+
+
+def _unknown(shape: Shape, given: Any, path: str) -> Iterator[str]:
+    if isinstance(shape, list) and isinstance(given, list):
+        for number, element in enumerate(given):
+            yield from _unknown(shape[0], element, f"{path.removesuffix('.')}[{number}].")
+    if not isinstance(shape, dict) or not isinstance(given, dict):
+        return
+    for name, value in given.items():
+        if name in shape:
+            yield from _unknown(shape[name], value, f"{path}{name}.")
+        elif not name.startswith("$") and f"{path}{name}" not in _ACCEPTED:
+            yield f"{path}{name}"
 
 
 def _arrange_object(shape: dict[str, Shape], given: Any, path: str) -> JsonObject:

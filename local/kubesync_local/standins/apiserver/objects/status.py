@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from kubesync_local.standins.apiserver.objects.resources import ResourceType
@@ -102,6 +103,13 @@ def conflict(resource: ResourceType, name: str, why: str = "") -> ApiStatusError
     return _error(409, "Conflict", message, _details(resource, name))
 
 
+def unknown_fields(resource: ResourceType, fields: Sequence[str]) -> ApiStatusError:
+    """400: an object with fields that its type does not have, as ``fieldValidation=Strict`` refuses it."""
+    said = ", ".join(f'unknown field "{field}"' for field in fields)
+    kind, version = resource.kind, resource.version
+    return bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: strict decoding error: {said}')
+
+
 def unsupported_media_type(given: str) -> ApiStatusError:
     """415: a patch of a kind that is not served here."""
     message = (
@@ -115,7 +123,7 @@ def not_json(media_type: str) -> ApiStatusError:
     """415: a body in another form, as `kubectl create service` sends it. kubectl shows the message."""
     message = (
         f"this stand-in reads JSON only, not {media_type}: add --dry-run=client -o yaml to the command, "
-        "and pipe it into: kubectl apply --validate=false -f -"
+        "and pipe it into: kubectl apply -f -"
     )
     return _error(415, "UnsupportedMediaType", message)
 

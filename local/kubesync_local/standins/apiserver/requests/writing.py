@@ -6,7 +6,6 @@ import copy
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
 
 from kubesync.clock import Clock
 from kubesync_local.standins.apiserver.objects import status
@@ -16,6 +15,7 @@ from kubesync_local.standins.apiserver.objects.schema import ShapeError, arrange
 from kubesync_local.standins.apiserver.objects.services import prepare_service, prepare_status
 from kubesync_local.standins.apiserver.objects.status import JsonObject
 from kubesync_local.standins.apiserver.objects.store import Store, StoredObject
+from kubesync_local.standins.apiserver.requests.patching import merge_patch, strategic_merge_patch
 
 # Only the server sets them; values from clients are ignored.
 _SERVER_FIELDS = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp")
@@ -87,11 +87,11 @@ class Writer:
                 return self.create(target, given), True
             return self._replace(target, before, given), False
 
-    def patch(self, target: Target, patch: JsonObject) -> StoredObject:
-        """PATCH with a JSON merge patch (RFC 7386)."""
+    def patch(self, target: Target, patch: JsonObject, *, strategic: bool = False) -> StoredObject:
+        """PATCH with a JSON merge patch, or a strategic one."""
         with self._store.changed:
             before = self._present(target)
-            merged = merge_patch({**copy.deepcopy(before.item)}, patch)
+            merged = (strategic_merge_patch if strategic else merge_patch)(copy.deepcopy(before.item), patch)
             if not isinstance(merged, dict):
                 raise status.bad_request("the patch does not make an object")
             # A patch without a version applies to the current state, so it cannot be stale.
@@ -204,19 +204,6 @@ class Writer:
             number, digit = divmod(number, len(_SUFFIX_ALPHABET))
             suffix += _SUFFIX_ALPHABET[digit]
         return suffix
-
-
-def merge_patch(value: Any, patch: Any) -> Any:
-    """RFC 7386: null removes, objects merge, everything else replaces."""
-    if not isinstance(patch, dict):
-        return patch
-    merged = dict(value) if isinstance(value, dict) else {}
-    for name, inner in patch.items():
-        if inner is None:
-            merged.pop(name, None)
-        else:
-            merged[name] = merge_patch(merged.get(name), inner)
-    return merged
 
 
 def _ports(item: JsonObject) -> list[JsonObject]:
