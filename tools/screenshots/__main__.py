@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +22,7 @@ from kubesync_local.page.gathering import Gatherer
 from kubesync_local.page.server import listening, serving
 from kubesync_local.workplace.workplace import Workplace
 from screenshots.scenes import ALL, Scene
+from screenshots.terminals import SIZES, shot
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _CAMERA: Final = (ROOT / ".venv-screenshots/bin/python", ROOT / "tools/screenshots/camera.py")
@@ -48,19 +49,34 @@ def main(folder: Path, wanted: list[str]) -> int:
         if wanted and scene.__name__ not in wanted:
             continue
         with logging_restored(), scene() as made, environment_of(made.environment):
-            status |= _take(made, folder / made.name, chromium)
+            place = folder / made.name
+            place.mkdir(parents=True, exist_ok=True)
+            if made.paths:
+                status |= _take_pages(made, place, chromium)
+            if made.views:
+                status |= _take_terminals(made, place, chromium)
     return status
 
 
-def _take(scene: Scene, folder: Path, chromium: str) -> int:
-    folder.mkdir(parents=True, exist_ok=True)
+def _take_terminals(scene: Scene, folder: Path, chromium: str) -> int:
+    shots = [shot(view, *size, scene.environment) for view in scene.views for size in SIZES]
+    return _photographed({"chromium": chromium, "folder": str(folder), "terminals": shots})
+
+
+def _take_pages(scene: Scene, folder: Path, chromium: str) -> int:
     _keep(scene.lag)
     with listening(0) as sock, Gatherer(Workplace()) as gatherer:
         guard = Guard(make_app(gatherer).wsgi_app, Pass(), sock.getsockname()[1])
         with serving(guard, sock):
             job = {"chromium": chromium, "address": guard.address, "folder": str(folder), "paths": scene.paths}
-            ran = subprocess.run(list(_CAMERA), input=json.dumps(job), text=True, check=False, env={**_ENVIRONMENT})  # noqa: S603
-    sys.stdout.write(f"· pictures: {folder.name}: {'ok' if ran.returncode == 0 else 'see above'}\n")
+            return _photographed(job)
+
+
+def _photographed(job: Mapping[str, object]) -> int:
+    ran = subprocess.run(list(_CAMERA), input=json.dumps(job), text=True, check=False, env={**_ENVIRONMENT})  # noqa: S603
+    what = "terminals" if "terminals" in job else "pages"
+    said = "ok" if ran.returncode == 0 else "see above"
+    sys.stdout.write(f"· pictures: {Path(str(job['folder'])).name}, {what}: {said}\n")
     return ran.returncode
 
 

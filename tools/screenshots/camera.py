@@ -1,8 +1,9 @@
 """Opens pages in the system's Chromium and takes pictures. Runs in an environment of its own, with Playwright; the job comes as JSON.
 
-    {"chromium": path, "address": the one that works once, "folder": where to, "paths": {name: path}}
+    {"chromium": path, "folder": where to, "address": the one that works once, "paths": {name: path}}   pages
+    {"chromium": path, "folder": where to, "terminals": [what ``terminals.shot`` returns]}              screens of a terminal
 
-It also looks: nothing is wider than the screen, the console is empty, nothing is asked of another host, and the first key
+Of a page it also looks: nothing is wider than the screen, the console is empty, nothing is asked of another host, and the first key
 goes to the skip link. What it finds it prints, one line each, and ends with status 1.
 """
 
@@ -15,6 +16,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Page, sync_playwright
+from screen import THEMES, page_of
 
 VIEWS: Final = (("1280", 1280, "light"), ("360", 360, "light"), ("dark", 1280, "dark"), ("360-dark", 360, "dark"))
 _FLAGS: Final = (
@@ -34,6 +36,9 @@ def main() -> int:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=job["chromium"], args=list(_FLAGS))
         page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+        if "terminals" in job:
+            _take_terminals(page, job)
+            return 0
         host = urlsplit(job["address"]).netloc
         page.on("console", lambda message: faults.append(f"console: {message.text}"))
         page.on("request", lambda asked: None if _own(asked.url, host) else faults.append(f"asks {asked.url}"))
@@ -53,6 +58,14 @@ def main() -> int:
         browser.close()
     sys.stdout.writelines(f"{fault}\n" for fault in faults)
     return 1 if faults else 0
+
+
+def _take_terminals(page: Page, job: dict[str, Any]) -> None:
+    page.set_viewport_size({"width": 1600, "height": 900})
+    for each in job["terminals"]:
+        for theme in THEMES:
+            page.set_content(page_of(each, theme))
+            page.locator("body").screenshot(path=Path(job["folder"]) / f"{each['name']}-{theme}.png")
 
 
 def _own(url: str, host: str) -> bool:

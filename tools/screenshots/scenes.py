@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,9 +24,12 @@ from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource, Service, ServiceKey
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState
 from kubesync_local.documents.lag import LagMinute
+from kubesync_local.standins.apiserver.objects.resources import SERVICES
+from kubesync_local.standins.apiserver.transport.faults import Delay
 from kubesync_local.standins.apiserver.workloads.story import story
 from kubesync_local.standins.route53.http_api.faults import CHANGE
 from kubesync_local.standins.route53.zone.model import Change, Limits, SetKey, StoredSet
+from screenshots.terminals import View
 
 CLUSTERS: Final = 200
 _SERVICES: Final = 40
@@ -34,12 +39,13 @@ _HOSTILE: Final = "<script>alert(1)</script>\u202egnp.exe"
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A deployment, the paths to look at (name to path), and lag that was kept."""
+    """A deployment, the paths of its page to look at (name to path), lag that was kept, and commands to look at on a terminal."""
 
     name: str
     environment: dict[str, str]
     paths: dict[str, str]
     lag: Sequence[LagMinute] = ()
+    views: Sequence[View] = ()
 
 
 @contextmanager
@@ -52,7 +58,8 @@ def empty() -> Iterator[Scene]:
 @contextmanager
 def healthy() -> Iterator[Scene]:
     """One cluster with the demo's story."""
-    with a_cli_stack(in_memory=True) as stack:
+    with a_cli_stack() as stack:
+        assert stack.call("setup").status == 0
         _register(stack, "prod")
         for step in story(stack.api.cluster):
             step.play()
@@ -60,13 +67,14 @@ def healthy() -> Iterator[Scene]:
         service = "/service/prod/data/pg"
         paths = {"overview": "/", "cluster": "/cluster/prod", "zones": "/zones", "zone": f"/zone/{stack.zone_id}",
             "service": service, "changes": "/changes", "search": "/search?q=10.42"}  # fmt: skip
-        yield Scene("healthy", stack.environment, paths, _lag())
+        yield Scene("healthy", stack.environment, paths, _lag(), _of_healthy(stack))
 
 
 @contextmanager
 def failing() -> Iterator[Scene]:
     """An unreachable cluster, a blocked zone, conflicts, held deletions, Services that ask for what cannot be, hostile text."""
-    with a_cli_stack(in_memory=True) as stack:
+    with a_cli_stack() as stack:
+        assert stack.call("setup").status == 0
         blocked = stack.route53.create_zone("internal.example.net", private=True)
         _register(stack, "prod")
         _register(stack, "staging", "--zone", blocked, domain="internal.example.net")
@@ -103,7 +111,15 @@ def failing() -> Iterator[Scene]:
             "blocked": f"/zone/{blocked}", "zones": "/zones", "service": "/service/prod/shop/asks-0",
             "hostile": "/service/prod/shop/asks-2", "changes": "/changes", "filter": "/changes?name=no such name",
             "attention": "/cluster/prod?show=attention"}  # fmt: skip
-        yield Scene("failing", stack.environment, paths, _lag(worst=48.0))
+        views = (
+            View("status", ("status",)),
+            View("watch", ("status", "--watch"), at_seconds=4.0),
+            View("plan", ("plan",)),
+            View("plan-forced", ("plan", "--force")),
+            View("explain", ("explain", "prod/shop/asks-0")),
+            View("resync", ("resync", "--output", "table"), at_seconds=5.0),
+        )
+        yield Scene("failing", stack.environment, paths, _lag(worst=48.0), views)
 
 
 @contextmanager
@@ -116,7 +132,47 @@ def many() -> Iterator[Scene]:
         yield Scene("many", stack.environment, paths, _lag())
 
 
-ALL: Final = (empty, healthy, failing, many)
+@contextmanager
+def demo() -> Iterator[Scene]:
+    """``kubesync demo``, which makes what it needs: in the middle, and when it has ended."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "KUBESYNC_"))}
+    environment |= {"PYTHONPATH": os.pathsep.join(sys.path)}
+    views = (View("demo", ("demo",), at_seconds=8.0), View("demo-ended", ("demo",)))
+    yield Scene("demo", environment, {}, views=views)
+
+
+ALL: Final = (empty, healthy, failing, many, demo)
+
+
+def _of_healthy(stack: CliStack) -> tuple[View, ...]:
+    """Sessions and resyncs that have something to do, while a long list is read."""
+
+    def spoil() -> None:
+        change = Change("UPSERT", StoredSet(SetKey("pg.data.svc.prod.example.com.", "A"), 300, ("192.0.2.66",)), "hand")
+        assert stack.route53.account.zone(stack.zone_id).change([change], Limits()) is None
+
+    def much() -> None:
+        if not stack.api.store.get(SERVICES, "batch", "job-0000"):
+            for number in range(2_500):
+                put_raw(
+                    stack.api,
+                    raw_service(f"job-{number:04}", "batch", spec=_at(f"10.97.{number // 250}.{number % 250}")),
+                )
+        stack.api.compact(stack.api.store.revision)
+        stack.api.faults.add(Delay(0.7), times=None, verb="list")
+
+    def changes() -> None:
+        for name, address in (("web", "10.98.0.1"), ("api", "10.98.0.2"), ("search", "10.98.0.3")):
+            put_raw(stack.api, raw_service(f"{name}-{int(time.time())}", "shop", spec=_at(address)))
+
+    return (
+        View("plan", ("plan",), before=spoil),
+        View("lists", ("session", "--max-runtime", "20"), at_seconds=5.5, before=much, during=changes),
+        View(
+            "session", ("session", "--max-runtime", "20"), at_seconds=9.0, before=stack.api.faults.clear, during=changes
+        ),
+        View("resync", ("resync", "--output", "table"), at_seconds=0.0, before=spoil),
+    )
 
 
 def _register(stack: CliStack, name: str, *options: str, domain: str = "") -> None:

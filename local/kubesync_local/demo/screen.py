@@ -85,17 +85,17 @@ def _sessions(board: Board, *, timed: bool) -> Table:
             f"{epoch}{_left(view) if timed else ''}",
         )
     if len(board.sessions) < 2:
-        table.add_row(Text("second", style="dim"), Text("not started", style="dim"), "")
+        table.add_row(Text("second", style="dim"), Text("not yet", style="dim"), "")
     gap = board.hand_over_seconds
     took = "–" if gap is None else f"{gap:.2f} s" if timed else f"below {math.ceil(gap)} s"
-    table.add_row("hand-over", Text(took, style="bold"), Text("to the first watch", style="dim"))
+    table.add_row("hand-over", Text(took, style="bold"), Text("to first watch", style="dim"))
     return table
 
 
 def _left(view: SessionView) -> str:
     if view.state != "is master" or view.runtime_seconds > 60:
         return ""
-    return f", {max(0.0, view.until - time.monotonic()):.0f} s left"
+    return f", {max(0.0, view.until - time.monotonic()):.0f} s"
 
 
 def _figures(board: Board, *, timed: bool) -> Table:

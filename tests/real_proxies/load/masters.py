@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,17 +30,24 @@ class Masters:
     """Two processes that run sessions. Whoever is killed is replaced."""
 
     directory: Path
+    environment: Mapping[str, str]
     kills: int = 0
     #: Seconds from each kill until the next session was the master.
     gaps: list[float] = field(default_factory=list)
+    _started: int = 0
     _processes: list[tuple[subprocess.Popen[bytes], Path]] = field(default_factory=list)
 
     def start(self) -> None:
         """One process more."""
-        log = self.directory / f"sessions-{len(self._processes)}.log"
+        self._started += 1
+        log = self.directory / f"sessions-{self._started}.log"
         with log.open("ab") as output:
             process = subprocess.Popen(
-                [sys.executable, "-u", "-c", _SESSIONS], stdout=output, stderr=output, stdin=subprocess.DEVNULL
+                [sys.executable, "-u", "-c", _SESSIONS],
+                env={**os.environ, **self.environment},
+                stdout=output,
+                stderr=output,
+                stdin=subprocess.DEVNULL,
             )
         self._processes.append((process, log))
 
@@ -52,11 +60,19 @@ class Masters:
         threading.Thread(target=self._measure, args=(epoch, time.monotonic()), daemon=True).start()
         self.start()
 
+    def replace(self, environment: Mapping[str, str]) -> None:
+        """End all of them, and go on with others that have other settings."""
+        self.stop()
+        self.environment = environment
+        self.start()
+        self.start()
+
     def stop(self) -> None:
         """End all of them."""
         for process, _ in self._processes:
             process.kill()
             process.wait()
+        self._processes.clear()
 
     def _mastered(self) -> list[tuple[int, tuple[subprocess.Popen[bytes], Path]]]:
         """The last epoch of each process that was master."""
@@ -70,9 +86,9 @@ class Masters:
 
 
 @contextmanager
-def masters(directory: Path) -> Iterator[Masters]:
-    """Sessions until the block ends."""
-    made = Masters(directory)
+def masters(directory: Path, environment: Mapping[str, str]) -> Iterator[Masters]:
+    """Sessions with these settings, until the block ends."""
+    made = Masters(directory, environment)
     made.start()
     made.start()
     try:
