@@ -152,9 +152,17 @@ def test_anything_but_yes_changes_nothing(stack: CliStack, tmp_path: Path, name:
     assert stored(stack) == before
 
 
-@pytest.mark.parametrize("keys", [pytest.param(END_OF_INPUT, id="end of input"), pytest.param(CTRL_C, id="ctrl-c")])
-@pytest.mark.parametrize("name", ["remove", "prune", "recover"])
-def test_end_of_input_and_interruption_change_nothing(served: CliStack, tmp_path: Path, name: str, keys: str) -> None:
+@pytest.mark.parametrize(
+    ("keys", "ended", "said"),
+    [
+        pytest.param(END_OF_INPUT, 1, NO_CHANGE, id="end of input"),
+        pytest.param(CTRL_C, 130, f"kubesync: interrupted: {WAS}", id="ctrl-c"),
+    ],
+)
+@pytest.mark.parametrize("name", ["remove", "prune", "recover", "set", "replace"])
+def test_end_of_input_and_interruption_change_nothing(
+    served: CliStack, tmp_path: Path, name: str, keys: str, ended: int, said: str
+) -> None:
     of, before = ALL[name], stored(served)
     with a_dialogue(*asked(served, tmp_path, of), environment=served.environment) as dialogue:
         dialogue.read_until("[y/N] ")
@@ -162,9 +170,9 @@ def test_end_of_input_and_interruption_change_nothing(served: CliStack, tmp_path
         status = dialogue.end()
 
     lines = dialogue.text.split("\n")
-    assert status == 1, dialogue.text
+    assert status == ended, dialogue.text
     assert any(line.startswith(of.question) for line in lines), dialogue.text
-    assert lines[-2:] == [NO_CHANGE, ""]
+    assert lines[-2:] == [said, ""]
     assert stored(served) == before
 
 
