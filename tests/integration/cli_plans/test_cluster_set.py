@@ -203,5 +203,5 @@ def test_second_of_two_people_is_told(stack: CliStack, monkeypatch: pytest.Monke
     monkeypatch.setattr(changes, "confirm", meanwhile)
     ran = stack.call("cluster", "set", "prod", "--write-events")
 
-    assert (ran.status, ran.lines[-1]) == (2, "kubesync: cluster prod was changed by somebody else: try again")
+    assert (ran.status, ran.lines[-1]) == (1, "kubesync: cluster prod was changed by somebody else: try again")
     assert (config_of(stack).ttl, config_of(stack).write_events) == (77, False)

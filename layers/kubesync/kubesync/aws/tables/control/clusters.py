@@ -25,7 +25,13 @@ from kubesync.domain.dns.annotations.known import PREFIXES
 from kubesync.domain.dns.names import FIELDS
 from kubesync.domain.dns.permissions import NAMES_PER_NAMESPACE, NAMES_PER_SERVICE
 from kubesync.domain.dns.records import Zone
-from kubesync.domain.errors import ConditionFailedError, NewerSchemaError, TransactionRefusedError, UsageError
+from kubesync.domain.errors import (
+    ChangedMeanwhileError,
+    ConditionFailedError,
+    NewerSchemaError,
+    TransactionRefusedError,
+    UsageError,
+)
 from kubesync.domain.objects import Resource
 from kubesync.domain.plan import Policy
 from kubesync.domain.scope import Scope
@@ -248,7 +254,8 @@ class ClusterTable:
             only_if: further conditions of the write.
 
         Raises:
-            UsageError: somebody else changed it meanwhile, or it belongs to another shard.
+            ChangedMeanwhileError: somebody else registered or changed it, or what ``only_if`` is about.
+            UsageError: it belongs to another shard.
         """
         if config.revision:
             self._refuse_another_shard(config)
@@ -266,12 +273,12 @@ class ClusterTable:
             else:
                 self._store.write(written)
         except TransactionRefusedError as refused:
-            raise UsageError(
+            raise ChangedMeanwhileError(
                 f"cluster {config.name}, or something that refers to it, was changed meanwhile: try again"
             ) from refused
         except ConditionFailedError as refused:
-            hint = "is already registered" if config.revision == 0 else "was changed by somebody else: try again"
-            raise UsageError(f"cluster {config.name} {hint}") from refused
+            what = "registered by somebody else meanwhile" if config.revision == 0 else "changed by somebody else"
+            raise ChangedMeanwhileError(f"cluster {config.name} was {what}: try again") from refused
         return stored
 
     def _refuse_another_shard(self, config: ClusterConfig) -> None:
