@@ -61,8 +61,8 @@ REMOVE: Final = Asked(
     ("cluster", "remove", "prod"),
     "Remove cluster prod? Delete 12 record sets in 1 zone and 11 upstreams? [y/N] ",
     (
-        "  - kubernetes.default.svc.prod.example.com A 30 10.68.0.1  (prod/default/kubernetes)",
-        "  - s7.shop.svc.prod.example.com A 30 10.68.0.17  (prod/shop/s7)",
+        "  - kubernetes.default.svc.prod.example.com A 10.68.0.1 ttl 30  (prod/default/kubernetes)",
+        "  - s7.shop.svc.prod.example.com A 10.68.0.17 ttl 30  (prod/shop/s7)",
         "  ... and 2 more",
         "0 to add, 0 to change, 23 to delete, 0 held back",
     ),
@@ -71,7 +71,7 @@ RETAIN: Final = Asked(
     ("cluster", "remove", "prod", "--retain"),
     "Remove cluster prod, and keep its 12 record sets and 11 upstreams? [y/N] ",
     (
-        "  ! s0.shop.svc.prod.example.com A 30 10.68.0.10  (prod/shop/s0)",
+        "  ! s0.shop.svc.prod.example.com A 10.68.0.10 ttl 30  (prod/shop/s0)",
         "12 record sets and 11 upstreams stay",
     ),
 )
@@ -81,7 +81,7 @@ SET: Final = Asked(
     (
         "cluster prod",
         "  ~ ttl 30 -> 600",
-        "  ~ s0.shop.svc.prod.example.com A 30 10.68.0.10 -> 600 10.68.0.10  (prod/shop/s0)",
+        "  ~ s0.shop.svc.prod.example.com A 10.68.0.10 ttl 30 -> 10.68.0.10 ttl 600  (prod/shop/s0)",
         "0 to add, 12 to change, 0 to delete, 0 held back",
     ),
 )
