@@ -15,6 +15,7 @@ from kubesync_local.commands.run.live import showing_progress
 from kubesync_local.plans.of_report import plan_of_report
 from kubesync_local.plans.plan import zone_titles
 from kubesync_local.plans.view import show_plan
+from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.asking import can_ask
 from kubesync_local.terminal.output import counted, print_document, print_table, remark, side_in_words
 from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
@@ -116,7 +117,8 @@ def _rows(report: dict[str, Any]) -> list[dict[str, Any]]:
             for drift in cluster["drift"]
         ]
         rows += [
-            {"cluster": name, "what": f"conflict {each['name']}: {each['reason']}"} for each in cluster["conflicts"]
+            {"cluster": name, "what": f"conflict {each['name']}: {in_the_way_for_people(each['reason'])}"}
+            for each in cluster["conflicts"]
         ]
         rows += [
             {
