@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any, Final
 
 from kubesync.domain.errors import UsageError
@@ -38,8 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
         agree(work, lambda: report_of(work, wanted.model_copy(update={"dry_run": True}), arguments.timeout))
     report = report_of(work, wanted, arguments.timeout)
     remark_on(report)
-    if arguments.output != "table":
-        print_document(report, arguments.output)
+    output = arguments.output or ("table" if sys.stdout.isatty() else "json")
+    if output != "table":
+        print_document(report, output)
     elif report["dry_run"]:
         show_plan(plan_of_report(report, zone_titles(work.clusters.all())))
     elif rows := _rows(report):
