@@ -107,12 +107,11 @@ def read_form(
         else look_up_zones(work.application.zone_accounts(), access, wrong)
     )
     if draft is not None and arguments.domain and len(zones) == len(access) > 0:
+        before = work.clusters.get(arguments.name) if known is None else known.config
         with wrong.noted():
-            _check_places(draft, zones, rules, known, work)
+            fields |= _rules_in(zones, draft, rules, before)
     wrong.refuse()
     assert draft is not None
-    before = work.clusters.get(arguments.name) if known is None else known.config
-    fields |= settled_rules(rules, before, draft.domain)
     if known is None or not same_zones or draft.domain != known.config.domain:
         remark_on_zones(zones, draft.domain)
     if known is not None and same_place and arguments.endpoints_source is None:
@@ -166,10 +165,9 @@ def _validated(fields: dict[str, Any], wrong: Mistakes) -> ClusterConfig | None:
         for text in explain_all(invalid):
             wrong.add(text)
         places = {str(error["loc"][0]) for error in invalid.errors() if error["loc"]} or _TOGETHER
-        rest = {name: value for name, value in fields.items() if name not in places}
-        if rest.keys() != fields.keys():
-            some = {"name": "x", "domain": _SOME_DOMAIN, "zones": [_SOME_ZONE], "server": _SOME_SERVER}
-            _validated({**some, **rest}, wrong)
+        some = {"name": "x", "domain": _SOME_DOMAIN, "zones": [_SOME_ZONE], "server": _SOME_SERVER}
+        if any(name in fields and fields[name] != some.get(name) for name in places):
+            _validated({**some, **{name: value for name, value in fields.items() if name not in places}}, wrong)
         return None
     useless = [text for text in whys_useless(config) if _SOME_DOMAIN not in text]
     for text in useless:
@@ -177,21 +175,17 @@ def _validated(fields: dict[str, Any], wrong: Mistakes) -> ClusterConfig | None:
     return None if useless else config
 
 
-def _check_places(
-    draft: ClusterConfig,
-    zones: Sequence[ZoneReference],
-    rules: dict[str, Any],
-    known: Form | None,
-    work: Workplace,
-) -> None:
-    """Raise UsageError if its zones cannot hold its Services' names, or the names that its rules allow."""
+def _rules_in(
+    zones: Sequence[ZoneReference], draft: ClusterConfig, given: dict[str, Any], before: ClusterConfig | None
+) -> dict[str, Any]:
+    """Its rules of names as they are stored. Raises UsageError if its zones cannot hold its Services' names, or those of the rules."""
     placed = draft.model_copy(update={"zones": tuple(zones)})
     if outside := why_outside(placed):
         raise UsageError(outside)
-    before = work.clusters.get(draft.name) if known is None else known.config
-    ruled = placed.model_copy(update=settled_rules(rules, before, draft.domain))
-    if beyond := why_beyond_zones(ruled):
+    settled = settled_rules(given, before, draft.domain)
+    if beyond := why_beyond_zones(placed.model_copy(update=settled)):
         raise UsageError(beyond)
+    return settled
 
 
 def _listed(option: str, given: Sequence[str] | None) -> tuple[str, ...]:
