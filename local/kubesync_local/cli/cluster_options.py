@@ -45,7 +45,8 @@ def add_cluster_commands(commands: Commands) -> None:
         "remove",
         help="remove a cluster and its record sets and upstreams; --retain keeps them",
         description="Marks a cluster as being deleted. The running session, or else the next one, removes its record sets and "
-        "upstreams, then the cluster. They stay with --retain, or if the cluster was added with --on-delete retain.",
+        "upstreams, then the cluster. They stay with --retain, or if the cluster was added with --on-delete retain. On a terminal it "
+        "shows what goes, and asks. In a pipe or a script it does neither: it removes the cluster at once.",
     )
     remove.add_argument("name", metavar="NAME", help="the cluster's name")
     remove.add_argument(
@@ -53,7 +54,7 @@ def add_cluster_commands(commands: Commands) -> None:
         action="store_true",
         help="keep its record sets and upstreams; works also while it is being removed",
     )
-    add_yes(remove, "shows on a terminal what goes, and asks")
+    add_yes(remove, "shows on a terminal what goes, and asks; elsewhere nothing is shown or asked")
     disable = actions.add_parser(
         "disable",
         help="stop watching a cluster; its record sets and upstreams stay as they are",

@@ -68,8 +68,8 @@ def _guarded(command: Callable[[], int], signals: Sequence[int]) -> int:
         # The reader (head, less) closed the pipe. Python would report that again when it closes standard output.
         silence(sys.stdout)
         return 1
-    except KeyboardInterrupt:
-        return _say("interrupted", 130)
+    except KeyboardInterrupt as interrupt:
+        return _say(f"interrupted: {interrupt}" if str(interrupt) else "interrupted", 130)
     except Exception as error:  # noqa: BLE001 - every error becomes one line and a status; none is hidden
         if signals:  # something failed because it was interrupted
             return 128 + signals[0]

@@ -157,14 +157,14 @@ def days(text: str) -> Moment:
     return Moment(seconds_ago=86_400.0 * whole(text, 3_660))
 
 
-def add_output(command: argparse.ArgumentParser, default: str = "table") -> None:
-    """``--output table|json|yaml``."""
+def add_output(command: argparse.ArgumentParser, default: str | None = "table") -> None:
+    """``--output table|json|yaml``. ``default``: None if it depends on where the output goes."""
     command.add_argument(
         "-o",
         "--output",
         choices=("table", "json", "yaml"),
         default=default,
-        help=f"form of the output (default: {default})",
+        help=f"form of the output (default: {default or 'table on a terminal, json elsewhere'})",
     )
 
 

@@ -69,7 +69,7 @@ def _add_resync(commands: Commands) -> None:
     resync.add_argument("--force", action="store_true", help="also make the deletions that are held back")
     add_yes(resync, "--force asks on a terminal")
     _add_timeout(resync)
-    add_output(resync, default="json")
+    add_output(resync, default=None)
 
 
 def _add_recover(commands: Commands) -> None:

@@ -139,6 +139,13 @@ def _keys(found: Evidence) -> list[RecordKey]:
 def _record(key: RecordKey, found: Evidence) -> dict[str, Any]:
     state, name = found.state, Name.of(key)
     listed = found.want.records is not None
+    in_the_way = [
+        (other, there)
+        for other, there in sorted(found.current.items())
+        if (other.zone_id, other.name) == (key.zone_id, key.name)
+        and other not in state.applied
+        and (other == key or exclude_each_other(other, key))
+    ]
     sides = Sides(
         wanted=found.want.records.get(key) if found.want.records is not None else state.intended.get(key),
         intended=state.intended.get(key),
@@ -146,16 +153,13 @@ def _record(key: RecordKey, found: Evidence) -> dict[str, Any]:
         current=found.current.get(key),
         listed=listed,
         read=key.zone_id not in found.unread,
+        others=any(other != key for other, _ in in_the_way),
     )
     why = next((p for p in found.want.problems if p.code in WITHHOLDING), None) if key in found.withheld else None
     finding = withheld(why) if why is not None else of_record_set(key, sides, state, found.around)
     owner = found.owners.get(name)
-    in_the_way = [
-        {"type": other.type, "identifier": other.identifier or None, **_value(there)}
-        for other, there in sorted(found.current.items())
-        if (other.zone_id, other.name) == (key.zone_id, key.name)
-        and other not in state.applied
-        and (other == key or exclude_each_other(other, key))
+    shown = [
+        {"type": other.type, "identifier": other.identifier or None, **_value(there)} for other, there in in_the_way
     ]
     return {
         "zone": key.zone_id,
@@ -168,7 +172,7 @@ def _record(key: RecordKey, found: Evidence) -> dict[str, Any]:
         "known": _value(sides.applied) if sides.applied is not None else None,
         "stands": _value(sides.current) if sides.current is not None else None,
         "read": sides.read,
-        "in_the_way": in_the_way if finding.state == "conflict" else [],
+        "in_the_way": shown if finding.state == "conflict" else [],
         "claim": {
             "owner": str(owner) if owner is not None else None,
             "own": name in state.claims,

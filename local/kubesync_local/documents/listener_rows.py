@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from kubesync.aws.tables.control.listeners import Checkpoint, ListenerErrors, ListenerTable, failing_since, works_since
+from kubesync.domain.errors import ErrorCode
 
 
 def listener_rows(cluster: str, table: ListenerTable) -> list[dict[str, Any]]:
@@ -44,6 +45,14 @@ def listener_row(checkpoint: Checkpoint | None, errors: ListenerErrors | None) -
     }
 
 
+# Ends of a session that are no error, though they have codes.
+_IN_ORDER: Final = {
+    ErrorCode.CONFIG_DELETE.key: "normally: the cluster was removed",
+    ErrorCode.CONFIG_UPDATE.key: "normally: its configuration was changed",
+    ErrorCode.MAX_RUNTIME.key: "normally: its time was up",
+}
+
+
 def for_people(row: Mapping[str, Any]) -> dict[str, Any]:
     """The row for people. An error that is over is marked, so that nobody takes it for a current one."""
     over = row["state"] == "works"
@@ -52,5 +61,8 @@ def for_people(row: Mapping[str, Any]) -> dict[str, Any]:
     error = None
     if row["last_error"]:
         error = f"{'over: ' if over else ''}{row['last_error']} at {row['last_error_at']}: {row['last_error_message']}"
-    ended = f"{row['ended']} at {row['ended_at']}" if row["ended"] else None
+    ended = None
+    if row["ended"]:
+        in_order = _IN_ORDER.get(str(row["ended"]))
+        ended = f"{in_order} ({row['ended_at']})" if in_order else f"{row['ended']} at {row['ended_at']}"
     return {**row, "state": f"{row['state']}{since}", "last_error": error, "ended": ended}

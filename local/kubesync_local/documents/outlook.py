@@ -25,6 +25,7 @@ from typing import Final
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.plan import Policy, changes_of
 from kubesync.domain.state import CONFLICT_CHECK_SECONDS, KeyState, Name
+from kubesync_local.recovery.conflict_words import OTHER_FORM
 
 NOTHING_THERE: Final = "keeps the name, and has nothing to publish there now"
 """Of a Service that owns a name without a record set."""
@@ -67,7 +68,13 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """One record set as wanted, planned, written and current. ``listed``: its objects are known; ``read``: the zone could be read."""
+    """One record set as wanted, planned, written and current.
+
+    Args:
+        listed: its objects are known.
+        read: the zone could be read.
+        others: sets that are not ours and keep it out under another type or set identifier stand at its name.
+    """
 
     wanted: RecordSet | None
     intended: RecordSet | None
@@ -75,6 +82,7 @@ class Sides:
     current: RecordSet | None
     listed: bool = True
     read: bool = True
+    others: bool = False
 
 
 def tried_next(state: KeyState, checked_at: Mapping[str, float]) -> float:
@@ -99,7 +107,7 @@ def of_record_set(key: RecordKey, sides: Sides, state: KeyState, around: Surroun
     name = Name.of(key)
     retry_at = tried_next(state, around.looked_at)
     if name in state.conflicts:
-        return Finding("conflict", "Conflict", "a person has to decide; kubesync checks again", retry_at)
+        return Finding("conflict", "Conflict", _of_conflict(sides), retry_at)
     if name in around.turns and sides.applied is None:
         owner, turn = around.turns[name]
         then = f"waits until {owner} releases the name; number {turn} in the queue"
@@ -121,6 +129,28 @@ def of_record_set(key: RecordKey, sides: Sides, state: KeyState, around: Surroun
     if sides.intended is None:
         return Finding("closed", "", "nothing: it is deleted, as wanted")
     return Finding("closed", "", "nothing: it is as wanted" if sides.read else "nothing: it was written as wanted")
+
+
+# | what stands at the name                | what helps                                              |
+# | -------------------------------------- | ------------------------------------------------------- |
+# | not known: the zone cannot be read     | a person has to look                                    |
+# | nothing any more                       | nothing to do                                           |
+# | only this set, exactly as wanted       | `recover`, which also asks whether the zone is ours     |
+# | anything else                          | make both equal, delete the foreign one, or leave it    |
+def _of_conflict(sides: Sides) -> str:
+    if not sides.read:
+        return "a person has to decide; kubesync checks again"
+    if sides.current is None and not sides.others:
+        return "nothing stands there any more; kubesync checks again"
+    if sides.current == sides.intended and not sides.others:
+        return (
+            "a person has to decide: the foreign record set is exactly as wanted, `kubesync recover` shows whether it can be taken "
+            "over; kubesync checks again"
+        )
+    return (
+        f"a person has to decide: the foreign record set is not as wanted, so `kubesync recover` does not take it over; {OTHER_FORM}; "
+        "kubesync checks again"
+    )
 
 
 def _to_be_changed(key: RecordKey, state: KeyState, around: Surroundings) -> Finding:

@@ -14,6 +14,7 @@ from kubesync.domain.objects import EndpointsObject
 from kubesync.domain.reasons import advice_for
 from kubesync.domain.state import KeyState
 from kubesync_local.commands.show.records import rows_of
+from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.output import side_in_words
 
 # A cluster in which everything fails must not fill the memory: counts stay exact beyond these.
@@ -105,7 +106,8 @@ class FactsReader:
         self._held.update(part_id.resource.value for part_id, part in state.parts.items() if part.held)
         self._problem_counts.update(problem.code for problem in state.problems)
         for problem in state.problems if len(self._problems) < MAX_PROBLEMS else ():
-            told = {"code": problem.code, "subject": problem.subject, "message": problem.message}
+            message = in_the_way_for_people(problem.message)
+            told = {"code": problem.code, "subject": problem.subject, "message": message}
             self._problems.append({"service": str(state.key), **told, "advice": advice_for(problem.code)})
         for pending in _pending(state, self.config) if row.state != "closed" or state.intended != state.applied else ():
             self._pending_counts[pending["state"]] += 1
@@ -199,7 +201,8 @@ def _pending(state: KeyState, config: ClusterConfig) -> Iterator[dict[str, Any]]
                 "retry_at": timestamp(retry_at) if retry_at else None,
             }
             yield (
-                {name: row[name] for name in ("zone", "name", "type", "service", "state", "reason")}
+                {name: row[name] for name in ("zone", "name", "type", "service", "state")}
+                | {"reason": in_the_way_for_people(row["reason"])}
                 | sides
                 | {"identifier": key.identifier}
             )

@@ -20,6 +20,7 @@ from kubesync_local.documents.listener_words import listener_words
 from kubesync_local.documents.outlook import zone_code
 from kubesync_local.page.facts import ClusterFacts
 from kubesync_local.page.gathering import Overview
+from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.output import counted
 
 LEVELS: Final = ("broken", "decide", "correct", "waiting")
@@ -168,7 +169,7 @@ def _of_codes(seen: Overview, facts: Mapping[str, ClusterFacts]) -> Iterator[Nee
         yield Need(
             level,
             f"{what}: {counted(count, 'Service')}",
-            told[first[0]] if len(told) == 1 else "",
+            in_the_way_for_people(told[first[0]]) if len(told) == 1 else "",
             advice_for(code) if code else "Nothing: kubesync writes it with the next batch, or tries again.",
             tuple(Link("service", service, service) for service in first),
             count - len(first),

@@ -18,6 +18,7 @@ from kubesync_local.page.changes import Wanted
 from kubesync_local.page.facts import ClusterFacts, ServiceRow
 from kubesync_local.page.gathering import Overview
 from kubesync_local.page.lag import LagPicture, picture
+from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.registration.name_rules import rules_in_words
 from kubesync_local.terminal.output import counted, side_in_words
 
@@ -329,7 +330,7 @@ def change_line(row: Mapping[str, Any]) -> dict[str, Any]:
     cause = f" {row['object']}@{row['resource_version']}" if row["object"] else ""
     why = [f"{row['why']}{cause}"] if row["why"] else []
     why += [f"batch {row['batch'][:8]}"] if row["batch"] else []
-    said = ": ".join(text for text in (row["reason"], row["message"]) if text)
+    said = in_the_way_for_people(": ".join(text for text in (row["reason"], row["message"]) if text))
     return {
         "at": row["at"],
         "kind": kind,

@@ -7,9 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from kubesync_local.plans.plan import UPSTREAMS, Group, Line, Numbers, Plan, Sign, line_of, sign_of
+from kubesync_local.plans.plan import UPSTREAMS, Group, Line, Numbers, Plan, Sign, in_order, line_of, sign_of
+from kubesync_local.recovery.conflict_words import in_the_way_for_people
 
-_HELD: Final = "held back"
+_HELD: Final = "held back (counted in objects, not in record sets)"
 _WHY: Final = {
     "appeared": "{service} appeared",
     "disappeared": "{service} is gone",
@@ -46,7 +47,7 @@ def plan_of_report(report: Mapping[str, Any], titles: Mapping[str, str]) -> Plan
         for row in rows:
             zones[row["zone"]].append(line_of(row, row.get("conflict") or _why(row)))
         for row in _conflicts_besides(cluster, rows):
-            zones[row["zone"]].append(Line(Sign.STAYS, row["name"], why=row["reason"]))
+            zones[row["zone"]].append(Line(Sign.STAYS, row["name"], why=in_the_way_for_people(row["reason"])))
         shown = [_upstream(row) for row in cluster["changes"] if row["what"].startswith("upstream ")]
         upstreams += shown
         numbers = cluster.get("plan")
@@ -65,14 +66,13 @@ def plan_of_report(report: Mapping[str, Any], titles: Mapping[str, str]) -> Plan
         elif (line := _named(named, forced=report["forced"])).why:
             (held if line.sign is Sign.STAYS and named["drift"] == "stray" else upstreams).append(line)
             of_upstreams += Numbers.of([line])
-    upstreams.sort(key=lambda line: line.subject)
-    groups = [Group(titles.get(zone, zone), tuple(lines), of_zone=True) for zone, lines in _in_order(zones, titles)]
+    groups = [Group(titles.get(zone, zone), in_order(lines), of_zone=True) for zone, lines in _by_title(zones, titles)]
     if left_out:
         groups.append(Group("record sets that the report has no room for", (), left_out))
     if upstreams or hidden_upstreams:
-        groups.append(Group(UPSTREAMS, tuple(upstreams), hidden_upstreams))
+        groups.append(Group(UPSTREAMS, in_order(upstreams), hidden_upstreams))
     if held or hidden_held:
-        groups.append(Group(_HELD, tuple(held), hidden_held))
+        groups.append(Group(_HELD, in_order(held), hidden_held))
     return Plan(
         groups=tuple(groups),
         records=records,
@@ -84,7 +84,7 @@ def plan_of_report(report: Mapping[str, Any], titles: Mapping[str, str]) -> Plan
     )
 
 
-def _in_order(zones: Mapping[str, list[Line]], titles: Mapping[str, str]) -> list[tuple[str, list[Line]]]:
+def _by_title(zones: Mapping[str, list[Line]], titles: Mapping[str, str]) -> list[tuple[str, list[Line]]]:
     return sorted(zones.items(), key=lambda each: titles.get(each[0], each[0]))
 
 

@@ -32,7 +32,8 @@ from kubesync.domain.objects import Resource
 from kubesync.domain.plan import changes_of
 from kubesync.domain.state import KeyState, Name
 from kubesync.operations.record_rows import side
-from kubesync_local.plans.plan import UPSTREAMS, Group, Line, Numbers, Plan, Sign, parts_of, sign_of
+from kubesync_local.plans.plan import UPSTREAMS, Group, Line, Numbers, Plan, Sign, in_order, parts_of, sign_of
+from kubesync_local.recovery.conflict_words import in_the_way_for_people
 
 _KEYS_AT_A_TIME: Final = 200
 _FIRST: Final = 10
@@ -121,8 +122,7 @@ def _plan(
 
 
 def _group(title: str, lines: list[Line], first: int | None) -> Group:
-    lines.sort(key=lambda line: line.subject)
-    shown = tuple(lines[:first])
+    shown = in_order(lines)[:first]
     return Group(title, shown, len(lines) - len(shown))
 
 
@@ -155,6 +155,7 @@ def _line(change: RecordChange, planned: KeyState) -> Line:
     conflict = planned.conflicts.get(Name.of(change.key)) if change.before is None else None
     sign = Sign.STAYS if conflict else sign_of(before, after)
     refused = next((f"; {p.code}: {p.message}" for p in planned.problems if p.subject == change.key.name), "")
+    conflict = in_the_way_for_people(conflict) if conflict else None
     return Line(sign, change.key.label, before, after, conflict or f"{planned.key}{refused}")
 
 

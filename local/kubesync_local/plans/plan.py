@@ -9,8 +9,12 @@ from enum import StrEnum
 from typing import Any, Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync_local.recovery.conflict_words import in_the_way_for_people
+from kubesync_local.terminal.sorting import natural
 
 UPSTREAMS: Final = "upstreams"
+TTL: Final = "ttl "
+"""How the part of a side begins that stands behind its values."""
 
 
 class Sign(StrEnum):
@@ -28,7 +32,7 @@ class Line:
 
     Args:
         subject: what it is: a name and a type, or the name of an upstream.
-        before, after: its parts, such as the TTL and each value; None: nothing.
+        before, after: its parts, such as each value and then the TTL; None: nothing.
         why: the reason in words.
     """
 
@@ -76,7 +80,7 @@ class Plan:
 
     Args:
         groups: record sets by hosted zone, then upstreams, then deletions that are held back.
-        held: how many deletions are held back.
+        held: how many deletions of objects and of upstreams are held back.
         in_conflict: how many record sets stay undone because foreign ones stand there.
         quiet: the last line where nothing is to be done.
         kept: how many record sets and upstreams of a removed cluster stay; None: it is no such plan.
@@ -100,7 +104,8 @@ class Plan:
         for group in (*self.groups, *other.groups):
             known = groups.get(group.title, Group(group.title, of_zone=group.of_zone))
             lines, left_out = (*known.lines, *group.lines), known.left_out + group.left_out
-            groups[group.title] = replace(known, lines=lines, left_out=left_out)
+            named = group.of_zone or group.title == UPSTREAMS
+            groups[group.title] = replace(known, lines=in_order(lines) if named else lines, left_out=left_out)
         return Plan(
             tuple(
                 sorted(groups.values(), key=lambda group: 1 if group.of_zone else 2 if group.title == UPSTREAMS else 0)
@@ -172,7 +177,7 @@ def some(number: int, what: str) -> str:
 
 
 def parts_of(side: Mapping[str, Any] | None) -> tuple[str, ...] | None:
-    """One side of a record set as reports show it (``record_rows.side``): the TTL, then each value; or an alias."""
+    """One side of a record set as reports show it (``record_rows.side``): each value, then the TTL; or an alias."""
     if side is None:
         return None
     weight = (f"weight {side['weight']}",) if "weight" in side else ()
@@ -181,7 +186,10 @@ def parts_of(side: Mapping[str, Any] | None) -> tuple[str, ...] | None:
         health = () if side.get("evaluate_health", True) else ("evaluate-health no",)
         zone = (f"zone {side['alias_zone']}",) if "alias_zone" in side else ()
         return (f"alias {side['alias']}", *zone, *health, *weight, *form)
-    return (str(side["ttl"]), *map(str, side["values"]), *weight, *form)
+    values = [str(value) for value in side["values"]]
+    if any(" " in value for value in values):  # addresses come in the order of their numbers
+        values.sort(key=natural)
+    return (*values, f"{TTL}{side['ttl']}", *weight, *form)
 
 
 def line_of(row: Mapping[str, Any], why: str) -> Line:
@@ -189,7 +197,12 @@ def line_of(row: Mapping[str, Any], why: str) -> Line:
     identifier = f" [{row['identifier']}]" if row.get("identifier") else ""
     before, after = parts_of(row["from"]), parts_of(row["to"])
     sign = Sign.STAYS if row.get("conflict") else sign_of(before, after)
-    return Line(sign, f"{row['name']} {row['type']}{identifier}", before, after, why)
+    return Line(sign, f"{row['name']} {row['type']}{identifier}", before, after, in_the_way_for_people(why))
+
+
+def in_order(lines: Iterable[Line]) -> tuple[Line, ...]:
+    """Lines by name, as people sort: ``web-2`` before ``web-10``."""
+    return tuple(sorted(lines, key=lambda line: natural(line.subject)))
 
 
 def sign_of(before: object, after: object) -> Sign:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from kubesync.aws.tables.control.clusters import LABELS, ClusterConfig
 from kubesync.domain.dns.names import zones_of
-from kubesync_local.registration.scopes import why_no_scope
+from kubesync_local.registration.scopes import whys_no_scope
 from kubesync_local.registration.templates import NameForm, shared_name, why_ambiguous
 
 
 def why_useless(config: ClusterConfig) -> str | None:
-    """Why no session could work with this configuration, or None.
+    """The first reason why no session could work with this configuration, or None."""
+    return next(whys_useless(config), None)
+
+
+def whys_useless(config: ClusterConfig) -> Iterator[str]:
+    """Why no session could work with this configuration.
 
     It is checked when a cluster is registered, not when a stored configuration is read: what an older release accepted
     must stay readable, so that people can show, replace and remove it.
@@ -23,18 +29,15 @@ def why_useless(config: ClusterConfig) -> str | None:
         except ValueError:
             port = 0
         if port == 0:
-            return f"server {config.server!r}: a port is a number from 1 to 65535"
-    if reason := why_no_scope(config.scope):
-        return reason
+            yield f"server {config.server!r}: a port is a number from 1 to 65535"
+    yield from whys_no_scope(config.scope)
     form = name_form(config)
     if reason := why_ambiguous(form):
-        return f"template {config.template!r} {reason}: Services would share one name"
+        yield f"template {config.template!r} {reason}: Services would share one name"
+        return
     made = form.example("s", "n")
-    if form.nameless:
-        return None
-    if re.fullmatch(LABELS, made) is None or not made.endswith(f".{config.domain}"):
-        return f"template {config.template!r} makes {made!r}, which is not a name below {config.domain}"
-    return None
+    if not form.nameless and (re.fullmatch(LABELS, made) is None or not made.endswith(f".{config.domain}")):
+        yield f"template {config.template!r} makes {made!r}, which is not a name below {config.domain}"
 
 
 def why_outside(config: ClusterConfig) -> str | None:

@@ -21,6 +21,7 @@ from typing import Any, Final
 from kubesync.aws.tables.control.clusters import LABELS, ClusterConfig
 from kubesync.domain.dns.names import MAX_NAME_CHARACTERS, canonical_name
 from kubesync.domain.errors import UsageError
+from kubesync_local.registration.mistakes import Mistakes
 from kubesync_local.registration.scopes import why_no_namespace
 
 ANY_NAME: Final = "any name of its zones"
@@ -35,15 +36,20 @@ _OPTIONS: Final = (
 )
 
 
-def given_rules(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Fields of a configuration, for the options that are given. Raises UsageError."""
+def given_rules(arguments: argparse.Namespace, wrong: Mistakes) -> dict[str, Any]:
+    """Fields of a configuration, for the options that are given."""
     fields: dict[str, Any] = {}
     for name in ("domain_filter", "exclude_domains"):
         if getattr(arguments, name) is not None:
-            fields[name] = _domains(_option(name), ",".join(getattr(arguments, name)))
+            with wrong.noted():
+                fields[name] = _domains(_option(name), ",".join(getattr(arguments, name)))
     if arguments.namespace_domains is not None:
-        pairs = [pair for text in arguments.namespace_domains for pair in _namespace_domains(text)]
-        fields["namespace_domains"] = _once("--namespace-domains", pairs)
+        pairs: list[str] = []
+        for text in arguments.namespace_domains:
+            with wrong.noted():
+                pairs += _namespace_domains(text)
+        with wrong.noted():
+            fields["namespace_domains"] = _once("--namespace-domains", pairs)
     fields |= {name: True for name in _OPTIONS if getattr(arguments, name) is True}
     limits = ("max_names_per_service", "max_names_per_namespace")
     return fields | {name: getattr(arguments, name) for name in limits if getattr(arguments, name) is not None}

@@ -22,7 +22,7 @@ from kubesync.aws.tables.control.named_upstreams import (
     Registry,
 )
 from kubesync.aws.tables.state_codec import SCHEMA
-from kubesync.domain.errors import TransactionRefusedError, UsageError
+from kubesync.domain.errors import ChangedMeanwhileError, TransactionRefusedError, UsageError
 from kubesync.domain.named_upstreams import (
     MAX_DEPTH,
     Member,
@@ -51,7 +51,8 @@ class NamedRegistry(NamedUpstreamTable):
             only_if: further conditions of the write, such as unchanged clusters.
 
         Raises:
-            UsageError: it conflicts with the others, or something changed meanwhile.
+            UsageError: it conflicts with the others.
+            ChangedMeanwhileError: the registry or a cluster was changed since it was read.
         """
         name = wanted.upstream.name
         self._refuse_unreadable(name, registry)
@@ -67,7 +68,8 @@ class NamedRegistry(NamedUpstreamTable):
         """Remove a named upstream. The master then marks it as removed in the upstreams table.
 
         Raises:
-            UsageError: something refers to it, or something changed meanwhile.
+            UsageError: something refers to it.
+            ChangedMeanwhileError: the registry was changed since it was read.
         """
         entry = self.known(name, registry)
         if others := registry.including(name):
@@ -84,7 +86,7 @@ class NamedRegistry(NamedUpstreamTable):
         self._change(registry, [*gone, self.mark(entry.shard, named_key(name), registry.version + 1)])
 
     def hold(self, name: str, who: str, registry: Registry) -> bool:
-        """Record that somebody uses it. False: that was recorded already. Raises UsageError."""
+        """Record that somebody uses it. False: that was recorded already. Raises UsageError or ChangedMeanwhileError."""
         entry = self.known(name, registry)
         if who in entry.held_by:
             return False
@@ -95,7 +97,7 @@ class NamedRegistry(NamedUpstreamTable):
         return True
 
     def release(self, name: str, who: str, registry: Registry) -> None:
-        """Record that somebody no longer uses it. Raises UsageError."""
+        """Record that somebody no longer uses it. Raises UsageError or ChangedMeanwhileError."""
         entry = self.known(name, registry)
         if who not in entry.held_by:
             held = ", ".join(entry.held_by) or "nobody"
@@ -127,7 +129,7 @@ class NamedRegistry(NamedUpstreamTable):
             self._store.transact([moved, *actions], secrets.token_hex(16))
         except TransactionRefusedError as refused:
             what = "named upstreams were" if 0 in refused.failed else "a cluster was"
-            raise UsageError(f"{what} changed by somebody else meanwhile: try again") from refused
+            raise ChangedMeanwhileError(f"{what} changed by somebody else meanwhile: try again") from refused
 
 
 def member_text(member: Member) -> dict[str, str | int | bool]:

@@ -19,7 +19,7 @@ documented for nodes only).
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from kubesync.domain.scope import Scope
@@ -54,18 +54,17 @@ _RESERVED: Final = frozenset(
 )
 
 
-def why_no_scope(scope: Scope) -> str | None:
-    """Why this scope is not valid, in one line that names the option, or None."""
+def whys_no_scope(scope: Scope) -> Iterator[str]:
+    """Why this scope is not valid: each reason in one line that names the option."""
     if scope.namespaces and scope.excluded:
-        return "--namespace and --exclude-namespaces exclude each other"
+        yield "--namespace and --exclude-namespaces exclude each other"
     for option, given in (("--namespace", scope.namespaces), ("--exclude-namespaces", scope.excluded)):
         if reason := _why_no_namespaces(given):
-            return f"{option} {reason}"
+            yield f"{option} {reason}"
     if scope.select_endpoints and not scope.selector:
-        return "--select-endpoints goes with --selector"
-    if scope.selector and (reason := why_no_selector(scope.selector)):
-        return f"--selector {scope.selector!r}: {reason}"
-    return None
+        yield "--select-endpoints goes with --selector"
+    if scope.selector and (no_selector := why_no_selector(scope.selector)):
+        yield f"--selector {scope.selector!r}: {no_selector}"
 
 
 def _why_no_namespaces(given: Collection[str]) -> str | None:

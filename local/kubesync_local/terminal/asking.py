@@ -32,16 +32,20 @@ def can_ask() -> bool:
 
 
 def confirm(question: str) -> None:
-    """Ask a question on standard error. Everything but ``y`` and ``yes`` is a no: also Ctrl-C and the end of the input.
+    """Ask a question on standard error. Everything but ``y`` and ``yes`` is a no: also the end of the input.
 
     Raises:
         DeclinedError: the answer is no.
+        KeyboardInterrupt: Ctrl-C; it says that nothing was changed.
     """
     try:
         sys.stderr.write(f"{visible(question)} [y/N] ")
         sys.stderr.flush()
         answer = sys.stdin.readline()
-    except (KeyboardInterrupt, OSError, ValueError):  # or the terminal is gone
+    except KeyboardInterrupt:
+        remark("")
+        raise KeyboardInterrupt(NOTHING_CHANGED) from None
+    except (OSError, ValueError):  # the terminal is gone
         answer = ""
     if not answer.endswith("\n"):
         remark("")  # the cursor stands behind the question

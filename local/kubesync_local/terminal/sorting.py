@@ -17,6 +17,11 @@ def sorted_by(rows: Sequence[Mapping[str, Any]], column: str | None) -> list[Map
     return list(rows) if column is None else sorted(rows, key=lambda row: _key(row.get(column)))
 
 
+def natural(text: str) -> list[tuple[int, int | str]]:
+    """A key that sorts names as people do: ``web-2`` before ``web-10``."""
+    return _key(text)[1]
+
+
 def _key(value: object) -> tuple[bool, list[tuple[int, int | str]]]:
     match value:
         case None | "" | [] | ():

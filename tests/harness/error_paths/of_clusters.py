@@ -116,6 +116,8 @@ ROWS: Final = [
     Row("cluster set stage --ttl 60", "there is no cluster 'stage'; registered: prod", 2),
     Row("cluster apply -f FOLDER/none.yaml", "FOLDER/none.yaml: No such file or directory", 2),
     Row("cluster apply -f FOLDER/not.yaml", "FOLDER/not.yaml:1: is not YAML", 2),
+    Row("cluster apply -f FOLDER/second.yaml",
+        "FOLDER/second.yaml:2: a second YAML document begins here (---): put all clusters into one list `clusters`, in one document", 2),
     Row("cluster export stage", "there is no cluster 'stage'; registered: prod", 2),
 ]
 # fmt: on

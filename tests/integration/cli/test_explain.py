@@ -107,10 +107,13 @@ def test_conflict_shows_what_is_in_the_way_and_when_it_is_looked_at_again(stack:
     (record,) = found["records"]
     assert (record["state"], record["reason"]) == ("conflict", "Conflict")
     assert record["in_the_way"] == [{"type": "A", "identifier": None, "ttl": 5, "values": ["192.0.2.99"]}]
-    assert record["next"] == "a person has to decide; kubesync checks again"
+    assert record["next"] == (
+        "a person has to decide: the foreign record set is not as wanted, so `kubesync recover` does not take it over; change the Service "
+        "or the record set so that both are equal, delete the foreign one, or leave it as it is; kubesync checks again"
+    )
     assert found["state"] == "open"
     assert record["retry_at"] == found["retry_at"]
-    assert found["problems"][0]["advice"].startswith("To let kubesync take over the record set")
+    assert found["problems"][0]["advice"].startswith("`kubesync recover` takes over a foreign record set")
 
 
 def test_zone_is_read_as_it_stands_now(stack: CliStack) -> None:

@@ -194,21 +194,31 @@ def test_file_without_clusters_prunes_nothing_by_a_question(stack: CliStack, tmp
     assert not configs(stack)["prod"].deleting
 
 
+REACHED: Final = "give one of --server URL, --eks NAME or --kubeconfig FILE: how the cluster is reached"
 WRONG: Final = [
     ("- a\n", ["{f}: has no list `clusters`"]),
     ("clusters:\n  - name: [\n", ["{f}:3: is not YAML"]),
     ("clusters: 7\n", ["{f}:1: has no list `clusters`"]),
     ("cluster: []\n", ["{f}:1: 'cluster' is not known here: only `clusters`", "{f}:1: has no list `clusters`"]),
-    ("clusters:\n  - prod\n", ["{f}:2: a cluster is a mapping with a name and options"]),
-    ("clusters:\n  - domain: x\n    Name: y\n", ["{f}:3: 'Name' is not an option: did you mean name?", "{f}:2: a cluster has no name"]),
-    ("clusters:\n  - name: UP\n", ["{f}:2: name: use lower-case letters, digits and hyphens, at most 63"]),
+    ("clusters:\n  - prod\n", ["{f}:2: cluster number 1: is not a mapping with a name and options"]),
+    ("---\nclusters: []\n---\nclusters: []\n",
+     ["{f}:3: a second YAML document begins here (---): put all clusters into one list `clusters`, in one document"]),
+    ("clusters:\n  - domain: x\n    Name: y\n",
+     ["{f}:2: cluster number 1: has no name", "{f}:2: cluster number 1: zones is missing", f"{{f}}:2: cluster number 1: {REACHED}",
+      "{f}:3: cluster number 1: 'Name' is not an option: did you mean name?"]),
+    ("clusters:\n  - name: UP\n",
+     ["{f}:2: cluster number 1: name: use lower-case letters, digits and hyphens, at most 63", "{f}:2: cluster number 1: domain is missing",
+      "{f}:2: cluster number 1: zones is missing", f"{{f}}:2: cluster number 1: {REACHED}"]),
     ("clusters:\n  - name: a\n    ttl: ten\n    srv: 1\n    zones: {{}}\n    ttl: 3\n    policy: all\n",
-     ["{f}:3: ttl is not a whole number", "{f}:4: srv is not true or false", "{f}:5: zones is not a list of texts",
-      "{f}:6: 'ttl' stands here twice", "{f}:7: policy is not one of sync, upsert-only, create-only"]),
-    ("clusters:\n  - name: a\n    kubeconfig: |\n      apiVersion: v1\n      users: []\n",
-     ["{f}:3: kubeconfig has several lines: give a reference or a path, never the content itself"]),
-    ("clusters:\n  - name: a\n    domain: a.example.com\n", ["{f}:2: cluster a: zones is missing"]),
-    ("clusters:\n  - name: a\n    token: !!python/object/apply:os.system [x]\n", ["{f}:3: token is not a text"]),
+     ["{f}:2: cluster a: domain is missing", f"{{f}}:2: cluster a: {REACHED}", "{f}:3: cluster a: ttl is not a whole number",
+      "{f}:4: cluster a: srv is not true or false", "{f}:5: cluster a: zones is not a list of texts",
+      "{f}:6: cluster a: 'ttl' stands here twice", "{f}:7: cluster a: policy is not one of sync, upsert-only, create-only"]),
+    ("clusters:\n  - kubeconfig: |\n      apiVersion: v1\n      users: []\n    name: a\n",
+     ["{f}:2: cluster a: kubeconfig has several lines: give a reference or a path, never the content itself",
+      "{f}:2: cluster a: domain is missing", "{f}:2: cluster a: zones is missing"]),
+    ("clusters:\n  - name: a\n    domain: a.example.com\n", ["{f}:2: cluster a: zones is missing", f"{{f}}:2: cluster a: {REACHED}"]),
+    ("clusters:\n  - name: a\n    token: !!python/object/apply:os.system [x]\n    server: https://a\n",
+     ["{f}:2: cluster a: domain is missing", "{f}:2: cluster a: zones is missing", "{f}:3: cluster a: token is not a text"]),
 ]  # fmt: skip
 
 
@@ -222,6 +232,70 @@ def test_wrong_file_changes_nothing_and_every_problem_is_a_line(
     assert (ran.status, ran.out) == (2, "")
     assert [line for line in ran.lines if "problem" not in line] == wanted
     assert configs(stack) == {}
+
+
+def test_every_mistake_of_every_cluster_is_said_at_once(stack: CliStack, tmp_path: Path) -> None:
+    """What the form of a value says, what options say together, what Route 53 says: of all clusters, in one run."""
+    text = """\
+clusters:
+  - name: prod
+    server: ftp://10.0.0.1
+    token: plain-secret
+    domain: "no domain"
+    zones: [ZNONE, example.com]
+    ttl: 0
+    template: "{pod}"
+    client_key: env:K
+    namespaces: [Shop]
+    max_names_per_service: -1
+    selector: "app in web"
+  - name: dev
+    server: https://10.0.0.2:6443
+    token: env:T
+    domain: dev.example.org
+    zones: [ZONE_ID]
+    policy: some
+    domain_filter: [example.net, "x y"]
+""".replace("ZONE_ID", stack.zone_id)
+
+    ran = apply(stack, text, folder=tmp_path)
+
+    file = f"kubesync: {tmp_path / 'clusters.yaml'}"
+    assert (ran.status, ran.lines) == (2, [
+        f"{file}:2: cluster prod: --client-key needs --client-certificate",
+        (f"{file}:2: cluster prod: a token is given by reference: secretsmanager:NAME[#KEY] or ssm:NAME (for local use also file:PATH or "
+         "env:NAME), never as the token itself"),
+        f"{file}:2: cluster prod: --zone 'example.com' is not the id of a hosted zone, such as Z0123456789ABCDEFGHIJ",
+        (f"{file}:2: cluster prod: domain: 'no domain' is not valid: labels of lower-case letters, digits, hyphens and underscores, with "
+         "single dots between them"),
+        f"{file}:2: cluster prod: ttl: Input should be greater than or equal to 1",
+        f"{file}:2: cluster prod: max_names_per_service: Input should be greater than or equal to 0",
+        f"{file}:2: cluster prod: server 'ftp://10.0.0.1' is not a URL such as https://host:6443",
+        (f"{file}:2: cluster prod: the template may hold {{service}}, {{namespace}}, {{domain}} and {{cluster}} only: {{pod}} at character 1 "
+         "of '{pod}' is not one of them"),
+        f"{file}:2: cluster prod: --namespace 'Shop' is not a namespace: use lower-case letters, digits and hyphens, at most 63",
+        (f"{file}:2: cluster prod: --selector 'app in web': 'app in web' is not a requirement, for example app=web, tier!=db, app in (a,b), "
+         "app or !app"),
+        f"{file}:2: cluster prod: there is no hosted zone ZNONE in this AWS account: check --zone",
+        f"{file}:13: cluster dev: --domain-filter 'x y' is not a domain: give one such as example.com",
+        f"{file}:13: cluster dev: none of the given zones contains dev.example.org ({stack.zone_id} is example.com)",
+        f"{file}:18: cluster dev: policy is not one of sync, upsert-only, create-only",
+        "kubesync: 14 problems: nothing was changed",
+    ])  # fmt: skip
+    assert configs(stack) == {}
+
+
+def test_wrong_file_is_said_without_aws_too(stack: CliStack, tmp_path: Path) -> None:
+    (tmp_path / "clusters.yaml").write_text("clusters:\n  - name: a\n    ttl: ten\n")
+
+    ran = stack.call(
+        "cluster", "apply", "-f", str(tmp_path / "clusters.yaml"), AWS_ENDPOINT_URL_DYNAMODB="http://127.0.0.1:1"
+    )
+
+    assert (ran.status, ran.lines) == (2, [
+        f"kubesync: {tmp_path / 'clusters.yaml'}:3: cluster a: ttl is not a whole number",
+        "kubesync: 1 problem: nothing was changed",
+    ])  # fmt: skip
 
 
 def test_wrong_clusters_are_all_said_and_nothing_is_written(stack: CliStack, tmp_path: Path) -> None:

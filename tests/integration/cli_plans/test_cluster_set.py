@@ -101,24 +101,24 @@ PLANS: Final = [
     pytest.param(["--ttl", "600"], ["  ~ ttl 60 -> 600"], (0, 6, 0), id="ttl"),
     pytest.param(["--no-srv"], [
         "  ~ srv true -> false",
-        "  - _http._tcp.web.shop.svc.prod.example.com SRV 60 0 100 80 web.shop.svc.prod.example.com.  (prod/shop/web)",
+        "  - _http._tcp.web.shop.svc.prod.example.com SRV 0 100 80 web.shop.svc.prod.example.com. ttl 60  (prod/shop/web)",
     ], (0, 0, 2), id="no SRV"),
     pytest.param(["--unset", "allow-wildcards"], [
         "  ~ allow_wildcards true -> false",
-        "  - *.apps.prod.example.com A 60 10.68.0.11  (prod/pay/api; WildcardNotAllowed: ",
+        "  - *.apps.prod.example.com A 10.68.0.11 ttl 60  (prod/pay/api; WildcardNotAllowed: ",
     ], (0, 0, 1), id="no wildcards"),
     pytest.param(["--domain", "new.example.com"], [
         '  ~ domain "prod.example.com" -> "new.example.com"',
         '  ~ domain_filter ["prod.example.com"] -> ["new.example.com"]',
-        "  + web.shop.svc.new.example.com A 60 10.68.0.10  (prod/shop/web)",
-        "  - web.shop.svc.prod.example.com A 60 10.68.0.10  (prod/shop/web)",
+        "  + web.shop.svc.new.example.com A 10.68.0.10 ttl 60  (prod/shop/web)",
+        "  - web.shop.svc.prod.example.com A 10.68.0.10 ttl 60  (prod/shop/web)",
     ], (5, 0, 6), id="another domain"),
     pytest.param(["--template", "{service}-{namespace}.{namespace}.{domain}"], [
-        "  + web-shop.shop.prod.example.com A 60 10.68.0.10  (prod/shop/web)",
+        "  + web-shop.shop.prod.example.com A 10.68.0.10 ttl 60  (prod/shop/web)",
     ], (5, 0, 6), id="another template"),
     pytest.param(["--exclude-namespaces", "pay"], [
         '  ~ exclude_namespaces [] -> ["pay"]',
-        "  - api.pay.svc.prod.example.com A 60 10.68.0.11  (prod/pay/api)",
+        "  - api.pay.svc.prod.example.com A 10.68.0.11 ttl 60  (prod/pay/api)",
         "  - prod/pay/api/80/TCP version 1  (prod/pay/api)",
         "not known before the next list: namespaces: Services of namespaces that join are not stored",
     ], (0, 0, 3), id="a smaller scope"),
@@ -203,5 +203,5 @@ def test_second_of_two_people_is_told(stack: CliStack, monkeypatch: pytest.Monke
     monkeypatch.setattr(changes, "confirm", meanwhile)
     ran = stack.call("cluster", "set", "prod", "--write-events")
 
-    assert (ran.status, ran.lines[-1]) == (2, "kubesync: cluster prod was changed by somebody else: try again")
+    assert (ran.status, ran.lines[-1]) == (1, "kubesync: cluster prod was changed by somebody else: try again")
     assert (config_of(stack).ttl, config_of(stack).write_events) == (77, False)

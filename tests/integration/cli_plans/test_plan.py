@@ -13,18 +13,19 @@ from harness.terminal import on_a_terminal, shown_on
 from kubesync.aws.dynamodb.store import STATE
 
 FOREIGN: Final = (
-    "blocked.shop.svc.prod.example.com CNAME stands there and is not ours (x.example.net.): take it over (`kubesync recover`), "
-    "remove it, or choose another name"
+    "blocked.shop.svc.prod.example.com CNAME stands there and is not ours (x.example.net.): make both equal and take it over "
+    "(`kubesync recover`), remove it, or choose another name"
 )
 PLAN: Final = [
     "example.com ({zone})",
-    "  + added.shop.svc.prod.example.com A 30 10.68.0.21  (prod/shop/added appeared)",
-    "  ~ api.shop.svc.prod.example.com A 30 10.68.0.11 -> 600 10.68.0.11  (prod/shop/api changed)",
-    f"  ! blocked.shop.svc.prod.example.com A 30 10.68.0.22  ({FOREIGN})",
-    "  - gone.shop.svc.prod.example.com A 30 10.68.0.12  (prod/shop/gone is gone)",
-    "  ~ hand.shop.svc.prod.example.com A 60 192.0.2.9 -> 30 10.68.0.13  (prod/shop/hand: changed by hand)",
-    "  ~ pods.shop.svc.prod.example.com A 30 10.42.0.2, 10.42.0.3 -> 30 10.42.0.2, 10.42.0.3, 10.42.0.4  (endpoints of prod/shop/pods changed)",
-    "  + removed.shop.svc.prod.example.com A 30 10.68.0.14  (prod/shop/removed: deleted by hand)",
+    "  + added.shop.svc.prod.example.com A 10.68.0.21 ttl 30  (prod/shop/added appeared)",
+    "  ~ api.shop.svc.prod.example.com A 10.68.0.11 ttl 30 -> 10.68.0.11 ttl 600  (prod/shop/api changed)",
+    f"  ! blocked.shop.svc.prod.example.com A 10.68.0.22 ttl 30  ({FOREIGN})",
+    "  - gone.shop.svc.prod.example.com A 10.68.0.12 ttl 30  (prod/shop/gone is gone)",
+    "  ~ hand.shop.svc.prod.example.com A 192.0.2.9 ttl 60 -> 10.68.0.13 ttl 30  (prod/shop/hand: changed by hand)",
+    ("  ~ pods.shop.svc.prod.example.com A 10.42.0.2, 10.42.0.3 ttl 30 -> 10.42.0.2, 10.42.0.3, 10.42.0.4 ttl 30"
+     "  (endpoints of prod/shop/pods changed)"),
+    "  + removed.shop.svc.prod.example.com A 10.68.0.14 ttl 30  (prod/shop/removed: deleted by hand)",
     "",
     "upstreams",
     "  + prod/shop/added/80/TCP version 1, 0 nodes  (prod/shop/added appeared)",

@@ -61,8 +61,8 @@ REMOVE: Final = Asked(
     ("cluster", "remove", "prod"),
     "Remove cluster prod? Delete 12 record sets in 1 zone and 11 upstreams? [y/N] ",
     (
-        "  - kubernetes.default.svc.prod.example.com A 30 10.68.0.1  (prod/default/kubernetes)",
-        "  - s7.shop.svc.prod.example.com A 30 10.68.0.17  (prod/shop/s7)",
+        "  - kubernetes.default.svc.prod.example.com A 10.68.0.1 ttl 30  (prod/default/kubernetes)",
+        "  - s7.shop.svc.prod.example.com A 10.68.0.17 ttl 30  (prod/shop/s7)",
         "  ... and 2 more",
         "0 to add, 0 to change, 23 to delete, 0 held back",
     ),
@@ -71,7 +71,7 @@ RETAIN: Final = Asked(
     ("cluster", "remove", "prod", "--retain"),
     "Remove cluster prod, and keep its 12 record sets and 11 upstreams? [y/N] ",
     (
-        "  ! s0.shop.svc.prod.example.com A 30 10.68.0.10  (prod/shop/s0)",
+        "  ! s0.shop.svc.prod.example.com A 10.68.0.10 ttl 30  (prod/shop/s0)",
         "12 record sets and 11 upstreams stay",
     ),
 )
@@ -81,7 +81,7 @@ SET: Final = Asked(
     (
         "cluster prod",
         "  ~ ttl 30 -> 600",
-        "  ~ s0.shop.svc.prod.example.com A 30 10.68.0.10 -> 600 10.68.0.10  (prod/shop/s0)",
+        "  ~ s0.shop.svc.prod.example.com A 10.68.0.10 ttl 30 -> 10.68.0.10 ttl 600  (prod/shop/s0)",
         "0 to add, 12 to change, 0 to delete, 0 held back",
     ),
 )
@@ -152,9 +152,17 @@ def test_anything_but_yes_changes_nothing(stack: CliStack, tmp_path: Path, name:
     assert stored(stack) == before
 
 
-@pytest.mark.parametrize("keys", [pytest.param(END_OF_INPUT, id="end of input"), pytest.param(CTRL_C, id="ctrl-c")])
-@pytest.mark.parametrize("name", ["remove", "prune", "recover"])
-def test_end_of_input_and_interruption_change_nothing(served: CliStack, tmp_path: Path, name: str, keys: str) -> None:
+@pytest.mark.parametrize(
+    ("keys", "ended", "said"),
+    [
+        pytest.param(END_OF_INPUT, 1, NO_CHANGE, id="end of input"),
+        pytest.param(CTRL_C, 130, f"kubesync: interrupted: {WAS}", id="ctrl-c"),
+    ],
+)
+@pytest.mark.parametrize("name", ["remove", "prune", "recover", "set", "replace"])
+def test_end_of_input_and_interruption_change_nothing(
+    served: CliStack, tmp_path: Path, name: str, keys: str, ended: int, said: str
+) -> None:
     of, before = ALL[name], stored(served)
     with a_dialogue(*asked(served, tmp_path, of), environment=served.environment) as dialogue:
         dialogue.read_until("[y/N] ")
@@ -162,9 +170,9 @@ def test_end_of_input_and_interruption_change_nothing(served: CliStack, tmp_path
         status = dialogue.end()
 
     lines = dialogue.text.split("\n")
-    assert status == 1, dialogue.text
+    assert status == ended, dialogue.text
     assert any(line.startswith(of.question) for line in lines), dialogue.text
-    assert lines[-2:] == [NO_CHANGE, ""]
+    assert lines[-2:] == [said, ""]
     assert stored(served) == before
 
 

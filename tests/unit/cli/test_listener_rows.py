@@ -52,6 +52,18 @@ def shown(**changes: Any) -> dict[str, Any]:
     return for_people({**listener_row(a_checkpoint(EIGHT + 1), ListenerErrors({}, REFUSED)), **changes})
 
 
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("ERR_MAX_RUNTIME", "normally: its time was up (2027-01-15T08:01:00.000Z)"),
+        ("ERR_CONFIG_UPDATE", "normally: its configuration was changed (2027-01-15T08:01:00.000Z)"),
+        ("ERR_NOT_MASTER", "ERR_NOT_MASTER at 2027-01-15T08:01:00.000Z"),
+    ],
+)
+def test_end_in_order_does_not_look_like_an_error(key: str, words: str) -> None:
+    assert shown(ended=key, ended_at="2027-01-15T08:01:00.000Z")["ended"] == words
+
+
 def test_error_that_is_over_is_shown_as_such() -> None:
     assert shown()["state"] == "works since 2027-01-15T08:00:01.000Z"
     assert shown()["last_error"] == f"over: ERR_CONNECT_FAILED at {AT_EIGHT}: refused"

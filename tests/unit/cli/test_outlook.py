@@ -28,6 +28,18 @@ def found(state: KeyState = STATE, around: Surroundings = AROUND, **sides: Any) 
     return of_record_set(KEY, Sides(**all_sides), replace(state, intended=intended, applied=applied), around)
 
 
+def in_conflict(**sides: Any) -> Finding:
+    state = replace(STATE, conflicts={NAME: "not ours"}, opened=OpenMark(1, 1800.0, "not ours", "Conflict"))
+    return found(state, applied=None, **sides)
+
+
+NOT_AS_WANTED: Final = Finding(
+    "conflict",
+    "Conflict",
+    "a person has to decide: the foreign record set is not as wanted, so `kubesync recover` does not take it over; change the Service or "
+    "the record set so that both are equal, delete the foreign one, or leave it as it is; kubesync checks again",
+    1800.0,
+)
 CASES: Final[list[tuple[str, Finding, Finding]]] = [
     ("current as wanted", found(), Finding("closed", "", "nothing: it is as wanted")),
     (
@@ -85,13 +97,28 @@ CASES: Final[list[tuple[str, Finding, Finding]]] = [
         found(around=replace(AROUND, zone_problems={"Z2": "access denied"})),
         Finding("closed", "", "nothing: it is as wanted"),
     ),
+    ("a foreign set of another form stands there", in_conflict(current=OTHER), NOT_AS_WANTED),
     (
-        "a foreign set stands there",
-        found(
-            replace(STATE, conflicts={NAME: "not ours"}, opened=OpenMark(1, 1800.0, "not ours", "Conflict")),
-            applied=None,
-            current=OTHER,
+        "a foreign set stands there, exactly as wanted",
+        in_conflict(current=NEW),
+        Finding(
+            "conflict",
+            "Conflict",
+            "a person has to decide: the foreign record set is exactly as wanted, `kubesync recover` shows whether it can be taken over; "
+            "kubesync checks again",
+            1800.0,
         ),
+    ),
+    ("a set of another type keeps it out", in_conflict(current=None, others=True), NOT_AS_WANTED),
+    ("it is as wanted, and another keeps it out too", in_conflict(current=NEW, others=True), NOT_AS_WANTED),
+    (
+        "nothing stands there any more",
+        in_conflict(current=None),
+        Finding("conflict", "Conflict", "nothing stands there any more; kubesync checks again", 1800.0),
+    ),
+    (
+        "in conflict, and the zone cannot be read",
+        in_conflict(current=None, read=False),
         Finding("conflict", "Conflict", "a person has to decide; kubesync checks again", 1800.0),
     ),
     (

@@ -69,16 +69,16 @@ def test_every_kind_of_line_has_its_sign_its_sides_and_its_reason() -> None:
 
     assert lines_of(report) == [
         "example.com (Z1)",
-        "  + web.example.com A 30 10.0.0.1  (prod/shop/web appeared)",
-        "  ~ api.example.com A 30 10.0.0.2 -> 600 10.0.0.2  (prod/shop/api changed)",
-        "  - gone.example.com A 30 10.0.0.3  (prod/shop/gone is gone)",
-        "  ~ pods.example.com A 30 10.0.0.4, 10.0.0.5 -> 30 10.0.0.5, 10.0.0.6  (endpoints of prod/shop/pods changed)",
-        "  ~ hand.example.com A 30 192.0.2.1 -> 30 10.0.0.7  (prod/shop/hand: changed by hand)",
-        "  + lost.example.com A 30 10.0.0.8  (prod/shop/lost: deleted by hand)",
-        "  + late.example.com A 30 10.0.0.9  (prod/shop/late: planned earlier, not written yet)",
-        "  - old.example.com A 30 10.0.0.9  (prod/shop/old: by the cluster's options)",
-        "  ! taken.example.com A 30 10.0.0.1  (taken.example.com CNAME stands there and is not ours)",
-        "  ~ lb.example.com A [blue] alias x.elb zone ZE, evaluate-health no -> 30 10.0.0.1  (prod/shop/lb changed)",
+        "  ~ api.example.com A 10.0.0.2 ttl 30 -> 10.0.0.2 ttl 600  (prod/shop/api changed)",
+        "  - gone.example.com A 10.0.0.3 ttl 30  (prod/shop/gone is gone)",
+        "  ~ hand.example.com A 192.0.2.1 ttl 30 -> 10.0.0.7 ttl 30  (prod/shop/hand: changed by hand)",
+        "  + late.example.com A 10.0.0.9 ttl 30  (prod/shop/late: planned earlier, not written yet)",
+        "  ~ lb.example.com A [blue] alias x.elb zone ZE, evaluate-health no -> 10.0.0.1 ttl 30  (prod/shop/lb changed)",
+        "  + lost.example.com A 10.0.0.8 ttl 30  (prod/shop/lost: deleted by hand)",
+        "  - old.example.com A 10.0.0.9 ttl 30  (prod/shop/old: by the cluster's options)",
+        "  ~ pods.example.com A 10.0.0.4, 10.0.0.5 ttl 30 -> 10.0.0.5, 10.0.0.6 ttl 30  (endpoints of prod/shop/pods changed)",
+        "  ! taken.example.com A 10.0.0.1 ttl 30  (taken.example.com CNAME stands there and is not ours)",
+        "  + web.example.com A 10.0.0.1 ttl 30  (prod/shop/web appeared)",
         "",
         "3 to add, 4 to change, 2 to delete, 0 held back",
     ]
@@ -94,13 +94,13 @@ def test_many_values_show_those_that_differ() -> None:
         )
     )
 
-    assert lines_of(report)[1:4] == [
-        "  ~ pods.example.com A 30 10.0.0.1 (49 the same) -> 30 10.0.1.1 (49 the same)  (prod/shop/pods changed)",
-        "  + all.example.com A 30 10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4, 10.0.0.5, 10.0.0.6 (44 more)  (prod/shop/all changed)",
+    assert lines_of(report, 240)[1:4] == [
+        "  + all.example.com A 10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4, 10.0.0.5, 10.0.0.6 (44 more) ttl 30  (prod/shop/all changed)",
         (
-            "  ~ other.example.com A 30 10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4, 10.0.0.5, 10.0.0.6 (44 more) -> "
-            "30 10.9.0.0, 10.9.0.1, 10.9.0.2, 10.9.0.3, 10.9.0.4, 10.9.0.5 (3 more)  (prod/shop/other changed)"
+            "  ~ other.example.com A 10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4, 10.0.0.5, 10.0.0.6 (44 more) ttl 30 -> "
+            "10.9.0.0, 10.9.0.1, 10.9.0.2, 10.9.0.3, 10.9.0.4, 10.9.0.5 (3 more) ttl 30  (prod/shop/other changed)"
         ),
+        "  ~ pods.example.com A 10.0.0.1 (49 the same) ttl 30 -> 10.0.1.1 (49 the same) ttl 30  (prod/shop/pods changed)",
     ]  # fmt: skip
 
 
@@ -113,7 +113,7 @@ def test_held_deletions_and_their_reason_stand_before_the_numbers() -> None:
     )
 
     assert lines_of(report) == [
-        "held back",
+        "held back (counted in objects, not in record sets)",
         "  ! services/web  (a list lacks it; prod/shop/web stays as it is)",
         "",
         "prod: 9 of 12 objects are missing; `kubesync ...` lets them through",
@@ -136,7 +136,7 @@ def test_rows_that_the_report_lacks_are_counted() -> None:
         "upstreams",
         "  ... and 3 more",
         "",
-        "held back",
+        "held back (counted in objects, not in record sets)",
         "  ... and 40 more",
         "",
         "12003 to add, 0 to change, 1 to delete, 40 held back",
@@ -165,7 +165,7 @@ def test_named_upstreams_are_lines_of_the_upstreams() -> None:
         "  + named/new  (it is missing from the table)",
         "  ~ named/shop  (the table holds other nodes)",
         "",
-        "held back",
+        "held back (counted in objects, not in record sets)",
         "  ! named/old  (it is not registered: `kubesync resync --force` removes it)",
         "",
         "1 to add, 1 to change, 0 to delete, 1 held back",
@@ -192,11 +192,11 @@ def test_report_of_an_older_master_is_a_plan_too() -> None:
 
     assert lines_of(a_report(cluster)) == [
         "example.com (Z1)",
-        "  + web.example.com A 30 10.0.0.1  (prod)",
-        "  ~ hand.example.com A 30 192.0.2.1 -> 30 10.0.0.2  (prod/shop/hand: changed by hand)",
+        "  ~ hand.example.com A 192.0.2.1 ttl 30 -> 10.0.0.2 ttl 30  (prod/shop/hand: changed by hand)",
+        "  + web.example.com A 10.0.0.1 ttl 30  (prod)",
         "",
         "example.org (Z2, private)",
-        "  - w.example.com A [blue] 30 10.0.0.1  (prod)",
+        "  - w.example.com A [blue] 10.0.0.1 ttl 30  (prod)",
         "",
         "upstreams",
         "  ~ prod/shop/web/80/TCP version 1 -> version 2, 1 node  (the table holds other nodes)",
@@ -209,9 +209,61 @@ def test_reason_that_does_not_fit_has_lines_of_its_own() -> None:
     report = a_report(a_cluster(a_row("a-rather-long-name-of-a-service", None, an_a("10.0.0.1"), "appeared")))
 
     assert lines_of(report, 60)[1:4] == [
-        "  + a-rather-long-name-of-a-service.example.com A 30",
-        "      10.0.0.1",
+        "  + a-rather-long-name-of-a-service.example.com A 10.0.0.1",
+        "      ttl 30",
         "      (prod/shop/a-rather-long-name-of-a-service appeared)",
+    ]
+
+
+SRV: Final[dict[str, Any]] = {
+    "ttl": 30,
+    "values": [f"0 50 80 web-{number}.web.shop.svc.prod.example.com." for number in (1, 2)],
+}
+
+
+def test_long_line_goes_on_between_values_and_never_within_one() -> None:
+    """An SRV value has spaces."""
+    after = {"ttl": 600, "values": ["0 50 80 web-10.web.shop.svc.prod.example.com.", *SRV["values"]]}
+    row = a_row("_http._tcp.web.shop.svc.prod", SRV, after, "endpoints", type="SRV", service="prod/shop/web")
+
+    assert lines_of(a_report(a_cluster(row)), 80)[1:-2] == [
+        "  ~ _http._tcp.web.shop.svc.prod.example.com SRV",
+        "      0 50 80 web-1.web.shop.svc.prod.example.com.,",
+        "      0 50 80 web-2.web.shop.svc.prod.example.com. ttl 30",
+        "      -> 0 50 80 web-1.web.shop.svc.prod.example.com.,",
+        "      0 50 80 web-2.web.shop.svc.prod.example.com.,",
+        "      0 50 80 web-10.web.shop.svc.prod.example.com. ttl 600",
+        "      (endpoints of prod/shop/web changed)",
+    ]
+
+
+def test_value_that_is_wider_than_the_screen_is_folded_as_any_text() -> None:
+    alias = {"alias": f"dualstack.{'a' * 30}.eu-west-1.elb.amazonaws.com", "alias_zone": "ZE", "evaluate_health": True}
+    row = a_row("web", alias, None, "disappeared")
+
+    assert lines_of(a_report(a_cluster(row)), 60)[1:-2] == [
+        "  - web.example.com A",
+        f"      alias dualstack.{'a' * 30}.",
+        "        eu-west-1.elb.amazonaws.com",
+        "      zone ZE",
+        "      (prod/shop/web is gone)",
+    ]
+
+
+def test_names_stand_in_the_order_in_which_people_count() -> None:
+    rows = [a_row(f"web-{number}", None, an_a(f"10.0.0.{number}"), "appeared") for number in (1, 10, 2)]
+    upstreams = [
+        {"what": f"upstream prod/shop/web-{number}/80/TCP", "from": None, "to": "version 1, 1 nodes"}
+        for number in (10, 9)
+    ]
+    lines = lines_of(a_report(a_cluster(*rows, changes=upstreams)))
+
+    assert [line.split()[1] for line in lines if line.startswith("  + ")] == [
+        "web-1.example.com",
+        "web-2.example.com",
+        "web-10.example.com",
+        "prod/shop/web-9/80/TCP",
+        "prod/shop/web-10/80/TCP",
     ]
 
 
@@ -219,7 +271,7 @@ def test_hostile_names_are_escaped_and_make_no_line() -> None:
     report = a_report(a_cluster(a_row("x\x1b[2J\u202e\n9 to add", None, an_a("10.0.0.1\x07"), "appeared")))
 
     assert lines_of(report)[1] == (
-        r"  + x\x1b[2J\u202e 9 to add.example.com A 30 10.0.0.1\x07  (prod/shop/x\x1b[2J\u202e 9 to add appeared)"
+        r"  + x\x1b[2J\u202e 9 to add.example.com A 10.0.0.1\x07 ttl 30  (prod/shop/x\x1b[2J\u202e 9 to add appeared)"
     )
 
 

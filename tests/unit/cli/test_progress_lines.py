@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
 import threading
 
 import pytest
+from rich.console import Console
 
 from harness.fakes.manual_clock import ManualClock
+from kubesync_local.commands.run.live import LiveProgress
 from kubesync_local.commands.run.progress import ProgressLines
 
 DOWN = {"cluster": "prod", "resource": "services", "key": "ERR_CONNECT_FAILED", "message": "h:6443: connection refused"}
@@ -89,3 +92,28 @@ def test_reader_that_does_not_read_holds_up_nobody(monkeypatch: pytest.MonkeyPat
         reads.join()
     assert found[0].startswith("   0.00  0 xxx")
     assert "lines were left out: nobody read them in time" in "".join(found)
+
+
+def test_footer_says_for_whom_it_waits() -> None:
+    live = LiveProgress(Console(file=io.StringIO(), force_terminal=True))
+    shown = [live._status()]
+    for what, details in (
+        ("waiting", {"session": "7c1e"}),
+        ("waiting", {"session": ""}),
+        ("master", {"session": "own", "epoch": 4, "after": "free"}),
+    ):
+        tuple(live.lines(what, details, 0.0))
+        shown.append(live._status())
+
+    assert [text.partition(" \u00b7 ")[0] for text in shown[:3]] == [
+        "waiting for the lease",
+        "waiting for session 7c1e",
+        "waiting for the lease",
+    ]
+    assert shown[3].startswith("master for ")
+
+
+def test_whom_it_waits_for_is_no_line(capsys: pytest.CaptureFixture[str]) -> None:
+    ProgressLines()("waiting", {"session": "7c1e"})
+
+    assert capsys.readouterr().err == ""

@@ -28,6 +28,7 @@ class Scene:
         self.lease = LeaseTable(self.store, "0")
         self.requests = RequestTable(self.store, "0")
         self.results = ResyncResultTable(self.store, "0", 90 * 86_400)
+        self.awaited: list[str] = []
         self.ran: list[ResyncRequest] = []
         self.session_report: Callable[[], SessionReport] = lambda: SessionReport("own", epoch=9, resyncs=[dict(REPORT)])
         self.until = self.clock.monotonic() + 600
@@ -63,6 +64,7 @@ class Scene:
             lambda: self.until - self.clock.monotonic(),
             results=self.results,
             by_person=by_person,
+            on_waiting=self.awaited.append,
         )
         return ResyncInvocation(parts, ResyncEvent(cluster=cluster, dry_run=dry_run)).run()
 
@@ -110,6 +112,7 @@ def test_hand_over_while_waiting_is_waited_for() -> None:
 
     assert scene.invoke() == {**REPORT, "by": "second"}
     assert scene.ran == []
+    assert scene.awaited == ["first", "", "second"]
 
 
 def test_master_that_goes_away_is_replaced() -> None:

@@ -93,6 +93,63 @@ def test_screen_is_never_larger_than_the_terminal(width: int, height: int) -> No
     assert any(line.startswith("... and ") and line.endswith("lines of clusters") for line in lines)
 
 
+WHY = (
+    "www.prod.example.com A stands there and is not ours (192.0.2.9): make both equal and take it over (`kubesync recover`), remove it, or "
+    "choose another name"
+)
+
+
+def test_reason_is_read_to_its_end_and_takes_its_room_from_the_changes() -> None:
+    prod = ClusterView("prod", "registered", [WORKS], [(f"prod/shop/web-{n}", NOON - 600 + n, WHY) for n in range(3)])
+    lines = drawn(a_view(clusters=[prod], changes=[ADDED] * 40), 80, 23)
+
+    assert lines[3:] == [
+        "prod  3 open  watching for 5 min",
+        "",
+        "open, and why",
+        *[
+            line
+            for n in range(3)
+            for line in (
+                f"prod/shop/web-{n}  {'10 min' if n == 0 else '9 min'}  www.prod.example.com A stands there and is not ours",
+                "  (192.0.2.9): make both equal and take it over (`kubesync recover`), remove it,",
+                "  or choose another name",
+            )
+        ],
+        "",
+        "last changes",
+        *["11:59:00  + web.example.com A 10.0.0.1 ttl 30"] * 5,
+        "... and 35 more",
+    ]
+    assert len(lines) == 23
+
+
+def test_wide_terminal_needs_fewer_lines_for_a_reason() -> None:
+    prod = ClusterView("prod", "registered", [WORKS], [("prod/shop/web", NOON - 600, WHY)])
+    lines = drawn(a_view(clusters=[prod]), 160, 50)
+
+    assert lines[6:] == [
+        f"prod/shop/web  10 min  {WHY.removesuffix(' choose another name')}",
+        "  choose another name",
+    ]
+
+
+def test_what_does_not_fit_is_counted_in_services_and_not_in_lines() -> None:
+    prod = ClusterView("prod", "registered", [WORKS], [(f"prod/shop/web-{n}", NOON - 600 + n, WHY) for n in range(9)])
+    lines = drawn(a_view(clusters=[prod]), 80, 23)
+
+    assert lines[-1] == "... and 4 more"
+    assert sum(line.startswith("prod/shop/web-") for line in lines) == 5
+
+
+def test_released_lease_is_no_warning() -> None:
+    lease = {"state": "released clean", "holder": "a1", "session_ends_at": None}
+    line = screen(a_view(lease=lease), 80, 24)[0]
+
+    assert line.plain == "12:00:00 UTC  main  session a1 released the lease cleanly"
+    assert "yellow" not in {str(span.style) for span in line.spans}
+
+
 def test_hostile_text_is_shown_and_not_obeyed() -> None:
     cluster = ClusterView("prod", "registered", [{**FAILS, "last_error_message": "\x1b[2Jgone"}], [])
     assert "\x1b" not in "".join(drawn(a_view(clusters=[cluster]), 160))

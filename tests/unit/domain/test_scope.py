@@ -6,7 +6,7 @@ import pytest
 
 from kubesync.domain.objects import Resource
 from kubesync.domain.scope import Scope
-from kubesync_local.registration.scopes import why_no_scope
+from kubesync_local.registration.scopes import whys_no_scope
 
 SERVICES, SLICES = Resource.SERVICES, Resource.ENDPOINTSLICES
 
@@ -88,4 +88,4 @@ def test_scope_holds_namespaces() -> None:
     ],
 )  # fmt: skip
 def test_scope_that_cannot_be_meant_is_refused(scope: Scope, why: str | None) -> None:
-    assert why_no_scope(scope) == why
+    assert next(whys_no_scope(scope), None) == why

@@ -286,6 +286,7 @@ class Application:
             self.scheduler,
             remaining_seconds,
             lambda text: progress("resync", {"text": text}),
+            lambda session: progress("waiting", {"session": session}),
             self.settings.deployment,
             ResyncResultTable(store, shard),
             by_person=self.local,

@@ -4,6 +4,7 @@ What the caller does next decides the class of an error:
 
     KubesyncError
     ├── UsageError                  a person gave wrong input: one line, exit status 2
+    ├── ChangedMeanwhileError       somebody else wrote first: a person reads again, decides again
     ├── ListenerError               a listener stopped or retries; carries an ErrorCode (6 to 12)
     │   ├── DomainNameError         6   address not valid, or its name does not resolve
     │   ├── ConnectError            7   refused, unreachable, no connection in time
@@ -76,6 +77,10 @@ class KubesyncError(Exception):
 
 class UsageError(KubesyncError):
     """A person gave wrong input. The message is one line that says what to do."""
+
+
+class ChangedMeanwhileError(KubesyncError):
+    """Somebody else changed what a person's change was decided with. The write was refused: a person looks again, then decides."""
 
 
 class ListenerError(KubesyncError):

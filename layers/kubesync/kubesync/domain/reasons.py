@@ -64,9 +64,9 @@ ADVICE: Final[Mapping[str, str]] = {
     # What others want or have
     "NameTaken": "Do nothing if this is intended. Otherwise remove the name from the other Service, or choose another name.",
     "Conflict": (
-        "To let kubesync take over the record set (it comes from another controller, or from before tables were "
-        "lost), run `kubesync recover`: it shows what it would take over unchanged (docs/migration.md). Otherwise "
-        "remove the foreign record set, choose another name, or give every Service that shares the name a "
+        "`kubesync recover` takes over a foreign record set (from another controller, or from before tables were lost) only if it is "
+        "exactly as wanted (docs/migration.md). If its form differs, change the Service or the record set so that both are equal, "
+        "remove the foreign one, or leave it. Or choose another name, or give every Service that shares the name a "
         "set-identifier. `kubesync resync` checks at once."
     ),
     "ChangedByHand": "Run `kubesync resync`. It corrects the record set.",

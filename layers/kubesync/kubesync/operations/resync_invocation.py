@@ -75,6 +75,7 @@ class InvocationParts:
         run_session: runs a separate session for a request. It stands by for the lease if the holder ends soon.
         remaining_seconds: the time left to wait for a master.
         on_progress: called with a line for a person.
+        on_waiting: called with the session whose answer is waited for, and with nothing once there is no master.
         deployment: the deployment that the tables must belong to. Empty: not checked.
         results: where the parts of a resync are that goes on.
         by_person: somebody waits at a terminal: whatever ends the wait, but time, withdraws the request.
@@ -86,6 +87,7 @@ class InvocationParts:
     scheduler: Scheduler
     remaining_seconds: Callable[[], float]
     on_progress: Callable[[str], None] = lambda _text: None
+    on_waiting: Callable[[str], None] = lambda _session: None
     deployment: str = ""
     results: ResyncResultTable | None = None
     by_person: bool = True
@@ -211,8 +213,13 @@ class ResyncInvocation:
         """The master's answer. None: there is no master any more; or no time is left, and the resync goes on."""
         scheduler = self._parts.scheduler
         free_since: float | None = None
+        awaited = ""
         while True:
             lease = self._parts.lease.read()
+            holder = "" if lease.free(self._now_ms()) else lease.holder
+            if holder != awaited:
+                awaited = holder
+                self._parts.on_waiting(holder)
             report = self._parts.requests.collect(request)
             if report is not None:
                 return {**report, "by": lease.holder}

@@ -24,6 +24,7 @@ from kubesync_local.commands.cluster.changes import Change, agree, refuse_clash,
 from kubesync_local.commands.cluster.clusters_file import ClustersFile, Entry, read_clusters_file
 from kubesync_local.commands.cluster.form import Form, read_form
 from kubesync_local.commands.cluster.options import (
+    NEEDED,
     WAYS_IN,
     Options,
     arguments_of,
@@ -35,6 +36,7 @@ from kubesync_local.commands.cluster.remove import unless_referred_to
 from kubesync_local.plans.of_state import plan_of_removal
 from kubesync_local.plans.plan import Group, Line, Plan, Sign, some
 from kubesync_local.plans.view import show_plan
+from kubesync_local.registration.mistakes import Mistakes, WrongOptionsError
 from kubesync_local.registration.named_upstreams import NamedRegistry
 from kubesync_local.terminal.asking import NOTHING_CHANGED, can_ask
 from kubesync_local.terminal.escaping import visible
@@ -62,10 +64,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Show what changes, ask, write, and signal the running session. Returns 1 if only a part could be written."""
     work = Workplace()
     file = read_clusters_file(arguments.file)
-    if file.problems:
-        return _refused(file)
-    work.lease.bind(work.settings.deployment)
-    wanted = _wanted(file, work, prune=arguments.prune)
+    try:
+        work.lease.bind(work.settings.deployment)
+        wanted = _wanted(file, work, prune=arguments.prune)
+    except KubesyncError:
+        if not file.problems:  # what is wrong in the file itself is known without AWS
+            raise
     if file.problems:
         return _refused(file)
     if not wanted.changes and not wanted.removed:
@@ -102,9 +106,13 @@ def _wanted(file: ClustersFile, work: Workplace, *, prune: bool) -> _Wanted:
         try:
             config = known.get(entry.name)
             before = None if config is None else registered(_changeable(config, work), work)
-            forms.append((entry, before, _form(entry, before, Path(file.path).parent, work)))
+            form = _form(entry, before, Path(file.path).parent, work)
+            forms += [(entry, before, form)] if entry.name else []
+        except WrongOptionsError as error:
+            for mistake in error.mistakes:
+                file.wrong(entry.line, f"{entry.title}: {mistake}")
         except UsageError as error:
-            file.wrong(entry.line, f"cluster {entry.name}: {error}")
+            file.wrong(entry.line, f"{entry.title}: {error}")
     named = {entry.name for entry in file.entries}
     ours = [config for config in known.values() if config.shard == work.settings.shard and not config.deleting]
     removed = [config for config in ours if prune and config.name not in named]
@@ -138,22 +146,28 @@ def _changeable(config: ClusterConfig, work: Workplace) -> ClusterConfig:
 
 
 def _form(entry: Entry, before: Form | None, folder: Path, work: Workplace) -> Form:
-    """What a cluster of the file becomes; ``before`` itself if it is as registered."""
-    if wrong := next((name for name in ("domain", "zones") if name not in entry.options), None):
-        raise UsageError(f"{wrong} is missing")
+    """What a cluster of the file becomes; ``before`` itself if it is as registered. Raises WrongOptionsError with all mistakes."""
+    wrong = Mistakes(every=True)
+    for name in NEEDED:
+        if name not in entry.options and name not in entry.unusable:
+            wrong.add(f"{name} is missing")
     given = dict(entry.options)
+    if entry.unusable & set(WAYS_IN) and "context" not in given:  # that it is not given would be no second mistake
+        given.setdefault("server", "https://not-known.invalid")
+    if entry.unusable or not entry.name:  # nothing is written: the server need not be asked
+        given["endpoints_source"] = "endpointslices"
     for name in ("ca_file", "kubeconfig"):
         if name in given:
             given[name] = str(folder / Path(given[name]).expanduser())
     if before is None:
-        return read_form(arguments_of(entry.name, given), work)
+        return read_form(arguments_of(entry.name or "x", given), work, wrong=wrong)
     known = options_of(before.config, before.access)
     given = with_known_external_ids(given, known)
     if given.get("endpoints_source", "auto") == "auto" and all(given.get(n) == known.get(n) for n in WAYS_IN):
         given["endpoints_source"] = known["endpoints_source"]
     if _plain(given, before.config) == _plain(known, before.config):
         return before
-    return read_form(arguments_of(entry.name, given), work, before)
+    return read_form(arguments_of(entry.name, given), work, before, wrong)
 
 
 def _plain(options: Options, config: ClusterConfig) -> Options:

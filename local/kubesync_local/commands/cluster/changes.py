@@ -57,7 +57,7 @@ class Change:
         return replace(_plan_of(f"cluster {self.name}", self.settings) + records, quiet=records.quiet, in_conflict=0)
 
     def write(self, work: Workplace) -> ClusterConfig:
-        """Write roles of zones and the configuration. Raises UsageError if somebody else changed it since it was read."""
+        """Write roles of zones and the configuration. Raises ChangedMeanwhileError if somebody else changed it since it was read."""
         ways = ZoneAccessTable(work.store)
         for zone_id, access in self.after.access.items():
             if self.before is None or zone_id not in self.before.access or self.before.access[zone_id] != access:

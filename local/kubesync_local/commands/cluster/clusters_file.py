@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
@@ -37,24 +38,38 @@ _ONE_OF: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One cluster of the file. ``line``: where it begins, from 1."""
+    """One cluster of the file.
+
+    Args:
+        name: empty if it has none that is valid.
+        title: names it in messages.
+        line: where it begins, from 1.
+        unusable: options that are there with a value of another form.
+    """
 
     name: str
+    title: str
     options: Options
     line: int
+    unusable: AbstractSet[str] = frozenset()
 
 
 @dataclass(slots=True)
 class ClustersFile:
-    """``problems``: what is wrong, one line each, with the line of the file."""
+    """A file, and what is wrong with it."""
 
     path: str
     entries: list[Entry] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
+    _problems: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong, one line each, with the line of the file, in its order."""
+        return [f"{self.path}:{line}: {text}" for line, text in sorted(self._problems, key=lambda each: each[0])]
 
     def wrong(self, line: int, text: str) -> None:
         """Note a problem."""
-        self.problems.append(f"{self.path}:{line}: {text}")
+        self._problems.append((line, text))
 
 
 def read_clusters_file(path: str) -> ClustersFile:
@@ -62,7 +77,7 @@ def read_clusters_file(path: str) -> ClustersFile:
     shown = "standard input" if path == "-" else path
     found = ClustersFile(shown)
     try:
-        root = yaml.SafeLoader(_text_of(path, shown)).get_single_node()
+        root = _only_document(yaml.SafeLoader(_text_of(path, shown)), shown)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise UsageError(f"{shown}{'' if mark is None else f':{mark.line + 1}'}: is not YAML") from None
@@ -71,7 +86,7 @@ def read_clusters_file(path: str) -> ClustersFile:
     if not isinstance(root, yaml.MappingNode):
         raise UsageError(f"{shown}: has no list `clusters`")
     rows: yaml.Node | None = None
-    for key, value, line in _members(root, found):
+    for key, value, line in _members(root, found.wrong):
         if key == "clusters":
             rows = value
         else:
@@ -79,9 +94,19 @@ def read_clusters_file(path: str) -> ClustersFile:
     if not isinstance(rows, yaml.SequenceNode):
         found.wrong(root.start_mark.line + 1, "has no list `clusters`")
         return found
-    for row in rows.value:
-        _read_entry(row, found)
+    for number, row in enumerate(rows.value, 1):
+        _read_entry(row, number, found)
     return found
+
+
+def _only_document(loader: Any, shown: str) -> yaml.Node | None:
+    root = loader.get_node() if loader.check_node() else None
+    if loader.check_node():
+        raise UsageError(
+            f"{shown}:{loader.peek_event().start_mark.line + 1}: a second YAML document begins here (---): put all clusters into "
+            "one list `clusters`, in one document"
+        )
+    return root
 
 
 def _text_of(path: str, shown: str) -> str:
@@ -99,61 +124,74 @@ def _text_of(path: str, shown: str) -> str:
     return text
 
 
-def _members(node: yaml.MappingNode, found: ClustersFile) -> Iterator[tuple[str, yaml.Node, int]]:
+def _members(node: yaml.MappingNode, wrong: Callable[[int, str], None]) -> Iterator[tuple[str, yaml.Node, int]]:
     seen: set[str] = set()
     for key, value in node.value:
         line = key.start_mark.line + 1
         if not isinstance(key, yaml.ScalarNode):
-            found.wrong(line, "a name of an option is a text")
+            wrong(line, "a name of an option is a text")
         elif key.value in seen:
-            found.wrong(line, f"{_short(key.value)} stands here twice")
+            wrong(line, f"{_short(key.value)} stands here twice")
         else:
             seen.add(key.value)
             yield key.value, value, line
 
 
-def _read_entry(row: yaml.Node, found: ClustersFile) -> None:
+def _read_entry(row: yaml.Node, number: int, found: ClustersFile) -> None:
     begin = row.start_mark.line + 1
     if not isinstance(row, yaml.MappingNode):
-        found.wrong(begin, "a cluster is a mapping with a name and options")
+        found.wrong(begin, f"cluster number {number}: is not a mapping with a name and options")
         return
-    name, options = "", cast("Options", {})
-    for key, value, line in _members(row, found):
+    name = next((_text(value) for key, value in row.value if _text(key) == "name"), "")
+    title = f"cluster {name}" if valid_cluster_name(name) else f"cluster number {number}"
+    options, unusable, named = cast("Options", {}), set[str](), False
+
+    def wrong(line: int, text: str) -> None:
+        found.wrong(line, f"{title}: {text}")
+
+    for key, value, line in _members(row, wrong):
         if key == "name":
-            name = value.value if isinstance(value, yaml.ScalarNode) else ""
+            named = True
             if not valid_cluster_name(name):
-                found.wrong(line, "name: use lower-case letters, digits and hyphens, at most 63")
+                wrong(line, "name: use lower-case letters, digits and hyphens, at most 63")
         elif key not in KINDS:
             close = difflib.get_close_matches(key.lower(), ("name", *KINDS), n=1)
-            found.wrong(line, f"{_short(key)} is not an option" + (f": did you mean {close[0]}?" if close else ""))
-        else:
-            _read_option(key, value, line, options, found)
-    if not name:
-        found.wrong(begin, "a cluster has no name")
+            wrong(line, f"{_short(key)} is not an option" + (f": did you mean {close[0]}?" if close else ""))
+        elif reason := _read_option(key, value, options):
+            unusable.add(key)
+            wrong(line, f"{key} {reason}")
+    if not named:
+        wrong(begin, "has no name")
     elif any(entry.name == name for entry in found.entries):
-        found.wrong(begin, f"cluster {name} stands here twice")
-    found.entries.append(Entry(name, options, begin))
+        wrong(begin, "stands here twice")
+    found.entries.append(Entry(name if valid_cluster_name(name) else "", title, options, begin, unusable))
 
 
-def _read_option(key: str, node: yaml.Node, line: int, options: Options, found: ClustersFile) -> None:
+def _text(node: yaml.Node) -> str:
+    return str(node.value) if isinstance(node, yaml.ScalarNode) else ""
+
+
+def _read_option(key: str, node: yaml.Node, options: Options) -> str:
+    """Returns what is wrong with the value; empty if nothing is."""
     kind = KINDS[key]
     try:
         value: Any = yaml.SafeLoader("").construct_object(node, deep=True)
     except yaml.YAMLError:
         value = node
     if value is None:
-        return
+        return ""
     if kind is list and isinstance(value, str):
         value = [part.strip() for part in value.split(",")]
     wrong = not isinstance(value, kind) or (kind is int and isinstance(value, bool))
     if wrong or (kind is list and not all(isinstance(each, str) and each for each in value)):
-        found.wrong(line, f"{key} is not {_IN_WORDS[kind]}")
-    elif key in _ONE_OF and value not in _ONE_OF[key]:
-        found.wrong(line, f"{key} is not one of {', '.join(_ONE_OF[key])}")
-    elif kind is str and key != "ca_pem" and "\n" in value.strip():
-        found.wrong(line, f"{key} has several lines: give a reference or a path, never the content itself")
-    elif value not in ("", []):
+        return f"is not {_IN_WORDS[kind]}"
+    if key in _ONE_OF and value not in _ONE_OF[key]:
+        return f"is not one of {', '.join(_ONE_OF[key])}"
+    if kind is str and key != "ca_pem" and "\n" in value.strip():
+        return "has several lines: give a reference or a path, never the content itself"
+    if value not in ("", []):
         options[key] = value.strip() if kind is str and key != "ca_pem" else value
+    return ""
 
 
 def _short(key: str) -> str:

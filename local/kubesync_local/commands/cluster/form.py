@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import base64
 import os
-import re
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from kubesync.aws.secrets.references import parse_secret_reference
-from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference, explain, valid_cluster_name
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference, explain_all, valid_cluster_name
 from kubesync.aws.tables.control.zone_access import ZoneAccess
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import ListenerError, UsageError
@@ -27,9 +26,11 @@ from kubesync.kubernetes.transport.client import ApiClient
 from kubesync_local.commands.cluster.eks import eks_region, look_up_eks
 from kubesync_local.commands.cluster.options import WAYS_IN, arguments_of, options_of
 from kubesync_local.commands.cluster.zones import look_up_zones, remark_on_zones, zones_given
-from kubesync_local.registration.clusters import why_outside, why_useless
+from kubesync_local.registration.clusters import why_outside, whys_useless
+from kubesync_local.registration.combinations import wrong_combinations
 from kubesync_local.registration.eks_servers import is_eks_server, same_host
 from kubesync_local.registration.endpoints_source import choose_endpoints_source
+from kubesync_local.registration.mistakes import Mistakes
 from kubesync_local.registration.name_rules import given_rules, settled_rules, why_beyond_zones
 from kubesync_local.registration.roles import parse_role
 from kubesync_local.terminal.output import remark
@@ -45,7 +46,12 @@ _SWITCHES: Final = (
     "select_endpoints",
     "opt_in",
 )
-_AUDIENCE: Final = re.compile(r"[A-Za-z0-9:/._~-]{1,1000}")  # as the template allows it
+# What is checked once each field has its form.
+_TOGETHER: Final = {"server", "template", "annotation_prefix"}
+# Where a mistake leaves nothing to check the rest with; what is made of them is never stored.
+_SOME_SERVER: Final = "https://not-known.invalid"
+_SOME_DOMAIN: Final = "not-known.invalid"
+_SOME_ZONE: Final = ZoneReference(id="ZNOTKNOWN", name="unknown")
 _PROBE_POLICY: Final = ReflectorPolicy(connect_timeout=3, read_timeout=5)
 
 
@@ -57,86 +63,129 @@ class Form:
     access: Mapping[str, ZoneAccess | None]
 
 
-def read_form(arguments: argparse.Namespace, work: Workplace, known: Form | None = None) -> Form:
+def read_form(
+    arguments: argparse.Namespace, work: Workplace, known: Form | None = None, wrong: Mistakes | None = None
+) -> Form:
     """The configuration that the options describe. Its zones exist, can be read, and fit the domain.
 
     Args:
         arguments: as ``cluster add`` parses them, or ``options.arguments_of``.
         known: the registered cluster of this name, if options of it are kept. What was found out about its server and its zones
             is not found out again as long as these options are the same.
+        wrong: collects mistakes; with some in it already, the rest is still checked.
 
     Raises:
         UsageError: an option is wrong, or cannot be combined with another.
         KubesyncError: Route 53 or EKS could not be reached.
     """
-    _check_name(arguments.name)
-    _check_combination(arguments)
-    fields: dict[str, Any] = {"name": arguments.name, "domain": arguments.domain.rstrip(".").lower()}
+    wrong = wrong or Mistakes()
+    with wrong.noted():
+        _check_name(arguments.name)
+    for combination in wrong_combinations(arguments):
+        wrong.add(combination)
     same_place = known is not None and _same_place(arguments, known)
-    fields |= _known_place(known.config) if known is not None and same_place else _place(arguments, work)
-    if arguments.token:
-        fields["token"] = _absolute(str(parse_secret_reference(arguments.token, local=True)))
-    fields |= _references(arguments)
-    if arguments.aws_identity:
-        fields["aws_identity"] = arguments.aws_identity
-    if arguments.ca_file:
-        fields["ca_pem"] = _certificates(arguments.ca_file)
-    elif arguments.ca_pem and not same_place:
-        fields["ca_pem"] = certificates_in(arguments.ca_pem, "ca_pem")
-    for name in _SWITCHES:
-        fields[name] = getattr(arguments, name)
-    fields["namespaces"] = _listed("--namespace", arguments.namespaces)
-    fields["exclude_namespaces"] = _listed("--exclude-namespaces", arguments.exclude_namespaces)
-    if arguments.selector is not None:
-        fields["selector"] = arguments.selector.strip()
-        if not fields["selector"]:
-            raise UsageError("--selector is empty: give labels such as app=web, or leave it out")
-    for name in ("ttl", "template", "policy", "on_delete", "annotation_prefix"):
-        if getattr(arguments, name) is not None:
-            fields[name] = getattr(arguments, name)
-    fields["srv"] = not arguments.no_srv
+    fields: dict[str, Any] = {}
+    if known is not None and same_place:
+        fields = _known_place(known.config)
+    else:
+        with wrong.noted():
+            fields = _place(arguments, work)
+    fields |= _fields(arguments, wrong)
+    if arguments.ca_pem and not arguments.ca_file and not same_place:
+        with wrong.noted():
+            fields["ca_pem"] = certificates_in(arguments.ca_pem, "ca_pem")
     fields["shard"] = work.settings.shard
-    rules = given_rules(arguments)
-    access = zones_given(arguments.zone)
+    rules = given_rules(arguments, wrong)
+    access = zones_given(arguments.zone, wrong) if arguments.zone else {}
     # Checked before the call to Route 53, so that wrong use is reported without an AWS account too.
-    draft = _validated({**fields, "zones": [ZoneReference(id=zone_id, name="unknown") for zone_id in access]})
+    shown = [ZoneReference(id=zone_id, name="unknown") for zone_id in access] or [_SOME_ZONE]
+    draft = _validated({**fields, **rules, "zones": shown}, wrong)
     same_zones = known is not None and known.access == access
     zones = (
         list(known.config.zones)
         if known is not None and same_zones
-        else look_up_zones(work.application.zone_accounts(), access)
+        else look_up_zones(work.application.zone_accounts(), access, wrong)
     )
-    outside = why_outside(draft.model_copy(update={"zones": tuple(zones)}))
-    if outside is not None:
-        raise UsageError(outside)
-    before = work.clusters.get(arguments.name) if known is None else known.config
-    fields |= settled_rules(rules, before, draft.domain)
+    if draft is not None and arguments.domain and len(zones) == len(access) > 0:
+        before = work.clusters.get(arguments.name) if known is None else known.config
+        with wrong.noted():
+            fields |= _rules_in(zones, draft, rules, before)
+    wrong.refuse()
+    assert draft is not None
     if known is None or not same_zones or draft.domain != known.config.domain:
         remark_on_zones(zones, draft.domain)
     if known is not None and same_place and arguments.endpoints_source is None:
         fields["endpoints_source"] = known.config.endpoints_source
     else:
         fields["endpoints_source"] = _endpoints_source(arguments.endpoints_source or "auto", draft, work)
-    config = _validated({**fields, "zones": zones})
-    beyond = why_beyond_zones(config)
-    if beyond is not None:
-        raise UsageError(beyond)
+    config = ClusterConfig.model_validate({**fields, "zones": zones})
     if config.on_delete == "remove" and config.policy not in (Policy.SYNC, known.config.policy if known else ""):
         remark(f"note: with --policy {config.policy} nothing is deleted, not even when the cluster is removed")
     return Form(config, access)
 
 
-def _validated(fields: dict[str, Any]) -> ClusterConfig:
+def _fields(arguments: argparse.Namespace, wrong: Mistakes) -> dict[str, Any]:
+    """What the options say by themselves: all but the server, the zones and the rules of names."""
+    domain = arguments.domain or _SOME_DOMAIN
+    fields: dict[str, Any] = {"name": arguments.name, "domain": domain.rstrip(".").lower()}
+    if arguments.token:
+        with wrong.noted():
+            fields["token"] = _absolute(str(parse_secret_reference(arguments.token, local=True)))
+    fields |= _references(arguments, wrong)
+    if arguments.aws_identity:
+        fields["aws_identity"] = arguments.aws_identity
+    if arguments.ca_file:
+        with wrong.noted():
+            fields["ca_pem"] = _certificates(arguments.ca_file)
+    for name in _SWITCHES:
+        fields[name] = getattr(arguments, name)
+    for option, name in (("--namespace", "namespaces"), ("--exclude-namespaces", "exclude_namespaces")):
+        with wrong.noted():
+            fields[name] = _listed(option, getattr(arguments, name))
+    if arguments.selector is not None:
+        fields["selector"] = arguments.selector.strip()
+        if not fields["selector"]:
+            wrong.add("--selector is empty: give labels such as app=web, or leave it out")
+    for name in ("ttl", "template", "policy", "on_delete", "annotation_prefix"):
+        if getattr(arguments, name) is not None:
+            fields[name] = getattr(arguments, name)
+    fields["srv"] = not arguments.no_srv
+    if arguments.load_balancer_alias and arguments.load_balancer_cluster_ips:
+        wrong.add("--load-balancer-alias and --load-balancer-cluster-ips cannot be combined")
+    return fields
+
+
+def _validated(fields: dict[str, Any], wrong: Mistakes) -> ClusterConfig | None:
+    """The configuration; None if something is wrong. What is wrong by itself is left out to find what else is."""
+    if wrong.found and not fields.get("server") and not fields.get("kubeconfig"):
+        fields = {**fields, "server": _SOME_SERVER}
     try:
         config = ClusterConfig.model_validate(fields)
     except ValidationError as invalid:
-        raise UsageError(explain(invalid)) from None
-    useless = why_useless(config)
-    if useless is not None:
-        raise UsageError(useless)
-    if config.load_balancer_alias and config.load_balancer_cluster_ips:
-        raise UsageError("--load-balancer-alias and --load-balancer-cluster-ips cannot be combined")
-    return config
+        for text in explain_all(invalid):
+            wrong.add(text)
+        places = {str(error["loc"][0]) for error in invalid.errors() if error["loc"]} or _TOGETHER
+        some = {"name": "x", "domain": _SOME_DOMAIN, "zones": [_SOME_ZONE], "server": _SOME_SERVER}
+        if any(name in fields and fields[name] != some.get(name) for name in places):
+            _validated({**some, **{name: value for name, value in fields.items() if name not in places}}, wrong)
+        return None
+    useless = [text for text in whys_useless(config) if _SOME_DOMAIN not in text]
+    for text in useless:
+        wrong.add(text)
+    return None if useless else config
+
+
+def _rules_in(
+    zones: Sequence[ZoneReference], draft: ClusterConfig, given: dict[str, Any], before: ClusterConfig | None
+) -> dict[str, Any]:
+    """Its rules of names as they are stored. Raises UsageError if its zones cannot hold its Services' names, or those of the rules."""
+    placed = draft.model_copy(update={"zones": tuple(zones)})
+    if outside := why_outside(placed):
+        raise UsageError(outside)
+    settled = settled_rules(given, before, draft.domain)
+    if beyond := why_beyond_zones(placed.model_copy(update=settled)):
+        raise UsageError(beyond)
+    return settled
 
 
 def _listed(option: str, given: Sequence[str] | None) -> tuple[str, ...]:
@@ -157,60 +206,7 @@ def _check_name(name: str) -> None:
         )
 
 
-def _check_combination(arguments: argparse.Namespace) -> None:
-    given = [option for option in ("server", "eks", "kubeconfig") if getattr(arguments, option)]
-    if not given and not arguments.context:
-        raise UsageError("give one of --server URL, --eks NAME or --kubeconfig FILE: how the cluster is reached")
-    if arguments.kubeconfig and len(given) > 1:
-        raise UsageError(f"--kubeconfig already says how the cluster is reached: leave out --{given[0]}")
-    if arguments.context and given not in ([], ["kubeconfig"]):
-        raise UsageError("--context needs --kubeconfig")
-    by_kubeconfig = "--kubeconfig" if arguments.kubeconfig else "--context" if arguments.context else ""
-    if arguments.token and arguments.eks:
-        raise UsageError("--eks signs in by itself: leave out --token")
-    if arguments.aws_identity:
-        for option in ("token", "eks", "client_certificate"):
-            if getattr(arguments, option):
-                raise UsageError(f"--aws-identity signs in by itself: leave out --{option.replace('_', '-')}")
-        if _AUDIENCE.fullmatch(arguments.aws_identity) is None:
-            raise UsageError("--aws-identity is an audience of at most 1,000 letters, digits and : / . _ ~ -")
-    for option in (
-        "token",
-        "ca_file",
-        "ca",
-        "client_certificate",
-        "client_key",
-        "role_arn",
-        "aws_identity",
-        "insecure_skip_tls_verify",
-    ):
-        if by_kubeconfig and getattr(arguments, option):
-            raise UsageError(
-                f"{by_kubeconfig} already says how the cluster is reached: leave out --{option.replace('_', '-')}"
-            )
-    if arguments.server.lower().startswith("http://"):
-        for option in ("ca_file", "ca", "insecure_skip_tls_verify", "client_certificate", "client_key"):
-            if getattr(arguments, option):
-                raise UsageError(
-                    f"--{option.replace('_', '-')} is for TLS, which an http:// server does not use: leave it out"
-                )
-    if arguments.ca_file and arguments.insecure_skip_tls_verify:
-        raise UsageError("--ca-file and --insecure-skip-tls-verify cannot be combined")
-    if arguments.ca and (arguments.ca_file or arguments.insecure_skip_tls_verify):
-        other = "--ca-file" if arguments.ca_file else "--insecure-skip-tls-verify"
-        raise UsageError(f"--ca and {other} cannot be combined")
-    if arguments.client_certificate and (arguments.token or arguments.eks):
-        other = "--token" if arguments.token else "--eks"
-        raise UsageError(f"--client-certificate signs in by itself: leave out {other}")
-    if arguments.client_key and not arguments.client_certificate:
-        raise UsageError("--client-key needs --client-certificate")
-    if arguments.role_arn and not arguments.eks:
-        raise UsageError("--role-arn needs --eks; give a hosted zone's role with --zone ID@ROLE_ARN")
-    if arguments.external_id and not arguments.role_arn:
-        raise UsageError("--external-id needs --role-arn")
-
-
-def _references(arguments: argparse.Namespace) -> dict[str, str]:
+def _references(arguments: argparse.Namespace, wrong: Mistakes) -> dict[str, str]:
     """What is stored as a reference only: certificates, and the role to sign in with."""
     found: dict[str, str] = {}
     for option, what in (
@@ -220,12 +216,14 @@ def _references(arguments: argparse.Namespace) -> dict[str, str]:
     ):
         given = getattr(arguments, option)
         if given:
-            found[option] = _absolute(str(parse_secret_reference(given, local=True, what=what)))
+            with wrong.noted():
+                found[option] = _absolute(str(parse_secret_reference(given, local=True, what=what)))
     if arguments.role_arn:
-        access = parse_role(arguments.role_arn, arguments.external_id or "", "--role-arn")
-        found["role_arn"] = access.role
-        if access.external_id:
-            found["external_id"] = access.external_id
+        with wrong.noted():
+            access = parse_role(arguments.role_arn, arguments.external_id or "", "--role-arn")
+            found["role_arn"] = access.role
+            if access.external_id:
+                found["external_id"] = access.external_id
     return found
 
 

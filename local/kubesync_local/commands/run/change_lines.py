@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kubesync.aws.tables.audit import Entry
+from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.output import side_in_words
 
 MARKS: Final = {"+": "green", "-": "red", "~": "yellow", "!": "bold red"}
@@ -23,7 +24,7 @@ def lines_of(entries: Sequence[Entry]) -> Iterator[str]:
             case "upstream":
                 yield f"{_mark(entry)} upstream {what} {_sides(entry)}"
             case "refused":
-                yield f"! {_refused(entry.code)} {name} in zone {zone}: {entry.message} ({entry.service})"
+                yield f"! {_refused(entry.code)} {name} in zone {zone}: {in_the_way_for_people(entry.message)} ({entry.service})"
 
 
 def _mark(entry: Entry) -> str:

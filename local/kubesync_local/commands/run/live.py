@@ -89,6 +89,12 @@ class LiveProgress(ProgressLines):
                 self._master_since = at
             case "ending":
                 self._state, self._master_since = "ending", None
+            case "waiting":  # its answer is awaited
+                session = details["session"]
+                self._state, self._master_since = (
+                    f"waiting for {f'session {session}' if session else 'the lease'}",
+                    None,
+                )
             case "window":
                 self._events += details["events"]
             case "batch":

@@ -124,6 +124,8 @@ class ProgressLines:
                 yield text, MARKS["!"] if what == "error" else ""
         elif what == "changes":
             yield from ((text, MARKS[text[0]]) for text in lines_of(details["entries"]))
+        elif what == "waiting":
+            return  # a line says already who got the request; only a footer goes on saying it
         elif what == "list":
             yield from self._of_list(details, at)
         else:

@@ -12,6 +12,7 @@ from kubesync_local.commands.run.ending import ended_by_signals
 from kubesync_local.commands.run.live import showing_progress
 from kubesync_local.commands.run.recover_rows import COLUMNS, RECORD_COLUMNS, record_rows_of, rows_of, unwanted_only
 from kubesync_local.plans.plan import some
+from kubesync_local.recovery.conflict_words import OTHER_FORM
 from kubesync_local.recovery.recovery import RecoveryRequest
 from kubesync_local.recovery.registry_changes import empty_folder, write_changes
 from kubesync_local.recovery.txt_registry import Affixes
@@ -48,6 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
         remark(_summary(found, cluster))
         for resource, reason in cluster.get("held", {}).items():
             remark(f"{cluster['cluster']}: deletions of {resource} are held back: {reason}; {_CHECK}")
+    if not found["dry_run"] and (line := why_nothing_taken(found)):
+        remark(line)
     for line in _registry_lines(found):
         remark(line)
     if found["dry_run"]:
@@ -99,6 +102,26 @@ def _summary(found: dict[str, Any], cluster: dict[str, Any]) -> str:
         f"{numbers[kind]} {text}" for kind, text in _COUNTED.items() if numbers[kind] or kind != "unproven"
     )
     return f"{cluster['cluster']}: record sets: {shown}"
+
+
+def why_nothing_taken(found: dict[str, Any]) -> str:
+    """Why a recovery took nothing over, in one line. Empty: it took something, or a cluster failed."""
+    clusters = found["clusters"]
+    if any("error" in cluster or cluster["claimed"] for cluster in clusters):
+        return ""
+    differing = sum(len(cluster["differing"]) for cluster in clusters)
+    unproven = sum(len(cluster["unproven"]) for cluster in clusters)
+    reasons = []
+    if differing:
+        have = "has another form than is wanted" if differing == 1 else "have another form than is wanted"
+        reasons.append(f"{some(differing, 'record set')} {have} ({OTHER_FORM})")
+    if unproven:
+        are = "is" if unproven == 1 else "are"
+        reasons.append(
+            f"{some(unproven, 'record set')} {are} as wanted in a zone that kubesync has not written yet (give it a first name there: "
+            "docs/migration.md, step 1)"
+        )
+    return f"nothing was taken over: {'; '.join(reasons) or 'no foreign record set stands where a Service wants one'}"
 
 
 def _registry_lines(found: dict[str, Any]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any, Final
 
 from kubesync.domain.errors import UsageError
@@ -15,6 +16,7 @@ from kubesync_local.commands.run.live import showing_progress
 from kubesync_local.plans.of_report import plan_of_report
 from kubesync_local.plans.plan import zone_titles
 from kubesync_local.plans.view import show_plan
+from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.asking import can_ask
 from kubesync_local.terminal.output import counted, print_document, print_table, remark, side_in_words
 from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
@@ -37,8 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
         agree(work, lambda: report_of(work, wanted.model_copy(update={"dry_run": True}), arguments.timeout))
     report = report_of(work, wanted, arguments.timeout)
     remark_on(report)
-    if arguments.output != "table":
-        print_document(report, arguments.output)
+    output = arguments.output or ("table" if sys.stdout.isatty() else "json")
+    if output != "table":
+        print_document(report, output)
     elif report["dry_run"]:
         show_plan(plan_of_report(report, zone_titles(work.clusters.all())))
     elif rows := _rows(report):
@@ -118,7 +121,8 @@ def _rows(report: dict[str, Any]) -> list[dict[str, Any]]:
             for drift in cluster["drift"]
         ]
         rows += [
-            {"cluster": name, "what": f"conflict {each['name']}: {each['reason']}"} for each in cluster["conflicts"]
+            {"cluster": name, "what": f"conflict {each['name']}: {in_the_way_for_people(each['reason'])}"}
+            for each in cluster["conflicts"]
         ]
         rows += [
             {

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from rich.text import Text
 
+from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.escaping import readable
 from kubesync_local.terminal.output import new_console, print_folded, side_in_words
 
@@ -42,5 +43,6 @@ def _details(row: dict[str, Any]) -> list[Text]:
     change.append(f"  ({', '.join(why)})" if why else "", style="dim")
     lines = [change]
     if row["reason"] or row["message"]:
-        lines.append(Text.assemble((row["reason"] or "", "red"), ": " if row["reason"] else "", row["message"] or ""))
+        message = in_the_way_for_people(row["message"] or "")
+        lines.append(Text.assemble((row["reason"] or "", "red"), ": " if row["reason"] else "", message))
     return lines

@@ -8,6 +8,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
+from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.escaping import readable
 from kubesync_local.terminal.output import counted, new_console, print_folded
 
@@ -132,7 +133,7 @@ def _show_problems(console: Console, found: dict[str, Any]) -> None:
     console.print(Text("What is wrong", style="bold"))
     for problem in found["problems"]:
         subject = f"{problem['subject']}: " if problem["subject"] else ""
-        rows = [(problem["code"], Text(f"{subject}{problem['message']}"))]
+        rows = [(problem["code"], Text(f"{subject}{in_the_way_for_people(problem['message'])}"))]
         rows += [("", Text(f"→ {problem['advice']}", style="dim"))] if problem["advice"] else []
         _show_rows(console, rows, style="red")
 

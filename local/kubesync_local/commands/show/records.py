@@ -13,6 +13,7 @@ from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.plan import changes_of
 from kubesync.domain.state import KeyState, Name
 from kubesync_local.commands.show.filters import name_filter, zones_meant
+from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.output import counted, print_rows
 from kubesync_local.workplace.workplace import Workplace
 
@@ -44,6 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
     empty = (
         "no records yet: is a session running? See `kubesync status`" if not rows else "no record fits these options"
     )
+    if arguments.output == "table":
+        shown = [{**row, "reason": in_the_way_for_people(row["reason"] or "")} for row in shown]
     print_rows(shown, COLUMNS, arguments.output, empty, names=2, sort=arguments.sort)
     return 0
 

@@ -11,6 +11,7 @@ from kubesync_local.documents.credential_rows import near_ends
 from kubesync_local.documents.last_resync import resync_lines
 from kubesync_local.documents.listener_rows import for_people
 from kubesync_local.documents.outlook import zone_code
+from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.escaping import readable
 from kubesync_local.terminal.output import counted, new_console, print_folded, print_table, remark
 
@@ -23,12 +24,11 @@ def show_status(status: dict[str, Any], now: float) -> None:
     status = readable(status)
     console = new_console()
     lease = status["lease"]
-    style = "green" if lease["state"] == "held" else "yellow"
     epoch = f", epoch {lease['epoch']}" if lease["holder"] else ""
     until = f", until {lease['session_ends_at']}" if lease["state"] == "held" and lease["session_ends_at"] else ""
     before, state = lease_in_words(lease["state"], lease["holder"])
     place = f"deployment {status['deployment']}, shard {status['shard']}"
-    print_folded(console, Text.assemble(f"{place}: {before}", (state, style), epoch, until), 2)
+    print_folded(console, Text.assemble(f"{place}: {before}", (state, lease_style(lease["state"])), epoch, until), 2)
     if not status["clusters"]:
         remark("no cluster is registered: see `kubesync cluster add --help`")
     elif all(cluster["shard"] != status["shard"] for cluster in status["clusters"]):
@@ -74,6 +74,11 @@ def lease_in_words(state: str, holder: str | None) -> tuple[str, str]:
             return "the lease ", "was never held"
 
 
+def lease_style(state: str) -> str:
+    """The colour of the state: a session that has released the lease in order is no warning."""
+    return "green" if state == "held" else "" if state == _RELEASED else "yellow"
+
+
 def _zone_advice(problem: str) -> str:
     # The advice on a blocked zone is to read its problem, which is already printed.
     code = zone_code(problem)
@@ -86,6 +91,12 @@ def _open_in_words(cluster: dict[str, Any]) -> str:
     words = f"{len(cluster['open'])} open" + (f" since {since}" if since else "")
     waiting = cluster["waiting_for_person"]
     return f"{words}, {waiting} wait{'s' if waiting == 1 else ''} for a person" if waiting else words
+
+
+def _besides_open(cluster: dict[str, Any]) -> list[dict[str, Any]]:
+    """Problems, without those that the table of what is open already shows: a conflict is both."""
+    known = {(row["service"], row["code"], row["reason"]) for row in cluster["open"]}
+    return [row for row in cluster["problems"] if (row["service"], row["code"], row["message"]) not in known]
 
 
 def _show_cluster(cluster: dict[str, Any], own_shard: str, now: float) -> None:
@@ -104,7 +115,9 @@ def _show_cluster(cluster: dict[str, Any], own_shard: str, now: float) -> None:
     if cluster["shard"] != own_shard:
         head.append(f", shard {cluster['shard']}")
     print_folded(console, head, 2)
-    text = f"  {sizes}; {_open_in_words(cluster)}, {counted(len(cluster['problems']), 'problem')}"
+    problems = _besides_open(cluster)
+    others = "" if len(problems) == len(cluster["problems"]) else "other "
+    text = f"  {sizes}; {_open_in_words(cluster)}, {len(problems)} {others}problem{'' if len(problems) == 1 else 's'}"
     print_folded(console, Text(text), 4)
     if cluster["problem"]:
         print_folded(console, Text(f"  {cluster['problem']}", style="red"), 4)
@@ -125,10 +138,11 @@ def _show_cluster(cluster: dict[str, Any], own_shard: str, now: float) -> None:
         console.print("  no session has watched it yet")
     if cluster["open"]:
         columns = ("service", "attempts", "retry_at", "code", "reason")
-        print_table(cluster["open"][:_PROBLEMS_SHOWN], columns, "open")
-    if cluster["problems"]:
-        shown = cluster["problems"][:_PROBLEMS_SHOWN]
-        print_table(shown, ("service", "code", "subject", "message"), "problems")
+        rows = [{**row, "reason": in_the_way_for_people(row["reason"] or "")} for row in cluster["open"]]
+        print_table(rows[:_PROBLEMS_SHOWN], columns, "open")
+    if problems:
+        rows = [{**row, "message": in_the_way_for_people(row["message"])} for row in problems]
+        print_table(rows[:_PROBLEMS_SHOWN], ("service", "code", "subject", "message"), "problems")
     if cluster["open"] or cluster["problems"]:
         text = "  `kubesync explain SERVICE` explains one of them; docs/reasons.md lists the codes"
         print_folded(console, Text(text, style="dim"), 4)

@@ -15,6 +15,7 @@ from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.state import KeyState, PartId
 from kubesync_local.commands.show.records import rows_of
 from kubesync_local.commands.show.service_keys import parse_service_key
+from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.output import print_rows, remark
 from kubesync_local.workplace.workplace import Workplace
 
@@ -102,7 +103,7 @@ def why_not(state: KeyState) -> str:
     part = state.parts.get(PartId(Resource.SERVICES, state.key.name))
     if part is None or state.service is None:
         return "kubesync has seen no such Service" if part is None or not part.problem else part.problem
-    conflicts = [f"{name.label}: {reason}" for name, reason in sorted(state.conflicts.items())]
+    conflicts = [f"{name.label}: {in_the_way_for_people(reason)}" for name, reason in sorted(state.conflicts.items())]
     if conflicts:
         return f"conflict: {conflicts[0]}{f' (and {len(conflicts) - 1} more)' if len(conflicts) > 1 else ''}"
     if state.opened is not None:

@@ -21,6 +21,7 @@ from kubesync_local.commands.show.watch_screen import MINUTES, ClusterView, View
 from kubesync_local.documents.audit_log import AuditLog, Span
 from kubesync_local.documents.lag import lag_by_minute
 from kubesync_local.documents.listener_rows import listener_rows
+from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.output import new_console
 from kubesync_local.workplace.workplace import Workplace
 
@@ -80,5 +81,8 @@ def gathered(work: Workplace, cluster: str) -> View:
 
 def _cluster(config: ClusterConfig, work: Workplace) -> ClusterView:
     marks = StateTable(work.store).open_keys(config.name)
-    opened = [(str(key), mark.since, mark.reason or mark.cause or "not tried yet") for key, mark in marks]
+    opened = [
+        (str(key), mark.since, in_the_way_for_people(mark.reason) or mark.cause or "not tried yet")
+        for key, mark in marks
+    ]
     return ClusterView(config.name, config.state, listener_rows(config.name, ListenerTable(work.store)), opened)

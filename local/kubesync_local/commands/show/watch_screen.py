@@ -9,15 +9,19 @@ from typing import Any, Final
 
 from rich.text import Text
 
-from kubesync_local.commands.show.status_table import lease_in_words
+from kubesync_local.commands.show.status_table import lease_in_words, lease_style
 from kubesync_local.documents.lag import LagMinute
 from kubesync_local.documents.listener_words import ago, listener_words
+from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.escaping import visible
+from kubesync_local.terminal.folding import fold_styled
 from kubesync_local.terminal.output import side_in_words
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _STYLES: Final = {"+": "green", "-": "red", "~": "yellow", "!": "bold red"}
 MINUTES: Final = 60
+_LEAST_CHANGES: Final = 3
+_INDENT: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +51,15 @@ def screen(view: View, width: int, height: int) -> list[Text]:
     """At most ``height`` lines of at most ``width`` cells."""
     head = [_lease_line(view), _lag_line(view, width), Text()]
     clusters = [line for cluster in sorted(view.clusters, key=_needs_nobody) for line in _cluster_lines(cluster, view)]
-    problems = [Text(f"! {problem}", "bold red") for problem in view.zone_problems]
+    problems = [Text(f"! {visible(problem)}", "bold red") for problem in view.zone_problems]
     problems += [line for cluster in view.clusters for line in _open_lines(cluster, view)]
     changes = [_change_line(row) for row in view.changes]
     room = height - len(head)
-    # What is wrong may take a third of the room, clusters what they need, changes what is left, but a third in any case.
-    wrong = _section("open, and why", problems, max(3, room // 3)) if problems else []
-    least = min(len(changes) + 2, max(4, room // 3)) if changes else 0
+    # Clusters get what they need, at most a third of the room if others need it too. What is wrong is read to its end: it takes all
+    # but a few lines of changes.
+    least = min(len(changes), _LEAST_CHANGES) + 2 if changes else 0
+    most = max(3, room - min(len(clusters), max(1, room // 3)) - least)
+    wrong = [*_title("open, and why"), *_whole(problems, width, most - 2)] if problems else []
     first = _cut(clusters, room - len(wrong) - least, "lines of clusters")
     last = _section("last changes", changes, room - len(wrong) - len(first)) if changes else []
     shown = [*head, *first, *wrong, *last]
@@ -62,8 +68,30 @@ def screen(view: View, width: int, height: int) -> list[Text]:
     return shown[:height]
 
 
+def _title(title: str) -> list[Text]:
+    return [Text(), Text(title, "bold")]
+
+
 def _section(title: str, lines: Sequence[Text], room: int) -> list[Text]:
-    return [Text(), Text(title, "bold"), *_cut(lines, room - 2)]
+    return [*_title(title), *_cut(lines, room - 2)]
+
+
+def _whole(texts: Sequence[Text], width: int, room: int) -> list[Text]:
+    """Texts folded to the width, as many as fit as a whole; a first one that is longer than the room is cut."""
+    shown: list[Text] = []
+    for number, text in enumerate(texts):
+        first, *rest = fold_styled(text, width, width - _INDENT)
+        lines = [first, *(Text(" " * _INDENT) + line for line in rest)]
+        last = number == len(texts) - 1
+        if len(shown) + len(lines) > room - (0 if last else 1):
+            if not shown:
+                shown = lines[: max(1, room - (0 if last else 1))]
+                shown[-1].append(" …")
+                number += 1
+            left = len(texts) - number
+            return [*shown, Text(f"... and {left} more", "dim")] if left else shown
+        shown += lines
+    return shown
 
 
 def _cut(lines: Sequence[Text], room: int, what: str = "more") -> list[Text]:
@@ -83,7 +111,7 @@ def _lease_line(view: View) -> Text:
         (f"{clock}  ", "dim"),
         (f"{visible(view.place)}  ", "bold"),
         before,
-        (f"{state}{until}", "green" if lease["state"] == "held" else "yellow"),
+        (f"{state}{until}", lease_style(lease["state"])),
     )
 
 
@@ -156,5 +184,5 @@ def _change_line(row: Mapping[str, Any]) -> Text:
         if both
         else side_in_words(row["to"] or row["from"])
     )
-    said = f" {row['message']}" if row["message"] and mark == "!" else f" {sides}"
+    said = f" {in_the_way_for_people(row['message'])}" if row["message"] and mark == "!" else f" {sides}"
     return Text.assemble((f"{str(row['at'])[11:19]}  ", "dim"), (visible(f"{mark} {what}{said}"), _STYLES[mark]))

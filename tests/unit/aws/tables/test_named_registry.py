@@ -10,7 +10,7 @@ from harness.seen.named import member, notes, register, unregister
 from kubesync.aws.dynamodb.store import CONTROL, Key, Put
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, ZoneReference
 from kubesync.aws.tables.control.named_upstreams import Registration
-from kubesync.domain.errors import UsageError
+from kubesync.domain.errors import ChangedMeanwhileError, UsageError
 from kubesync.domain.named_upstreams import Member, NamedUpstream
 from kubesync_local.registration.named_upstreams import NamedRegistry, member_text, referring_to
 
@@ -76,7 +76,9 @@ def test_of_two_changes_at_the_same_time_one_is_refused(store: MemoryStore, tabl
     register(store, "b", NODE)
     seen = table.read()
     table.put(entry("a", member("b")), seen)
-    with pytest.raises(UsageError, match=r"^named upstreams were changed by somebody else meanwhile: try again$"):
+    with pytest.raises(
+        ChangedMeanwhileError, match=r"^named upstreams were changed by somebody else meanwhile: try again$"
+    ):
         table.put(entry("b", member("a")), seen)
     with pytest.raises(UsageError, match=r"^named upstream b would include itself: b > a > b$"):
         table.put(entry("b", member("a")), table.read())
@@ -98,7 +100,7 @@ def test_removal_is_refused_while_somebody_holds_it(store: MemoryStore, table: N
     register(store, "shop", NODE)
     seen = table.read()
     assert table.hold("shop", "edge-eu", seen)
-    with pytest.raises(UsageError, match=r"^named upstreams were changed by somebody else meanwhile"):
+    with pytest.raises(ChangedMeanwhileError, match=r"^named upstreams were changed by somebody else meanwhile"):
         table.remove("shop", seen)
     assert not table.hold("shop", "edge-eu", table.read())
     assert table.hold("shop", "edge-us", table.read())
@@ -164,10 +166,10 @@ def test_cluster_that_is_removed_at_the_same_moment_is_seen(store: MemoryStore, 
     gone = config.model_copy(update={"deleting": True})
     table.put(entry("shop", WEB), seen, [clusters.unchanged(config)])
     with pytest.raises(
-        UsageError, match=r"^cluster prod, or something that refers to it, was changed meanwhile: try again$"
+        ChangedMeanwhileError, match=r"^cluster prod, or something that refers to it, was changed meanwhile: try again$"
     ):
         clusters.put(gone, [table.unchanged(seen)])
     table.remove("shop", table.read())
     clusters.put(gone, [table.unchanged(table.read())])
-    with pytest.raises(UsageError, match=r"^a cluster was changed by somebody else meanwhile: try again$"):
+    with pytest.raises(ChangedMeanwhileError, match=r"^a cluster was changed by somebody else meanwhile: try again$"):
         table.put(entry("shop", WEB), table.read(), [clusters.unchanged(config)])

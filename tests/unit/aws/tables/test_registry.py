@@ -19,7 +19,7 @@ from kubesync.aws.tables.control.clusters import (
     valid_cluster_name,
 )
 from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
-from kubesync.domain.errors import TransactionRefusedError, UsageError
+from kubesync.domain.errors import ChangedMeanwhileError, TransactionRefusedError, UsageError
 from kubesync_local.registration.clusters import why_clashing, why_outside, why_useless
 
 NOW = 1_800_000_000.0
@@ -51,9 +51,11 @@ def test_changes_from_an_old_revision_are_refused(store: Store) -> None:
     table = ClusterTable(store)
     first = table.put(a_cluster())
     table.put(first)
-    with pytest.raises(UsageError, match="was changed by somebody else"):
+    with pytest.raises(ChangedMeanwhileError, match=r"^cluster prod was changed by somebody else: try again$"):
         table.put(first)
-    with pytest.raises(UsageError, match="is already registered"):
+    with pytest.raises(
+        ChangedMeanwhileError, match=r"^cluster prod was registered by somebody else meanwhile: try again$"
+    ):
         table.put(a_cluster())
     with pytest.raises(TransactionRefusedError):
         store.transact([table.forget(first)], "old")

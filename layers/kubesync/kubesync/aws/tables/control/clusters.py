@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Annotated, Final, Self, cast
 from urllib.parse import SplitResult, urlsplit
@@ -25,7 +25,13 @@ from kubesync.domain.dns.annotations.known import PREFIXES
 from kubesync.domain.dns.names import FIELDS
 from kubesync.domain.dns.permissions import NAMES_PER_NAMESPACE, NAMES_PER_SERVICE
 from kubesync.domain.dns.records import Zone
-from kubesync.domain.errors import ConditionFailedError, NewerSchemaError, TransactionRefusedError, UsageError
+from kubesync.domain.errors import (
+    ChangedMeanwhileError,
+    ConditionFailedError,
+    NewerSchemaError,
+    TransactionRefusedError,
+    UsageError,
+)
 from kubesync.domain.objects import Resource
 from kubesync.domain.plan import Policy
 from kubesync.domain.scope import Scope
@@ -131,30 +137,26 @@ class ClusterConfig(BaseModel):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if wrong := list(self._mistakes()):
+            raise ValueError("\n".join(wrong))  # pydantic takes one error; see ``explain_all``
+        return self
+
+    def _mistakes(self) -> Iterator[str]:
         if not self.server and not self.kubeconfig:
-            raise ValueError("give the API server's address (--server) or a kubeconfig (--kubeconfig)")
-        if self.server:
-            parts = _split(self.server)
-            if parts.scheme not in ("http", "https") or not parts.hostname:
-                raise ValueError(f"server {self.server!r} is not a URL such as https://host:6443")
-            if parts.username or parts.password or parts.query or parts.fragment:
-                raise ValueError("the server's URL must hold no credentials, query or fragment")
-            if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
-                raise ValueError("http:// is allowed on loopback only: use https://")
+            yield "give the API server's address (--server) or a kubeconfig (--kubeconfig)"
+        elif self.server and (no_server := _why_no_server(self.server)):
+            yield no_server
         if self.endpoints_source is Resource.SERVICES:
-            raise ValueError("endpoints_source is endpoints or endpointslices")
-        if wrong := _why_no_template(self.template):
-            raise ValueError(
-                f"the template may hold {{service}}, {{namespace}}, {{domain}} and {{cluster}} only: {wrong}"
-            )
+            yield "endpoints_source is endpoints or endpointslices"
+        if no_template := _why_no_template(self.template):
+            yield f"the template may hold {{service}}, {{namespace}}, {{domain}} and {{cluster}} only: {no_template}"
         if self.annotation_prefix is not None:
             domain, slash, rest = self.annotation_prefix.partition("/")
             if not slash or rest or not re.fullmatch(LABELS, domain) or domain == OWN_PREFIX:
-                raise ValueError(
+                yield (
                     f"the annotation prefix {self.annotation_prefix!r} must be a domain and a slash, such as "
                     f"internal.example.com/, and not {OWN_PREFIX}/"
                 )
-        return self
 
     @property
     def scope(self) -> Scope:
@@ -189,6 +191,18 @@ def _split(server: str) -> SplitResult:
         return urlsplit(server)
     except ValueError:  # an unclosed brace
         return urlsplit("")
+
+
+def _why_no_server(server: str) -> str:
+    """Why it is no address of an API server; empty if it is one."""
+    parts = _split(server)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return f"server {server!r} is not a URL such as https://host:6443"
+    if parts.username or parts.password or parts.query or parts.fragment:
+        return "the server's URL must hold no credentials, query or fragment"
+    if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
+        return "http:// is allowed on loopback only: use https://"
+    return ""
 
 
 def _why_no_template(template: str) -> str:
@@ -249,7 +263,8 @@ class ClusterTable:
             only_if: further conditions of the write.
 
         Raises:
-            UsageError: somebody else changed it meanwhile, or it belongs to another shard.
+            ChangedMeanwhileError: somebody else registered or changed it, or what ``only_if`` is about.
+            UsageError: it belongs to another shard.
         """
         if config.revision:
             self._refuse_another_shard(config)
@@ -267,12 +282,12 @@ class ClusterTable:
             else:
                 self._store.write(written)
         except TransactionRefusedError as refused:
-            raise UsageError(
+            raise ChangedMeanwhileError(
                 f"cluster {config.name}, or something that refers to it, was changed meanwhile: try again"
             ) from refused
         except ConditionFailedError as refused:
-            hint = "is already registered" if config.revision == 0 else "was changed by somebody else: try again"
-            raise UsageError(f"cluster {config.name} {hint}") from refused
+            what = "registered by somebody else meanwhile" if config.revision == 0 else "changed by somebody else"
+            raise ChangedMeanwhileError(f"cluster {config.name} was {what}: try again") from refused
         return stored
 
     def _refuse_another_shard(self, config: ClusterConfig) -> None:
@@ -301,12 +316,19 @@ def valid_cluster_name(name: str) -> bool:
 
 def explain(invalid: ValidationError) -> str:
     """The first validation error as one line for a person."""
-    first = invalid.errors()[0]
-    place = ".".join(str(p) for p in first["loc"])
-    text = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "string_pattern_mismatch":
-        text = f"{first['input']!r} is not valid: {_PATTERNS_IN_WORDS.get(place, 'see docs/configuration.md')}"
-    return f"{place}: {text}" if place else text
+    return explain_all(invalid)[0]
+
+
+def explain_all(invalid: ValidationError) -> list[str]:
+    """Every validation error as a line for a person."""
+    found: list[str] = []
+    for each in invalid.errors():
+        place = ".".join(str(p) for p in each["loc"])
+        text = each["msg"].removeprefix("Value error, ")
+        if each["type"] == "string_pattern_mismatch":
+            text = f"{each['input']!r} is not valid: {_PATTERNS_IN_WORDS.get(place, 'see docs/configuration.md')}"
+        found += [f"{place}: {line}" if place else line for line in text.split("\n")]
+    return found
 
 
 def _parse(item: Item) -> ClusterConfig:

@@ -1,0 +1,19 @@
+"""What helps against a foreign record set that is in the way, for people. ``recover`` takes over only one that is exactly as wanted."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Sessions store these words of ``why_foreign``. In the tables they stay as they are: other words would be a change of each such key.
+_STORED: Final = "take it over (`kubesync recover`), remove it, or choose another name"
+_SHOWN: Final = "make both equal and take it over (`kubesync recover`), remove it, or choose another name"
+
+OTHER_FORM: Final = (
+    "change the Service or the record set so that both are equal, delete the foreign one, or leave it as it is"
+)
+"""What a person can do about one in another form: ``recover`` does not take it over."""
+
+
+def in_the_way_for_people(reason: str) -> str:
+    """A stored or reported reason, with advice that is true whatever the form of the foreign record set is."""
+    return reason.replace(_STORED, _SHOWN)

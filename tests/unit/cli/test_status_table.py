@@ -1,0 +1,71 @@
+"""The table form of ``kubesync status``: each thing once, and nothing in the colour of a warning that is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubesync_local.commands.show.status_table import lease_style, show_status
+
+NOW = 1_800_000_000.0
+WHY = "www.example.com A stands there and is not ours (192.0.2.9)"
+OPEN = {"service": "prod/shop/web", "attempts": 3, "retry_at": "2027-01-15T09:00:00.000Z", "code": "Conflict", "reason": WHY,
+        "since": "2027-01-15T08:00:00.000Z"}  # fmt: skip
+CONFLICT = {"service": "prod/shop/web", "code": "Conflict", "subject": "www.example.com in Z1", "message": WHY}
+INVALID = {"service": "prod/shop/api", "code": "InvalidTtl", "subject": "ttl", "message": "'x' is not a duration"}
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+def a_status(**of_cluster: Any) -> dict[str, Any]:
+    cluster = {
+        "cluster": "prod", "domain": "prod.example.com", "server": "https://prod", "state": "registered", "shard": "0", "services": 2,
+        "record_sets": 3, "upstreams": 2, "problem": None, "listeners": [], "credentials": [], "open": [], "problems": [], "held": [],
+        "waiting_for_person": 1, **of_cluster,
+    }  # fmt: skip
+    lease = {"state": "released clean", "holder": "a1", "epoch": 3, "expires_at": None, "session_ends_at": None}
+    return {
+        "deployment": "main", "shard": "0", "lease": lease, "clusters": [cluster], "unreadable": [], "zones": [],
+        "resyncs": {"last": None, "under_way": []}, "named_upstreams": [], "named_upstreams_waiting": 0,
+    }  # fmt: skip
+
+
+def test_conflict_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
+    show_status(a_status(open=[OPEN], problems=[CONFLICT]), NOW)
+
+    out = capsys.readouterr().out
+    assert out.count("stands there and is not ours") == 1
+    assert "1 open since 2027-01-15T08:00:00.000Z, 1 waits for a person, 0 other problems" in out
+    assert "\nproblems\n" not in out
+
+
+def test_problems_besides_what_is_open_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    other = {
+        **CONFLICT,
+        "subject": "api.example.com in Z1",
+        "message": "api.example.com A stands there and is not ours (192.0.2.8)",
+    }
+    show_status(a_status(open=[OPEN], problems=[CONFLICT, other, INVALID]), NOW)
+
+    out = capsys.readouterr().out
+    assert out.count("www.example.com A stands there") == 1
+    assert out.count("api.example.com A stands there") == 1
+    assert "2 other problems" in out
+    assert "InvalidTtl" in out
+
+
+def test_problems_without_anything_open_are_counted_as_before(capsys: pytest.CaptureFixture[str]) -> None:
+    show_status(a_status(problems=[INVALID], waiting_for_person=0), NOW)
+
+    assert "; 0 open, 1 problem\n" in capsys.readouterr().out
+
+
+def test_lease_that_was_released_in_order_is_no_warning() -> None:
+    assert lease_style("released clean") == ""
+    assert lease_style("held") == "green"
+    for state in ("expired", "released, not clean", "released clean, but for Z1", "never held"):
+        assert lease_style(state) == "yellow"
