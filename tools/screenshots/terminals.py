@@ -63,7 +63,8 @@ def _run(view: View, columns: int, rows: int, environment: Mapping[str, str]) ->
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        env={**environment, "TERM": "xterm-256color"},
+        env={name: value for name, value in environment.items() if name not in ("COLUMNS", "LINES")}
+        | {"TERM": "xterm-256color"},
         start_new_session=True,
     )
     os.close(theirs)

@@ -39,6 +39,8 @@ _LINES_BEFORE_A_QUESTION: Final = 100
 def show_plan(plan: Plan) -> None:
     """Print a plan as the answer of a command. What failed is also said on standard error if the answer goes elsewhere."""
     console = new_console()
+    if console.is_terminal:
+        console.print()  # below the progress of what made it
     _show(plan, console)
     if not console.is_terminal:
         sys.stdout.flush()

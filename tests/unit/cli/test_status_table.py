@@ -69,3 +69,21 @@ def test_lease_that_was_released_in_order_is_no_warning() -> None:
     assert lease_style("held") == "green"
     for state in ("expired", "released, not clean", "released clean, but for Z1", "never held"):
         assert lease_style(state) == "yellow"
+
+
+def test_deletions_that_are_held_back_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    held = {"listener": "services", "deletions": 2, "release": "kubesync resync --cluster prod --force"}
+    why = "a list lacks it; `kubesync resync --cluster prod --force` lets the deletion through"
+    rows = [
+        {"service": f"prod/shop/{name}", "code": "DeletionHeld", "subject": f"services/{name}", "message": why}
+        for name in "ab"
+    ]
+    show_status(a_status(held=[held], problems=[*rows, INVALID]), NOW)
+
+    out = capsys.readouterr().out
+    assert (
+        "2 deletions of services held back; `kubesync plan --cluster prod` shows them, `kubesync resync --cluster prod --force` makes them"
+        in out
+    )
+    assert "1 other problem\n" in out
+    assert "DeletionHeld" not in out

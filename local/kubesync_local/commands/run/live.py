@@ -47,7 +47,7 @@ class LiveProgress(ProgressLines):
         self._console = console
         self._lists = Progress(
             TextColumn("{task.description}", markup=False),
-            BarColumn(),
+            BarColumn(complete_style="cyan", finished_style="cyan"),
             TextColumn("{task.fields[far]}", markup=False),
             console=console,
         )

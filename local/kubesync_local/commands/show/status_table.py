@@ -94,9 +94,10 @@ def _open_in_words(cluster: dict[str, Any]) -> str:
 
 
 def _besides_open(cluster: dict[str, Any]) -> list[dict[str, Any]]:
-    """Problems, without those that the table of what is open already shows: a conflict is both."""
+    """Problems that are shown nowhere else: a conflict is also open, and deletions that are held back have a line of their own."""
     known = {(row["service"], row["code"], row["reason"]) for row in cluster["open"]}
-    return [row for row in cluster["problems"] if (row["service"], row["code"], row["message"]) not in known]
+    others = [row for row in cluster["problems"] if (row["service"], row["code"], row["message"]) not in known]
+    return [row for row in others if row["code"] != "DeletionHeld" or not cluster["held"]]
 
 
 def _show_cluster(cluster: dict[str, Any], own_shard: str, now: float) -> None:
@@ -124,8 +125,9 @@ def _show_cluster(cluster: dict[str, Any], own_shard: str, now: float) -> None:
     for held in cluster["held"]:
         number = held["deletions"]
         are = "deletion" if number == 1 else "deletions"
-        text = f"  {number} {are} of {held['listener']} held back; `{held['release']}`"
-        print_folded(console, Text(f"{text} makes {'it' if number == 1 else 'them'}", style="yellow"), 4)
+        them = "it" if number == 1 else "them"
+        text = f"  {number} {are} of {held['listener']} held back; `kubesync plan --cluster {cluster['cluster']}` shows {them}, "
+        print_folded(console, Text(f"{text}`{held['release']}` makes {them}", style="yellow"), 4)
     for line, ended in near_ends(cluster["cluster"], cluster["credentials"], now):
         print_folded(console, Text(f"  {line}", style="red" if ended else "yellow"), 4)
     if cluster["listeners"]:
