@@ -37,7 +37,7 @@ help:
 	@echo "make dns      write docs/dns.md and the tables of docs/annotations.md anew, from tables in the code"
 	@echo "make causes   write the table of causes in docs/runbook.md anew, from those that tests drive"
 	@echo "make reference write docs/reference anew, from the code and a run on stand-ins"
-	@echo "make screenshots pictures of kubesync ui, by the system's Chromium, in build/screenshots"
+	@echo "make screenshots pictures of kubesync ui and of commands on terminals, by the system's Chromium, in build/screenshots"
 	@echo "make pictures draw the pictures of docs/ anew, and the way of an event"
 	@echo "make demo-picture the picture in README, from a run of the demo"
 	@echo "make lock     compile the requirements anew"

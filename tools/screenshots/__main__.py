@@ -25,7 +25,7 @@ from screenshots.scenes import ALL, Scene
 from screenshots.terminals import SIZES, shot
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-_CAMERA: Final = (ROOT / ".venv-screenshots/bin/python", ROOT / "tools/screenshots/camera.py")
+_CAMERA: Final = (ROOT / ".venv-screenshots/bin/python", "-m", "screenshots.camera")
 
 
 def _keep(lag: Sequence[LagMinute]) -> None:
@@ -80,7 +80,10 @@ def _photographed(job: Mapping[str, object]) -> int:
     return ran.returncode
 
 
-_ENVIRONMENT: Final = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR", "LANG") if name in os.environ}
+_ENVIRONMENT: Final = {
+    "PYTHONPATH": str(ROOT / "tools"),
+    **{name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR", "LANG") if name in os.environ},
+}
 
 if __name__ == "__main__":
     sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))

@@ -16,7 +16,8 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Page, sync_playwright
-from screen import THEMES, page_of
+
+from screenshots.screen import THEMES, page_of
 
 VIEWS: Final = (("1280", 1280, "light"), ("360", 360, "light"), ("dark", 1280, "dark"), ("360-dark", 360, "dark"))
 _FLAGS: Final = (
