@@ -5,12 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kubesync.aws.tables.control.named_upstreams import Registry
+from kubesync.aws.dynamodb.store import Store
+from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registry
 from kubesync.aws.tables.upstreams import StoredUpstream, UpstreamTable
 from kubesync.domain.dns.records import Node, Problem
+from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.named_upstreams import Composed, Member, NamedUpstream, below, compose, named_key
+from kubesync.domain.reasons import advice_for
 from kubesync.domain.upstreams import node_of
 from kubesync_local.registration.named_upstreams import member_text
+
+
+def problems_of_named(store: Store) -> list[dict[str, Any]]:
+    """The problems of all named upstreams, which belong to no cluster. An unreadable one does not hide the others."""
+    registry, table = NamedUpstreamTable(store).read(), UpstreamTable(store)
+    rows: list[dict[str, Any]] = []
+    for name in sorted(registry.entries):
+        try:
+            problems = NamedDocument(name, registry, table).document()["problems"]
+        except (NewerSchemaError, KeyError, TypeError) as error:  # written by a newer release, or by another program
+            problems = [{"reason": "Unreadable", "subject": named_key(name), "message": str(error)}]
+        for problem in problems:
+            code = problem["reason"]
+            said = {"subject": problem["subject"], "message": problem["message"], "advice": advice_for(code)}
+            rows.append({"name": name, "code": code, **said})
+    return rows
 
 
 class NamedDocument:

@@ -34,6 +34,7 @@ from kubesync_local.documents.credential_rows import credential_rows
 from kubesync_local.documents.explanation import document
 from kubesync_local.documents.lag import LagMinute, lag_by_minute
 from kubesync_local.documents.listener_rows import listener_rows
+from kubesync_local.documents.named_upstream import problems_of_named
 from kubesync_local.page.facts import ClusterFacts, FactsReader
 from kubesync_local.page.lag import MINUTES
 from kubesync_local.workplace.workplace import Workplace
@@ -61,7 +62,7 @@ def in_words(error: Exception) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The lease, the clusters, their listeners and open keys, problems of zones, and lag. Small, and read at once.
+    """The lease, the clusters, their listeners and open keys, problems of zones and of named upstreams, and lag. Small, read at once.
 
     ``configs`` by name; None: this release cannot read it. ``seconds``: how long reading took.
     """
@@ -75,6 +76,7 @@ class Overview:
     zone_problems: Mapping[str, ZoneProblem]
     lag: tuple[LagMinute, ...]
     credentials: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    named_problems: Sequence[Mapping[str, Any]] = ()
 
     @property
     def running(self) -> bool:
@@ -177,6 +179,7 @@ class Gatherer:
             zone_problems={each.zone_id: each for each in problems},
             lag=lag,
             credentials=dict(zip(sorted(ends), credentials, strict=True)),
+            named_problems=problems_of_named(store),
         )
 
     def _for_each[T](self, read: Callable[[str], T], names: Sequence[str]) -> list[T]:

@@ -59,6 +59,7 @@ def needs_of(seen: Overview, facts: Mapping[str, ClusterFacts], now: float) -> l
         *_of_listeners(seen, now),
         *_of_credentials(seen, now),
         *_unreadable(seen),
+        *_of_named(seen),
     ]
     found += [*_held(facts), *_of_codes(seen, facts)]
     return sorted(found, key=lambda need: LEVELS.index(need.level))
@@ -137,6 +138,19 @@ def _unreadable(seen: Overview) -> Iterator[Need]:
             "This release does not understand its configuration: a newer one wrote it.",
             "Use that release here too.",
         )
+
+
+def _of_named(seen: Overview) -> Iterator[Need]:
+    """Named upstreams, each once: its first problem stands for the others."""
+    told: dict[str, list[Mapping[str, Any]]] = {}
+    for row in seen.named_problems:
+        told.setdefault(row["name"], []).append(row)
+    for name, rows in told.items():
+        first, *others = rows
+        more = f" ({counted(len(others), 'problem')} more: `kubesync upstream show {name}`)" if others else ""
+        level = "broken" if first["code"] == "Unreadable" else "correct"
+        detail = f"{first['subject']}: {first['message']}{more}"
+        yield Need(level, f"Named upstream {name}: {first['code']}", detail, first["advice"])
 
 
 def _held(facts: Mapping[str, ClusterFacts]) -> Iterator[Need]:

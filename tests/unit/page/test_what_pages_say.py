@@ -260,3 +260,27 @@ def test_page_beyond_a_list_is_its_last() -> None:
 
     assert (page.number, page.pages, page.first, page.last, page.total) == (3, 3, 101, 120, 120)
     assert page_of([], 1, 50).pages == 1
+
+
+def test_named_upstream_with_problems_is_one_need() -> None:
+    rows = [
+        {
+            "name": "edge",
+            "code": "MemberMissing",
+            "subject": "prod/shop/web/80/TCP",
+            "message": "it has no upstream",
+            "advice": "Do this.",
+        },
+        {
+            "name": "edge",
+            "code": "MemberMissing",
+            "subject": "prod/shop/api/80/TCP",
+            "message": "it has no upstream",
+            "advice": "Do this.",
+        },
+    ]
+
+    (need,) = needs_of(replace(an_overview(a_config()), named_problems=rows), {"prod": facts_of(a_state())}, NOW)
+
+    assert (need.level, need.title, need.advice) == ("correct", "Named upstream edge: MemberMissing", "Do this.")
+    assert need.detail == "prod/shop/web/80/TCP: it has no upstream (1 problem more: `kubesync upstream show edge`)"

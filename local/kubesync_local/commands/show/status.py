@@ -14,11 +14,10 @@ from kubesync.aws.tables.control.listeners import ListenerTable, failing_since
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblem, ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
-from kubesync.aws.tables.upstreams import UpstreamTable, timestamp
+from kubesync.aws.tables.upstreams import timestamp
 from kubesync.cluster.keys.open_keys import waiting_for_person
 from kubesync.domain.dns.records import Problem, RecordKey
 from kubesync.domain.errors import NewerSchemaError, UsageError
-from kubesync.domain.named_upstreams import named_key
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.reasons import advice_for
 from kubesync.domain.state import KeyState, Name, OpenMark
@@ -28,7 +27,7 @@ from kubesync_local.documents.alarm_causes import Seen, causes_of
 from kubesync_local.documents.credential_rows import credential_rows
 from kubesync_local.documents.last_resync import resyncs_document
 from kubesync_local.documents.listener_rows import listener_rows
-from kubesync_local.documents.named_upstream import NamedDocument
+from kubesync_local.documents.named_upstream import problems_of_named
 from kubesync_local.documents.outlook import NOTHING_THERE, tried_next, zone_code
 from kubesync_local.terminal.escaping import visible
 from kubesync_local.terminal.output import print_document, print_line, remark
@@ -97,7 +96,7 @@ def status_document(work: Place, chosen: Sequence[ClusterConfig], *, every: bool
             for zone_id, zone in sorted(zones.items())
         ],
         "resyncs": resyncs_document(work.store, work.settings.shard, work.now()),
-        "named_upstreams": _named_upstreams(work),
+        "named_upstreams": problems_of_named(work.store),
         "named_upstreams_waiting": len(NamedUpstreamTable(work.store).marks(work.settings.shard)),
     }
 
@@ -145,22 +144,6 @@ def lease_document(lease: Lease, now_ms: int) -> dict[str, Any]:
         "expires_at": timestamp(lease.expires_at_ms / 1000) if lease.expires_at_ms else None,
         "session_ends_at": timestamp(lease.ends_at_ms / 1000) if lease.ends_at_ms else None,
     }
-
-
-def _named_upstreams(work: Place) -> list[dict[str, Any]]:
-    """The problems of named upstreams, which belong to no cluster. An unreadable one does not hide the others."""
-    registry, table = NamedUpstreamTable(work.store).read(), UpstreamTable(work.store)
-    rows: list[dict[str, Any]] = []
-    for name in sorted(registry.entries):
-        try:
-            problems = NamedDocument(name, registry, table).document()["problems"]
-        except (NewerSchemaError, KeyError, TypeError) as error:  # written by a newer release, or by another program
-            problems = [{"reason": "Unreadable", "subject": named_key(name), "message": str(error)}]
-        for problem in problems:
-            code = problem["reason"]
-            said = {"subject": problem["subject"], "message": problem["message"], "advice": advice_for(code)}
-            rows.append({"name": name, "code": code, **said})
-    return rows
 
 
 def _cluster(config: ClusterConfig, work: Place, problems: Mapping[str, ZoneProblem]) -> dict[str, Any]:
