@@ -60,6 +60,9 @@ def run(size: Size = Size()) -> Iterator[Figure]:
         rendered, reload = directory / "upstreams.conf", _reload(directory)
         options = ["--watch", "--upstream", KEY, "--output-file", str(rendered), "--reload", reload]
         stack.enter_context(_running(["render", "nginx", *options], environment))
+        # Both processes have begun before the first event.
+        (first,) = cluster.scale("shop", "web", 1)
+        wait_until(partial(_is_loaded, directory / "loaded.conf", first.ips[0], -1), _WITHIN_SECONDS, "the first pod")
         lags = []
         for number in range(size.events):
             pods = cluster.scale("shop", "web", 2 + number % 2)

@@ -18,11 +18,12 @@ class _Shard:
 
 
 class FakeStream:
-    """Implements ``stream.StreamClient``. ``fail``: the next call raises this error code. Two shards on each page of a description."""
+    """Implements ``stream.StreamClient``. ``fail``: the next call raises this error code; with ``fail_shard`` or ``fail_operation``
+    the next of this shard or operation. Two shards on each page of a description."""
 
     def __init__(self) -> None:
         self.shards: dict[str, _Shard] = {"shard-0": _Shard()}
-        self.fail = ""
+        self.fail = self.fail_shard = self.fail_operation = ""
         #: So many of a shard's newest records come later.
         self.late = 0
         self.calls: list[str] = []
@@ -62,8 +63,8 @@ class FakeStream:
         return {"ShardIterator": f"{shard}@{at}"}
 
     def get_records(self, **request: Any) -> Any:
-        self._called("get_records")
         name, _, at = request["ShardIterator"].rpartition("@")
+        self._called("get_records", name)
         shard = self.shards[name]
         found = shard.records[: len(shard.records) - self.late][int(at) : int(at) + min(request["Limit"], 2)]
         position = int(at) + len(found)
@@ -71,9 +72,9 @@ class FakeStream:
             return {"Records": found}
         return {"Records": found, "NextShardIterator": f"{name}@{position}"}
 
-    def _called(self, operation: str) -> None:
+    def _called(self, operation: str, shard: str = "") -> None:
         self.calls.append(operation)
-        if self.fail:
+        if self.fail and self.fail_shard in ("", shard) and self.fail_operation in ("", operation):
             code, self.fail = self.fail, ""
             error: Any = {"Error": {"Code": code, "Message": "said"}, "ResponseMetadata": {"HTTPStatusCode": 400}}
             raise ClientError(error, operation)

@@ -39,22 +39,25 @@ class FollowedUpstreams:
         self._scanned_at: float | None = None
         self._known: dict[str, Snapshot] = {}
         self._shown: dict[str, Snapshot] = {}
+        # The stream says each record once: those that are not applied yet wait here while the table cannot be read.
+        self._waiting: list[dict[str, Any]] = []
         self.problem = ""
 
     def read(self) -> Mapping[str, Snapshot]:
         """All of them now; the same object if nothing changed. While the stream cannot be read (``problem``), only scans find changes.
 
+        An upstream that changed and cannot be read is a ``problem`` too. It stays as it was; the others go on.
+
         Raises:
             StoreError: the table cannot be read.
         """
-        before = dict(self._known)
-        records = self._records()
+        self._waiting += self._records()
         if self._scanned_at is None or self._now() - self._scanned_at >= SCAN_EVERY_SECONDS:
             self._scan()
-        for record in records:
-            self._apply(record)
-        if before != self._known or not before:
-            self._shown = {key: each for key, each in self._known.items() if each.present}
+        self._apply_waiting()
+        present = {key: each for key, each in self._known.items() if each.present}
+        if present != self._shown:
+            self._shown = present
         return self._shown
 
     def costs(self) -> str:
@@ -87,6 +90,15 @@ class FollowedUpstreams:
         """The one that is known already if it is equal, so that it is not rendered again."""
         known = self._known.get(found.key)
         return known if known == found else found
+
+    def _apply_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for record in waiting:
+            try:
+                self._apply(record)
+            except StoreError as error:
+                self._waiting.append(record)
+                self.problem = self.problem or str(error)
 
     def _apply(self, record: Mapping[str, Any]) -> None:
         keys = from_attributes(record["Keys"])

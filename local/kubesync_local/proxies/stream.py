@@ -9,6 +9,7 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html: a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final, Protocol
@@ -53,7 +54,9 @@ class TableStream:
         self._arn = ""
         self._seen: set[str] = set()
         self._iterators: dict[str, str] = {}
-        self._listed_at = 0.0
+        # Read, and not returned yet: an iterator does not go back when another shard cannot be read.
+        self._found: list[dict[str, Any]] = []
+        self._listed_at = -math.inf
 
     @property
     def shards(self) -> int:
@@ -66,41 +69,46 @@ class TableStream:
         if not arn:
             raise StoreUnavailableError("the upstreams table has no stream: run `kubesync setup`, or update the stack")
         self._arn = arn
+        self._found = []
         shards = list(self._list())
         self._seen = {shard["ShardId"] for shard in shards}
         is_open = [shard for shard in shards if "EndingSequenceNumber" not in shard["SequenceNumberRange"]]
         self._iterators = {shard["ShardId"]: self._iterator(shard["ShardId"], "LATEST") for shard in is_open}
+        self._listed_at = self._now()
 
     def records(self) -> list[dict[str, Any]]:
-        """What came since the last call: ``dynamodb`` parts of records, those of one upstream in their order."""
-        found: list[dict[str, Any]] = []
-        ended = False
+        """What came since the last call that succeeded: ``dynamodb`` parts of records, those of one upstream in their order."""
         for shard in list(self._iterators):
-            ended |= self._read(shard, found)
-        if ended or not self._iterators or self._now() - self._listed_at >= SHARDS_EVERY_SECONDS:
-            for new in [shard["ShardId"] for shard in self._list() if shard["ShardId"] not in self._seen]:
+            self._read(shard)
+        if not self._iterators or self._now() - self._listed_at >= SHARDS_EVERY_SECONDS:
+            listed_at = self._now()
+            self._listed_at = -math.inf  # until each has an iterator
+            new_shards = [shard["ShardId"] for shard in self._list() if shard["ShardId"] not in self._seen]
+            for new in new_shards:
                 self._iterators[new] = self._iterator(new, "TRIM_HORIZON")
                 self._seen.add(new)
-                self._read(new, found)
+            self._listed_at = listed_at
+            for new in new_shards:
+                self._read(new)
+        found, self._found = self._found, []
         return found
 
-    def _read(self, shard: str, found: list[dict[str, Any]]) -> bool:
-        """Read a shard up to its newest record. Returns whether it has ended."""
+    def _read(self, shard: str) -> None:
+        """Read a shard up to its newest record. If it has ended, its children are looked for."""
         for _ in range(_MOST_PAGES):
             iterator = self._iterators[shard]
             answer = self._call(partial(self._client.get_records, ShardIterator=iterator, Limit=1000))
-            found += [record["dynamodb"] for record in answer["Records"]]
+            self._found += [record["dynamodb"] for record in answer["Records"]]
             following = answer.get("NextShardIterator")
             if not following:
                 del self._iterators[shard]
-                return True
+                self._listed_at = -math.inf
+                return
             self._iterators[shard] = following
             if not answer["Records"]:
                 break
-        return False
 
     def _list(self) -> Iterator[dict[str, Any]]:
-        self._listed_at = self._now()
         start: dict[str, str] = {}
         while True:
             answer = self._call(partial(self._client.describe_stream, StreamArn=self._arn, **start))

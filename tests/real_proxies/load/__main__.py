@@ -75,6 +75,8 @@ def main() -> int:
         print(f"{len(tallies) - failing} passed, {failing} failed")
         if failed or wrong:
             print(wrong)
+            for log in sorted(Path(directory).glob("sessions-*.log")):
+                print(f"-- {log.stem}\n{_tail(log)}")
             for each in edges:
                 print(f"-- {each.name}\n{_tail(each.directory / 'render.log')}\n{_tail(each.directory / 'log')}")
     return 1 if failed or wrong else 0
@@ -136,8 +138,14 @@ def _storm(fleet: Fleet, edges: list[Edge], pods: int) -> None:
 
 def _settle(fleet: Fleet, edges: list[Edge]) -> None:
     fleet.pause(_PATIENCE_SECONDS, lambda: not fleet._ending and all(settled(each, fleet.ready) for each in edges))
-    wrong = [each.name for each in edges if not settled(each, fleet.ready)]
-    assert not wrong, f"these proxies do not have the pods that are ready: {wrong}"
+    ready = set(fleet.ready)
+    wrong = {each.name: taking_traffic(each.name, each.text) for each in edges if not settled(each, fleet.ready)}
+    assert not wrong, (
+        f"after {_PATIENCE_SECONDS:.0f} s these proxies do not have the {len(ready)} pods that are ready: "
+        + ", ".join(
+            f"{name} lacks {len(ready - found)} and has {len(found - ready)} others" for name, found in wrong.items()
+        )
+    )
 
 
 def _known(edges: list[Edge]) -> set[str]:

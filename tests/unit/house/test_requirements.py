@@ -19,9 +19,10 @@ BENCH: Final = ROOT / "requirements/bench.txt"
 RUNTIME: Final = ROOT / "requirements/runtime.txt"
 SCREENSHOTS: Final = ROOT / "requirements/screenshots.txt"
 TOOLS: Final = ROOT / "requirements/tools.txt"
+PROXIES: Final = ROOT / "requirements/proxies.txt"
 COMMAND: Final = ROOT / "requirements/command.txt"
 DEMO: Final = ROOT / "requirements/demo.txt"
-ALL: Final = [LAYER, DEV, SAM, BENCH, RUNTIME, TOOLS, COMMAND, DEMO, SCREENSHOTS]
+ALL: Final = [LAYER, DEV, SAM, BENCH, RUNTIME, TOOLS, COMMAND, DEMO, SCREENSHOTS, PROXIES]
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PACKAGES: Final = ("layers/kubesync/kubesync", "local/kubesync_local")
 # Where the name to import is not the name to install.

@@ -8,6 +8,7 @@ import pytest
 
 from harness.fake_stream import FakeStream
 from kubesync.clock import SystemClock
+from kubesync.domain.errors import StoreUnavailableError
 from kubesync_local.proxies.following import FollowedUpstreams
 from kubesync_local.proxies.reading import UpstreamReader
 from kubesync_local.proxies.stream import TableStream
@@ -32,6 +33,7 @@ class _Deployment:
         self.time = 0.0
         self.scans = 0
         self.during_scan: list[Any] = []
+        self.unreadable = ""
         reader = UpstreamReader(self, SystemClock(), lambda _: None)  # type: ignore[arg-type]
         table_stream = TableStream(self.stream, lambda: "arn", lambda: self.time)
         self.followed = FollowedUpstreams(reader, table_stream, lambda _: True, lambda: self.time)
@@ -53,6 +55,8 @@ class _Deployment:
         return iter(found)
 
     def query(self, _table: str, partition: str) -> Any:
+        if partition == self.unreadable:
+            raise StoreUnavailableError("no answer")
         return iter([item for (key, _), item in sorted(self.items.items()) if key == partition])
 
 
@@ -180,3 +184,44 @@ def test_records_of_other_slices_are_ignored(deployment: _Deployment) -> None:
     deployment.stream.add("shard-0", {**_item(5, "10.0.0.9"), "slice": 1})
 
     assert deployment.seen() == {}
+
+
+def test_record_whose_upstream_cannot_be_read_waits_and_the_others_go_on(deployment: _Deployment) -> None:
+    deployment.put(_item(1, "10.0.0.1"))
+    deployment.seen()
+    deployment.put(_item(1, "10.0.0.5", key="named/before"))
+    deployment.items[KEY, 1] = {**_item(2, "10.0.0.2"), "slice": 1}
+    deployment.put(_item(2, "10.0.0.1", slices=2))
+    deployment.put(_item(1, "10.0.0.6", key="named/after"))
+    deployment.unreadable = KEY
+    others = {"named/before": ["10.0.0.5"], "named/after": ["10.0.0.6"]}
+    assert deployment.seen() == {KEY: ["10.0.0.1"], **others}
+    assert deployment.followed.problem == "no answer"
+
+    deployment.unreadable = ""
+    assert deployment.seen() == {KEY: ["10.0.0.1", "10.0.0.2"], **others}
+    assert (deployment.followed.problem, deployment.scans) == ("", 1)
+
+
+def test_records_of_a_shard_are_kept_while_another_cannot_be_read(deployment: _Deployment) -> None:
+    deployment.stream.shards["shard-1"] = type(deployment.stream.shards["shard-0"])()
+    deployment.seen()
+    deployment.put(_item(1, "10.0.0.1"), "shard-0")
+    deployment.put(_item(1, "10.0.0.2", key="named/shop"), "shard-1")
+    deployment.stream.fail, deployment.stream.fail_shard = "ThrottlingException", "shard-1"
+    deployment.seen()
+    assert "ThrottlingException" in deployment.followed.problem
+
+    assert deployment.seen() == {KEY: ["10.0.0.1"], "named/shop": ["10.0.0.2"]}
+    assert (deployment.followed.problem, deployment.scans) == ("", 1)
+
+
+def test_children_of_an_ended_shard_are_found_after_a_list_of_shards_failed(deployment: _Deployment) -> None:
+    deployment.stream.shards["shard-1"] = type(deployment.stream.shards["shard-0"])()
+    deployment.seen()
+    deployment.stream.split("shard-0", "shard-2")
+    deployment.put(_item(1, "10.0.0.1"), "shard-2")
+    deployment.stream.fail, deployment.stream.fail_operation = "ThrottlingException", "describe_stream"
+    deployment.seen()
+
+    assert deployment.seen() == {KEY: ["10.0.0.1"]}

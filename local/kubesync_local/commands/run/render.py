@@ -100,6 +100,10 @@ def _check(arguments: argparse.Namespace, form: Form) -> None:
         raise UsageError("--check and --reload need --output-file or --output-dir")
     if arguments.output_dir and arguments.format != "envoy":
         raise UsageError("--output-dir is for envoy: the other formats have one file, see --output-file")
+    if arguments.output_file and Path(arguments.output_file).is_dir():
+        raise UsageError(f"--output-file {arguments.output_file} is a directory")
+    if arguments.output_dir and Path(arguments.output_dir).exists() and not Path(arguments.output_dir).is_dir():
+        raise UsageError(f"--output-dir {arguments.output_dir} is not a directory")
     if arguments.output_dir and arguments.check:
         raise UsageError("--check is for one file, not for --output-dir")
     if arguments.format == "envoy" and arguments.output_file and len(set(arguments.upstream)) != 1:
