@@ -2,7 +2,7 @@
 
     kept                      read by                          read again after
     ----                      -------                          ----------------
-    overview                  whoever asks first               5 s
+    overview                  whoever asks first               5 s; problems of named upstreams in it 60 s
     facts of a cluster        one thread, in turn              15 s, or 10 times as long as reading took
     one Service               whoever asks first               10 s
     changes                   whoever asks first               5 s
@@ -40,6 +40,8 @@ from kubesync_local.page.lag import MINUTES
 from kubesync_local.workplace.workplace import Workplace
 
 OVERVIEW_SECONDS: Final = 5.0
+NAMED_SECONDS: Final = 60.0
+"""Each named upstream is read with all its members."""
 EXPLAINED_SECONDS: Final = 10.0
 FACTS_SECONDS: Final = 15.0
 FACTS_SHARE: Final = 10.0
@@ -116,6 +118,7 @@ class Gatherer:
         self._clock = work.application.clock
         self._one = threading.Lock()  # held by whoever reads
         self._overview: Overview | None = None
+        self._named: Answer[Sequence[Mapping[str, Any]]] | None = None
         self._answers: dict[object, Answer[Any]] = {}
         self._changed = threading.Condition()
         self._facts = _Facts()
@@ -179,8 +182,15 @@ class Gatherer:
             zone_problems={each.zone_id: each for each in problems},
             lag=lag,
             credentials=dict(zip(sorted(ends), credentials, strict=True)),
-            named_problems=problems_of_named(store),
+            named_problems=self._problems_of_named(at),
         )
+
+    def _problems_of_named(self, at: float) -> Sequence[Mapping[str, Any]]:
+        if self._named is None or at - self._named.read_at >= NAMED_SECONDS:
+            began = self._clock.monotonic()
+            found = problems_of_named(self._work.store)
+            self._named = Answer(at, self._clock.monotonic() - began, found)
+        return self._named.value
 
     def _for_each[T](self, read: Callable[[str], T], names: Sequence[str]) -> list[T]:
         """In daemon threads: a table that does not answer must not delay the end of the command, as those of an executor would."""

@@ -53,6 +53,11 @@ def test_all_is_well() -> None:
     ]
 
 
+def test_refusal_says_its_name_once() -> None:
+    why = "api.example.com CNAME stands there and is not ours"
+    assert drawn(a_view(changes=[{**REFUSED, "message": why}]))[-1] == f"11:59:00  ! {why}"
+
+
 def test_what_needs_somebody_comes_first() -> None:
     staging = ClusterView(
         "staging", "registered", [FAILS], [("staging/shop/web", NOON - 600, "Throttling: Rate exceeded")]
@@ -63,7 +68,8 @@ def test_what_needs_somebody_comes_first() -> None:
         "12:00:00 UTC  main  the lease of session a1 has expired",
         "lag: no session of the last hour has kept figures",
         "",
-        "staging  1 open  failing: ERR_CONNECT_FAILED 10 s ago: 10.0.0.1:6443: connectio…",
+        "staging  1 open  failing: ERR_CONNECT_FAILED 10 s ago: 10.0.0.1:6443: connection",
+        "  refused",
         "prod  nothing open  idle: the last session did not say how it ended",
         "",
         "open, and why",

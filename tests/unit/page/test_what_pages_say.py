@@ -26,7 +26,7 @@ from kubesync_local.page.finding import search, wanted_text
 from kubesync_local.page.gathering import Overview
 from kubesync_local.page.lag import picture
 from kubesync_local.page.needs import needs_of
-from kubesync_local.page.views import page_of, plan_of
+from kubesync_local.page.views import only, page_of, plan_of
 
 NOW = 1_767_261_600.0  # 2026-01-01T10:00:00Z
 ROW = {
@@ -284,3 +284,19 @@ def test_named_upstream_with_problems_is_one_need() -> None:
 
     assert (need.level, need.title, need.advice) == ("correct", "Named upstream edge: MemberMissing", "Do this.")
     assert need.detail == "prod/shop/web/80/TCP: it has no upstream (1 problem more: `kubesync upstream show edge`)"
+
+
+def test_page_of_a_cluster_is_silent_about_named_upstreams() -> None:
+    config = a_config()
+    row = {
+        "name": "edge",
+        "code": "MemberMissing",
+        "subject": "x",
+        "message": "it has no upstream",
+        "advice": "Do this.",
+    }
+
+    assert (
+        needs_of(only(replace(an_overview(config), named_problems=[row]), config), {"prod": facts_of(a_state())}, NOW)
+        == []
+    )

@@ -21,9 +21,10 @@ from rich.text import Text
 
 from kubesync_local.commands.run.progress import Line, ProgressLines
 from kubesync_local.terminal.escaping import visible
-from kubesync_local.terminal.output import counted, new_console
+from kubesync_local.terminal.output import counted, new_console, print_folded
 
 _LINES_AT_A_TIME: Final = 20
+_UNDER_CHANGES: Final = 11
 
 
 @contextmanager
@@ -74,7 +75,7 @@ class LiveProgress(ProgressLines):
         with suppress(OSError, ValueError):
             for seconds, (text, style) in lines[:_LINES_AT_A_TIME]:
                 line = Text.assemble((f"{seconds:7.2f}  ", "dim"), (visible(text), style))
-                self._console.print(line, soft_wrap=True)
+                print_folded(self._console, line, _UNDER_CHANGES)
             if left := len(lines[_LINES_AT_A_TIME:]):
                 self._console.print(Text(f"{'':9}... and {left} more", style="dim"))
             if lines or self._tasks or self._status() != self._last_status:

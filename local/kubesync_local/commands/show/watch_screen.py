@@ -22,6 +22,7 @@ _STYLES: Final = {"+": "green", "-": "red", "~": "yellow", "!": "bold red"}
 MINUTES: Final = 60
 _LEAST_CHANGES: Final = 3
 _INDENT: Final = 2
+_ROOMY: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,10 @@ class View:
 
 def screen(view: View, width: int, height: int) -> list[Text]:
     """At most ``height`` lines of at most ``width`` cells."""
-    head = [_lease_line(view), _lag_line(view, width), Text()]
-    clusters = [line for cluster in sorted(view.clusters, key=_needs_nobody) for line in _cluster_lines(cluster, view)]
+    lease = _folded(_lease_line(view), width) if height >= _ROOMY else [_lease_line(view)]
+    head = [*lease, _lag_line(view, width), Text()]
+    in_order = sorted(view.clusters, key=_needs_nobody)
+    clusters = [line for each in in_order for text in _cluster_lines(each, view) for line in _folded(text, width)]
     problems = [Text(f"! {visible(problem)}", "bold red") for problem in view.zone_problems]
     problems += [line for cluster in view.clusters for line in _open_lines(cluster, view)]
     changes = [_change_line(row) for row in view.changes]
@@ -80,8 +83,7 @@ def _whole(texts: Sequence[Text], width: int, room: int) -> list[Text]:
     """Texts folded to the width, as many as fit as a whole; a first one that is longer than the room is cut."""
     shown: list[Text] = []
     for number, text in enumerate(texts):
-        first, *rest = fold_styled(text, width, width - _INDENT)
-        lines = [first, *(Text(" " * _INDENT) + line for line in rest)]
+        lines = _folded(text, width)
         last = number == len(texts) - 1
         if len(shown) + len(lines) > room - (0 if last else 1):
             if not shown:
@@ -92,6 +94,11 @@ def _whole(texts: Sequence[Text], width: int, room: int) -> list[Text]:
             return [*shown, Text(f"... and {left} more", "dim")] if left else shown
         shown += lines
     return shown
+
+
+def _folded(text: Text, width: int) -> list[Text]:
+    first, *rest = fold_styled(text, width, width - _INDENT)
+    return [first, *(Text(" " * _INDENT) + line for line in rest)]
 
 
 def _cut(lines: Sequence[Text], room: int, what: str = "more") -> list[Text]:
@@ -184,5 +191,8 @@ def _change_line(row: Mapping[str, Any]) -> Text:
         if both
         else side_in_words(row["to"] or row["from"])
     )
-    said = f" {in_the_way_for_people(row['message'])}" if row["message"] and mark == "!" else f" {sides}"
-    return Text.assemble((f"{str(row['at'])[11:19]}  ", "dim"), (visible(f"{mark} {what}{said}"), _STYLES[mark]))
+    said = f"{what} {sides}"
+    if row["message"] and mark == "!":
+        why = in_the_way_for_people(row["message"])
+        said = why if why.startswith(what.partition(" ")[0]) else f"{what} {why}"
+    return Text.assemble((f"{str(row['at'])[11:19]}  ", "dim"), (visible(f"{mark} {said}"), _STYLES[mark]))
