@@ -39,8 +39,8 @@ class FollowedUpstreams:
         self._scanned_at: float | None = None
         self._known: dict[str, Snapshot] = {}
         self._shown: dict[str, Snapshot] = {}
-        # The stream says each record once: those that are not applied yet wait here while the table cannot be read.
-        self._waiting: list[dict[str, Any]] = []
+        # The stream says each record once: the newest of each upstream waits here while the table cannot be read.
+        self._waiting: dict[str, Mapping[str, Any]] = {}
         self.problem = ""
 
     def read(self) -> Mapping[str, Snapshot]:
@@ -51,7 +51,7 @@ class FollowedUpstreams:
         Raises:
             StoreError: the table cannot be read.
         """
-        self._waiting += self._records()
+        self._waiting |= {key: record for record in self._records() if (key := _upstream_of(record))}
         if self._scanned_at is None or self._now() - self._scanned_at >= SCAN_EVERY_SECONDS:
             self._scan()
         self._apply_waiting()
@@ -92,18 +92,16 @@ class FollowedUpstreams:
         return known if known == found else found
 
     def _apply_waiting(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for record in waiting:
+        waiting, self._waiting = self._waiting, {}
+        for key, record in waiting.items():
             try:
-                self._apply(record)
+                self._apply(key, record)
             except StoreError as error:
-                self._waiting.append(record)
+                self._waiting[key] = record
                 self.problem = self.problem or str(error)
 
-    def _apply(self, record: Mapping[str, Any]) -> None:
-        keys = from_attributes(record["Keys"])
-        key = cast(str, keys["upstream"])
-        if keys["slice"] != 0 or not self._wanted(key) or self._reader.refuses(key):
+    def _apply(self, key: str, record: Mapping[str, Any]) -> None:
+        if not self._wanted(key) or self._reader.refuses(key):
             return
         head = from_attributes(record["NewImage"]) if "NewImage" in record else None
         known = self._known.get(key)
@@ -115,3 +113,9 @@ class FollowedUpstreams:
             self._known.pop(key, None)
         else:
             self._known[key] = seen
+
+
+def _upstream_of(record: Mapping[str, Any]) -> str:
+    """Empty for a further slice: slice 0 is written with it."""
+    keys = from_attributes(record["Keys"])
+    return cast(str, keys["upstream"]) if keys["slice"] == 0 else ""

@@ -34,6 +34,7 @@ class _Deployment:
         self.scans = 0
         self.during_scan: list[Any] = []
         self.unreadable = ""
+        self.tries = 0
         reader = UpstreamReader(self, SystemClock(), lambda _: None)  # type: ignore[arg-type]
         table_stream = TableStream(self.stream, lambda: "arn", lambda: self.time)
         self.followed = FollowedUpstreams(reader, table_stream, lambda _: True, lambda: self.time)
@@ -56,6 +57,7 @@ class _Deployment:
 
     def query(self, _table: str, partition: str) -> Any:
         if partition == self.unreadable:
+            self.tries += 1
             raise StoreUnavailableError("no answer")
         return iter([item for (key, _), item in sorted(self.items.items()) if key == partition])
 
@@ -201,6 +203,21 @@ def test_record_whose_upstream_cannot_be_read_waits_and_the_others_go_on(deploym
     deployment.unreadable = ""
     assert deployment.seen() == {KEY: ["10.0.0.1", "10.0.0.2"], **others}
     assert (deployment.followed.problem, deployment.scans) == ("", 1)
+
+
+def test_only_the_newest_record_of_an_upstream_waits(deployment: _Deployment) -> None:
+    deployment.put(_item(1, "10.0.0.1"))
+    deployment.seen()
+    deployment.items[KEY, 1] = {**_item(9, "10.0.0.2"), "slice": 1}
+    deployment.unreadable = KEY
+    for version in range(2, 10):
+        deployment.put(_item(version, "10.0.0.1", slices=2))
+        assert deployment.seen() == {KEY: ["10.0.0.1"]}
+        before = deployment.tries
+        deployment.seen()
+        assert deployment.tries - before == 1, "one read, however many records came"
+    deployment.unreadable = ""
+    assert deployment.seen() == {KEY: ["10.0.0.1", "10.0.0.2"]}
 
 
 def test_records_of_a_shard_are_kept_while_another_cannot_be_read(deployment: _Deployment) -> None:
