@@ -311,6 +311,15 @@ def test_port_that_is_patched_strategically_leaves_the_others(server: ApiServer)
     ]
 
 
+@pytest.mark.parametrize(
+    "spec", [{"ports": [80]}, {"ports": [{"port": 80}], "$setElementOrder/ports": [{}]}, {"ports": [{"port": [1]}]}]
+)
+def test_patch_that_does_not_fit_is_refused(server: ApiServer, spec: dict[str, Any]) -> None:
+    create(server, "web")
+
+    assert send(server, "PATCH", f"{SHOP}/web", {"spec": spec}, STRATEGIC).status == 400
+
+
 @pytest.mark.parametrize("method", ["POST", "PATCH", "PUT"])
 def test_strict_validation_names_unknown_fields(server: ApiServer, method: str) -> None:
     create(server, "web")

@@ -91,7 +91,14 @@ class Writer:
         """PATCH with a JSON merge patch, or a strategic one."""
         with self._store.changed:
             before = self._present(target)
-            merged = (strategic_merge_patch if strategic else merge_patch)(copy.deepcopy(before.item), patch)
+            try:
+                merged = (strategic_merge_patch if strategic else merge_patch)(copy.deepcopy(before.item), patch)
+            except (
+                AttributeError,
+                KeyError,
+                TypeError,
+            ) as error:  # a list whose elements are no objects, or have no key
+                raise status.bad_request(f"the patch cannot be applied: {error}") from error
             if not isinstance(merged, dict):
                 raise status.bad_request("the patch does not make an object")
             # A patch without a version applies to the current state, so it cannot be stale.
