@@ -8,9 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.cli_stack import CliStack, a_cli_stack
+from harness.cli_stack import CliStack, a_cli_stack, environment_of
 from harness.ended_sessions import ended_when
 from harness.terminal import on_a_terminal
+from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync_local.commands.show.watch import gathered
+from kubesync_local.standins.route53.http_api.faults import CHANGE
+from kubesync_local.workplace.workplace import Workplace
 
 
 @pytest.fixture
@@ -65,6 +69,18 @@ def test_watched_status_is_drawn_until_a_signal_and_leaves_the_terminal_as_it_wa
     assert "+ one.shop.svc.prod.example.com A 10." in text
     assert text.index("\x1b[?1049h") < text.rindex("\x1b[?1049l")
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")
+
+
+def test_watched_status_says_which_zone_a_service_waits_for(stack: CliStack) -> None:
+    stack.route53.faults.deny(operation=CHANGE, times=None, message="not authorized")
+    stack.session(lambda: bool(ZoneProblemTable(stack.store, "0", "").current()))
+    with environment_of(stack.environment):
+        view = gathered(Workplace(), "prod")
+    (problem,) = view.zone_problems
+    assert problem.startswith("zone example.com: AccessDenied: not authorized")
+    assert {service: why for service, _, why in view.clusters[0].opened}[
+        "prod/shop/one"
+    ] == "waits for zone example.com"
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import Final
 
@@ -72,17 +73,23 @@ def gathered(work: Workplace, cluster: str) -> View:
         place=work.settings.deployment if shard == "0" else f"{work.settings.deployment}, shard {shard}",
         now=now,
         lease=lease_document(work.lease.read(), int(now * 1000)),
-        clusters=[_cluster(config, work) for config in configs],
+        clusters=[_cluster(config, work, {each.zone_id for each in problems}) for config in configs],
         zone_problems=[f"zone {names.get(each.zone_id, each.zone_id)}: {each.problem}" for each in problems],
         lag=lag_by_minute(audit, now - 60 * MINUTES, now),
         changes=changes[:_CHANGES],
     )
 
 
-def _cluster(config: ClusterConfig, work: Workplace) -> ClusterView:
+def _cluster(config: ClusterConfig, work: Workplace, blocked: AbstractSet[str]) -> ClusterView:
+    waits_for = ", ".join(zone.name for zone in config.zones if zone.id in blocked)
     marks = StateTable(work.store).open_keys(config.name)
     opened = [
-        (str(key), mark.since, in_the_way_for_people(mark.reason) or mark.cause or "not tried yet")
+        (
+            str(key),
+            mark.since,
+            in_the_way_for_people(mark.reason)
+            or (f"waits for zone {waits_for}" if waits_for else mark.cause or "not tried yet"),
+        )
         for key, mark in marks
     ]
     return ClusterView(config.name, config.state, listener_rows(config.name, ListenerTable(work.store)), opened)
