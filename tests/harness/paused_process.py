@@ -25,7 +25,7 @@ from kubesync.aws.dynamodb.store import (
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.route53.zones import BatchChange, ZoneClient
 from kubesync.domain.dns.records import RecordKey, RecordSet, Zone
-from kubesync.domain.named_upstreams import is_named
+from kubesync.domain.upstreams.named import is_named
 from simulation.writes import kind_of as written_kind
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import ErrorCode, UsageError
-from kubesync.domain.named_upstreams import Member, NamedUpstream
 from kubesync.domain.objects import Resource, Service
 from kubesync.domain.plan import Policy
 from kubesync.domain.report import SessionReport
+from kubesync.domain.upstreams.named import Member, NamedUpstream
 from kubesync_local.registration.named_upstreams import referring_to
 from sequences.outside import WINDOW_CLOSES_SECONDS, Delivery, UnrulyConnector, an_outside, register
 from sequences.steps import (

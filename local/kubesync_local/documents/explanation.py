@@ -16,7 +16,7 @@ from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
 from kubesync.domain.objects import Service, ServiceKey
 from kubesync.domain.reasons import WITHHOLDING, advice_for
 from kubesync.domain.state import KeyState, Name, Part, PartId
-from kubesync.domain.upstreams import upstream_key
+from kubesync.domain.upstreams.nodes import upstream_key
 from kubesync_local.documents.outlook import (
     NOTHING_THERE,
     Finding,

@@ -35,7 +35,7 @@ from kubesync.domain.objects import (
 from kubesync.domain.plan import assign_names
 from kubesync.domain.reasons import advice_for
 from kubesync.domain.state import KeyState, Name, names_of
-from kubesync.domain.upstreams import node_document
+from kubesync.domain.upstreams.nodes import node_document
 from kubesync.kubernetes.wire.decode import read_list_page
 
 # Reserved addresses (RFC 1112 section 4, RFC 6666), which no manifest can mean.

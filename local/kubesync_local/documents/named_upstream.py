@@ -10,9 +10,9 @@ from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Regi
 from kubesync.aws.tables.upstreams import StoredUpstream, UpstreamTable
 from kubesync.domain.dns.records import Node, Problem
 from kubesync.domain.errors import NewerSchemaError
-from kubesync.domain.named_upstreams import Composed, Member, NamedUpstream, below, compose, named_key
 from kubesync.domain.reasons import advice_for
-from kubesync.domain.upstreams import node_of
+from kubesync.domain.upstreams.named import Composed, Member, NamedUpstream, below, compose, named_key
+from kubesync.domain.upstreams.nodes import node_of
 from kubesync_local.registration.named_upstreams import member_text
 
 

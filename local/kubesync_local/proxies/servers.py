@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kubesync.domain.dns.addresses import Address, parse_address
-from kubesync.domain.named_upstreams import MAX_NODE_WEIGHT
+from kubesync.domain.upstreams.named import MAX_NODE_WEIGHT
 
 _MAX_PORT: Final = 65_535
 _NAMES: Final = ("node", "zone", "hostname", "pod")

@@ -23,7 +23,7 @@ from kubesync.aws.tables.control.named_upstreams import (
 )
 from kubesync.aws.tables.state_codec import SCHEMA
 from kubesync.domain.errors import ChangedMeanwhileError, TransactionRefusedError, UsageError
-from kubesync.domain.named_upstreams import (
+from kubesync.domain.upstreams.named import (
     MAX_DEPTH,
     Member,
     Named,

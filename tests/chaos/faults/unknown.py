@@ -27,7 +27,7 @@ from kubesync.domain.errors import (
     ZoneOutcomeUnknownError,
     ZoneThrottledError,
 )
-from kubesync.domain.named_upstreams import is_named
+from kubesync.domain.upstreams.named import is_named
 from simulation.gate import Gate, Outward
 from simulation.world import World
 from simulation.writes import RECORD, SENT, SWAPPED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chaos.stories.play import Arm
 from kubesync.aws.tables.upstreams import UpstreamTable
-from kubesync.domain.named_upstreams import is_named
+from kubesync.domain.upstreams.named import is_named
 from simulation.gate import Gate, Hook, Outward
 from simulation.world import World
 

@@ -23,10 +23,10 @@ from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.key_states import RULES_VERSION, rules_of
 from kubesync.domain.dns.desired import Desired, desired
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other, in_the_way
-from kubesync.domain.named_upstreams import compose, named_key
 from kubesync.domain.objects import EndpointsObject, Resource, Service, ServiceKey
 from kubesync.domain.state import Name
-from kubesync.domain.upstreams import node_document, node_of
+from kubesync.domain.upstreams.named import compose, named_key
+from kubesync.domain.upstreams.nodes import node_document, node_of
 from simulation.scope_view import visible
 from simulation.world import SETTINGS, World
 

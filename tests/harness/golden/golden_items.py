@@ -35,7 +35,6 @@ from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import AliasTarget, Node, Problem, RecordChange, RecordKey, RecordSet
 from kubesync.domain.errors import ErrorCode
-from kubesync.domain.named_upstreams import Member, NamedOf, NamedUpstream, named_key, parse_service, parse_static
 from kubesync.domain.objects import (
     Endpoint,
     EndpointGroup,
@@ -47,6 +46,7 @@ from kubesync.domain.objects import (
     ServicePort,
 )
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState
+from kubesync.domain.upstreams.named import Member, NamedOf, NamedUpstream, named_key, parse_service, parse_static
 from kubesync_local.registration.named_upstreams import NamedRegistry
 
 DIRECTORY: Final = Path(__file__).resolve().parents[2] / "golden"

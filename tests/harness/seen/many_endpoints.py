@@ -8,7 +8,7 @@ from harness.seen.builders import a_key, a_service, an_endpoint, an_endpoints, r
 from kubesync.domain.dns.desired import desired
 from kubesync.domain.dns.records import Node
 from kubesync.domain.objects import EndpointsObject, Service
-from kubesync.domain.upstreams import digest, slice_nodes
+from kubesync.domain.upstreams.nodes import digest, slice_nodes
 
 
 def many_endpoints(count: int, *, headless: bool) -> tuple[Service, list[EndpointsObject]]:

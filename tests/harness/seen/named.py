@@ -8,7 +8,7 @@ from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registration
 from kubesync.aws.tables.upstreams import StoredUpstream, UpstreamTable
-from kubesync.domain.named_upstreams import Member, NamedOf, NamedUpstream, named_key, parse_service, parse_static
+from kubesync.domain.upstreams.named import Member, NamedOf, NamedUpstream, named_key, parse_service, parse_static
 from kubesync_local.registration.named_upstreams import NamedRegistry
 
 

@@ -12,8 +12,8 @@ from kubesync.aws.dynamodb.store import UPSTREAMS, Item, Key
 from kubesync.aws.tables.audit import NAMED
 from kubesync.aws.tables.upstreams import StoredUpstream, UpstreamTable
 from kubesync.domain.errors import StoreBusyError
-from kubesync.domain.named_upstreams import Member
 from kubesync.domain.report import SessionReport
+from kubesync.domain.upstreams.named import Member
 from kubesync_local.documents.audit_log import AuditLog, Span
 from simulation.gate import Outward
 

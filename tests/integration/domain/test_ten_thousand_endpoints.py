@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.seen.many_endpoints import many_endpoints, plan_all
-from kubesync.domain.upstreams import node_document
+from kubesync.domain.upstreams.nodes import node_document
 
 
 @pytest.mark.parametrize("headless", [False, True])

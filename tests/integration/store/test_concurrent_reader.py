@@ -74,8 +74,8 @@ def published_reader() -> Any:
 def test_reader_never_sees_a_half_written_upstream(
     session: boto3.Session, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kubesync.domain.upstreams.MAX_SLICE_BYTES", 500)
-    monkeypatch.setattr("kubesync.domain.upstreams.slice_nodes.__defaults__", (500,))
+    monkeypatch.setattr("kubesync.domain.upstreams.nodes.MAX_SLICE_BYTES", 500)
+    monkeypatch.setattr("kubesync.domain.upstreams.nodes.slice_nodes.__defaults__", (500,))
     client = build_dynamodb_client(session, connect_timeout=5, read_timeout=30, endpoint_url=url)
     prefix = a_table_prefix()
     create_tables(client, prefix)

@@ -23,7 +23,6 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import AliasTarget, Problem, RecordChange, RecordKey, RecordSet
-from kubesync.domain.named_upstreams import Member, NamedOf, NamedUpstream, parse_service, parse_static
 from kubesync.domain.objects import (
     Endpoint,
     EndpointGroup,
@@ -34,6 +33,7 @@ from kubesync.domain.objects import (
     ServicePort,
 )
 from kubesync.domain.state import Name, OpenMark, Part, PartId, UpstreamState
+from kubesync.domain.upstreams.named import Member, NamedOf, NamedUpstream, parse_service, parse_static
 
 # --- keys, names, marks ---
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesync.domain.dns.records import Node
-from kubesync.domain.named_upstreams import (
+from kubesync.domain.upstreams.named import (
     Member,
     NamedOf,
     NamedUpstream,
@@ -22,7 +22,7 @@ from kubesync.domain.named_upstreams import (
     parse_service,
     parse_static,
 )
-from kubesync.domain.upstreams import node_document, node_of
+from kubesync.domain.upstreams.nodes import node_document, node_of
 from kubesync_local.registration.named_upstreams import why_not
 
 WEB = "prod/shop/web/80/TCP"

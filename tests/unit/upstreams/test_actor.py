@@ -21,7 +21,7 @@ from kubesync.aws.tables.control.named_referrals import NamedReferrals
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registration
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import Node
-from kubesync.domain.named_upstreams import NamedUpstream
+from kubesync.domain.upstreams.named import NamedUpstream
 from kubesync.messages import CompareNamed, Drain, Noted, Refer
 from kubesync.upstreams.actor import NamedUpstreams
 from kubesync.upstreams.composer import NamedPorts

@@ -22,7 +22,7 @@ from kubesync.aws.tables.control.named_referrals import NamedReferrals
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registry, is_mark
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.errors import NotMasterError, StoreBusyError
-from kubesync.domain.named_upstreams import PREFIX, index_of, is_named, named_key
+from kubesync.domain.upstreams.named import PREFIX, index_of, is_named, named_key
 from kubesync.messages import CompareNamed
 from kubesync.upstreams.recomposition import Recomposed, Rewrite, recompose
 from kubesync.upstreams.references import References

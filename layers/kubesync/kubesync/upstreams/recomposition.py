@@ -23,9 +23,9 @@ from kubesync.aws.tables.control.named_upstreams import Registry
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import Node
 from kubesync.domain.errors import NewerSchemaError
-from kubesync.domain.named_upstreams import NamedUpstream, below, compose, named_key
 from kubesync.domain.state import UpstreamState
-from kubesync.domain.upstreams import node_of
+from kubesync.domain.upstreams.named import NamedUpstream, below, compose, named_key
+from kubesync.domain.upstreams.nodes import node_of
 
 _TORN_READS: Final = 5
 _UNREADABLE: Final[tuple[Node, ...]] = (Node("", 0, ready=False),)

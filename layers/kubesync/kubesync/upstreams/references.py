@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubesync.clock import Clock
-from kubesync.domain.named_upstreams import is_named
+from kubesync.domain.upstreams.named import is_named
 from kubesync.messages import Refer
 
 _REMIND_SECONDS: Final = 5.0

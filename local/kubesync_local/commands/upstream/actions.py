@@ -11,7 +11,7 @@ from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.named_upstreams import Registration, Registry
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.errors import UsageError
-from kubesync.domain.named_upstreams import NamedUpstream, named_key
+from kubesync.domain.upstreams.named import NamedUpstream, named_key
 from kubesync_local.commands.upstream.form import read_holder, read_members
 from kubesync_local.documents.named_upstream import NamedDocument
 from kubesync_local.registration.named_upstreams import NamedRegistry

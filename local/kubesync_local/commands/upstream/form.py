@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kubesync.domain.errors import UsageError
-from kubesync.domain.named_upstreams import MAX_WEIGHT, Member, NamedOf, Source, parse_service, parse_static, valid_name
+from kubesync.domain.upstreams.named import MAX_WEIGHT, Member, NamedOf, Source, parse_service, parse_static, valid_name
 
 # A semicolon means the same as a comma, but a shell needs it quoted.
 _SEPARATOR: Final = re.compile("[,;]")

@@ -11,7 +11,7 @@ from kubesync.aws.dynamodb.store import CONTROL, Key, Put
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, ZoneReference
 from kubesync.aws.tables.control.named_upstreams import Registration
 from kubesync.domain.errors import ChangedMeanwhileError, UsageError
-from kubesync.domain.named_upstreams import Member, NamedUpstream
+from kubesync.domain.upstreams.named import Member, NamedUpstream
 from kubesync_local.registration.named_upstreams import NamedRegistry, member_text, referring_to
 
 WEB = member("prod/shop/web/80", 3, backup=True)

@@ -10,9 +10,9 @@ from typing import Any, Final, cast
 
 from kubesync.aws.dynamodb.store import UPSTREAMS, Absent, Action, Condition, Delete, Equals, Item, Key, Put, Store
 from kubesync.domain.dns.records import Node
-from kubesync.domain.named_upstreams import is_named
 from kubesync.domain.state import UpstreamState
-from kubesync.domain.upstreams import digest, node_document, slice_nodes
+from kubesync.domain.upstreams.named import is_named
+from kubesync.domain.upstreams.nodes import digest, node_document, slice_nodes
 
 SCHEMA: Final = 1
 # A removed upstream stays readable as removed for a week (docs/upstreams.md).

@@ -29,7 +29,7 @@ from kubesync.domain.dns.records import Node, Problem
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.plan import Assignment, assign_names, changes_of
 from kubesync.domain.state import KeyState, Name, OpenMark, PartId, UpstreamState, names_of
-from kubesync.domain.upstreams import digest
+from kubesync.domain.upstreams.nodes import digest
 
 logger = Logger(service="kubesync", child=True)
 

@@ -59,7 +59,7 @@ from kubesync.domain.dns.provenance import (
 from kubesync.domain.dns.publishing import RecordPlan, Targets
 from kubesync.domain.dns.records import Node, Problem, RecordKey, RecordSet, Zone
 from kubesync.domain.objects import EndpointsObject, Service, ServiceKey
-from kubesync.domain.upstreams import fitting, upstreams_of
+from kubesync.domain.upstreams.nodes import fitting, upstreams_of
 
 # Problems are stored with the key and shown to people: this limits how many there are of each code.
 MAX_PROBLEMS_OF_A_KIND: Final = 10

@@ -108,7 +108,7 @@ class RecordChange:
 class Node:
     """One node of an upstream. Its order has no meaning; ``domain.upstreams`` sorts nodes canonically.
 
-    Only nodes of named upstreams use ``weight`` and ``backup``: see ``domain.named_upstreams``.
+    Only nodes of named upstreams use ``weight`` and ``backup``: see ``domain.upstreams.named``.
     """
 
     ip: str

@@ -26,7 +26,7 @@ from kubesync.aws.dynamodb.store import CONTROL, Action, Delete, Equals, Item, K
 from kubesync.aws.tables.schema_guard import readable
 from kubesync.aws.tables.state_codec import SCHEMA
 from kubesync.domain.errors import NewerSchemaError
-from kubesync.domain.named_upstreams import (
+from kubesync.domain.upstreams.named import (
     MAX_WEIGHT,
     Member,
     NamedOf,

@@ -21,7 +21,7 @@ from typing import Final
 from kubesync.domain.dns.addresses import Address, parse_address
 from kubesync.domain.dns.records import Node, Problem
 from kubesync.domain.objects import ServiceKey
-from kubesync.domain.upstreams import fitting, preference, upstream_key
+from kubesync.domain.upstreams.nodes import fitting, preference, upstream_key
 
 MAX_WEIGHT: Final = 1000
 # Upper limit of a product of weights: nginx and Envoy add up weights in 32 bits, over all nodes of an upstream.
