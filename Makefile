@@ -58,7 +58,7 @@ test: $(ready)
 .PHONY: thorough
 thorough: $(ready)
 	@echo "· more cases of what make test samples"
-	@$(compiled) $(python) -m pytest -q -n 2 --dist worksteal --durations 15 -m thorough tests
+	@$(compiled) $(python) -m pytest -q -n 4 --dist worksteal --durations 15 -m thorough tests
 
 # Those that failed last, one after the other: tells a fault from a machine that was too busy.
 .PHONY: retest
