@@ -23,7 +23,7 @@ help:
 	@echo "make demo     see it work: a stand-in cluster, DynamoDB and Route 53 on this machine"
 	@echo "make test     the tests, the fast ones first"
 	@echo "make check    what CI runs: style, types, layers, tests, make thorough, the other Python, make package, make audit"
-	@echo "make thorough every case of what make test samples: mutants, cuts of recordings, faults"
+	@echo "make thorough more cases of what make test samples: mutants, cuts of recordings, faults"
 	@echo "make sam      build what is deployed, and run it as Lambda does"
 	@echo "make wheel    build the command as a wheel, and run it in clean environments"
 	@echo "make audit    does anyone know a vulnerability of a pinned requirement?"

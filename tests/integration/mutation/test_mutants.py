@@ -1,6 +1,6 @@
 """The tests bite: take one mechanism out of kubesync, and they fail.
 
-``make test`` tries one mutant, ``make thorough`` the others, and ``make mutants`` adds the slow ones and the chaos run.
+``make test`` tries one mutant, ``make thorough`` every second one, ``make mutants`` all of them, with the chaos run.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from mutation.trial import copy_package, run_tests
 
 QUICK = [mutant for mutant in MUTANTS if not mutant.slow]
 SAMPLE = {"no-fence-check"}
-EACH = [
+EVERY_SECOND = [
     pytest.param(mutant, id=mutant.name, marks=() if mutant.name in SAMPLE else pytest.mark.thorough)
-    for mutant in QUICK
+    for number, mutant in enumerate(QUICK)
+    if number % 2 == 0 or mutant.name in SAMPLE
 ]
 
 
@@ -31,7 +32,7 @@ def test_the_sample_names_mutants() -> None:
     assert {mutant.name for mutant in QUICK} >= SAMPLE
 
 
-@pytest.mark.parametrize("mutant", EACH)
+@pytest.mark.parametrize("mutant", EVERY_SECOND)
 def test_tests_notice_what_is_missing(mutant: Mutant, tmp_path: Path) -> None:
     trial = run_tests(copy_package(tmp_path, mutant), mutant.caught_by)
     assert set(mutant.caught_by) - trial.failed == set(), f"without: {mutant.without}"
