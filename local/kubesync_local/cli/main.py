@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import sys
 
-try:  # Ctrl-C while Python still imports ends like any other interruption
+from kubesync_local.terminal.signals import ended_at_once
+
+with ended_at_once():  # for Ctrl-C while Python still imports
     import argparse
     import importlib
     from collections.abc import Sequence
@@ -27,9 +29,6 @@ try:  # Ctrl-C while Python still imports ends like any other interruption
     from kubesync_local.cli.show_options import add_show_commands
     from kubesync_local.cli.ui_options import add_ui_command
     from kubesync_local.cli.upstream_options import add_upstream_commands
-except KeyboardInterrupt:
-    sys.stderr.write("kubesync: interrupted\n")
-    raise SystemExit(130) from None
 
 _MODULES: Final = {
     "demo": "local.demo",
@@ -93,7 +92,8 @@ def _run(argv: Sequence[str] | None) -> int:
     if arguments.command == "completion":
         return show_completion(build_parser.__wrapped__(), arguments.shell)
     try:
-        module = importlib.import_module(f".{_MODULES[arguments.command]}", "kubesync_local.commands")
+        with ended_at_once():
+            module = importlib.import_module(f".{_MODULES[arguments.command]}", "kubesync_local.commands")
         status: int = module.run(arguments)
     except StoreUnavailableError as error:
         whereabouts = importlib.import_module("kubesync_local.workplace.whereabouts")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import NoReturn
 
 
 @contextmanager
@@ -23,3 +25,20 @@ def handled(handler: Callable[[int, FrameType | None], object], *numbers: signal
     finally:
         for number, handling in before.items():
             signal.signal(number, handling)
+
+
+@contextmanager
+def ended_at_once() -> Iterator[None]:
+    """Within the block, which only imports modules, a signal ends the process: nothing is to be cleaned up yet.
+
+    Python drops an exception that a handler raises while an import lock is taken away, and the command would run on.
+    """
+    with handled(_end, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        yield
+
+
+def _end(number: int, _frame: FrameType | None) -> NoReturn:
+    if number == signal.SIGINT:
+        with suppress(OSError):
+            os.write(2, b"kubesync: interrupted\n")
+    os._exit(128 + number)

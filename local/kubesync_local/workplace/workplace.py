@@ -19,6 +19,7 @@ from kubesync.domain.errors import UsageError
 from kubesync.settings import Settings
 from kubesync_local.terminal.logs import set_up_logs
 from kubesync_local.terminal.remarks import remark
+from kubesync_local.terminal.signals import ended_at_once
 from kubesync_local.workplace import stores
 from kubesync_local.workplace.variables import unknown_variables
 
@@ -64,8 +65,9 @@ class Workplace:
     @cached_property
     def application(self) -> Application:
         """The code of sessions, of zones and of access to clusters. Commands that only read tables do without it."""
-        from kubesync.bootstrap.application import Application
-        from kubesync_local.workplace.access import LocalAccess
+        with ended_at_once():
+            from kubesync.bootstrap.application import Application
+            from kubesync_local.workplace.access import LocalAccess
 
         application = Application(self.settings, local=True, session=self.boto)
         application.access_for = LocalAccess(self.boto, application.clock)

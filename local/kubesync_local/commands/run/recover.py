@@ -68,8 +68,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _recovered(work: Workplace, request: RecoveryRequest) -> dict[str, Any]:
+    application = work.application  # loaded before the live view: a signal meanwhile ends the process at once
     with showing_progress() as progress:
-        session = work.application.new_session(progress)
+        session = application.new_session(progress)
         with ended_by_signals(lambda: session):
             report = session.run(recovery=request)
     if not report.recoveries:

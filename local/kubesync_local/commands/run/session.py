@@ -17,8 +17,9 @@ def run(arguments: argparse.Namespace) -> int:
     work = Workplace(**settings)
     if not work.clusters.all():
         remark(NO_CLUSTERS)  # no error: one may be registered while the session runs
+    application = work.application  # loaded before the live view: a signal meanwhile ends the process at once
     with showing_progress() as progress:
-        session = work.application.new_session(progress)
+        session = application.new_session(progress)
         with ended_by_signals(lambda: session):
             report = session.run()
     print_json(report.document())
