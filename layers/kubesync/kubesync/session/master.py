@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Final
 from zlib import crc32
@@ -19,13 +19,13 @@ from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
-from kubesync.aws.tables.control.inflight import Inflight, InflightTable
-from kubesync.aws.tables.control.listeners import ListenerTable, Remembered
+from kubesync.aws.tables.control.inflight import InflightTable
+from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.named_referrals import NamedReferrals
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.name_counts import NameCountTable
-from kubesync.aws.tables.state import Queued, StateTable
+from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.committer import Committer
 from kubesync.cluster.keys.key_states import KeyStates, rules_of
@@ -34,7 +34,7 @@ from kubesync.cluster.keys.reconciler import Reconciler
 from kubesync.cluster.listener import probe_identity
 from kubesync.cluster.ports import ClusterPorts, Configured, EventWriter, Progress
 from kubesync.domain.batches import BatchLimits
-from kubesync.domain.errors import ErrorCode, NewerSchemaError, NotMasterError
+from kubesync.domain.errors import ErrorCode, NotMasterError
 from kubesync.domain.report import SessionReport
 from kubesync.kubernetes.list_room import ListRoom
 from kubesync.messages import Configure, Listen, StopListening, TakeUp
@@ -42,6 +42,7 @@ from kubesync.operations.ports import MasterParts, unpaused
 from kubesync.session.clusters import Clusters
 from kubesync.session.health import KNOWN_AFTER_SECONDS, harmless, health
 from kubesync.session.lease_keeper import LeaseKeeper
+from kubesync.session.remains import Remains
 from kubesync.session.snapshot import fill, snapshot
 from kubesync.telemetry.service_events import ServiceEvents
 from kubesync.upstreams.actor import NamedUpstreams
@@ -105,6 +106,7 @@ class Master:
         self.inflight = InflightTable(store, settings.shard)
         self.fenced_writer = FencedWriter(store, epoch, keeper.may_write, scheduler, settings.shard)
         self._fencing = Fencing(store, settings.shard, epoch, self._retry)
+        self._remains = Remains(self.inflight, self.tables.state, self.tables.listeners, self._reads, self._retry)
         self.room = ListRoom(settings.list_room_bytes, scheduler)
         self._actors = Clusters(self._cluster_ports, self.activity)
         self.named = NamedUpstreams(self._named_ports(), self.activity)
@@ -148,7 +150,7 @@ class Master:
         self.registered = self._retry(lambda: self.clusters.read(self.parts.settings.shard))
         configs = {name: config for name, config in self.registered.items() if config is not None}
         self._fencing.take_over(configs)
-        found = self._remembered(list(configs))
+        found = self._remains.remembered(list(configs))
         self._retry(self.named.load)
         zones = {zone.id: zone for config in configs.values() for zone in rules_of(config).zones}
         self.zones = Zones(self._zone_ports(), self.activity, clean=clean, unsettled=unsettled, zones=zones)
@@ -164,39 +166,14 @@ class Master:
         self._zones_held = False
         left = self.zones.unsettled if self._found_clean else self._retry(lambda: list(self.inflight.zones()))
         # Batches in flight may hold keys of clusters that are no longer served.
-        for zone_id, inflight in zip(left, self._parallel(self._inflight, list(left)), strict=True):
+        for zone_id, inflight in zip(left, self._remains.inflight(list(left)), strict=True):
             if inflight is not None:
                 fence = self._fencing.raise_one
                 self._retry(partial(self._actors.host_unserved, inflight.clusters, zone_id, fence))
         self.zones.settle(left)
         names = unpaused(self.configs)
-        for name, queued in zip(names, self._parallel(self._queued, names), strict=True):
+        for name, queued in zip(names, self._remains.queued(names), strict=True):
             self.send(name, TakeUp(queued))
-
-    def _inflight(self, zone_id: str) -> Inflight | None:
-        """An item of a newer release stops work on its zone only, never the session (I4)."""
-        try:
-            return self.inflight.read(zone_id)
-        except NewerSchemaError as newer:
-            logger.error("ignored: written by a newer release", reason=str(newer))
-            return None
-
-    def _queued(self, cluster: str) -> Queued | None:
-        """None: a newer release wrote some of it. The cluster finds out by itself."""
-        try:
-            return self.tables.state.queued(cluster)
-        except NewerSchemaError:
-            return None
-
-    def _remembered(self, names: Sequence[str]) -> Mapping[str, Remembered | None]:
-        """What is remembered of these clusters. None, if a newer release wrote some of it: each cluster reads its own."""
-        try:
-            return self._retry(lambda: self.tables.listeners.remembered(names))
-        except NewerSchemaError:
-            return dict.fromkeys(names)
-
-    def _parallel[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R]:
-        return self._reads(lambda thing: self._retry(lambda: call(thing)), things)
 
     def _retry[T](self, call: Callable[[], T]) -> T:
         return retry_while_throttled(call, self.fenced_writer.check, self.parts.scheduler, self.deadline)
