@@ -167,7 +167,7 @@ def _of_healthy(stack: CliStack) -> tuple[View, ...]:
 
     return (
         View("plan", ("plan",), before=spoil),
-        View("lists", ("session", "--max-runtime", "20"), at_seconds=5.5, before=much, during=changes),
+        View("lists", ("session", "--max-runtime", "20"), at_seconds=20.0, before=much, until=b"1,500 of"),
         View(
             "session", ("session", "--max-runtime", "20"), at_seconds=9.0, before=stack.api.faults.clear, during=changes
         ),

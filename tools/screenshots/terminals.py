@@ -33,6 +33,7 @@ class View:
         at_seconds: after so long, for a command that goes on; 0: once it has ended.
         before: what has to happen first, for example a change in the cluster.
         during: is called when half of ``at_seconds`` is over.
+        until: the moment comes as soon as this is on the screen, at ``at_seconds`` at the latest.
     """
 
     name: str
@@ -40,6 +41,7 @@ class View:
     at_seconds: float = 0.0
     before: Callable[[], None] = lambda: None
     during: Callable[[], None] = lambda: None
+    until: bytes = b""
 
 
 def shot(view: View, columns: int, rows: int, environment: Mapping[str, str]) -> dict[str, object]:
@@ -84,6 +86,8 @@ def _run(view: View, columns: int, rows: int, environment: Mapping[str, str]) ->
             except OSError:  # the command has ended
                 break
             seen += data
+            if view.until and view.until in seen:
+                break
         process.send_signal(signal.SIGTERM)
         while True:
             try:

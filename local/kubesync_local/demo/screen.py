@@ -106,14 +106,15 @@ def _figures(board: Board, *, timed: bool) -> Table:
     for _ in range(2):
         table.add_column(justify="right", style="bold", no_wrap=True)
         table.add_column(no_wrap=True)
-    table.add_row(str(events), "events", str(board.batches), "change batches")
-    table.add_row(str(windows), "windows", str(board.changes), "changes in them")
-    table.add_row(str(merged), "merged away", str(board.record_sets), "record sets")
+    table.add_row(str(events), "events", str(board.batches), "batches")
+    table.add_row(str(windows), "windows", str(board.changes), "changes")
+    table.add_row(str(merged), "merged", str(board.record_sets), "record sets")
     table.add_row(
         *((f"{board.elapsed:.0f} s", "so far") if timed else ("", "")),
-        f"{board.upstreams}/{board.nodes}",
-        "upstreams/nodes",
+        str(board.upstreams),
+        "upstreams",
     )
+    table.add_row("", "", str(board.nodes), "nodes")
     return table
 
 

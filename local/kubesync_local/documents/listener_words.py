@@ -14,8 +14,10 @@ The first matching row:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from math import inf
+from types import MappingProxyType
 from typing import Any, Final
 
 from kubesync.domain.errors import ErrorCode
@@ -28,19 +30,41 @@ _ENDS: Final = {
     ErrorCode.MAX_RUNTIME.key: "the last session ended normally",
 }
 
+_TIMES: Final = ("works_since", "ended_at", "last_error_at")
+_ONE_MOMENT_SECONDS: Final = 5.0
 
-def listener_words(row: Mapping[str, Any], now: float, *, running: bool) -> str:
-    """One sentence about a listener. ``now`` is in epoch seconds."""
+
+def listener_words(
+    row: Mapping[str, Any], now: float, *, running: bool, last: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """One sentence about a listener.
+
+    Args:
+        now: epoch seconds.
+        last: the last time of each kind in its cluster; one that is a few seconds later is told instead.
+    """
+
+    def told(name: str) -> object:
+        time = row[name]
+        return last[name] if name in last and _apart(time, last[name]) <= _ONE_MOMENT_SECONDS else time
+
     if row["state"] == "failing":
-        return f"failing: {row['last_error']} {_ago(row['last_error_at'], now)}: {row['last_error_message']}"
+        return f"failing: {row['last_error']} {_ago(told('last_error_at'), now)}: {row['last_error_message']}"
     works, ended = row["works_since"], row["ended_at"]
     if running:
         if works and (not ended or works > ended):
-            return f"watching for {_ago(works, now).removesuffix(' ago').replace('just now', '1 s')}"
+            return f"watching for {_ago(told('works_since'), now).removesuffix(' ago').replace('just now', '1 s')}"
         return "starting again in the running session" if ended else "watched by the running session"
     if not ended:
         return "idle: the last session did not say how it ended"
-    return f"idle: {_ENDS.get(str(row['ended']), f'the last session ended with {row["ended"]}')} {_ago(ended, now)}"
+    how = _ENDS.get(str(row["ended"]), f"the last session ended with {row['ended']}")
+    return f"idle: {how} {_ago(told('ended_at'), now)}"
+
+
+def words_of_cluster(rows: Sequence[Mapping[str, Any]], now: float, *, running: bool) -> list[str]:
+    """A sentence for each listener of a cluster. Equal states read equal, also where their times are a few seconds apart."""
+    last = {name: max(str(row[name] or "") for row in rows) for name in _TIMES} if rows else {}
+    return [listener_words(row, now, running=running, last=last) for row in rows]
 
 
 def ago(seconds: float) -> str:
@@ -51,6 +75,13 @@ def ago(seconds: float) -> str:
         if seconds >= 2 * size or (unit != "days" and seconds >= size):
             return f"{int(seconds // size)} {unit} ago"
     return f"{int(seconds)} s ago"
+
+
+def _apart(timestamp: object, other: str) -> float:
+    try:
+        return abs((datetime.fromisoformat(str(timestamp)) - datetime.fromisoformat(other)).total_seconds())
+    except (ValueError, TypeError):  # another release's form
+        return inf
 
 
 def _ago(timestamp: object, now: float) -> str:

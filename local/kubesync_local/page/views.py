@@ -12,7 +12,7 @@ from kubesync.aws.tables.control.zone_problems import ZoneProblem
 from kubesync.domain.errors import UsageError
 from kubesync.domain.reasons import advice_for
 from kubesync_local.commands.show.service_keys import parse_service_key
-from kubesync_local.documents.listener_words import ago, listener_words
+from kubesync_local.documents.listener_words import ago, words_of_cluster
 from kubesync_local.documents.outlook import zone_code
 from kubesync_local.page.changes import Wanted
 from kubesync_local.page.facts import ClusterFacts, ServiceRow
@@ -73,7 +73,7 @@ def cluster_rows(seen: Overview, facts: Mapping[str, ClusterFacts], now: float) 
     rows = []
     for config in seen.clusters:
         known, listeners = facts.get(config.name), seen.listeners[config.name]
-        words = Counter(listener_words(row, now, running=seen.running) for row in listeners)
+        words = Counter(words_of_cluster(listeners, now, running=seen.running))
         failing = any(row["state"] == "failing" for row in listeners) and not config.paused
         held = sum(known.held.values()) if known else 0
         conflicts = known.states.get("conflict", 0) if known else 0

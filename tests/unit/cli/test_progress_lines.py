@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from harness.fakes.manual_clock import ManualClock
+from kubesync.aws.tables.audit import Entry
 from kubesync_local.commands.run.live import LiveProgress
 from kubesync_local.commands.run.progress import ProgressLines
 
@@ -111,6 +112,30 @@ def test_footer_says_for_whom_it_waits() -> None:
         "waiting for the lease",
     ]
     assert shown[3].startswith("master for ")
+
+
+def test_footer_counts_what_was_read_and_every_change() -> None:
+    live = LiveProgress(Console(file=io.StringIO(), force_terminal=True))
+    upstream = Entry("upstream prod/shop/web/80/TCP", None, "version 1, 0 nodes", "list", "prod/shop/web")
+    record = Entry("record web.example.com A in Z1", None, "10.0.0.1 ttl 30", "list", "prod/shop/web")
+    refused = Entry(
+        "refused api.example.com A in Z1",
+        None,
+        None,
+        "list",
+        "prod/shop/api",
+        code="Conflict",
+        message="it stands there",
+    )
+    for what, details in (
+        ("window", {"cluster": "prod", "events": 2, "listed": 40, "merged": 0, "changed": 2}),
+        ("changes", {"entries": [upstream]}),
+        ("batch", {"zone": "Z1", "changes": 1}),
+        ("changes", {"entries": [record, refused]}),
+    ):
+        tuple(live.lines(what, details, 0.0))
+
+    assert live._status().partition(" · ")[2] == "2 events · 40 objects listed · 2 changes"
 
 
 def test_whom_it_waits_for_is_no_line(capsys: pytest.CaptureFixture[str]) -> None:

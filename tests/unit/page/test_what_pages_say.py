@@ -20,7 +20,7 @@ from kubesync.domain.objects import (
 )
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId
 from kubesync_local.documents.lag import LagMinute
-from kubesync_local.documents.listener_words import ago, listener_words
+from kubesync_local.documents.listener_words import ago, listener_words, words_of_cluster
 from kubesync_local.page.facts import ClusterFacts, FactsReader
 from kubesync_local.page.finding import search, wanted_text
 from kubesync_local.page.gathering import Overview
@@ -98,6 +98,50 @@ ENDED = {"ended": "ERR_MAX_RUNTIME", "ended_at": "2026-01-01T09:57:00.000Z"}
 )
 def test_listener_is_said_in_words(row: dict[str, Any], running: bool, words: str) -> None:
     assert listener_words(row, NOW, running=running) == words
+
+
+LATER = {"listener": "endpointslices", "ended": "ERR_MAX_RUNTIME", "ended_at": "2026-01-01T09:59:12.500Z"}
+AGO_47 = "idle: the last session ended normally 47 s ago"
+
+
+@pytest.mark.parametrize(
+    ("rows", "running", "words"),
+    [
+        pytest.param([], False, [], id="never watched"),
+        pytest.param(
+            [{**ROW, "ended": "ERR_MAX_RUNTIME", "ended_at": "2026-01-01T09:59:11.900Z"}, {**ROW, **LATER}],
+            False,
+            [AGO_47, AGO_47],
+            id="a moment apart",
+        ),
+        pytest.param(
+            [{**ROW, "ended": "ERR_MAX_RUNTIME", "ended_at": "2026-01-01T09:59:02.000Z"}, {**ROW, **LATER}],
+            False,
+            ["idle: the last session ended normally 58 s ago", AGO_47],
+            id="ten seconds apart",
+        ),
+        pytest.param(
+            [
+                {**ROW, **ENDED, "ended_at": "2026-01-01T09:59:10.000Z", "works_since": "2026-01-01T09:59:10.500Z"},
+                {**ROW, **LATER},
+            ],
+            True,
+            ["watching for 49 s", "starting again in the running session"],
+            id="one watches again",
+        ),
+        pytest.param(
+            [
+                {**FAILING, "last_error_at": "2026-01-01T09:59:59.000Z"},
+                {**FAILING, "last_error_at": "2026-01-01T09:59:57.000Z"},
+            ],
+            True,
+            ["failing: ERR_CONNECT_FAILED 1 s ago: 10.0.0.1:6443: refused"] * 2,
+            id="both failing",
+        ),
+    ],
+)
+def test_listeners_of_a_cluster_are_said_alike(rows: list[dict[str, Any]], running: bool, words: list[str]) -> None:
+    assert words_of_cluster(rows, NOW, running=running) == words
 
 
 def test_facts_count_what_is_not_as_wanted() -> None:

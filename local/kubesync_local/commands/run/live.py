@@ -19,6 +19,7 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.text import Text
 
+from kubesync_local.commands.run.change_lines import lines_of
 from kubesync_local.commands.run.progress import Line, ProgressLines
 from kubesync_local.terminal.escaping import visible
 from kubesync_local.terminal.output import counted, new_console, print_folded
@@ -55,7 +56,7 @@ class LiveProgress(ProgressLines):
         self._tasks: dict[str, TaskID] = {}
         self._master_since: float | None = None
         self._state = "waiting for the lease"
-        self._events = self._changes = 0
+        self._events = self._listed = self._changes = 0
         self._last_status = ""
         self._live = Live(console=console, auto_refresh=False, transient=True, get_renderable=self._footer)
 
@@ -98,8 +99,9 @@ class LiveProgress(ProgressLines):
                 )
             case "window":
                 self._events += details["events"]
-            case "batch":
-                self._changes += details["changes"]
+                self._listed += details["listed"]
+            case "changes":
+                self._changes += sum(not line.startswith("!") for line in lines_of(details["entries"]))
             case "list":
                 self._show_list(details)
                 return iter(())
@@ -125,7 +127,10 @@ class LiveProgress(ProgressLines):
     def _status(self) -> str:
         since = self._master_since
         state = self._state if since is None else f"master for {self._now() - since:.0f} s"
-        parts = [state, counted(self._events, "event"), counted(self._changes, "change")]
+        parts = [state, counted(self._events, "event")]
+        if self._listed:
+            parts.append(f"{counted(self._listed, 'object')} listed")
+        parts.append(counted(self._changes, "change"))
         if self.failing:
             parts.append(f"{counted(len(self.failing), 'listener')} failing")
         return " · ".join(parts)

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from kubesync_local.commands.show.status_table import lease_in_words, lease_style
 from kubesync_local.documents.lag import LagMinute
-from kubesync_local.documents.listener_words import ago, listener_words
+from kubesync_local.documents.listener_words import ago, words_of_cluster
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.escaping import visible
 from kubesync_local.terminal.folding import fold_styled
@@ -146,7 +146,7 @@ def _needs_nobody(cluster: ClusterView) -> tuple[bool, str]:
 
 
 def _cluster_lines(cluster: ClusterView, view: View) -> list[Text]:
-    words = [listener_words(row, view.now, running=view.lease["state"] == "held") for row in cluster.listeners]
+    words = words_of_cluster(cluster.listeners, view.now, running=view.lease["state"] == "held")
     work = f"{len(cluster.opened)} open" if cluster.opened else "nothing open"
     state = "" if cluster.state == "registered" else f"{cluster.state}, "
     same = words[0] if words and len(set(words)) == 1 else ""
