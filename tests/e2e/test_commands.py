@@ -326,6 +326,22 @@ def test_interrupted_wait_for_the_master_takes_the_request_back(stack: CliStack)
     assert RequestTable(stack.store, "0").pending(0) == []
 
 
+def test_session_that_loses_the_lease_has_failed(stack: CliStack) -> None:
+    session = stack.start("session", "--max-runtime", "3600")
+    assert session.stderr is not None
+    assert "is the master" in session.stderr.readline()
+    stack.boto().client("dynamodb", endpoint_url=stack.dynamodb_url).update_item(
+        TableName=f"{stack.prefix}-control",
+        Key={"pk": {"S": "lease#0"}, "sk": {"S": "lease"}},
+        UpdateExpression="SET holder = :other, epoch = epoch + :one",
+        ExpressionAttributeValues={":other": {"S": "other"}, ":one": {"N": "1"}},
+    )
+    out, err = session.communicate(timeout=PATIENCE_SECONDS)
+
+    report = json.loads(out)
+    assert (session.returncode, report["ended"], report["clean"]) == (1, "ERR_NOT_MASTER", False), err
+
+
 def test_no_output_holds_the_token(stack: CliStack) -> None:
     for command in (["cluster", "show", "prod"], ["status"], ["errors"], ["audit", "--output", "json"]):
         ran = stack.call(*command)

@@ -140,7 +140,8 @@ class Plan:
             conflicts = f": {some(self.in_conflict, 'conflict')} for a person" if self.in_conflict else ""
             return f"{self.quiet}{' in what was compared' if self.errors else ''}{conflicts}"
         of = self.numbers
-        return f"{of.add} to add, {of.change} to change, {of.delete} to delete, {self.held} held back"
+        conflicts = f", {some(self.in_conflict, 'conflict')}" if self.in_conflict else ""
+        return f"{of.add} to add, {of.change} to change, {of.delete} to delete, {self.held} held back{conflicts}"
 
     @property
     def question(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from typing import Final
+from typing import Final, TextIO
 
 from kubesync.domain.errors import UsageError
 from kubesync_local.terminal.escaping import escaped, visible
@@ -28,6 +28,18 @@ class _Readable(logging.Formatter):
         return line
 
 
+class _OnStandardError(logging.StreamHandler[TextIO]):
+    """Writes to what standard error is now: a live view takes its place, and prints such lines above itself."""
+
+    @property
+    def stream(self) -> TextIO:
+        return sys.stderr
+
+    @stream.setter
+    def stream(self, _stream: TextIO) -> None:
+        """It is chosen anew for each line."""
+
+
 def set_up_logs() -> None:
     """Send the log of kubesync to standard error.
 
@@ -40,7 +52,7 @@ def set_up_logs() -> None:
     # Modules make their loggers when they are imported, with this level.
     os.environ["POWERTOOLS_LOG_LEVEL"] = level
     root = logging.getLogger("kubesync")
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _OnStandardError()
     handler.setFormatter(_Readable())
     root.handlers = [handler]
     root.propagate = False

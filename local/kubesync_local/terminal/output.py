@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ from kubesync_local.terminal.tables import lines_of
 _PIPE_WIDTH: Final = 100_000
 _NARROWEST: Final = 40
 _VALUES_SHOWN: Final = 6
+_ONE_NODE: Final = re.compile(r"\b1 nodes\b")  # as tables have it
 
 
 class EscapedConsole(Console):
@@ -140,4 +142,4 @@ def side_in_words(side: object) -> str:
         case {"ttl": ttl, "values": list(values)}:
             more = f" and {len(values) - _VALUES_SHOWN} more" if len(values) > _VALUES_SHOWN else ""
             return f"{', '.join(values[:_VALUES_SHOWN])}{more} ttl {ttl}"
-    return str(side)
+    return _ONE_NODE.sub("1 node", str(side))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from urllib.parse import urlsplit
 
 from kubesync.domain.errors import StoreUnavailableError, UsageError
@@ -19,12 +20,14 @@ def located(error: StoreUnavailableError) -> StoreUnavailableError:
         return error
     said = str(error)
     region = _region()
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_DYNAMODB") or os.environ.get("AWS_ENDPOINT_URL") or ""
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_DYNAMODB") or os.environ.get("AWS_ENDPOINT_URL") or _of_region(region)
     at = f" at {_without_credentials(endpoint)}" if endpoint else ""
     looked = f"looked for deployment {settings.deployment} (tables {settings.tables}-*){f' in {region}' if region else ''}{at}"
     hint = ""
     if endpoint and "cannot be reached" in said and urlsplit(endpoint).hostname in _LOOPBACK:
         hint = "; is `kubesync local up` running?"
+    elif re.search(r"failed: \d{3}$", said):  # an answer without an error code
+        hint = "; is that the address of DynamoDB?"
     return StoreUnavailableError(f"{said}; {looked}{hint}")
 
 
@@ -35,6 +38,17 @@ def _region() -> str:
     import boto3
 
     return str(boto3.Session().region_name or "")
+
+
+def _of_region(region: str) -> str:
+    """Where the AWS SDK finds DynamoDB by itself. Empty: it cannot say."""
+    import boto3
+    from botocore.exceptions import BotoCoreError
+
+    try:
+        return str(boto3.Session(region_name=region or None).client("dynamodb").meta.endpoint_url)
+    except (BotoCoreError, ValueError):
+        return ""
 
 
 def _without_credentials(url: str) -> str:

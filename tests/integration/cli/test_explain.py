@@ -151,10 +151,19 @@ def test_form_for_people_is_readable_at_any_width(stack: CliStack) -> None:
 @pytest.mark.parametrize(
     ("key", "said"),
     [
-        ("prod/shop/wbe", "kubesync has seen no Service prod/shop/wbe, did you mean prod/shop/web?"),
+        (
+            "prod/shop/wbe",
+            (
+                "kubesync knows no Service prod/shop/wbe now: did you mean prod/shop/web? "
+                "`kubesync audit --service prod/shop/wbe` shows what became of a deleted one"
+            ),
+        ),
         (
             "prod/elsewhere/zzzzzz",
-            "kubesync has seen no Service prod/elsewhere/zzzzzz: check the key, or wait for the next list",
+            (
+                "kubesync knows no Service prod/elsewhere/zzzzzz now: check the key, or wait until a session has seen it. "
+                "`kubesync audit --service prod/elsewhere/zzzzzz` shows what became of a deleted one"
+            ),
         ),
         ("stage/shop/web", "there is no cluster 'stage'; registered: prod"),
     ],

@@ -33,7 +33,7 @@ PLAN: Final = [
     "  - prod/shop/gone/80/TCP version 1  (prod/shop/gone is gone)",
     "  ~ prod/shop/pods/80/TCP version 1 -> version 2, 3 nodes  (endpoints of prod/shop/pods changed)",
     "",
-    "4 to add, 4 to change, 2 to delete, 0 held back",
+    "4 to add, 4 to change, 2 to delete, 0 held back, 1 conflict",
 ]  # fmt: skip
 PORTS: Final = {"ports": [{"port": 80}]}
 
@@ -159,3 +159,39 @@ def test_cluster_that_cannot_be_compared_is_said_loudly(stack: CliStack) -> None
     assert said == "1 comparison failed: the numbers do not hold what was not compared"
     assert numbers == PLAN[-1]
     assert any(line.startswith("away: FAILED: ") for line in ran.lines)
+
+
+REMOVAL: Final = [
+    "example.com ({zone})",
+    "  - kubernetes.default.svc.second.example.com A 10.68.0.1 ttl 30  (second/default/kubernetes)",
+    (
+        "  - _https._tcp.kubernetes.default.svc.second.example.com SRV 0 100 443 kubernetes.default.svc.second.example.com. ttl 30"
+        "  (second/default/kubernetes)"
+    ),
+    "",
+    "upstreams",
+    "  - second/default/kubernetes/443/TCP  (second/default/kubernetes)",
+    "",
+    "second is being removed: the next session deletes what is left of it",
+    "0 to add, 0 to change, 3 to delete, 0 held back",
+]
+
+
+def test_plan_holds_what_a_removal_will_delete() -> None:
+    with a_cli_stack(in_memory=True) as stack:
+        assert stack.add_cluster("second").status == 0
+        assert stack.session().json["clean"]
+        assert stack.call("cluster", "remove", "second").status == 0
+        removal = stack.call("plan", "--exit-code", COLUMNS="")
+        assert sorted(removal.out.splitlines()) == sorted(line.format(zone=stack.zone_id) for line in REMOVAL)
+        assert (removal.status, removal.out.splitlines()[-1]) == (3, REMOVAL[-1])
+
+
+def test_plan_says_what_a_removal_will_leave() -> None:
+    with a_cli_stack(in_memory=True) as stack:
+        assert stack.add_cluster("second").status == 0
+        assert stack.session().json["clean"]
+        assert stack.call("cluster", "remove", "second", "--retain").status == 0
+        kept = stack.call("plan", "--exit-code", COLUMNS="")
+        assert kept.out.splitlines() == ["second is being removed: 2 record sets and 1 upstream stay", "nothing to do"]
+        assert kept.status == 0

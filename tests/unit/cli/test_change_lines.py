@@ -72,3 +72,12 @@ def test_long_list_says_every_5_seconds_how_far_it_is(capsys: pytest.CaptureFixt
         "prod/services: 2000 of 4000 objects read",
         "prod/services: 1000 objects read",
     ]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said"), [("0 nodes", "0 nodes"), ("1 nodes", "1 node"), ("2 nodes", "2 nodes"), ("11 nodes", "11 nodes")]
+)
+def test_one_node_is_one_node(nodes: str, said: str) -> None:
+    entry = Entry("upstream prod/shop/web/80/TCP", "version 1", f"version 2, {nodes}", "watch", "prod/shop/web")
+
+    assert list(lines_of([entry])) == [f"~ upstream prod/shop/web/80/TCP version 1 → version 2, {said}"]

@@ -80,7 +80,7 @@ def test_every_kind_of_line_has_its_sign_its_sides_and_its_reason() -> None:
         "  ! taken.example.com A 10.0.0.1 ttl 30  (taken.example.com CNAME stands there and is not ours)",
         "  + web.example.com A 10.0.0.1 ttl 30  (prod/shop/web appeared)",
         "",
-        "3 to add, 4 to change, 2 to delete, 0 held back",
+        "3 to add, 4 to change, 2 to delete, 0 held back, 1 conflict",
     ]
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
+import re
+import sys
 import threading
 
 import pytest
 from rich.console import Console
 
+from harness.cli_stack import logging_restored
 from harness.fakes.manual_clock import ManualClock
 from kubesync.aws.tables.audit import Entry
 from kubesync_local.commands.run.live import LiveProgress
 from kubesync_local.commands.run.progress import ProgressLines
+from kubesync_local.terminal.logs import set_up_logs
 
 DOWN = {"cluster": "prod", "resource": "services", "key": "ERR_CONNECT_FAILED", "message": "h:6443: connection refused"}
 WORKS = {"cluster": "prod", "resource": "services"}
@@ -112,6 +117,30 @@ def test_footer_says_for_whom_it_waits() -> None:
         "waiting for the lease",
     ]
     assert shown[3].startswith("master for ")
+
+
+def test_log_stands_above_the_footer_on_lines_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", screen)
+    with logging_restored():
+        set_up_logs()
+        live = LiveProgress(Console(file=screen, force_terminal=True, width=80))
+        live.begin()
+        live("master", {"session": "own", "epoch": 4, "after": "free"})
+        logging.getLogger("kubesync").warning("tables cannot be reached", extra={"cluster": "prod"})
+        live.end()
+
+    assert sys.stderr is screen
+    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", screen.getvalue()).splitlines()
+    assert "warning: tables cannot be reached (cluster=prod)" in lines
+
+
+@pytest.mark.parametrize(
+    ("compares", "said"),
+    [(False, "reading has ended; applying what was read"), (True, "reading has ended; comparing")],
+)
+def test_end_of_reading_says_what_follows(compares: bool, said: str) -> None:
+    assert list(ProgressLines(compares=compares).lines("ending", {}, 0.0)) == [(said, "bold")]
 
 
 def test_footer_counts_what_was_read_and_every_change() -> None:

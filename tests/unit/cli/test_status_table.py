@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -87,3 +88,61 @@ def test_deletions_that_are_held_back_are_one_line(capsys: pytest.CaptureFixture
     )
     assert "1 other problem\n" in out
     assert "DeletionHeld" not in out
+
+
+WATCHES = {
+    "listener": "services", "checkpoint": 369, "state": "works", "works_since": "2027-01-15T07:58:00.000Z", "failing_since": None,
+    "last_error": None, "last_error_at": None, "last_error_message": None, "ended": "ERR_MAX_RUNTIME",
+    "ended_at": "2027-01-15T07:57:00.000Z",
+}  # fmt: skip
+FAILS = {
+    **WATCHES, "listener": "endpointslices", "state": "failing", "works_since": None, "failing_since": "2027-01-15T07:50:00.000Z",
+    "last_error": "ERR_CONNECT_FAILED", "last_error_at": "2027-01-15T07:59:50.000Z", "last_error_message": "10.0.0.1: refused",
+}  # fmt: skip
+OVER = {
+    **WATCHES, "last_error": "ERR_EXPIRED", "last_error_at": "2027-01-15T06:00:00.000Z", "last_error_message": "too old",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lease", "rows", "shown"),
+    [
+        pytest.param("held", [WATCHES], ["services  watching for 2 min  369"], id="a session runs"),
+        pytest.param(
+            "released clean",
+            [WATCHES],
+            ["services  idle: the last session ended normally 3 min ago  369"],
+            id="no session runs",
+        ),
+        pytest.param(
+            "held",
+            [FAILS],
+            [
+                "endpointslices  failing: ERR_CONNECT_FAILED 10 s ago: 10.0.0.1: refused  369  2027-01-15T07:50:00.000Z",
+            ],
+            id="it fails",
+        ),
+        pytest.param(
+            "held",
+            [OVER],
+            ["services  watching for 2 min  369  over: ERR_EXPIRED at 2027-01-15T06:00:00.000Z: too old"],
+            id="an error is over",
+        ),
+    ],
+)
+def test_listeners_are_said_in_words(
+    lease: str, rows: list[dict[str, Any]], shown: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = a_status(listeners=rows)
+    show_status({**status, "lease": {**status["lease"], "state": lease}}, NOW)
+
+    lines = [re.sub(r" {2,}", "  ", line.strip()) for line in capsys.readouterr().out.splitlines()]
+    assert [line for line in lines if line.startswith(("services ", "endpointslices "))] == shown
+
+
+def test_listeners_of_another_shard_keep_their_times(capsys: pytest.CaptureFixture[str]) -> None:
+    show_status(a_status(listeners=[WATCHES], shard="1"), NOW)
+
+    out = capsys.readouterr().out
+    assert "works since 2027-01-15T07:58:00.000Z" in out
+    assert "idle" not in out

@@ -43,7 +43,7 @@ def drawn(view: View, width: int = 80, height: int = 24) -> list[str]:
 def test_all_is_well() -> None:
     assert drawn(a_view(changes=[ADDED, REFUSED])) == [
         "12:00:00 UTC  main  session a1 runs until 12:10:00",
-        "lag: no session of the last hour has kept figures",
+        "lag: no figures of the last hour; the running session keeps its own when it ends",
         "",
         "prod  nothing open  watching for 5 min",
         "",
@@ -66,7 +66,7 @@ def test_what_needs_somebody_comes_first() -> None:
     lease = {"state": "expired", "holder": "a1", "session_ends_at": None}
     assert drawn(a_view(clusters=clusters, lease=lease, zone_problems=["zone example.com: access is denied"])) == [
         "12:00:00 UTC  main  the lease of session a1 has expired",
-        "lag: no session of the last hour has kept figures",
+        "lag: no figures of the last hour; no session ended in it",
         "",
         "staging  1 open  failing: ERR_CONNECT_FAILED 10 s ago: 10.0.0.1:6443: connection",
         "  refused",

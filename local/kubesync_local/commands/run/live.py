@@ -29,11 +29,15 @@ _UNDER_CHANGES: Final = 11
 
 
 @contextmanager
-def showing_progress() -> Iterator[ProgressLines]:
-    """Show what a session does until the block ends: a live view on a terminal, lines elsewhere."""
+def showing_progress(*, compares: bool = False) -> Iterator[ProgressLines]:
+    """Show what a session does until the block ends: a live view on a terminal, lines elsewhere.
+
+    Args:
+        compares: the session only compares, and applies nothing.
+    """
     console = new_console(stderr=True)
     live = console.is_terminal and not console.is_dumb_terminal
-    shown = LiveProgress(console) if live else ProgressLines()
+    shown = LiveProgress(console, compares=compares) if live else ProgressLines(compares=compares)
     try:
         shown.begin()
         yield shown
@@ -44,8 +48,8 @@ def showing_progress() -> Iterator[ProgressLines]:
 class LiveProgress(ProgressLines):
     """Called from a session's threads."""
 
-    def __init__(self, console: Console) -> None:
-        super().__init__()
+    def __init__(self, console: Console, *, compares: bool = False) -> None:
+        super().__init__(compares=compares)
         self._console = console
         self._lists = Progress(
             TextColumn("{task.description}", markup=False),

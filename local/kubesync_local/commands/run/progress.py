@@ -59,10 +59,12 @@ class ProgressLines:
 
     Args:
         now: seconds of a clock that never goes back.
+        compares: the session only compares, and applies nothing.
     """
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, now: Callable[[], float] = time.monotonic, *, compares: bool = False) -> None:
         self._now = now
+        self._compares = compares
         self._started = now()
         self._lock = threading.Lock()
         self._shown: dict[tuple[str, str], dict[str, _Shown]] = {}
@@ -124,6 +126,8 @@ class ProgressLines:
                 yield text, MARKS["!"] if what == "error" else ""
         elif what == "changes":
             yield from ((text, MARKS[text[0]]) for text in lines_of(details["entries"]))
+        elif what == "ending" and self._compares:
+            yield "reading has ended; comparing", "bold"
         elif what == "waiting":
             return  # a line says already who got the request; only a footer goes on saying it
         elif what == "list":

@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _recovered(work: Workplace, request: RecoveryRequest) -> dict[str, Any]:
     application = work.application  # loaded before the live view: a signal meanwhile ends the process at once
-    with showing_progress() as progress:
+    with showing_progress(compares=request.dry_run) as progress:
         session = application.new_session(progress)
         with ended_by_signals(lambda: session):
             report = session.run(recovery=request)

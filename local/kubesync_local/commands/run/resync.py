@@ -54,7 +54,7 @@ def report_of(work: Workplace, wanted: ResyncEvent, timeout: float) -> dict[str,
     own: list[Session] = []
     clock = work.application.clock
     until = clock.monotonic() + timeout
-    with showing_progress() as progress:
+    with showing_progress(compares=wanted.dry_run) as progress:
         invocation = work.application.resync_invocation(wanted, lambda: until - clock.monotonic(), progress, own.append)
         # A session of our own that found another master has ended: a signal then ends the wait for that master.
         with ended_by_signals(lambda: own[-1] if own and not own[-1].report.ended else None):

@@ -12,7 +12,7 @@ from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run it and print the report. Returns 0 for codes 4 and 5, which are normal, else 1."""
+    """Run it and print the report. Returns 0 where its time was up or another session is the master, else 1."""
     settings = {} if arguments.max_runtime is None else {"max_runtime_seconds": arguments.max_runtime}
     work = Workplace(**settings)
     if not work.clusters.all():
@@ -27,4 +27,5 @@ def run(arguments: argparse.Namespace) -> int:
         remark(f"the session ended normally: its time was up ({report.ended})")
     else:
         remark(f"the session ended: {report.ended} {report.message}".rstrip())
-    return 0 if report.code in (ErrorCode.NOT_MASTER, ErrorCode.MAX_RUNTIME) else 1
+    stood_aside = report.code == ErrorCode.NOT_MASTER and report.epoch == 0
+    return 0 if stood_aside or report.code == ErrorCode.MAX_RUNTIME else 1

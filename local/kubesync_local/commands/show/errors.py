@@ -14,9 +14,10 @@ from kubesync_local.documents.audit_log import AuditLog
 from kubesync_local.terminal.output import print_document, print_table, remark
 from kubesync_local.workplace.workplace import Workplace
 
-_LISTENERS = ("cluster", "listener", "kind", "key", "message", "at", "count")
+_LISTENERS = ("cluster", "listener", "what", "code", "message", "at", "times")
 _GOOD_ENDS = (ErrorCode.MAX_RUNTIME.key, ErrorCode.NOT_MASTER.key)
-_HISTORY = ("at", "kind", "cluster", "listener", "key", "message", "session")
+_HISTORY = ("at", "what", "cluster", "listener", "code", "message", "session")
+_KINDS = {"last": "last error", "ended": "last end", "count": "earlier", "history": "listener", "session": "session"}
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -46,10 +47,14 @@ def run(arguments: argparse.Namespace) -> int:
     if not any(row["key"] not in _GOOD_ENDS for row in (*now, *past)):
         remark("no listener errors: the rows show how listeners and sessions ended")
     if now:
-        print_table(now, _LISTENERS, "listeners", names=3)
+        print_table([_for_people(row) for row in now], _LISTENERS, "listeners", names=3)
     if past:
-        print_table(past, _HISTORY, "history, newest first", names=4)
+        print_table([_for_people(row) for row in past], _HISTORY, "history, newest first", names=4)
     return 0
+
+
+def _for_people(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {**row, "what": _KINDS[row["kind"]], "code": row["key"], "times": row["count"]}
 
 
 def _of_listener(cluster: str, resource: Resource, errors: ListenerErrors) -> Iterator[dict[str, Any]]:

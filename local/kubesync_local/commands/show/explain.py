@@ -167,6 +167,5 @@ def _unknown(key: ServiceKey, config: ClusterConfig, states: StateTable) -> str:
         return f"namespace {key.namespace} is not watched: cluster {config.name} was added with {which}"
     known = {str(state.key) for state in states.load_all(key.cluster)}
     close = difflib.get_close_matches(str(key), known, n=1)
-    return f"kubesync has seen no Service {key}" + (
-        f", did you mean {close[0]}?" if close else ": check the key, or wait for the next list"
-    )
+    advice = f"did you mean {close[0]}?" if close else "check the key, or wait until a session has seen it."
+    return f"kubesync knows no Service {key} now: {advice} `kubesync audit --service {key}` shows what became of a deleted one"

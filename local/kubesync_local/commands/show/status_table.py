@@ -10,6 +10,7 @@ from kubesync.domain.reasons import advice_for
 from kubesync_local.documents.credential_rows import near_ends
 from kubesync_local.documents.last_resync import resync_lines
 from kubesync_local.documents.listener_rows import for_people
+from kubesync_local.documents.listener_words import words_of_cluster
 from kubesync_local.documents.outlook import zone_code
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.escaping import readable
@@ -50,7 +51,7 @@ def show_status(status: dict[str, Any], now: float) -> None:
     for each in status["unreadable"]:
         print_folded(console, Text(f"cluster {each['cluster']}: {each['reason']}", style="red"), 2)
     for cluster in status["clusters"]:
-        _show_cluster(cluster, status["shard"], now)
+        _show_cluster(cluster, status["shard"], now, running=lease["state"] == "held")
     if waiting := status["named_upstreams_waiting"]:
         text = f"named upstreams: {counted(waiting, 'change')} not composed yet; the running session does it within seconds"
         print_folded(console, Text(text, style="yellow"), 2)
@@ -100,7 +101,23 @@ def _besides_open(cluster: dict[str, Any]) -> list[dict[str, Any]]:
     return [row for row in others if row["code"] != "DeletionHeld" or not cluster["held"]]
 
 
-def _show_cluster(cluster: dict[str, Any], own_shard: str, now: float) -> None:
+def _listener_rows(cluster: dict[str, Any], now: float, *, running: bool) -> list[dict[str, Any]]:
+    """Each listener in words. An error that is over has a column, so that nobody takes it for a current one."""
+    listeners = cluster["listeners"]
+    words = words_of_cluster(listeners, now, running=running)
+    return [
+        {
+            "listener": row["listener"],
+            "state": state,
+            "checkpoint": row["checkpoint"],
+            "failing_since": row["failing_since"],
+            "last_error": None if row["state"] == "failing" else for_people(row)["last_error"],
+        }
+        for row, state in zip(listeners, words, strict=True)
+    ]
+
+
+def _show_cluster(cluster: dict[str, Any], own_shard: str, now: float, *, running: bool) -> None:
     console = new_console()
     sizes = ", ".join(
         (
@@ -131,8 +148,10 @@ def _show_cluster(cluster: dict[str, Any], own_shard: str, now: float) -> None:
     for line, ended in near_ends(cluster["cluster"], cluster["credentials"], now):
         print_folded(console, Text(f"  {line}", style="red" if ended else "yellow"), 4)
     if cluster["listeners"]:
-        rows = [for_people(each) for each in cluster["listeners"]]
-        print_table(rows, ("listener", "state", "checkpoint", "last_error", "ended"))
+        # Whether a session of another shard runs is not known here.
+        others = cluster["shard"] != own_shard
+        rows = list(map(for_people, cluster["listeners"])) if others else _listener_rows(cluster, now, running=running)
+        print_table(rows, ("listener", "state", "checkpoint", "failing_since", "last_error", "ended"))
         if any(each["state"] == "failing" for each in cluster["listeners"]):
             text = f"  `kubesync cluster check {cluster['cluster']}` shows what is wrong, and what to do"
             print_folded(console, Text(text, style="yellow"), 4)

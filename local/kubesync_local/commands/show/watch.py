@@ -48,7 +48,7 @@ def watch(work: Workplace, cluster: str) -> int:
     with Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
             lines = screen(view, console.width, console.height - 1)
-            last = trouble or "read every 5 s; Ctrl-C ends it"
+            last = trouble or "read every 5 s; Ctrl-C ends it; `kubesync status` shows problems of Services"
             live.update(Group(*lines, Text(last, "red" if trouble else "dim", no_wrap=True)), refresh=True)
             time.sleep(_DRAW_SECONDS)
             if time.monotonic() - read_at >= _EVERY_SECONDS:

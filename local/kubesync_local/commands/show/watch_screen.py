@@ -124,7 +124,12 @@ def _lease_line(view: View) -> Text:
 
 def _lag_line(view: View, width: int) -> Text:
     if not view.lag:
-        return Text("lag: no session of the last hour has kept figures", "dim")
+        why = (
+            "the running session keeps its own when it ends"
+            if view.lease["state"] == "held"
+            else "no session ended in it"
+        )
+        return Text(f"lag: no figures of the last hour; {why}", "dim")
     room = max(10, min(MINUTES, width - 60))
     first = int(view.now) // 60 - room + 1
     shown = {each.minute // 60 - first: each for each in view.lag}
