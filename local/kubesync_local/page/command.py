@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import threading
+from contextlib import suppress
 from typing import Final
 
 from kubesync.domain.errors import UsageError
@@ -16,7 +17,7 @@ MISSING: Final = "`kubesync ui` needs Flask, which is not installed: install kub
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until a signal comes: Ctrl-C raises KeyboardInterrupt here, SIGTERM SystemExit, as in every command.
+    """Serve until Ctrl-C, which returns 0, or until another signal ends the command.
 
     Raises:
         UsageError: Flask is missing, or the settings are not valid.
@@ -36,5 +37,6 @@ def run(arguments: argparse.Namespace) -> int:
         with serving(guard, sock):
             print_line(guard.address)
             remark("open this address in a browser: it works once. The page only reads. Ctrl-C ends it")
-            threading.Event().wait()
+            with suppress(KeyboardInterrupt):  # the end that is meant
+                threading.Event().wait()
     return 0

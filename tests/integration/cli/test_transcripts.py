@@ -151,8 +151,8 @@ def test_getting_started_prints_in_a_pipe_what_it_shows(place: Place) -> None:
 
 
 KEY_WORDS: Final = (
-    "runninginthebackground", "themaster,epoch1", "releasedthelease", "10.68.0.16", "demo/default/test-hello/80/TCP", "itisaswanted",
-    "upstreamdemo.default.test-hello.80.TCP", "web.shop.svc.prod.example.com", "nothingwaskept", "thezoneisZ", "nothingwaskept",
+    "runninginthebackground", "themaster,epoch1", "releasedthelease", "10.68.0.17", "demo/shop/web/80/TCP", "itisaswanted",
+    "upstreamdemo.shop.web.80.TCP", "web.shop.svc.prod.example.com", "nothingwaskept", "thezoneisZ", "nothingwaskept",
 )  # fmt: skip
 
 

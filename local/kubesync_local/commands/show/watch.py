@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from itertools import islice
 from typing import Final
 
@@ -33,7 +34,7 @@ _CHANGES_SECONDS: Final = 3600.0
 
 
 def watch(work: Workplace, cluster: str) -> int:
-    """Draw until a signal ends the command.
+    """Draw until Ctrl-C, which returns 0, or until another signal ends the command.
 
     It reads what is open and what changed, never whole states, so its cost does not grow with the clusters.
 
@@ -45,7 +46,7 @@ def watch(work: Workplace, cluster: str) -> int:
     console = new_console()
     view, trouble = gathered(work, cluster), ""
     read_at = time.monotonic()
-    with Live(console=console, screen=True, auto_refresh=False) as live:
+    with suppress(KeyboardInterrupt), Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
             lines = screen(view, console.width, console.height - 1)
             last = trouble or "read every 5 s; Ctrl-C ends it; `kubesync status` shows problems of Services"
@@ -57,6 +58,7 @@ def watch(work: Workplace, cluster: str) -> int:
                 except KubesyncError as error:  # what was read stays on the screen
                     trouble = f"not read: {error}"
                 read_at = time.monotonic()
+    return 0
 
 
 def gathered(work: Workplace, cluster: str) -> View:

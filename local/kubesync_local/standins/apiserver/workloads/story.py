@@ -163,7 +163,7 @@ def _endings(cluster: Cluster) -> tuple[Step, ...]:
     return (
         Step("delete shop/web-dual", lambda: cluster.delete_service("shop", "web-dual")),
         Step(
-            "create shop/web-dual again, with one address family",
+            "create shop/web-dual again, with IPv4 only",
             lambda: cluster.expose("shop", "web-dual", {"ports": [HTTP], "selector": WEB}),
         ),
         Step("scale test-hello to nothing", lambda: cluster.scale("default", "test-hello", 0)),
