@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
-from typing import Final, TextIO
+from typing import Final
 
 from kubesync.domain.errors import UsageError
 from kubesync_local.terminal.escaping import escaped, visible
+from kubesync_local.terminal.remarks import write_patiently
 
 LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _OWN_FIELDS: Final = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {"message", "asctime", "taskName"}
@@ -28,16 +28,14 @@ class _Readable(logging.Formatter):
         return line
 
 
-class _OnStandardError(logging.StreamHandler[TextIO]):
+class _OnStandardError(logging.Handler):
     """Writes to what standard error is now: a live view takes its place, and prints such lines above itself."""
 
-    @property
-    def stream(self) -> TextIO:
-        return sys.stderr
-
-    @stream.setter
-    def stream(self, _stream: TextIO) -> None:
-        """It is chosen anew for each line."""
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            write_patiently(f"{self.format(record)}\n")
+        except Exception:  # noqa: BLE001 - as every handler of the standard library
+            self.handleError(record)
 
 
 def set_up_logs() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 import textwrap
 from contextlib import suppress
@@ -11,14 +12,48 @@ from typing import Final, TextIO
 from kubesync_local.terminal.escaping import escaped
 
 _INDENT: Final = "  "
+# A pipe that can take anything takes so much without waiting: 4 bytes a character at most, in one page.
+_PIECE: Final = 1_000
+PATIENCE_SECONDS: Final = 2.0
 _NARROWEST: Final = 40
 
 
-def remark(text: str) -> None:
+class _Reader:
+    """Whoever reads standard error. While he does not read, nobody waits for him a second time."""
+
+    def __init__(self) -> None:
+        self._stuck = False
+
+    def takes_more(self, patience_seconds: float) -> bool:
+        """Whether a piece can be written without waiting, now or soon."""
+        seconds = 0.0 if self._stuck and patience_seconds <= PATIENCE_SECONDS else patience_seconds
+        try:
+            ready = select.select([], [sys.stderr.fileno()], [], seconds)[1]
+        except (OSError, ValueError, AttributeError):  # no file, or a closed one: writing tells
+            return True
+        self._stuck = not ready
+        return bool(ready)
+
+
+_READER: Final = _Reader()
+
+
+def remark(text: str, patience_seconds: float = PATIENCE_SECONDS) -> None:
     """A line for people that is not part of the answer. Where it cannot be written, the work goes on without it."""
+    write_patiently(_folded(one_line(text)), patience_seconds)
+
+
+def write_patiently(text: str, patience_seconds: float = PATIENCE_SECONDS) -> None:
+    """Write to standard error what its reader takes in time; the rest is dropped.
+
+    A full pipe that nobody reads would hold up whoever writes, a signal's handler too.
+    """
     try:
-        sys.stderr.write(_folded(one_line(text)))
-        sys.stderr.flush()
+        for begin in range(0, len(text), _PIECE):
+            if not _READER.takes_more(patience_seconds):
+                return
+            sys.stderr.write(text[begin : begin + _PIECE])
+            sys.stderr.flush()
     except (OSError, ValueError):  # nobody reads it, the disk is full, or it was closed
         silence(sys.stderr)
 

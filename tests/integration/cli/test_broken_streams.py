@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -132,3 +133,57 @@ def test_terminal_gets_its_cursor_back_when_the_demo_is_ended(number: signal.Sig
 
     assert demo.wait(PATIENCE_SECONDS) == status
     assert shown.rindex(b"\x1b[?25h") > shown.rindex(b"\x1b[?25l")
+
+
+@pytest.fixture
+def full_pipe() -> Iterator[int]:
+    """The end to write to of a pipe that is full, and that nobody reads."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with suppress(BlockingIOError):
+        while os.write(writing, b"x" * 4_096):
+            pass
+    os.set_blocking(writing, True)
+    yield writing
+    os.close(writing)
+    os.close(reading)
+
+
+def start_unread(stack: CliStack, full_pipe: int, *arguments: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*MODULE, *arguments], env=stack.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=full_pipe
+    )
+
+
+@pytest.mark.parametrize("log_level", ["WARNING", "DEBUG"])
+def test_session_ends_in_order_though_nobody_reads_its_full_standard_error(
+    stack: CliStack, full_pipe: int, log_level: str
+) -> None:
+    stack.environment["KUBESYNC_LOG_LEVEL"] = log_level
+    with start_unread(stack, full_pipe, "session", "--max-runtime", "3600") as session:
+        publish(stack, "one")
+        session.send_signal(signal.SIGTERM)
+        out, _ = session.communicate(timeout=PATIENCE_SECONDS)
+
+    assert (session.returncode, json.loads(out)["clean"]) == (1, True)
+    assert handed_over(stack)
+
+
+def test_session_whose_time_is_up_ends_though_nobody_reads_it(stack: CliStack, full_pipe: int) -> None:
+    with start_unread(stack, full_pipe, "session", "--max-runtime", "3") as session:
+        out, _ = session.communicate(timeout=PATIENCE_SECONDS)
+
+    assert (session.returncode, json.loads(out)["ended"]) == (0, "ERR_MAX_RUNTIME")
+
+
+def test_proxies_are_fed_though_nobody_reads_what_render_says(stack: CliStack, full_pipe: int, tmp_path: Path) -> None:
+    stack.api.cluster.expose("shop", "web", {"ports": [{"port": 80}], "selector": {"app": "web"}})
+    assert stack.session().status == 0
+    file = tmp_path / "all.json"
+    with start_unread(stack, full_pipe, "render", "json", "--output-file", str(file), "--watch") as render:
+        wait_until(file.exists)
+        render.send_signal(signal.SIGTERM)
+        render.communicate(timeout=PATIENCE_SECONDS)
+
+    assert render.returncode == 0
+    assert "prod/shop/web/80/TCP" in file.read_text()

@@ -24,8 +24,8 @@ def ended_by_signals(session: Callable[[], Session | None]) -> Iterator[None]:
                 raise KeyboardInterrupt
             raise SystemExit(128 + number)
         name = signal.Signals(number).name
-        remark(f"{name}: ending the session; what was read is applied, then the lease is released")
         running.stop(ErrorCode.WORKER_EXITING, name)
+        remark(f"{name}: ending the session; what was read is applied, then the lease is released")
 
     with handled(stop, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         yield

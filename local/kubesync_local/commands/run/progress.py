@@ -16,6 +16,7 @@ from typing import Any, Final
 from kubesync_local.commands.run.change_lines import MARKS, lines_of
 from kubesync_local.terminal.escaping import visible
 from kubesync_local.terminal.output import counted, remark
+from kubesync_local.terminal.remarks import PATIENCE_SECONDS
 
 type _Words = Callable[[dict[str, Any]], str]
 
@@ -43,6 +44,8 @@ _PAGES_SECONDS: Final = 5.0
 _PRINT_SECONDS: Final = 0.1
 _LAST_LINES_SECONDS: Final = 2.0
 _KEPT: Final = 20_000
+# Its own thread waits for a reader that rests, such as a pager.
+_READ_SECONDS: Final = 3_600.0
 
 type Line = tuple[str, str]
 """What is said, and its style on a terminal."""
@@ -115,8 +118,9 @@ class ProgressLines:
 
     def show(self, lines: Sequence[tuple[float, Line]]) -> None:
         """Print lines, each with the seconds since the start."""
+        patience = _READ_SECONDS if threading.current_thread() is self._thread else PATIENCE_SECONDS
         for seconds, (text, _) in lines:
-            remark(f"{seconds:7.2f}  {visible(text)}")
+            remark(f"{seconds:7.2f}  {visible(text)}", patience)
 
     def lines(self, what: str, details: dict[str, Any], at: float) -> Iterator[Line]:
         """What to say of one event."""
