@@ -130,6 +130,7 @@ audit: .venv-tools/.requirements $(ready)
 .PHONY: release
 release: $(ready)
 	@$(python) tools/release.py check
+	@PYTHON= tools/find-python 3.13 >/dev/null
 	@$(MAKE) wheel package
 	@$(python) tools/release.py notes
 

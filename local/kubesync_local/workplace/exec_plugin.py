@@ -5,15 +5,21 @@ https://kubernetes.io/docs/reference/config-api/client-authentication.v1/
 
 from __future__ import annotations
 
+import atexit
 import errno
 import json
 import math
 import os
+import select
+import signal
 import subprocess
 import threading
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 from kubesync.clock import Clock
@@ -21,6 +27,7 @@ from kubesync.domain.errors import DeniedError
 
 _EXEC_TIMEOUT_SECONDS: Final = 60.0
 _HINT_CHARACTERS: Final = 300
+_MOST_BYTES: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +64,10 @@ class ExecCredentials:
     DeniedError when the plugin cannot run, fails, or prints no credential. Messages never quote its output (I8).
     """
 
-    def __init__(self, plugin: ExecPlugin, clock: Clock) -> None:
+    def __init__(self, plugin: ExecPlugin, clock: Clock, timeout_seconds: float = _EXEC_TIMEOUT_SECONDS) -> None:
         self._plugin = plugin
         self._clock = clock
+        self._timeout_seconds = timeout_seconds
         self._lock = threading.Lock()
         self._credential: _Credential | None = None
         self._renewed_with_certificate = False
@@ -96,22 +104,51 @@ class ExecCredentials:
         info = {"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec}
         environment = {**os.environ, **dict(plugin.environment), "KUBERNETES_EXEC_INFO": json.dumps(info)}
         try:
-            done = subprocess.run(  # noqa: S603 - the person's own kubeconfig names the program, as for kubectl
+            process = subprocess.Popen(  # noqa: S603 - the person's own kubeconfig names the program, as for kubectl
                 [plugin.command, *plugin.arguments],
                 env=environment,
                 cwd=plugin.directory,
                 stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_EXEC_TIMEOUT_SECONDS,
-                check=False,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
             )
         except OSError as error:
             raise self._failed(self._why(error)) from None
+        assert process.stdout is not None
+        end = partial(_end, process)
+        atexit.register(end)  # a thread that waits here does not keep the command from ending
+        try:
+            printed = self._printed(process)
+        except BaseException:
+            end()
+            raise
+        finally:
+            atexit.unregister(end)
+            process.stdout.close()
+        if process.returncode != 0:
+            raise self._failed(f"failed with status {process.returncode}")
+        return printed
+
+    def _printed(self, process: subprocess.Popen[bytes]) -> bytes:
+        """What it prints until it ends."""
+        assert process.stdout is not None
+        until, printed = time.monotonic() + self._timeout_seconds, b""
+        while True:
+            left = until - time.monotonic()
+            if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
+                raise self._failed("did not end in time")
+            piece = os.read(process.stdout.fileno(), 65_536)
+            printed += piece
+            if len(printed) > _MOST_BYTES:
+                raise self._failed(f"printed more than {_MOST_BYTES // 1_000_000} MB")
+            if not piece:
+                break
+        try:
+            process.wait(max(0.0, until - time.monotonic()))
         except subprocess.TimeoutExpired:
             raise self._failed("did not end in time") from None
-        if done.returncode != 0:
-            raise self._failed(f"failed with status {done.returncode}")
-        return done.stdout
+        return printed
 
     def _why(self, error: OSError) -> str:
         if error.errno != errno.ENOENT:
@@ -138,6 +175,13 @@ class ExecCredentials:
 
     def _failed(self, what: str) -> DeniedError:
         return DeniedError(f"no credentials: exec plugin {self._plugin.command!r} {what}")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Nothing of it is left, not even what it has started."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _epoch(text: str) -> float:

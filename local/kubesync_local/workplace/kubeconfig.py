@@ -87,7 +87,8 @@ def _data(entry: Entry, key: str) -> bytes | None:
     encoded = entry.value.get(f"{key}-data")
     if encoded:
         try:
-            return base64.b64decode(str(encoded), validate=True)
+            # Line feeds within it do not matter, as to kubectl.
+            return base64.b64decode(str(encoded).replace("\r", "").replace("\n", ""), validate=True)
         except (binascii.Error, ValueError):
             raise UsageError(f"{entry.file}: {key}-data is not base64") from None
     named = entry.value.get(key)

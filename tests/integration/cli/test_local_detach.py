@@ -84,6 +84,25 @@ def test_run_that_cannot_start_says_why_and_leaves_nothing(shell: Shell) -> None
     assert shell.directory.running() is None
 
 
+def test_of_two_that_begin_at_once_one_runs_and_keeps_its_log(shell: Shell) -> None:
+    environment = {**a_bare_environment(), "XDG_STATE_HOME": str(shell.state)}
+    command = [sys.executable, "-m", "kubesync_local", "local", "up", "--detach", *ANY_PORTS]
+    started = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    ended = [(*process.communicate(timeout=60), process.returncode) for process in started]
+
+    (_, refused, _), (exports, _, _) = sorted(ended, key=lambda each: -each[2])
+    assert sorted(status for _, _, status in ended) == [0, 1]
+    assert "runs already" in refused or "is starting" in refused, refused
+    assert "export " not in refused
+    assert exports.splitlines()[0] in shell.directory.log.read_text()
+    assert sorted(path.name for path in shell.directory.log.parent.iterdir()) == [
+        "local-up.json", "local-up.lock", "local-up.log",
+    ]  # fmt: skip
+
+
 def test_nothing_runs_is_said_and_only_env_fails(shell: Shell) -> None:
     env, down = shell.kubesync("local", "env"), shell.kubesync("local", "down")
 

@@ -97,6 +97,15 @@ def test_client_key_in_the_file_is_kept_where_only_its_owner_can_read_it_i8(tmp_
     assert stat.S_IMODE(Path(certificate.key_file).stat().st_mode) == 0o600
 
 
+def test_data_may_be_folded_as_kubectl_allows(tmp_path: Path) -> None:
+    kinds = ("certificate", "key")
+    data = {f"client-{kind}-data": base64.encodebytes(kind.encode() * 30).decode() for kind in kinds}
+    assert data["client-key-data"].count("\n") == 2
+    certificate = load(write(tmp_path, data)).client_certificate
+    assert certificate is not None
+    assert Path(certificate.key_file).read_text() == "key" * 30
+
+
 def exec_user(code: str, version: str = "client.authentication.k8s.io/v1", **more: object) -> dict[str, object]:
     return {"exec": {"apiVersion": version, "command": sys.executable, "args": ["-c", code], **more}}
 

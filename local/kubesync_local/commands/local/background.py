@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from kubesync_local.commands.local.running import Running, RunningError, StateDirectory
@@ -32,29 +33,34 @@ def start(options: Sequence[str], state: StateDirectory) -> tuple[Running | None
         )
     # -P: a folder named kubesync_local here must not be taken for the command.
     command = [sys.executable, "-P", "-m", "kubesync_local", "local", "up", "--dir", str(state.path), *options]
-    with open(os.open(state.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as log:  # noqa: PTH123
+    # A log of its own until it is the one that runs: another `local up` may begin at the same time.
+    begun = state.log.with_name(f"{state.log.name}.{os.getpid()}")
+    with open(os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as log:  # noqa: PTH123
         process = subprocess.Popen(  # noqa: S603
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
     try:
-        return _ready(process, state)
+        return _ready(process, state, begun)
     except BaseException:
         process.terminate()  # our own child, whose id nobody else can have until it is waited for
         process.wait()
+        begun.replace(state.log)  # the message names it
         raise
 
 
-def _ready(process: subprocess.Popen[bytes], state: StateDirectory) -> tuple[Running | None, int]:
+def _ready(process: subprocess.Popen[bytes], state: StateDirectory, begun: Path) -> tuple[Running | None, int]:
     deadline = time.monotonic() + _READY_SECONDS
     while True:
         ended = process.poll()
         if ended is not None:
-            for line in state.log.read_text(encoding="utf-8", errors="replace").splitlines():
+            for line in begun.read_text(encoding="utf-8", errors="replace").splitlines():
                 remark(line)
+            begun.unlink()
             return None, ended or 1
         found = state.running()
         if found is not None and found.pid == process.pid:
             process.returncode = 0  # it goes on: nobody here waits for it
+            begun.replace(state.log)
             return found, 0
         if time.monotonic() >= deadline:
             raise RunningError(f"the stand-ins were not ready within {_READY_SECONDS:g} s: look at {state.log}")
