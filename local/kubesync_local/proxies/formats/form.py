@@ -42,9 +42,9 @@ def joined(blocks: Mapping[str, str]) -> str:
 
 def parted(text: str) -> dict[str, str]:
     """The inverse of ``joined``."""
-    if not text.startswith(HEADER):
+    found = list(_MARKED.finditer(text)) if text.startswith(HEADER) else []
+    if not found:
         return {}
-    found = list(_MARKED.finditer(text))
     ends = [mark.start() for mark in found[1:]] + [len(text)]
     return {
         mark[1]: text[mark.end() + 1 : end].rstrip("\n") + "\n"
