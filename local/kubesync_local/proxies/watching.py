@@ -30,25 +30,34 @@ class Source(Protocol):
 
 
 def watch(
-    source: Source, output: Output, clock: Clock, stopped: Callable[[], bool], said: Callable[[str], None]
+    source: Source,
+    output: Output,
+    clock: Clock,
+    stopped: Callable[[], bool],
+    said: Callable[[str], None],
+    *,
+    explained: Callable[[StoreError], str] = str,
 ) -> None:
     """Keep the output up to date until ``stopped``.
 
     Args:
         said: called with lines for a person: the cost at the beginning, problems when they begin and when they end.
+        explained: what is said of an error; called only for what is said.
     """
     shown: Mapping[str, Snapshot] | None = None
     done = True
-    problem, failures, told_costs = "", 0, False
+    problem: StoreError | str = ""
+    failures, told_costs = 0, False
     while not stopped():
         begun = clock.monotonic()
         try:
             found: Mapping[str, Snapshot] | None = source.read()
-            now = source.problem
+            now: StoreError | str = source.problem
         except StoreError as error:
-            found, now = None, str(error)
+            found, now = None, error
         if now and not problem:
-            said(f"cannot follow the upstreams table, the last configuration stays: {now}")
+            reason = now if isinstance(now, str) else explained(now)
+            said(f"cannot follow the upstreams table, the last configuration stays: {reason}")
         elif problem and not now:
             said("the upstreams table can be read again")
         problem = now

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kubesync.clock import Clock, SystemClock
-from kubesync.domain.errors import KubesyncError, UsageError
+from kubesync.domain.errors import KubesyncError, StoreError, StoreUnavailableError, UsageError
 from kubesync_local.proxies.commands import Command
 from kubesync_local.proxies.following import FollowedUpstreams
 from kubesync_local.proxies.formats.envoy import EnvoyDirectory, EnvoyFile
@@ -27,6 +27,7 @@ from kubesync_local.proxies.stream_client import stream_arn, stream_client
 from kubesync_local.proxies.watching import Source, watch
 from kubesync_local.terminal.output import remark
 from kubesync_local.terminal.signals import handled
+from kubesync_local.workplace.whereabouts import located
 from kubesync_local.workplace.workplace import Workplace
 
 if TYPE_CHECKING:
@@ -148,9 +149,13 @@ def _watch(source: Source, output: Output, clock: Clock) -> int:
         came.append(number)
 
     with handled(stop, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        watch(source, output, clock, lambda: bool(came), _say)
+        watch(source, output, clock, lambda: bool(came), _say, explained=_explained)
     _say(f"ended by {signal.Signals(came[0]).name}; the configuration stays")
     return 0
+
+
+def _explained(error: StoreError) -> str:
+    return str(located(error) if isinstance(error, StoreUnavailableError) else error)
 
 
 def _say(text: str) -> None:
