@@ -18,6 +18,7 @@ from kubesync_local.proxies.formats.form import Form
 from kubesync_local.proxies.formats.haproxy import Haproxy
 from kubesync_local.proxies.formats.json_form import JsonForm
 from kubesync_local.proxies.formats.nginx import Nginx
+from kubesync_local.proxies.lost import LostUpstreams
 from kubesync_local.proxies.names import is_key, protocol_of
 from kubesync_local.proxies.output import Output, Renderer, WhenEmpty
 from kubesync_local.proxies.polling import MOST_KEYS, PolledUpstreams
@@ -54,12 +55,11 @@ def run(arguments: argparse.Namespace) -> int:
         source: Source
         if arguments.upstream:
             cheap = upstream_store(work.boto, work.settings.tables, clock, consistent=False)
-            source = PolledUpstreams(reader, cheap, arguments.upstream)
+            source = PolledUpstreams(reader, cheap, arguments.upstream, LostUpstreams(_say))
         else:
             arn = partial(stream_arn, work.boto, work.settings.tables)
-            source = FollowedUpstreams(
-                reader, TableStream(stream_client(work.boto), arn, clock.monotonic), wanted, clock.monotonic
-            )
+            stream = TableStream(stream_client(work.boto), arn, clock.monotonic)
+            source = FollowedUpstreams(reader, stream, wanted, clock.monotonic, LostUpstreams(_say))
         return _watch(source, _output(arguments, renderer, clock), clock)
     if arguments.upstream:
         found = reader.named(arguments.upstream)
