@@ -8,7 +8,6 @@ from typing import Final, Protocol
 from kubesync.actors.backoff import Backoff
 from kubesync.clock import Clock
 from kubesync.domain.errors import StoreError
-from kubesync_local.proxies.output import Output
 from kubesync_local.proxies.servers import Snapshot
 
 _BACKOFF: Final = Backoff(initial=1.0, cap=30.0)
@@ -21,6 +20,8 @@ class Source(Protocol):
 
     interval_seconds: float
     problem: str
+    #: Whether an item of what is wanted was ever read, perhaps of a deleted upstream.
+    proven: bool
 
     def read(self) -> Mapping[str, Snapshot]:
         """All of them; the same object if nothing changed. Raises StoreError if the table cannot be read."""
@@ -29,9 +30,16 @@ class Source(Protocol):
         """What reading costs, in words. Only after the first read."""
 
 
+class Target(Protocol):
+    """Where snapshots go: see ``output.Output``."""
+
+    def offer(self, snapshots: Mapping[str, Snapshot]) -> bool:
+        """Returns whether all is up to date; if not, it is offered again."""
+
+
 def watch(
     source: Source,
-    output: Output,
+    output: Target,
     clock: Clock,
     stopped: Callable[[], bool],
     said: Callable[[str], None],

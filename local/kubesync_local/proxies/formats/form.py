@@ -31,6 +31,9 @@ class Form(Protocol):
     def blocks(self, files: Mapping[str, str]) -> dict[str, str]:
         """The inverse of ``files``. Texts that are not of this format give nothing."""
 
+    def has_servers(self, block: str) -> bool:
+        """Whether a block has a server, draining ones too."""
+
     def is_own(self, text: str) -> bool:
         """Whether this format wrote this file of its directory; so it may be removed when its upstream is gone."""
 
