@@ -29,13 +29,17 @@ class FakeStream:
         self.calls: list[str] = []
 
     def add(self, shard: str, item: dict[str, Any]) -> None:
-        """A change of an item of the upstreams table; ``version`` 0: it was removed."""
+        """An item of the upstreams table was written."""
+        self._add(shard, item, "NewImage")
+
+    def remove(self, shard: str, item: dict[str, Any]) -> None:
+        """An item of the upstreams table was removed."""
+        self._add(shard, item, "OldImage")
+
+    def _add(self, shard: str, item: dict[str, Any], image: str) -> None:
         assert not self.shards[shard].ended
         keys = {"upstream": item["upstream"], "slice": item["slice"]}
-        record: dict[str, Any] = {"Keys": to_attributes(keys)}
-        if item["version"]:
-            record["NewImage"] = to_attributes(item)
-        self.shards[shard].records.append({"dynamodb": record})
+        self.shards[shard].records.append({"dynamodb": {"Keys": to_attributes(keys), image: to_attributes(item)}})
 
     def split(self, shard: str, *children: str) -> None:
         """End a shard; its children go on."""

@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 
 from kubesync.aws.dynamodb.values import from_attributes
 from kubesync.domain.errors import StoreError
+from kubesync_local.proxies.lost import LostUpstreams
 from kubesync_local.proxies.prices import dollars_of_following
 from kubesync_local.proxies.reading import UpstreamReader, snapshot_of_head
 from kubesync_local.proxies.servers import Snapshot
@@ -29,12 +30,18 @@ class FollowedUpstreams:
     interval_seconds = 1.0
 
     def __init__(
-        self, reader: UpstreamReader, stream: TableStream, wanted: Callable[[str], bool], now: Callable[[], float]
+        self,
+        reader: UpstreamReader,
+        stream: TableStream,
+        wanted: Callable[[str], bool],
+        now: Callable[[], float],
+        lost: LostUpstreams,
     ) -> None:
         self._reader = reader
         self._stream = stream
         self._wanted = wanted
         self._now = now
+        self._lost = lost
         self._started = False
         self._scanned_at: float | None = None
         self._known: dict[str, Snapshot] = {}
@@ -42,6 +49,7 @@ class FollowedUpstreams:
         # The stream says each record once: the newest of each upstream waits here while the table cannot be read.
         self._waiting: dict[str, Mapping[str, Any]] = {}
         self.problem = ""
+        self.proven = False
 
     def read(self) -> Mapping[str, Snapshot]:
         """All of them now; the same object if nothing changed. While the stream cannot be read (``problem``), only scans find changes.
@@ -55,6 +63,7 @@ class FollowedUpstreams:
         if self._scanned_at is None or self._now() - self._scanned_at >= SCAN_EVERY_SECONDS:
             self._scan()
         self._apply_waiting()
+        self._lost.report()
         present = {key: each for key, each in self._known.items() if each.present}
         if present != self._shown:
             self._shown = present
@@ -82,14 +91,21 @@ class FollowedUpstreams:
         return records
 
     def _scan(self) -> None:
-        found = self._reader.every(self._wanted)
-        self._known = {key: self._same(each) for key, each in found.items()}
+        found = {key: each for key, each in self._reader.every(self._wanted).items() if each.has_item}
+        missing = [key for key, known in self._known.items() if known.present and key not in found]
+        for key in missing:
+            self._lost.add(key)
+        self._known = {key: each for key, each in self._known.items() if key in found or key in self._lost}
+        for each in found.values():
+            self._take(each)
         self._scanned_at = self._now()
 
-    def _same(self, found: Snapshot) -> Snapshot:
-        """The one that is known already if it is equal, so that it is not rendered again."""
-        known = self._known.get(found.key)
-        return known if known == found else found
+    def _take(self, found: Snapshot) -> None:
+        """Remember an upstream. One that is known already and equal stays the same object, so that it is not rendered again."""
+        self.proven = True
+        self._lost.discard(found.key)
+        if self._known.get(found.key) != found:
+            self._known[found.key] = found
 
     def _apply_waiting(self) -> None:
         waiting, self._waiting = self._waiting, {}
@@ -105,14 +121,23 @@ class FollowedUpstreams:
             return
         head = from_attributes(record["NewImage"]) if "NewImage" in record else None
         known = self._known.get(key)
-        if head is not None and known is not None and cast(int, head["version"]) <= known.version:
+        lost = key in self._lost  # then versions may begin anew
+        if head is not None and known is not None and not lost and cast(int, head["version"]) <= known.version:
             return
         # Several slices, or an item that expired or was deleted by hand: the table says what is there now.
-        seen = (snapshot_of_head(head) if head is not None else None) or self._reader.one(key)
-        if not seen.present and seen.version == 0:
-            self._known.pop(key, None)
+        seen = (snapshot_of_head(head) if head is not None and not lost else None) or self._reader.one(key)
+        if seen.has_item:
+            self._take(seen)
+        elif known is not None and known.present and not _was_deleted(record):
+            self._lost.add(key)
         else:
-            self._known[key] = seen
+            self._known.pop(key, None)
+            self._lost.discard(key)
+
+
+def _was_deleted(record: Mapping[str, Any]) -> bool:
+    """Whether the item that was removed had the mark of a deleted upstream."""
+    return "OldImage" in record and bool(from_attributes(record["OldImage"]).get("deleted", False))
 
 
 def _upstream_of(record: Mapping[str, Any]) -> str:

@@ -53,6 +53,14 @@ class Renderer:
         """Take the blocks of upstreams without ready nodes from these files, for ``KEEP``."""
         self._last = self.form.blocks(files)
 
+    def holds_servers(self, files: Mapping[str, str]) -> bool:
+        """Whether these files have servers of an upstream, or text that this format did not write."""
+        blocks = self.form.blocks(files)
+        if blocks:
+            return any(self.form.has_servers(block) for block in blocks.values())
+        empty = self.form.files({}).values()
+        return any(text.strip() and text not in empty for text in files.values())
+
     def files(self, snapshots: Mapping[str, Snapshot]) -> dict[str, str]:
         """The files for these upstreams, by name."""
         self._known = {key: self._block(snapshot) for key, snapshot in snapshots.items()}
@@ -117,6 +125,11 @@ class Output:
                 if not self.directory or self.renderer.form.is_own(text):
                     self._current[name] = text
         self.renderer.remember(self._current)
+
+    @property
+    def holds_servers(self) -> bool:
+        """Whether what is there now has something to lose."""
+        return self.renderer.holds_servers(self._current)
 
     def offer(self, snapshots: Mapping[str, Snapshot]) -> bool:
         """Bring the files to these upstreams. Reload if they changed, or if the last reload failed.

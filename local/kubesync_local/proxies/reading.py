@@ -87,8 +87,8 @@ def selection(clusters: Sequence[str], protocols: Sequence[str]) -> Callable[[st
 def snapshot_of(stored: StoredUpstream) -> Snapshot:
     """An upstream that was read whole."""
     if stored.deleted:
-        return Snapshot(stored.upstream, stored.version, present=False)
-    return Snapshot(stored.upstream, stored.version, stored.nodes)
+        return Snapshot(stored.upstream, stored.version, present=False, digest=stored.digest)
+    return Snapshot(stored.upstream, stored.version, stored.nodes, digest=stored.digest)
 
 
 def snapshot_of_head(item: Mapping[str, Any]) -> Snapshot | None:
@@ -96,7 +96,8 @@ def snapshot_of_head(item: Mapping[str, Any]) -> Snapshot | None:
     deleted = bool(item.get("deleted", False))
     if item["slices"] != 1 and not deleted:
         return None
-    return Snapshot(item["upstream"], item["version"], () if deleted else tuple(item["nodes"]), present=not deleted)
+    nodes = () if deleted else tuple(item["nodes"])
+    return Snapshot(item["upstream"], item["version"], nodes, present=not deleted, digest=item.get("digest", ""))
 
 
 def upstream_store(session: boto3.Session, prefix: str, clock: Clock, *, consistent: bool = True) -> DynamoStore:

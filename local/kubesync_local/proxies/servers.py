@@ -34,12 +34,18 @@ _NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?", r
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """An upstream as it was read. ``nodes`` is empty for one that is deleted or was never there (``version`` 0)."""
+    """An upstream as it was read. ``nodes`` is empty for one that is deleted or has no item (``version`` 0)."""
 
     key: str
     version: int
     nodes: tuple[Mapping[str, Any], ...] = ()
     present: bool = True
+    digest: str = ""
+
+    @property
+    def has_item(self) -> bool:
+        """Whether the table says something about it, perhaps that it is deleted."""
+        return self.version > 0
 
 
 @dataclass(frozen=True, slots=True)

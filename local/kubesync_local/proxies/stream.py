@@ -3,6 +3,7 @@
     a shard is open     read from its newest record on
     a shard ends        its children are read from their oldest record on; they may appear a little later
     an iterator expired, or records were trimmed       StreamBrokenError: something was missed; scan, and start again
+    the table has another stream: it was made anew     the same; the old stream stays readable for a day, and silent
 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html: at most two processes should read a shard.
 """
@@ -19,7 +20,7 @@ from botocore.exceptions import ClientError
 from kubesync.aws.dynamodb.errors import CAUGHT, failure_of
 from kubesync.domain.errors import StoreUnavailableError
 
-# Shards split without a word: new ones are looked for this often, and whenever one ended.
+# Shards split without a word, and tables get other streams: both are looked for this often, and whenever a shard ended.
 SHARDS_EVERY_SECONDS: Final = 60.0
 _MOST_PAGES: Final = 50
 _MISSED: Final = frozenset({"ExpiredIteratorException", "TrimmedDataAccessException", "ResourceNotFoundException"})
@@ -83,6 +84,8 @@ class TableStream:
         if not self._iterators or self._now() - self._listed_at >= SHARDS_EVERY_SECONDS:
             listed_at = self._now()
             self._listed_at = -math.inf  # until each has an iterator
+            if self._call(self._arn_of) != self._arn:
+                raise StreamBrokenError("the upstreams table has another stream than before: was it made anew?")
             new_shards = [shard["ShardId"] for shard in self._list() if shard["ShardId"] not in self._seen]
             for new in new_shards:
                 self._iterators[new] = self._iterator(new, "TRIM_HORIZON")

@@ -8,7 +8,6 @@ from typing import Final, Protocol
 from kubesync.actors.backoff import Backoff
 from kubesync.clock import Clock
 from kubesync.domain.errors import StoreError
-from kubesync_local.proxies.output import Output
 from kubesync_local.proxies.servers import Snapshot
 
 _BACKOFF: Final = Backoff(initial=1.0, cap=30.0)
@@ -21,6 +20,8 @@ class Source(Protocol):
 
     interval_seconds: float
     problem: str
+    #: Whether an item of what is wanted was ever read, perhaps of a deleted upstream.
+    proven: bool
 
     def read(self) -> Mapping[str, Snapshot]:
         """All of them; the same object if nothing changed. Raises StoreError if the table cannot be read."""
@@ -29,26 +30,42 @@ class Source(Protocol):
         """What reading costs, in words. Only after the first read."""
 
 
+class Target(Protocol):
+    """Where snapshots go: see ``output.Output``."""
+
+    def offer(self, snapshots: Mapping[str, Snapshot]) -> bool:
+        """Returns whether all is up to date; if not, it is offered again."""
+
+
 def watch(
-    source: Source, output: Output, clock: Clock, stopped: Callable[[], bool], said: Callable[[str], None]
+    source: Source,
+    output: Target,
+    clock: Clock,
+    stopped: Callable[[], bool],
+    said: Callable[[str], None],
+    *,
+    explained: Callable[[StoreError], str] = str,
 ) -> None:
     """Keep the output up to date until ``stopped``.
 
     Args:
         said: called with lines for a person: the cost at the beginning, problems when they begin and when they end.
+        explained: what is said of an error; called only for what is said.
     """
     shown: Mapping[str, Snapshot] | None = None
     done = True
-    problem, failures, told_costs = "", 0, False
+    problem: StoreError | str = ""
+    failures, told_costs = 0, False
     while not stopped():
         begun = clock.monotonic()
         try:
             found: Mapping[str, Snapshot] | None = source.read()
-            now = source.problem
+            now: StoreError | str = source.problem
         except StoreError as error:
-            found, now = None, str(error)
+            found, now = None, error
         if now and not problem:
-            said(f"cannot follow the upstreams table, the last configuration stays: {now}")
+            reason = now if isinstance(now, str) else explained(now)
+            said(f"cannot follow the upstreams table, the last configuration stays: {reason}")
         elif problem and not now:
             said("the upstreams table can be read again")
         problem = now

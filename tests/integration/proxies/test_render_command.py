@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -13,6 +15,7 @@ import pytest
 from harness.cli_stack import CliStack, a_cli_stack
 from harness.dynamodb import a_table_prefix
 from harness.waiting import PATIENCE_SECONDS, wait_until
+from kubesync.aws.dynamodb.store import UPSTREAMS, Delete, Key
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import Node
 from kubesync.domain.state import UpstreamState
@@ -33,6 +36,18 @@ class _Rendered:
         nodes = [Node(ip, 8080, ready=ready) for ip in ips]
         self._states[key], actions = UpstreamTable.put(key, self._states.get(key), nodes, 0.0)
         self.stack.store.transact(actions, str(uuid4()))
+
+    def forget(self, key: str) -> None:
+        """The next version is 1."""
+        del self._states[key]
+
+    def drop(self, *tables: str) -> None:
+        """Remove whole tables."""
+        client = self.stack.boto().client("dynamodb", endpoint_url=self.stack.dynamodb_url)
+        for table in tables:
+            name = f"{self.stack.prefix}-{table}"
+            client.update_table(TableName=name, DeletionProtectionEnabled=False)
+            client.delete_table(TableName=name)
 
     def remove(self, key: str) -> None:
         self.stack.store.transact(UpstreamTable.remove(key, self._states[key], 1e9), str(uuid4()))
@@ -68,11 +83,7 @@ def test_render_prints_all_upstreams_of_tcp_or_those_of_a_cluster(rendered: _Ren
 
 
 def test_render_needs_no_table_but_the_upstreams(rendered: _Rendered) -> None:
-    client = rendered.stack.boto().client("dynamodb", endpoint_url=rendered.stack.dynamodb_url)
-    for table in ("control", "state", "audit"):
-        name = f"{rendered.stack.prefix}-{table}"
-        client.update_table(TableName=name, DeletionProtectionEnabled=False)
-        client.delete_table(TableName=name)
+    rendered.drop("control", "state", "audit")
 
     assert rendered.stack.call("render", "haproxy").status == 0
 
@@ -98,6 +109,8 @@ def test_unreadable_table_leaves_the_file_and_ends_with_status_1(rendered: _Rend
 
     assert (gone.status, len(gone.lines), path.read_text()) == (1, 1, before)
     assert "kubesync-missing-upstreams does not exist" in gone.err
+    assert gone.err.count("looked for deployment") == 1
+    assert f"in eu-west-1 at {rendered.stack.dynamodb_url}" in gone.err
 
 
 @pytest.mark.parametrize(
@@ -136,6 +149,81 @@ def test_check_that_fails_and_reload_that_fails_end_with_status_1(rendered: _Ren
     assert (failed.status, path.exists()) == (1, True)
 
 
+FORMATS = [
+    ("nginx", "--output-file"), ("haproxy", "--output-file"), ("json", "--output-file"), ("envoy", "--output-dir"),
+]  # fmt: skip
+
+
+def _texts(path: Path) -> dict[str, str]:
+    """The text of a file, or of all files of a directory."""
+    return {each.name: each.read_text() for each in ([path] if path.is_file() else path.iterdir())}
+
+
+@pytest.mark.parametrize(("form", "option"), FORMATS)
+def test_cluster_that_is_not_in_the_table_leaves_what_is_there(
+    form: str, option: str, rendered: _Rendered, tmp_path: Path
+) -> None:
+    path, reloads = tmp_path / "up", tmp_path / "reloads"
+    assert rendered.stack.call("render", form, "--cluster", "prod", option, str(path)).status == 0
+    before = _texts(path)
+
+    typo = rendered.stack.call("render", form, "--cluster", "dmeo", option, str(path), "--reload", f"echo x >{reloads}")
+
+    assert (typo.status, _texts(path), reloads.exists()) == (1, before, False)
+    assert typo.err == (
+        f"kubesync: no TCP upstream of cluster dmeo is in the table: {path} stays as it is; is the name right, and the "
+        "deployment?\n"
+    )
+
+
+@pytest.mark.parametrize(("form", "option"), [*FORMATS, ("envoy", "--output-file")])
+def test_upstream_that_is_not_in_the_table_leaves_what_is_there(
+    form: str, option: str, rendered: _Rendered, tmp_path: Path
+) -> None:
+    path = tmp_path / "up"
+    assert rendered.stack.call("render", form, "--upstream", KEY, option, str(path)).status == 0
+    before = _texts(path)
+
+    typo = rendered.stack.call("render", form, "--upstream", "prod/shop/wbe/80/TCP", option, str(path))
+
+    assert (typo.status, _texts(path)) == (1, before)
+    assert typo.lines == [
+        f"kubesync: prod/shop/wbe/80/TCP is not in the table: {path} stays as it is; is the name right, and the deployment?"
+    ]
+
+
+def test_table_made_anew_leaves_what_is_there_and_deleted_upstreams_prove_the_table(
+    rendered: _Rendered, tmp_path: Path
+) -> None:
+    path = tmp_path / "up"
+    call = rendered.stack.call
+    assert call("render", "nginx", "--output-file", str(path)).status == 0
+    before = path.read_text()
+
+    rendered.stack.store.write(Delete(Key(UPSTREAMS, KEY, 0)))
+    anew = call("render", "nginx", "--output-file", str(path))
+    assert (anew.status, path.read_text()) == (1, before)
+    assert f"no TCP upstream is in the table: {path} stays as it is" in anew.err
+
+    rendered.forget(KEY)
+    rendered.put(KEY, "10.0.0.1")
+    rendered.remove(KEY)
+    deleted = call("render", "nginx", "--output-file", str(path))
+    assert (deleted.status, deleted.err) == (0, "")
+    assert "upstream prod" not in path.read_text()
+
+
+def test_without_an_earlier_file_what_there_is_is_rendered_and_said(rendered: _Rendered, tmp_path: Path) -> None:
+    said = "kubesync render: no TCP upstream of cluster dmeo is in the table: rendered without any; is the name right, and the deployment?"
+    printed = rendered.stack.call("render", "json", "--cluster", "dmeo")
+    assert (printed.status, printed.lines, printed.json) == (0, [said], {"v": 1, "upstreams": {}})
+
+    for _ in range(2):  # the second time there is a file, without a server
+        path = tmp_path / "up"
+        ran = rendered.stack.call("render", "json", "--cluster", "dmeo", "--output-file", str(path))
+        assert (ran.status, ran.lines, json.loads(path.read_text())) == (0, [said], {"v": 1, "upstreams": {}})
+
+
 @pytest.mark.parametrize("source", ["polled", "followed"])
 def test_watch_follows_changes_and_ends_with_sigterm(source: str, rendered: _Rendered, tmp_path: Path) -> None:
     path, reloads = tmp_path / "up.conf", tmp_path / "reloads"
@@ -156,3 +244,120 @@ def test_watch_follows_changes_and_ends_with_sigterm(source: str, rendered: _Ren
     assert said.splitlines()[0].startswith("kubesync render: reading the upstreams table costs about $0.")
     assert said.splitlines()[1:] == ["kubesync render: ended by SIGTERM; the configuration stays"]
     assert [line for line in path.read_text().splitlines() if "server" in line] == ["    server 10.0.0.7:8080;"]
+
+
+class _Watched:
+    """``render nginx --watch`` in a process of its own, and what it says."""
+
+    def __init__(self, rendered: _Rendered, path: Path, *options: str, **changes: str) -> None:
+        self._path = path
+        self._said = path.with_suffix(".said")
+        command = ["render", "nginx", "--watch", *options, "--output-file", str(path)]
+        with self._said.open("w") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "kubesync_local", *command],
+                env={**rendered.stack.environment, **changes},
+                stderr=log,
+                text=True,
+            )
+        rendered.stack.processes.append(self._process)
+
+    @property
+    def servers(self) -> list[str]:
+        text = self._path.read_text() if self._path.exists() else ""
+        return [line.split()[1].rstrip(";") for line in text.splitlines() if line.startswith("    server ")]
+
+    @property
+    def said(self) -> list[str]:
+        lines = [line.removeprefix("kubesync render: ") for line in self._said.read_text().splitlines()]
+        return [line for line in lines if not line.startswith("reading the upstreams table costs")]
+
+    def end(self) -> list[str]:
+        self._process.send_signal(signal.SIGTERM)
+        assert self._process.wait(PATIENCE_SECONDS) == 0
+        return self.said
+
+
+@pytest.mark.parametrize("source", ["polled", "followed"])
+def test_watch_keeps_an_upstream_that_is_missing_and_was_not_deleted(
+    source: str, rendered: _Rendered, tmp_path: Path
+) -> None:
+    which = ["--upstream", KEY] if source == "polled" else ["--cluster", "prod"]
+    watched = _Watched(rendered, tmp_path / "up.conf", *which)
+    wait_until(lambda: watched.servers == ["10.0.0.1:8080", "10.0.0.2:8080"])
+    rendered.stack.store.write(Delete(Key(UPSTREAMS, KEY, 0)))
+    wait_until(lambda: watched.said)
+    assert watched.servers == ["10.0.0.1:8080", "10.0.0.2:8080"]
+
+    rendered.forget(KEY)
+    rendered.put(KEY, "10.0.0.7")
+    wait_until(lambda: watched.servers == ["10.0.0.7:8080"])
+    rendered.remove(KEY)
+    wait_until(lambda: watched.servers == (["192.0.2.1:9"] if source == "polled" else []))
+
+    assert watched.end() == [
+        f"{KEY} is lost: it was in the table, is missing now, and was not deleted; its last servers stay, and it is looked for again",
+        f"no longer lost: {KEY}",
+        "ended by SIGTERM; the configuration stays",
+    ]
+
+
+def test_watch_keeps_its_upstreams_while_the_table_is_made_anew(rendered: _Rendered, tmp_path: Path) -> None:
+    watched = _Watched(rendered, tmp_path / "up.conf", "--upstream", KEY)
+    wait_until(lambda: watched.servers == ["10.0.0.1:8080", "10.0.0.2:8080"])
+    rendered.drop("upstreams")
+    rendered.stack.make_tables()
+    wait_until(lambda: any(line.startswith(f"{KEY} is lost") for line in watched.said))
+    assert watched.servers == ["10.0.0.1:8080", "10.0.0.2:8080"]
+
+    rendered.forget(KEY)
+    rendered.put(KEY, "10.0.0.7")
+    wait_until(lambda: watched.servers == ["10.0.0.7:8080"])
+    assert f"no longer lost: {KEY}" in watched.end()
+
+
+@pytest.mark.parametrize("source", ["polled", "followed"])
+def test_watch_that_finds_nothing_leaves_the_file_until_something_is_there(
+    source: str, rendered: _Rendered, tmp_path: Path
+) -> None:
+    path = tmp_path / "up.conf"
+    key = "dmeo/shop/web/80/TCP"
+    assert rendered.stack.call("render", "nginx", "--output-file", str(path)).status == 0
+    watched = _Watched(rendered, path, *(["--upstream", key] if source == "polled" else ["--cluster", "dmeo"]))
+    wait_until(lambda: watched.said)
+    assert watched.servers == ["10.0.0.1:8080", "10.0.0.2:8080"]
+
+    rendered.put(key, "10.0.0.7")
+    wait_until(lambda: watched.servers == ["10.0.0.7:8080"])
+
+    what = key if source == "polled" else "no TCP upstream of cluster dmeo"
+    assert watched.end() == [
+        f"{what} is {'not ' if source == 'polled' else ''}in the table: {path} stays as it is; is the name right, and the deployment?",
+        "ended by SIGTERM; the configuration stays",
+    ]
+
+
+def test_watch_says_at_its_start_which_upstreams_are_not_there(rendered: _Rendered, tmp_path: Path) -> None:
+    watched = _Watched(rendered, tmp_path / "up.conf", "--upstream", KEY, "--upstream", "named/typo")
+    wait_until(lambda: "192.0.2.1:9" in watched.servers)
+
+    assert watched.end() == [
+        "named/typo is not in the table, or deleted: rendered without nodes",
+        "ended by SIGTERM; the configuration stays",
+    ]
+
+
+@pytest.mark.parametrize("which", [["--upstream", KEY], ["--cluster", "prod"]])
+def test_watch_of_a_table_that_cannot_be_read_says_once_where_it_looked(
+    which: list[str], rendered: _Rendered, tmp_path: Path
+) -> None:
+    path = tmp_path / "up.conf"
+    watched = _Watched(rendered, path, *which, KUBESYNC_TABLE_PREFIX="kubesync-missing")
+    wait_until(lambda: watched.said)
+
+    problem, _ = watched.end()
+    assert problem == (
+        "cannot follow the upstreams table, the last configuration stays: table kubesync-missing-upstreams does not exist: run "
+        "`kubesync setup`, or check the prefix and the region; looked for deployment test (tables kubesync-missing-*) in "
+        f"eu-west-1 at {rendered.stack.dynamodb_url}"
+    )

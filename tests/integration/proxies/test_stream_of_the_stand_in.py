@@ -9,13 +9,14 @@ import pytest
 
 from harness.dynamodb import a_table_prefix, dynamodb_url
 from kubesync.aws.dynamodb.client import build_dynamodb_client
-from kubesync.aws.dynamodb.store import UPSTREAMS, Key, Put
+from kubesync.aws.dynamodb.store import UPSTREAMS, Delete, Key, Put
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.clock import SystemClock
 from kubesync.domain.dns.records import Node
 from kubesync.domain.errors import TransactionRefusedError
 from kubesync.domain.state import UpstreamState
 from kubesync_local.proxies.following import FollowedUpstreams
+from kubesync_local.proxies.lost import LostUpstreams
 from kubesync_local.proxies.reading import UpstreamReader, selection, upstream_store
 from kubesync_local.proxies.stream import TableStream
 from kubesync_local.proxies.stream_client import stream_arn, stream_client
@@ -29,13 +30,15 @@ class _Followed:
     boto: boto3.Session
     prefix: str
     source: FollowedUpstreams
+    time: list[float]
+    said: list[str]
     state: UpstreamState | None = None
 
     def put(self, count: int) -> None:
         nodes = [Node(f"10.0.{n // 250}.{n % 250 + 1}", 80, ready=True, pod=f"web-{n:080}") for n in range(count)]
         self.state, actions = UpstreamTable.put(KEY, self.state, nodes, 0.0)
         upstream_store(self.boto, self.prefix, SystemClock()).transact(
-            actions, f"put-{self.state.version}-{self.prefix}"[:36]
+            actions, f"put-{self.state.version}-{count}-{self.prefix}"[:36]
         )
 
     def seen(self) -> int:
@@ -50,8 +53,10 @@ def followed(monkeypatch: pytest.MonkeyPatch) -> _Followed:
     boto, prefix, clock = boto3.Session("test", "test", region_name="eu-west-1"), a_table_prefix(), SystemClock()
     create_tables(build_dynamodb_client(boto, connect_timeout=2, read_timeout=10), prefix)
     reader = UpstreamReader(upstream_store(boto, prefix, clock), clock, lambda _: None)
-    stream = TableStream(stream_client(boto), lambda: stream_arn(boto, prefix), clock.monotonic)
-    return _Followed(boto, prefix, FollowedUpstreams(reader, stream, selection([], ["TCP"]), clock.monotonic))
+    time, said = [0.0], list[str]()
+    stream = TableStream(stream_client(boto), lambda: stream_arn(boto, prefix), lambda: time[0])
+    source = FollowedUpstreams(reader, stream, selection([], ["TCP"]), lambda: time[0], LostUpstreams(said.append))
+    return _Followed(boto, prefix, source, time, said)
 
 
 def test_changes_of_one_and_of_several_slices_arrive(followed: _Followed) -> None:
@@ -71,3 +76,42 @@ def test_change_after_a_refused_transaction_arrives(followed: _Followed) -> None
 
     followed.put(2)
     assert followed.seen() == 2
+
+
+def test_mark_that_expires_leaves_the_upstream_deleted_and_an_item_removed_by_hand_does_not(
+    followed: _Followed,
+) -> None:
+    store = upstream_store(followed.boto, followed.prefix, SystemClock())
+    followed.put(1)
+    assert followed.seen() == 1
+    store.transact(UpstreamTable.remove(KEY, followed.state, 0.0), f"remove-{followed.prefix}"[:36])
+    store.write(Delete(Key(UPSTREAMS, KEY, 0)))
+    assert (followed.seen(), followed.said) == (-1, [])
+
+    followed.state = UpstreamState(6, "", 1)
+    store.write(Put(Key(UPSTREAMS, KEY, 0), {"version": 6, "slices": 1, "nodes": [], "digest": "", "updated_at": ""}))
+    followed.put(3)
+    assert followed.seen() == 3
+    store.write(Delete(Key(UPSTREAMS, KEY, 0)))
+    assert followed.seen() == 3
+    assert [line.partition(":")[0] for line in followed.said] == [f"{KEY} is lost"]
+
+
+def test_table_made_anew_is_followed_again_and_its_upstreams_stay_meanwhile(followed: _Followed) -> None:
+    followed.put(1)
+    assert followed.seen() == 1
+    client = build_dynamodb_client(followed.boto, connect_timeout=2, read_timeout=10)
+    name = f"{followed.prefix}-upstreams"
+    client.update_table(TableName=name, DeletionProtectionEnabled=False)
+    client.delete_table(TableName=name)
+    create_tables(client, followed.prefix)
+    followed.time[0] = 60.0
+    followed.source.read()
+    assert followed.source.problem != ""
+
+    assert followed.seen() == 1
+    assert [line.partition(":")[0] for line in followed.said] == [f"{KEY} is lost"]
+    followed.state = None
+    followed.put(2)
+    assert followed.seen() == 2
+    assert followed.said[1:] == [f"no longer lost: {KEY}"]

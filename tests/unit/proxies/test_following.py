@@ -10,6 +10,7 @@ from harness.fake_stream import FakeStream
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import StoreUnavailableError
 from kubesync_local.proxies.following import FollowedUpstreams
+from kubesync_local.proxies.lost import LostUpstreams
 from kubesync_local.proxies.reading import UpstreamReader
 from kubesync_local.proxies.stream import TableStream
 
@@ -36,12 +37,19 @@ class _Deployment:
         self.unreadable = ""
         self.tries = 0
         reader = UpstreamReader(self, SystemClock(), lambda _: None)  # type: ignore[arg-type]
-        table_stream = TableStream(self.stream, lambda: "arn", lambda: self.time)
-        self.followed = FollowedUpstreams(reader, table_stream, lambda _: True, lambda: self.time)
+        self.arn = "arn"
+        table_stream = TableStream(self.stream, lambda: self.arn, lambda: self.time)
+        self.said: list[str] = []
+        self.followed = FollowedUpstreams(
+            reader, table_stream, lambda _: True, lambda: self.time, LostUpstreams(self.said.append)
+        )
 
     def put(self, item: dict[str, Any], shard: str = "shard-0") -> None:
         self.items[item["upstream"], item["slice"]] = item
         self.stream.add(shard, item)
+
+    def remove(self, key: str = KEY) -> None:
+        self.stream.remove("shard-0", self.items.pop((key, 0)))
 
     def seen(self) -> dict[str, list[str]]:
         return {key: [node["ip"] for node in each.nodes] for key, each in self.followed.read().items()}
@@ -168,7 +176,7 @@ def test_scan_every_ten_minutes_finds_what_others_changed(deployment: _Deploymen
     assert deployment.seen() == {KEY: ["10.0.0.2"]}
 
 
-def test_removed_item_and_several_slices_are_read_from_the_table(deployment: _Deployment) -> None:
+def test_several_slices_are_read_from_the_table(deployment: _Deployment) -> None:
     deployment.put(_item(1, "10.0.0.1"))
     deployment.seen()
     head = _item(2, "10.0.0.1", slices=2)
@@ -176,9 +184,126 @@ def test_removed_item_and_several_slices_are_read_from_the_table(deployment: _De
     deployment.put(head)
     assert deployment.seen() == {KEY: ["10.0.0.1", "10.0.0.2"]}
 
-    deployment.items.clear()
-    deployment.stream.add("shard-0", _item(0))
+
+LOST = f"{KEY} is lost: it was in the table, is missing now, and was not deleted; its last servers stay, and it is looked for again"
+
+
+def test_mark_that_expires_leaves_the_upstream_deleted(deployment: _Deployment) -> None:
+    deployment.put(_item(1, "10.0.0.1"))
+    deployment.seen()
+    deployment.put(_item(2, deleted=True))
     assert deployment.seen() == {}
+
+    deployment.remove()
+    assert deployment.seen() == {}
+    deployment.time = 600.0
+    assert deployment.seen() == {}
+    assert deployment.said == []
+
+
+def test_mark_and_its_end_that_come_together_delete_the_upstream(deployment: _Deployment) -> None:
+    deployment.put(_item(1, "10.0.0.1"))
+    deployment.seen()
+    deployment.put(_item(2, deleted=True))
+    deployment.remove()
+    deployment.time = 600.0  # this read scans too
+
+    assert deployment.seen() == {}
+    assert deployment.said == []
+
+
+def test_item_removed_without_a_mark_keeps_its_servers_until_one_is_there_again(deployment: _Deployment) -> None:
+    deployment.put(_item(7, "10.0.0.1"))
+    before = deployment.followed.read()
+    deployment.remove()
+    assert deployment.followed.read() is before
+    assert deployment.followed.read() is before
+    assert deployment.said == [LOST]
+
+    deployment.put(_item(1, "10.0.0.2"))
+    assert deployment.seen() == {KEY: ["10.0.0.2"]}
+    assert deployment.said == [LOST, f"no longer lost: {KEY}"]
+    assert deployment.scans == 1
+
+
+def test_lost_upstream_may_come_back_as_deleted(deployment: _Deployment) -> None:
+    deployment.put(_item(7, "10.0.0.1"))
+    deployment.seen()
+    deployment.remove()
+    deployment.seen()
+
+    deployment.put(_item(1, deleted=True))
+    assert deployment.seen() == {}
+
+
+def test_record_of_the_time_before_does_not_end_the_loss(deployment: _Deployment) -> None:
+    deployment.put(_item(1, "10.0.0.1"))
+    deployment.seen()
+    deployment.put(_item(2, "10.0.0.2"))
+    deployment.stream.late = 1
+    del deployment.items[KEY, 0]
+    deployment.time = 600.0
+    assert deployment.seen() == {KEY: ["10.0.0.1"]}
+    deployment.stream.late = 0
+
+    assert deployment.seen() == {KEY: ["10.0.0.1"]}
+    assert deployment.said == [LOST]
+
+
+def test_other_stream_of_a_table_made_anew_is_followed_within_a_minute(deployment: _Deployment) -> None:
+    deployment.put(_item(3, "10.0.0.1"))
+    deployment.seen()
+    deployment.items.clear()
+    deployment.arn = "another"
+    deployment.time = 60.0
+    assert deployment.seen() == {KEY: ["10.0.0.1"]}
+    assert deployment.followed.problem == "the upstreams table has another stream than before: was it made anew?"
+
+    assert deployment.seen() == {KEY: ["10.0.0.1"]}
+    assert (deployment.followed.problem, deployment.said) == ("", [LOST])
+
+
+def test_table_made_anew_loses_all_with_one_line(deployment: _Deployment) -> None:
+    keys = [f"named/a{number}" for number in range(5)]
+    for key in keys:
+        deployment.put(_item(3, "10.0.0.1", key=key))
+    before = deployment.seen()
+    deployment.items.clear()
+    deployment.time = 600.0
+
+    for _ in range(3):
+        assert deployment.seen() == before
+    (said,) = deployment.said
+    assert said == (
+        "5 upstreams are lost: they were in the table, are missing now, and were not deleted; their last servers stay, and "
+        "they are looked for again: named/a0, named/a1, named/a2 and 2 more"
+    )
+
+    deployment.put(_item(1, "10.0.0.9", key="named/a4"))
+    assert deployment.seen() == {**before, "named/a4": ["10.0.0.9"]}
+
+
+def test_scan_that_finds_a_lost_upstream_unchanged_renders_nothing_anew(deployment: _Deployment) -> None:
+    deployment.put(_item(3, "10.0.0.1"))
+    before = deployment.followed.read()
+    item = deployment.items.pop((KEY, 0))
+    deployment.time = 600.0
+    deployment.followed.read()
+    deployment.items[KEY, 0] = item
+    deployment.time = 1200.0
+
+    assert deployment.followed.read() is before
+    assert deployment.said == [LOST, f"no longer lost: {KEY}"]
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_an_item_proves_the_table_also_a_deleted_one(deleted: bool, deployment: _Deployment) -> None:
+    deployment.seen()
+    assert not deployment.followed.proven
+
+    deployment.put(_item(1, deleted=deleted))
+    deployment.seen()
+    assert deployment.followed.proven
 
 
 def test_records_of_other_slices_are_ignored(deployment: _Deployment) -> None:

@@ -152,6 +152,7 @@ def test_blocks_are_read_back_from_files(form: Form) -> None:
 
     assert form.blocks(form.files(blocks)) == blocks
     assert form.blocks({"": "not ours", "other.json": "[]"}) == {}
+    assert form.blocks(form.files({})) == {}
 
 
 def test_text_does_not_depend_on_the_order_of_upstreams() -> None:

@@ -8,12 +8,13 @@ import pytest
 
 from harness.dynamodb import a_table_prefix
 from harness.memory_tables import memory_tables
-from kubesync.aws.dynamodb.store import UPSTREAMS, Delete, Item, Key, Put, Store
+from kubesync.aws.dynamodb.store import UPSTREAMS, Action, Delete, Item, Key, Put, Store
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.clock import SystemClock
 from kubesync.domain.dns.records import Node
 from kubesync.domain.errors import StoreUnavailableError
 from kubesync.domain.state import UpstreamState
+from kubesync_local.proxies.lost import LostUpstreams
 from kubesync_local.proxies.polling import PolledUpstreams
 from kubesync_local.proxies.reading import UpstreamReader, selection
 
@@ -32,15 +33,23 @@ class _Table:
         self.store: Store = memory_tables(a_table_prefix())
         self.stale: dict[Key, Item] = {}
         self._states: dict[str, UpstreamState] = {}
-        self.queries = 0
+        self.queries = self._transactions = 0
 
     def put(self, found: list[Node], key: str = KEY) -> None:
         state, actions = UpstreamTable.put(key, self._states.get(key), found, 0.0)
-        self.store.transact(actions, f"{key}-{state.version}"[:36])
+        self._transact(actions)
         self._states[key] = state
 
+    def forget(self) -> None:
+        """Begin with version 1 again."""
+        self._states.clear()
+
     def remove(self, key: str = KEY) -> None:
-        self.store.transact(UpstreamTable.remove(key, self._states[key], 0.0), "remove")
+        self._transact(UpstreamTable.remove(key, self._states[key], 0.0))
+
+    def _transact(self, actions: list[Action]) -> None:
+        self._transactions += 1
+        self.store.transact(actions, f"put-{self._transactions}")
 
     # The two stores of a reader.
     def batch_get(self, keys: list[Key]) -> dict[Key, Item]:
@@ -59,9 +68,11 @@ def table() -> _Table:
     return _Table()
 
 
-def _polled(table: Any, *keys: str) -> PolledUpstreams:
+def _polled(table: Any, *keys: str, said: list[str] | None = None) -> PolledUpstreams:
     reader = UpstreamReader(table, _NoWait(), lambda _: None)
-    return PolledUpstreams(reader, table, keys or (KEY,))
+    return PolledUpstreams(
+        reader, table, keys or (KEY,), LostUpstreams((lambda _: None) if said is None else said.append)
+    )
 
 
 class _NoWait(SystemClock):
@@ -118,7 +129,8 @@ def test_version_that_really_went_back_is_believed(table: _Table) -> None:
 
 
 def test_deleted_missing_and_returned_upstreams(table: _Table) -> None:
-    polled = _polled(table, KEY, "named/never")
+    said: list[str] = []
+    polled = _polled(table, KEY, "named/never", said=said)
     table.put(nodes(1))
     assert (polled.read()["named/never"].nodes, polled.read()["named/never"].present) == ((), False)
 
@@ -126,6 +138,76 @@ def test_deleted_missing_and_returned_upstreams(table: _Table) -> None:
     assert (_ips(polled), polled.read()[KEY].present) == ([], False)
     table.store.write(Delete(Key(UPSTREAMS, KEY, 0)))  # the mark expired
     assert (_ips(polled), polled.read()[KEY].present) == ([], False)
+    assert said == []
+
+
+LOST = f"{KEY} is lost: it was in the table, is missing now, and was not deleted; its last servers stay, and it is looked for again"
+
+
+def test_missing_item_that_was_not_deleted_keeps_its_servers_until_it_is_there_again(table: _Table) -> None:
+    said: list[str] = []
+    polled = _polled(table, said=said)
+    for count in (1, 2):
+        table.put(nodes(count))
+        polled.read()
+    before = polled.read()
+    table.store.write(Delete(Key(UPSTREAMS, KEY, 0)))
+    for _ in range(3):
+        assert polled.read() is before
+    assert said == [LOST]
+
+    table.forget()
+    table.put(nodes(3))
+    assert len(_ips(polled)) == 3
+    assert said == [LOST, f"no longer lost: {KEY}"]
+
+
+def test_lost_upstream_that_comes_back_with_the_version_it_had_is_read_anew(table: _Table) -> None:
+    polled = _polled(table)
+    table.put(nodes(1))
+    assert _ips(polled) == ["10.0.0.1"]
+    table.store.write(Delete(Key(UPSTREAMS, KEY, 0)))
+    assert _ips(polled) == ["10.0.0.1"]
+
+    table.forget()
+    table.put(nodes(1, third=9))
+    assert _ips(polled) == ["10.9.0.1"]
+
+
+def test_lost_upstream_that_comes_back_as_deleted_is_deleted(table: _Table) -> None:
+    polled = _polled(table)
+    table.put(nodes(1))
+    polled.read()
+    table.store.write(Delete(Key(UPSTREAMS, KEY, 0)))
+    polled.read()
+
+    table.forget()
+    table.put(nodes(1))
+    table.remove()
+    assert (_ips(polled), polled.read()[KEY].present) == ([], False)
+
+
+@pytest.mark.parametrize("count", [1, MANY])
+def test_table_made_anew_between_two_reads_is_noticed_although_versions_are_equal(count: int, table: _Table) -> None:
+    polled = _polled(table)
+    table.put(nodes(count))
+    polled.read()
+
+    table.store = memory_tables(a_table_prefix())
+    table.forget()
+    table.put(nodes(count, third=9))
+    assert _ips(polled)[0] == "10.9.0.1"
+
+
+def test_an_item_proves_the_table_also_a_deleted_one(table: _Table) -> None:
+    polled = _polled(table)
+    polled.read()
+    assert not polled.proven
+
+    table.put(nodes(1))
+    table.remove()
+    polled.read()
+    assert polled.proven
 
 
 def test_slices_of_two_versions_are_read_again_and_never_joined() -> None:

@@ -30,6 +30,7 @@ class _Source:
 
     interval_seconds = 1.0
     problem = ""
+    proven = True
 
     def __init__(self, clock: _Clock, *answers: Mapping[str, Snapshot] | Exception) -> None:
         self._clock = clock
@@ -96,6 +97,22 @@ def test_unreadable_table_keeps_the_last_state_with_backoff_and_is_said_once() -
         "cannot follow the upstreams table, the last configuration stays: DynamoDB cannot be reached",
         "the upstreams table can be read again",
     ]
+
+
+def test_reason_is_explained_once_for_all_that_is_not_said_again() -> None:
+    clock, said, explained = _Clock(), list[str](), list[str]()
+    gone = StoreUnavailableError("DynamoDB cannot be reached")
+
+    def explain(error: Exception) -> str:
+        explained.append(str(error))
+        return f"{error}; looked there"
+
+    watch(_Source(clock, gone), _Output(), clock, lambda: clock.now >= 10, said.append, explained=explain)
+
+    assert said == [
+        "cannot follow the upstreams table, the last configuration stays: DynamoDB cannot be reached; looked there"
+    ]
+    assert explained == ["DynamoDB cannot be reached"]
 
 
 def test_costs_are_said_after_the_first_read_that_works() -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kubesync.clock import Clock, SystemClock
-from kubesync.domain.errors import KubesyncError, UsageError
+from kubesync.domain.errors import KubesyncError, StoreError, StoreUnavailableError, UsageError
+from kubesync_local.proxies.belief import Asked, BelievedOutput
 from kubesync_local.proxies.commands import Command
 from kubesync_local.proxies.following import FollowedUpstreams
 from kubesync_local.proxies.formats.envoy import EnvoyDirectory, EnvoyFile
@@ -18,6 +19,7 @@ from kubesync_local.proxies.formats.form import Form
 from kubesync_local.proxies.formats.haproxy import Haproxy
 from kubesync_local.proxies.formats.json_form import JsonForm
 from kubesync_local.proxies.formats.nginx import Nginx
+from kubesync_local.proxies.lost import LostUpstreams
 from kubesync_local.proxies.names import is_key, protocol_of
 from kubesync_local.proxies.output import Output, Renderer, WhenEmpty
 from kubesync_local.proxies.polling import MOST_KEYS, PolledUpstreams
@@ -27,6 +29,7 @@ from kubesync_local.proxies.stream_client import stream_arn, stream_client
 from kubesync_local.proxies.watching import Source, watch
 from kubesync_local.terminal.output import remark
 from kubesync_local.terminal.signals import handled
+from kubesync_local.workplace.whereabouts import located
 from kubesync_local.workplace.workplace import Workplace
 
 if TYPE_CHECKING:
@@ -48,29 +51,31 @@ def run(arguments: argparse.Namespace) -> int:
     store = upstream_store(work.boto, work.settings.tables, clock)
     reader = UpstreamReader(store, clock, _say)
     renderer = Renderer(form, arguments.zone, WhenEmpty(arguments.when_empty), _say)
-    wanted = selection(arguments.cluster, arguments.protocol or form.protocols[:1])
+    protocols = arguments.protocol or form.protocols[:1]
+    wanted = selection(arguments.cluster, protocols)
+    asked = Asked(arguments.upstream, arguments.cluster, protocols)
     if arguments.watch:
         source: Source
         if arguments.upstream:
             cheap = upstream_store(work.boto, work.settings.tables, clock, consistent=False)
-            source = PolledUpstreams(reader, cheap, arguments.upstream)
+            source = PolledUpstreams(reader, cheap, arguments.upstream, LostUpstreams(_say))
         else:
             arn = partial(stream_arn, work.boto, work.settings.tables)
-            source = FollowedUpstreams(
-                reader, TableStream(stream_client(work.boto), arn, clock.monotonic), wanted, clock.monotonic
-            )
-        return _watch(source, _output(arguments, renderer, clock), clock)
-    if arguments.upstream:
-        found = reader.named(arguments.upstream)
-        for key in [key for key, each in found.items() if not each.present]:
-            _say(f"{key} is not in the table, or deleted: rendered without nodes")
-    else:
-        found = {key: each for key, each in reader.every(wanted).items() if each.present}
-    if not arguments.output_file and not arguments.output_dir:
+            stream = TableStream(stream_client(work.boto), arn, clock.monotonic)
+            source = FollowedUpstreams(reader, stream, wanted, clock.monotonic, LostUpstreams(_say))
+        return _watch(asked, source, _output(arguments, renderer, clock), clock)
+    found = reader.named(arguments.upstream) if arguments.upstream else reader.every(wanted)
+    proven = any(each.has_item for each in found.values())
+    if not arguments.upstream:
+        found = {key: each for key, each in found.items() if each.present}
+    output = _output(arguments, renderer, clock) if arguments.output_file or arguments.output_dir else None
+    if output is not None and not proven and output.holds_servers:
+        raise RenderFailedError(asked.stays(output.place))
+    for line in asked.absent(found, proven=proven):
+        _say(line)
+    if output is None:
         sys.stdout.write("".join(renderer.files(found).values()))
-        return 0
-    output = _output(arguments, renderer, clock)
-    if not output.offer(found):
+    elif not output.offer(found):
         raise RenderFailedError(output.failed)
     return 0
 
@@ -141,16 +146,21 @@ def _output(arguments: argparse.Namespace, renderer: Renderer, clock: Clock) -> 
     return output
 
 
-def _watch(source: Source, output: Output, clock: Clock) -> int:
+def _watch(asked: Asked, source: Source, output: Output, clock: Clock) -> int:
     came: list[int] = []
 
     def stop(number: int, _frame: FrameType | None) -> None:
         came.append(number)
 
     with handled(stop, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        watch(source, output, clock, lambda: bool(came), _say)
+        believed = BelievedOutput(asked, source, output, _say)
+        watch(source, believed, clock, lambda: bool(came), _say, explained=_explained)
     _say(f"ended by {signal.Signals(came[0]).name}; the configuration stays")
     return 0
+
+
+def _explained(error: StoreError) -> str:
+    return str(located(error) if isinstance(error, StoreUnavailableError) else error)
 
 
 def _say(text: str) -> None:

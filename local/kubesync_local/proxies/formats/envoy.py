@@ -45,6 +45,9 @@ class EnvoyFile:
             each["cluster_name"]: _response([each]) for text in files.values() for each in _resources(text, _ENDPOINTS)
         }
 
+    def has_servers(self, block: str) -> bool:
+        return bool(_resource(block).get("endpoints"))
+
     def is_own(self, text: str) -> bool:
         return bool(_resources(text, _ENDPOINTS) or _resources(text, _CLUSTER))
 

@@ -31,6 +31,9 @@ class Form(Protocol):
     def blocks(self, files: Mapping[str, str]) -> dict[str, str]:
         """The inverse of ``files``. Texts that are not of this format give nothing."""
 
+    def has_servers(self, block: str) -> bool:
+        """Whether a block has a server, draining ones too."""
+
     def is_own(self, text: str) -> bool:
         """Whether this format wrote this file of its directory; so it may be removed when its upstream is gone."""
 
@@ -42,9 +45,9 @@ def joined(blocks: Mapping[str, str]) -> str:
 
 def parted(text: str) -> dict[str, str]:
     """The inverse of ``joined``."""
-    if not text.startswith(HEADER):
+    found = list(_MARKED.finditer(text)) if text.startswith(HEADER) else []
+    if not found:
         return {}
-    found = list(_MARKED.finditer(text))
     ends = [mark.start() for mark in found[1:]] + [len(text)]
     return {
         mark[1]: text[mark.end() + 1 : end].rstrip("\n") + "\n"

@@ -54,6 +54,9 @@ class Haproxy:
     def blocks(self, files: Mapping[str, str]) -> dict[str, str]:
         return parted(files.get("", ""))
 
+    def has_servers(self, block: str) -> bool:
+        return any(line.startswith("    server ") for line in block.splitlines())
+
     def is_own(self, text: str) -> bool:
         return bool(parted(text))
 

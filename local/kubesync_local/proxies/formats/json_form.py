@@ -32,6 +32,10 @@ class JsonForm:
         except (ValueError, KeyError, TypeError, AttributeError):
             return {}
 
+    def has_servers(self, block: str) -> bool:
+        found = json.loads(block)
+        return not isinstance(found, dict) or bool(found.get("nodes"))
+
     def is_own(self, text: str) -> bool:
         return bool(self.blocks({"": text}))
 
