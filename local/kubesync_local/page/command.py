@@ -7,23 +7,23 @@ import importlib.util
 import threading
 from typing import Final
 
-from kubesync.domain.errors import UsageError
 from kubesync_local.terminal.output import print_line, remark
 from kubesync_local.workplace.workplace import Workplace
 
 _NEEDED: Final = ("flask", "jinja2", "werkzeug")
-MISSING: Final = "`kubesync ui` needs Flask, which is not installed: install kubesync with its extra `ui`: `pip install '.[ui]'` in its folder"
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal comes: Ctrl-C raises KeyboardInterrupt here, SIGTERM SystemExit, as in every command.
 
     Raises:
-        UsageError: Flask is missing, or the settings are not valid.
+        ModuleNotFoundError: Flask is missing. The command line says how to install it.
+        UsageError: the settings are not valid.
         PortError: the port cannot be used.
     """
-    if any(importlib.util.find_spec(name) is None for name in _NEEDED):
-        raise UsageError(MISSING)
+    for name in _NEEDED:
+        if importlib.util.find_spec(name) is None:
+            raise ModuleNotFoundError(name=name)
     # Only now: these import Flask.
     from kubesync_local.page.access import Guard, Pass
     from kubesync_local.page.app import make_app

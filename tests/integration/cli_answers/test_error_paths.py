@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -193,3 +197,24 @@ def test_server_that_gives_no_answer_is_said_by_its_cause(tmp_path: Path, token:
 )  # fmt: skip
 def test_why_a_server_gives_no_answer_has_its_own_words(error: ListenerError, said: str) -> None:
     assert why_no_answer("x", error) == said
+
+
+@pytest.mark.parametrize("command", ["demo", "local up"])
+def test_missing_extra_is_named_with_two_ways_to_install_it(command: str) -> None:
+    typed = [
+        "import sys; sys.modules['moto'] = None; from kubesync_local.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    ]
+    ran = subprocess.run(
+        [sys.executable, "-c", *typed, *command.split()],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr == (
+        f"kubesync: 'kubesync {command}' needs packages that are not installed (moto): install its extra `demo` with the same Python: "
+        f"{sys.executable} -m pip install '.[demo]' in the folder of kubesync's source, or "
+        f"'kubesync-{metadata.version('kubesync')}-py3-none-any.whl[demo]' beside the wheel\n"
+    )
