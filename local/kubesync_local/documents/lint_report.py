@@ -20,7 +20,7 @@ from typing import Any, Final
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.cluster.keys.allowed_names import held_only
 from kubesync.cluster.keys.key_states import rules_of
-from kubesync.domain.dns.desired import Desired, desired
+from kubesync.domain.dns.desired import Desired, desired, without_valid_target
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.objects import (
     Endpoint,
@@ -37,6 +37,7 @@ from kubesync.domain.reasons import advice_for
 from kubesync.domain.state import KeyState, Name, names_of
 from kubesync.domain.upstreams.nodes import node_document
 from kubesync.kubernetes.wire.decode import read_list_page
+from kubesync_local.documents.explanation import NO_TARGET_LEFT
 from kubesync_local.documents.lint_refusals import why_unnamed, whys_unread
 
 # Reserved addresses (RFC 1112 section 4, RFC 6666), which no manifest can mean.
@@ -176,6 +177,8 @@ def _row(found: _Found, config: ClusterConfig, taken: dict[Name, ServiceKey], ow
     else:
         known = _endpoints(found, config)
         want = held_only(desired(key, found.service, known or _stand_in(found), rules), KeyState(key))
+        if found.service is not None and want.origins and without_valid_target(found.service, rules):
+            found.notes.append(NO_TARGET_LEFT)
     records = dict(want.records or {})
     owners = {**owners_of(names_of(records)), **{name: taken[name] for name in names_of(records) & taken.keys()}}
     assigned = assign_names(KeyState(key), records, owners)

@@ -330,3 +330,24 @@ def test_table_begins_with_its_title(tmp_path: Path) -> None:
 
         assert ran.out.splitlines()[0] == title
         assert ran.out.splitlines().count("") == empty
+
+
+def test_bad_target_is_shown_alike_and_its_consequence_is_said(tmp_path: Path) -> None:
+    target = "external-dns.kubernetes.io/target"
+    file = tmp_path / "web.yaml"
+    file.write_text(a_service(annotations={target: "1.2.3.4;\nserver 6.6.6.6"}))
+
+    ran = call("lint", "-f", str(file), "--domain", "prod.example.com", environment=a_bare_environment())
+
+    assert ran.status == 1
+    assert "InvalidTarget  1.2.3.4;\\nserver 6.6.6.6  " in ran.out
+    assert "label '4;\\nserver 6' is not made of letters, digits, '_' and inner '-'" in ran.out
+    note = (
+        "note: cluster/shop/web: no valid target is left in the target annotation, which replaces the Service's addresses: it has no "
+        "record sets"
+    )
+    assert ran.lines == [note, "1 Service: 0 record sets, 1 upstream, 1 problem"]
+    one_left = lint(tmp_path, a_service(annotations={target: "1.2.3.4; server,192.0.2.7"}))
+    assert (records(one_left), one_left.lines) == ({"web.shop.svc.prod.example.com A": ["192.0.2.7"]}, [])
+    left_out = lint(tmp_path, a_service(annotations={target: "-", "kubesync.io/exclude": "true"}))
+    assert [line for line in left_out.lines if "no valid target" in line] == []

@@ -87,3 +87,12 @@ def test_deletions_that_are_held_back_are_one_line(capsys: pytest.CaptureFixture
     )
     assert "1 other problem\n" in out
     assert "DeletionHeld" not in out
+
+
+def test_subject_looks_as_the_message_quotes_it(capsys: pytest.CaptureFixture[str]) -> None:
+    odd = {
+        "service": "prod/shop/web", "code": "InvalidTarget", "subject": "4;\nserver 6", "message": "label '4;\\nserver 6' is not made of letters",
+    }  # fmt: skip
+    show_status(a_status(problems=[odd]), NOW)
+
+    assert capsys.readouterr().out.count(r"4;\nserver 6") == 2

@@ -16,6 +16,7 @@ from kubesync.domain.state import Name
 from kubesync_local.commands.lint.manifests import Manifest, read_manifests
 from kubesync_local.documents.lint_refusals import LABEL_RULE, is_label
 from kubesync_local.documents.lint_report import Given, OwnersOf, lint_report
+from kubesync_local.terminal.escaping import with_spelled_subjects
 from kubesync_local.terminal.logs import set_up_logs
 from kubesync_local.terminal.output import counted, print_document, print_table, remark
 from kubesync_local.workplace.workplace import Workplace
@@ -85,7 +86,7 @@ def _show(report: Mapping[str, Any]) -> None:
         kind: [{"service": row["service"], **each} for row in report["services"] for each in row[kind]]
         for kind in ("records", "upstreams", "problems")
     }
-    problems = [*rows["problems"], *report["problems"]]
+    problems = with_spelled_subjects([*rows["problems"], *report["problems"]])
     tables = [
         (rows["records"], _RECORDS, "record sets", 2),
         (rows["upstreams"], _UPSTREAMS, "upstreams", 1),
