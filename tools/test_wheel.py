@@ -51,8 +51,13 @@ USES: Final = (
     Use("cluster add --help", 0, "usage: kubesync cluster add "),
     Use("recods", 2, "kubesync: unknown command 'recods'; did you mean records?"),
     Use("status", 2, "kubesync: no AWS region: set AWS_REGION"),
-    Use("demo", 1, "kubesync: 'kubesync demo' needs packages that are not installed (moto): run pip install '.[demo]'"),
-    Use("local up", 1, "kubesync: 'kubesync local up' needs packages that are not installed (moto)"),
+    Use("demo", 1, "kubesync: 'kubesync demo' needs packages that are not installed (moto): install its extra `demo`"),
+    Use(
+        "local up",
+        1,
+        "kubesync: 'kubesync local up' needs packages that are not installed (moto): install its extra `demo`",
+    ),
+    Use("ui", 1, "kubesync: 'kubesync ui' needs packages that are not installed (flask): install its extra `ui`"),
 )
 
 

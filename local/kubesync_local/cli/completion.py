@@ -36,6 +36,7 @@ def show_completion(parser: argparse.ArgumentParser, shell: str) -> int:
     except ImportError:
         raise UsageError("completion needs the Python package shtab, which is not installed here") from None
     _prepare(parser, shtab.FILE)
+    _offer_commands(parser)
     sys.stdout.write(shtab.complete(parser, shell) + "\n")
     return 0
 
@@ -49,3 +50,11 @@ def _prepare(parser: argparse.ArgumentParser, files: object) -> None:
     for action in parser._actions:  # noqa: SLF001 - argparse has no public way
         if action.metavar in _FILES:
             action.complete = files  # type: ignore[attr-defined]
+
+
+def _offer_commands(parser: argparse.ArgumentParser) -> None:
+    """``kubesync help`` completes commands. The parser itself takes any word there: it then says which one is meant."""
+    known = dict(pages(parser))
+    for action in known["help"]._actions:  # noqa: SLF001
+        if action.dest == "words":
+            action.choices = [words for words in known if " " not in words]

@@ -5,8 +5,13 @@ from __future__ import annotations
 import argparse
 import ipaddress
 from pathlib import Path
+from typing import Final
 
 from kubesync_local.cli.parser import Commands, positive
+
+_OTHER_SHELLS: Final = frozenset(
+    {"ash", "bash", "cmd", "csh", "dash", "elvish", "ksh", "nu", "pwsh", "tcsh", "xonsh", "zsh"}
+)
 
 
 def add_local_commands(commands: Commands) -> None:
@@ -79,6 +84,7 @@ def _add_env(actions: Commands) -> None:
     )
     env.add_argument(
         "--shell",
+        type=_shell,
         choices=("sh", "fish", "powershell"),
         default="sh",
         help="who reads them (default: sh, also for bash and zsh)",
@@ -109,6 +115,14 @@ def _address(text: str) -> str:
         return str(ipaddress.IPv4Address(text))
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not an IPv4 address such as 127.0.0.1 or 0.0.0.0") from None
+
+
+def _shell(text: str) -> str:
+    if text in _OTHER_SHELLS:  # the most similar name would be no help
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not one of sh (also for bash, zsh, dash and ksh), fish and powershell"
+        )
+    return text
 
 
 def _port(text: str) -> int:

@@ -12,6 +12,7 @@ from kubesync_local.terminal.signals import ended_at_once
 with ended_at_once():  # for Ctrl-C while Python still imports
     import argparse
     import importlib
+    import shlex
     from collections.abc import Sequence
     from functools import cache
     from typing import Final
@@ -22,7 +23,13 @@ with ended_at_once():  # for Ctrl-C while Python still imports
     from kubesync_local.cli.guard import guarded
     from kubesync_local.cli.help_pages import GroupedParser, add_help_command, show_examples, show_help
     from kubesync_local.cli.local_options import add_local_commands
-    from kubesync_local.cli.parser import OneLineParser, ShowVersion, refuse_empty
+    from kubesync_local.cli.parser import (
+        OneLineParser,
+        ShowVersion,
+        installed_version,
+        refuse_early_options,
+        refuse_empty,
+    )
     from kubesync_local.cli.pipeline_options import add_pipeline_commands
     from kubesync_local.cli.render_options import add_render_command
     from kubesync_local.cli.run_options import add_run_commands
@@ -64,7 +71,7 @@ _MODULES: Final = {
 }
 """Command to its module, relative to ``kubesync_local.commands``; each has ``run(arguments) -> int``."""
 
-_EXTRAS: Final = {"demo": "demo", "up": "demo"}
+_EXTRAS: Final = {"demo": "demo", "up": "demo", "ui": "ui"}
 """Command to the extra of pyproject.toml that it needs."""
 
 
@@ -84,6 +91,7 @@ def _run(argv: Sequence[str] | None) -> int:
     if not given:  # a script whose variables are empty must notice
         sys.stderr.write(parser.format_help())
         return 2
+    refuse_early_options(parser, given)
     arguments, unknown = parser.parse_known_args(given)
     if unknown:
         raise UsageError(f"unrecognized arguments: {' '.join(unknown)}; see `{_path(arguments)} --help`")
@@ -102,9 +110,11 @@ def _run(argv: Sequence[str] | None) -> int:
         extra = _EXTRAS.get(arguments.command)
         if extra is None or (error.name or "").startswith("kubesync"):
             raise
+        missing = (error.name or "").partition(".")[0]
         raise ExtraMissingError(
-            f"{_path(arguments)!r} needs packages that are not installed ({error.name}): "
-            f"run pip install '.[{extra}]' in the folder of kubesync's source"
+            f"{_path(arguments)!r} needs packages that are not installed ({missing}): install its extra `{extra}` with the same "
+            f"Python: {shlex.quote(sys.executable)} -m pip install '.[{extra}]' in the folder of kubesync's source, or "
+            f"'kubesync-{installed_version() or 'VERSION'}-py3-none-any.whl[{extra}]' beside the wheel"
         ) from None
     return status
 

@@ -70,14 +70,18 @@ class ShowVersion(argparse.Action):
     """Reads the version only when it is needed."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from importlib import metadata
-
-        try:
-            version = metadata.version("kubesync")
-        except metadata.PackageNotFoundError:
-            version = "(a checkout that is not installed)"
-        sys.stdout.write(f"kubesync {version}\n")
+        sys.stdout.write(f"kubesync {installed_version() or '(a checkout that is not installed)'}\n")
         parser.exit()
+
+
+def installed_version() -> str | None:
+    """None: a checkout that is not installed."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("kubesync")
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def refuse_empty(arguments: Sequence[str]) -> None:
@@ -93,6 +97,29 @@ def refuse_empty(arguments: Sequence[str]) -> None:
         if option.startswith("--"):
             raise UsageError(f"{option} is empty: give it a value, or leave it out")
         raise UsageError("an argument is empty: give it a value")
+
+
+def refuse_early_options(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
+    """Refuse an option before the command or action that it belongs to: argparse would take its value for the command.
+
+    Raises:
+        UsageError: the message names the option.
+    """
+    here, what, example = parser, "command", ", as in `kubesync status -o json`"
+    for argument in arguments[:-1]:  # behind the last one stands no command
+        commands = commands_of(here)
+        if commands is None:
+            return
+        if argument in commands.choices:
+            here, what = commands.choices[argument], "action"
+            example = f", as in `kubesync {argument} list -o json`" if argument in ("cluster", "upstream") else ""
+            continue
+        option = argument.partition("=")[0]
+        if option.strip("-") and option.startswith("-") and option not in here._option_string_actions:  # noqa: SLF001
+            raise UsageError(
+                f"{option} stands before the {what}: options come after it{example}; see `{here.prog} --help`"
+            )
+        return
 
 
 def positive(text: str) -> float:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.upstreams import StoredUpstream, timestamp
+from kubesync.cluster.keys.key_states import rules_of
 from kubesync.domain.dns.annotations.reading import annotation_used, read_annotations
-from kubesync.domain.dns.desired import Desired
+from kubesync.domain.dns.desired import Desired, without_valid_target
 from kubesync.domain.dns.names import NO_NAMES
 from kubesync.domain.dns.provenance import Origin
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
@@ -27,6 +28,10 @@ from kubesync_local.documents.outlook import (
     tried_next,
     withheld,
     zone_code,
+)
+
+NO_TARGET_LEFT: Final = (
+    "no valid target is left in the target annotation, which replaces the Service's addresses: it has no record sets"
 )
 
 
@@ -115,6 +120,8 @@ def _remarks(found: Evidence) -> Iterator[str]:
         yield 'the cluster is opt-in, and the Service has no annotation kubesync.io/include: "true": it is left out'
     elif found.want.records is None or found.want.upstreams is None:
         yield f"{config.endpoints_source} were not listed yet: what depends on them is unknown"
+    elif found.want.origins and without_valid_target(service, rules_of(config)):
+        yield NO_TARGET_LEFT
     elif config.template == NO_NAMES and not found.want.origins and not found.state.problems:
         yield "the cluster gives no names of its own (--template none), and no annotation of the Service asks for one"
     elif not found.want.records and service.type == "LoadBalancer" and not found.state.problems:

@@ -20,7 +20,7 @@ from typing import Any, Final
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.cluster.keys.allowed_names import held_only
 from kubesync.cluster.keys.key_states import rules_of
-from kubesync.domain.dns.desired import Desired, desired
+from kubesync.domain.dns.desired import Desired, desired, without_valid_target
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.objects import (
     Endpoint,
@@ -37,6 +37,8 @@ from kubesync.domain.reasons import advice_for
 from kubesync.domain.state import KeyState, Name, names_of
 from kubesync.domain.upstreams.nodes import node_document
 from kubesync.kubernetes.wire.decode import read_list_page
+from kubesync_local.documents.explanation import NO_TARGET_LEFT
+from kubesync_local.documents.lint_refusals import why_unnamed, whys_unread
 
 # Reserved addresses (RFC 1112 section 4, RFC 6666), which no manifest can mean.
 _CLUSTER_IP: Final = {"IPv4": "240.77.0.1", "IPv6": "100::77:1"}
@@ -47,6 +49,8 @@ _IN_WORDS: Final = {
     _LOAD_BALANCER: "(the load balancer's address)",
     _POD: "(its ready pods)",
 }
+# No later version of a manifest comes by itself.
+_ADVICE: Final = {"Unreadable": "Correct the manifest."}
 _LISTS: Final = {
     Resource.SERVICES: "ServiceList",
     Resource.ENDPOINTS: "EndpointsList",
@@ -107,40 +111,45 @@ def _read(
     endpoints: dict[tuple[str, str], dict[Resource, list[EndpointsObject]]] = {}
     lost: list[dict[str, Any]] = []
     for each in given:
-        seen = _observed(each, namespace, config)
+        item = _completed_metadata(each.value, namespace)
+        unnamed = why_unnamed(each.resource, item["metadata"])
+        seen = unnamed or _observed(each.resource, item, config)
         if isinstance(seen, str):
             lost.append(_problem(Problem("Unreadable", each.place, seen)))
-        elif each.resource is Resource.SERVICES:
+            continue
+        wrong = (whys_unread(each.resource, item) or [seen.problem]) if seen.problem else []
+        if each.resource is Resource.SERVICES:
             key = ServiceKey(config.name, seen.namespace, seen.name)
             found = _Found(key, each.place, seen.value if isinstance(seen.value, Service) else None)
             if key in services:
                 found.notes.append(f"{services[key].place} holds it too: the last one counts")
-            if seen.problem:
-                found.problems.append(Problem("Unreadable", f"services/{seen.name}", seen.problem))
-            elif found.service is not None:
+            if key.name[0].isdigit():
+                found.notes.append("Kubernetes before 1.36 refuses a Service whose name begins with a digit")
+            found.problems += [Problem("Unreadable", f"services/{seen.name}", text) for text in wrong]
+            if found.service is not None:
                 found.service = _completed(found.service, each.value, found.notes)
             services[key] = found
-        elif seen.problem:
-            lost.append(_problem(Problem("Unreadable", each.place, seen.problem)))
+        elif wrong:
+            lost += [_problem(Problem("Unreadable", each.place, text)) for text in wrong]
         elif isinstance(seen.value, EndpointsObject):
             place = endpoints.setdefault((seen.namespace, seen.value.service), {})
             place.setdefault(each.resource, []).append(seen.value)
     return services, endpoints, lost
 
 
-def _observed(given: Given, namespace: str, config: ClusterConfig) -> Observation | str:
+def _completed_metadata(manifest: Mapping[str, Any], namespace: str) -> dict[str, Any]:
+    """The object with what an API server adds to its metadata."""
+    given = {name: value for name, value in manifest["metadata"].items() if value is not None}
+    return {**manifest, "metadata": {"namespace": namespace, **given, "uid": "lint", "resourceVersion": "1"}}
+
+
+def _observed(resource: Resource, item: Mapping[str, Any], config: ClusterConfig) -> Observation | str:
     """The object as a list would show it; or why it cannot be identified."""
-    metadata = {"namespace": namespace, **given.value["metadata"], "uid": "lint", "resourceVersion": "1"}
-    metadata = {name: value for name, value in metadata.items() if value is not None}
-    page = {
-        "kind": _LISTS[given.resource],
-        "metadata": {"resourceVersion": "1"},
-        "items": [{**given.value, "metadata": metadata}],
-    }
-    read = read_list_page(given.resource, json.dumps(page).encode(), config.annotation_prefixes)
+    page = {"kind": _LISTS[resource], "metadata": {"resourceVersion": "1"}, "items": [item]}
+    read = read_list_page(resource, json.dumps(page).encode(), config.annotation_prefixes)
     if read.items:
         return read.items[0]
-    return read.unreadable[0] if read.unreadable else "metadata: its name or namespace is not allowed"
+    return read.unreadable[0] if read.unreadable else "metadata: its name is not allowed"
 
 
 def _completed(service: Service, manifest: Mapping[str, Any], notes: list[str]) -> Service:
@@ -168,6 +177,8 @@ def _row(found: _Found, config: ClusterConfig, taken: dict[Name, ServiceKey], ow
     else:
         known = _endpoints(found, config)
         want = held_only(desired(key, found.service, known or _stand_in(found), rules), KeyState(key))
+        if found.service is not None and want.origins and without_valid_target(found.service, rules):
+            found.notes.append(NO_TARGET_LEFT)
     records = dict(want.records or {})
     owners = {**owners_of(names_of(records)), **{name: taken[name] for name in names_of(records) & taken.keys()}}
     assigned = assign_names(KeyState(key), records, owners)
@@ -233,4 +244,4 @@ def _node(node: Mapping[str, Any]) -> str:
 
 def _problem(problem: Problem) -> dict[str, str]:
     said = {"code": problem.code, "subject": problem.subject, "message": problem.message}
-    return {**said, "advice": advice_for(problem.code)}
+    return {**said, "advice": _ADVICE.get(problem.code) or advice_for(problem.code)}

@@ -8,23 +8,23 @@ import threading
 from contextlib import suppress
 from typing import Final
 
-from kubesync.domain.errors import UsageError
 from kubesync_local.terminal.output import print_line, remark
 from kubesync_local.workplace.workplace import Workplace
 
 _NEEDED: Final = ("flask", "jinja2", "werkzeug")
-MISSING: Final = "`kubesync ui` needs Flask, which is not installed: install kubesync with its extra `ui`: `pip install '.[ui]'` in its folder"
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until Ctrl-C, which returns 0, or until another signal ends the command.
 
     Raises:
-        UsageError: Flask is missing, or the settings are not valid.
+        ModuleNotFoundError: Flask is missing. The command line says how to install it.
+        UsageError: the settings are not valid.
         PortError: the port cannot be used.
     """
-    if any(importlib.util.find_spec(name) is None for name in _NEEDED):
-        raise UsageError(MISSING)
+    for name in _NEEDED:
+        if importlib.util.find_spec(name) is None:
+            raise ModuleNotFoundError(name=name)
     # Only now: these import Flask.
     from kubesync_local.page.access import Guard, Pass
     from kubesync_local.page.app import make_app

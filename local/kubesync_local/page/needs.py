@@ -21,6 +21,7 @@ from kubesync_local.documents.outlook import zone_code
 from kubesync_local.page.facts import ClusterFacts
 from kubesync_local.page.gathering import Overview
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
+from kubesync_local.terminal.escaping import spelled
 from kubesync_local.terminal.output import counted
 
 LEVELS: Final = ("broken", "decide", "correct", "waiting")
@@ -200,5 +201,5 @@ def _reported(seen: Overview, facts: Mapping[str, ClusterFacts]) -> Iterable[tup
         for problem in known.problems:
             if problem["code"] == _HELD:  # each cluster with held deletions has a need of its own
                 continue
-            subject = f"{problem['subject']}: " if problem["subject"] else ""
+            subject = f"{spelled(problem['subject'])}: " if problem["subject"] else ""
             yield problem["code"], problem["service"], f"{subject}{problem['message']}"

@@ -5,6 +5,7 @@ other control characters), or that reorder or hide what stands beside them (bidi
 printed as Python or JSON would write them: ``\x1b``, ``\u202e``. Printing the result again changes nothing.
 
 ``visible``, ``readable``   before anything is measured, so that the widths of tables are right
+``spelled``                 a name or value that a message quotes too: both look the same
 ``escaped_json``            JSON stays JSON: a program reads the same text
 ``EscapedStream``           behind all of them: standard output and standard error of every command
 ``output.EscapedConsole``   the same for rich, which writes colours to the terminal itself
@@ -40,6 +41,16 @@ def escaped_json(document: str) -> str:
 def visible(text: str) -> str:
     """The same on one line, with single spaces: a message from outside must not make a line of its own."""
     return escaped(" ".join(text.split()))
+
+
+def spelled(text: str) -> str:
+    r"""A name or value from outside, written as messages quote it, without the quotation marks: a line feed in it is ``\n``."""
+    return repr(text)[1:-1]
+
+
+def with_spelled_subjects(problems: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Problems for people: a subject is often quoted in the message beside it."""
+    return [{**problem, "subject": spelled(problem["subject"])} for problem in problems]
 
 
 def readable[T](value: T) -> T:

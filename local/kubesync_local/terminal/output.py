@@ -105,11 +105,19 @@ def print_table(
     title: str | None = None,
     names: int = 1,
     console: Console | None = None,
+    *,
+    first: bool = False,
 ) -> None:
-    """Rows for people, in the form that fits the screen; see ``tables``."""
+    """Rows for people, in the form that fits the screen; see ``tables``.
+
+    Args:
+        first: nothing stands above it. An empty line separates other titles from what stands above them.
+    """
     console = console or new_console()
     lines = lines_of(rows, columns, screen_width(console), names)
-    for line in [*([] if title is None else [Text(), Text(visible(title), style="italic")]), *lines]:
+    head = [] if title is None else [Text(visible(title), style="italic")]
+    gap = [] if first or title is None else [Text()]
+    for line in [*gap, *head, *lines]:
         console.print(line, soft_wrap=True)
 
 

@@ -42,6 +42,7 @@ def test_way_of_a_named_upstream(stack: CliStack) -> None:
             "there is no upstream prod/shop/web/80/TCP yet: it adds no nodes until its Service exists",
         ],
     )
+    assert stack.call("upstream", "show", "shop").out.splitlines()[0].startswith("named/shop, ")
     shown = stack.call("upstream", "show", "shop", "--output", "json").json
     assert shown["state"] == "not yet in the table; the next session writes it"
     assert [(row["nodes"], row["reason"]) for row in shown["members"]] == [(0, "MissingUpstream"), (1, None)]

@@ -222,6 +222,7 @@ def test_errors_say_where_there_are_none(stack: CliStack) -> None:
     ran = stack.call("errors")
 
     assert (ran.status, ran.lines) == (0, ["no listener errors: the rows show how listeners and sessions ended"])
+    assert ran.out.splitlines()[0] == "listeners"
     with a_cli_stack(in_memory=True) as empty:
         nothing = empty.call("errors")
         assert (nothing.status, nothing.out, nothing.err.count("\n")) == (0, "", 1)

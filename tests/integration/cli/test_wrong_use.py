@@ -314,8 +314,9 @@ def test_cluster_that_cannot_be_reached_is_added_with_a_remark(stack: CliStack) 
                      "--zone", stack.zone_id)  # fmt: skip
 
     assert (ran.status, len(ran.lines)) == (0, 2), ran.err
-    assert ran.lines[0].startswith("note: away cannot be reached now (ERR_CONNECT_FAILED: ")
-    assert ran.lines[1].endswith("pods from endpointslices")
+    assert ran.lines[0].endswith("pods from endpointslices")
+    assert ran.lines[1].startswith("note: away cannot be reached now (ERR_CONNECT_FAILED: ")
+    assert ran.lines[1].endswith("; using endpointslices; `kubesync cluster check away` tests it")
     failed = stack.call("resync", "--cluster", "away", "--dry-run")
     assert failed.status == 1
     assert failed.json["clusters"][0]["error"].startswith("cluster away could not be listed: ")

@@ -46,6 +46,8 @@ def script(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         (["kubesync", "status", "--output", ""], {"table", "json", "yaml"}),
         (["kubesync", "cluster", "add", "--domain-"], {"--domain-filter"}),
         (["kubesync", "completion", ""], {"bash", "zsh", "fish"}),
+        (["kubesync", "help", ""], {"status", "cluster", "lint", "completion"}),
+        (["kubesync", "help", "sta"], {"status"}),
     ],
     ids=lambda words: " ".join(words) if isinstance(words, list) else "",
 )
@@ -62,7 +64,11 @@ def test_bash_completes(script: Path, words: list[str], offered: set[str]) -> No
 @pytest.mark.parametrize("script", ["fish"], indirect=True)
 @pytest.mark.parametrize(
     ("line", "offered"),
-    [("kubesync cluster ", _ACTIONS), ("kubesync status --output ", {"table", "json", "yaml"})],
+    [
+        ("kubesync cluster ", _ACTIONS),
+        ("kubesync status --output ", {"table", "json", "yaml"}),
+        ("kubesync help ", {"status", "cluster", "lint", "completion"}),
+    ],
 )
 def test_fish_completes(script: Path, line: str, offered: set[str]) -> None:
     done = subprocess.run(
@@ -78,7 +84,11 @@ def test_fish_completes(script: Path, line: str, offered: set[str]) -> None:
 @pytest.mark.parametrize("script", ["zsh"], indirect=True)
 @pytest.mark.parametrize(
     ("line", "offered"),
-    [("kubesync cluster ", _ACTIONS), ("kubesync status --output ", {"table", "json", "yaml"})],
+    [
+        ("kubesync cluster ", _ACTIONS),
+        ("kubesync status --output ", {"table", "json", "yaml"}),
+        ("kubesync help ", {"status", "cluster", "lint", "completion"}),
+    ],
 )
 def test_zsh_completes(script: Path, line: str, offered: set[str]) -> None:
     """Its completion works on a terminal only: the words are typed, and a tab."""

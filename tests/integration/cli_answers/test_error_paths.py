@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -11,8 +17,10 @@ from harness.cli_stack import a_cli_stack, call
 from harness.error_paths import of_clusters, of_files, of_places, of_words
 from harness.error_paths.row import Places, Row, places, write_files
 from kubesync.aws.tables.control.clusters import ClusterTable
+from kubesync.domain.errors import BodyError, ConnectError, DeniedError, HandshakeError, ListenerError, StatusError
 from kubesync_local.cli.help_pages import pages
 from kubesync_local.cli.main import build_parser
+from kubesync_local.commands.cluster.probe import why_no_answer
 
 ROWS = [
     *(row._replace(place="bare") for row in (*of_words.ROWS, *of_files.ROWS)),
@@ -92,3 +100,121 @@ def test_cluster_that_cannot_be_reached_is_said_with_what_to_run(typed_in: Place
             (note,) = [line for line in ran.lines if line.startswith("note: ")]
             assert f"note: x-{source} cannot be reached now (ERR_CONNECT_FAILED: " in note
             assert f"`kubesync cluster check x-{source}` tests it" in note
+
+
+@pytest.mark.parametrize(
+    ("name", "domain", "said"),
+    [
+        (
+            "two",
+            "prod.example.com",
+            "Services of cluster prod can have the same names (a.a.svc.prod.example.com): give another --domain or --template",
+        ),
+        ("prod", "two.example.com", "cluster prod is already registered: --replace changes it (give all its options)"),
+    ],
+    ids=["clash", "registered"],
+)
+def test_cluster_that_is_refused_is_not_asked_first(typed_in: Places, name: str, domain: str, said: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0)
+        ran = typed_in.stack.call(
+            "cluster", "add", name, "--server", f"http://127.0.0.1:{server.getsockname()[1]}", "--domain", domain,
+            "--zone", typed_in.stack.zone_id,
+        )  # fmt: skip
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+    assert (ran.status, ran.err) == (2, f"kubesync: {said}\n")
+
+
+def test_note_of_a_changed_or_applied_cluster_comes_only_when_it_is_accepted(typed_in: Places, tmp_path: Path) -> None:
+    with a_cli_stack(in_memory=True) as stack:
+        assert stack.add_cluster("prod").status == 0
+        entry = "  - {name: NAME, server: 'http://127.0.0.1:1', domain: DOMAIN, zones: [ZONE]}\n".replace(
+            "ZONE", stack.zone_id
+        )
+        file = tmp_path / "clusters.yaml"
+        file.write_text("clusters:\n" + entry.replace("NAME", "two").replace("DOMAIN", "prod.example.com"))
+        refused = stack.call("cluster", "apply", "-f", str(file), "--yes")
+        assert (refused.status, [line for line in refused.lines if line.startswith("note: ")]) == (2, [])
+        file.write_text("clusters:\n" + entry.replace("NAME", "two").replace("DOMAIN", "two.example.com"))
+
+        shown = stack.call("cluster", "apply", "-f", str(file), "--dry-run")
+        applied = stack.call("cluster", "apply", "-f", str(file), "--yes")
+        changed = stack.call("cluster", "set", "two", "--server", "http://127.0.0.1:2", "--endpoints-source", "auto")
+
+        (note,) = [line for line in shown.lines if line.startswith("note: two cannot be reached now (")]
+        assert note.endswith("; using endpointslices")
+        assert applied.lines[0] == "cluster two added"
+        assert applied.lines[1].endswith("; using endpointslices; `kubesync cluster check two` tests it")
+        assert changed.status == 0
+        assert changed.lines[0].startswith("note: two cannot be reached now (ERR_CONNECT_FAILED: ")
+
+
+@pytest.mark.parametrize(
+    ("token", "said"),
+    [
+        ("file:FOLDER/wrong.token", "note: kubesync cannot sign in to x now (ERR_REQUEST_DENIED: "),
+        ("file:FOLDER/none", "note: the credentials of x cannot be read now (ERR_REQUEST_DENIED: no token from file:"),
+        (
+            "env:KUBESYNC_NOT_SET",
+            "note: the credentials of x cannot be read now (ERR_REQUEST_DENIED: no token from env:",
+        ),
+    ],
+    ids=["refused", "no file", "no variable"],
+)
+def test_server_that_gives_no_answer_is_said_by_its_cause(tmp_path: Path, token: str, said: str) -> None:
+    (tmp_path / "wrong.token").write_text("wrong")
+    with a_cli_stack(in_memory=True) as stack:
+        for source in ("auto", "endpointslices"):
+            ran = stack.call(
+                "cluster", "add", "x", "--server", stack.api.url, "--token", token.replace("FOLDER", str(tmp_path)),
+                "--domain", "x.example.com", "--zone", stack.zone_id, "--endpoints-source", source,
+                *(["--replace", "--yes"] if source != "auto" else []),
+            )  # fmt: skip
+
+            assert ran.status == 0, ran.err
+            (note,) = [line for line in ran.lines if line.startswith("note: ") and " now (" in line]
+            assert note.startswith(said)
+            assert note.endswith("`kubesync cluster check x` tests it")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (DeniedError("no", status=401), "kubesync cannot sign in to x now (ERR_REQUEST_DENIED: no)"),
+        (DeniedError("no", status=403), "x does not let kubesync read now (ERR_REQUEST_DENIED: no)"),
+        (DeniedError("the secret is not a JSON object"),
+         "the credentials of x cannot be read now (ERR_REQUEST_DENIED: the secret is not a JSON object)"),
+        (HandshakeError("no client key from env:K: it is empty"),
+         "the certificates of x cannot be read now (ERR_SSL_HANDSHAKE: no client key from env:K: it is empty)"),
+        (HandshakeError("self-signed certificate"), "there is no TLS connection to x now (ERR_SSL_HANDSHAKE: self-signed certificate)"),
+        (StatusError("500", status=500), "x answers with an error now (ERR_REQUEST_STATUS: 500)"),
+        (BodyError("cut"), "the answer of x cannot be read now (ERR_READ_BODY: cut)"),
+        (ConnectError("refused"), "x cannot be reached now (ERR_CONNECT_FAILED: refused)"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)  # fmt: skip
+def test_why_a_server_gives_no_answer_has_its_own_words(error: ListenerError, said: str) -> None:
+    assert why_no_answer("x", error) == said
+
+
+@pytest.mark.parametrize("command", ["demo", "local up"])
+def test_missing_extra_is_named_with_two_ways_to_install_it(command: str) -> None:
+    typed = [
+        "import sys; sys.modules['moto'] = None; from kubesync_local.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    ]
+    ran = subprocess.run(
+        [sys.executable, "-c", *typed, *command.split()],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr == (
+        f"kubesync: 'kubesync {command}' needs packages that are not installed (moto): install its extra `demo` with the same Python: "
+        f"{sys.executable} -m pip install '.[demo]' in the folder of kubesync's source, or "
+        f"'kubesync-{metadata.version('kubesync')}-py3-none-any.whl[demo]' beside the wheel\n"
+    )

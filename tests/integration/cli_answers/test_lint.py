@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any, Final
 
@@ -185,3 +186,168 @@ def test_date_is_text_and_a_name_twice_is_said(tmp_path: Path) -> None:
     assert ran.lines == [
         f"note: cluster/shop/web: {tmp_path}/service.yaml document 1 holds it too: the last one counts"
     ]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "---\n# Source: shop/templates/web.yaml\n---\n"], ids=["no byte", "comments only"]
+)
+def test_input_without_any_document_is_wrong_use(tmp_path: Path, text: str) -> None:
+    ran = lint(tmp_path, text)
+
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.lines == [f"kubesync: nothing to check: there is no document in {tmp_path}/service.yaml"]
+
+
+def test_standard_input_of_a_failed_program_is_wrong_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
+
+    ran = call("lint", "-f", "-", "--domain", "x.example", environment=a_bare_environment())
+
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.lines == ["kubesync: nothing to check: there is no document in standard input"]
+
+
+def test_one_empty_file_beside_another_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "empty.yaml").write_text("# nothing here\n")
+
+    ran = lint(tmp_path, WEB, options=("--domain", "prod.example.com", "-f", str(tmp_path / "empty.yaml")))
+
+    assert (ran.status, len(ran.json["services"])) == (0, 1)
+
+
+def test_list_without_items_and_other_kinds_alone_are_no_problem(tmp_path: Path) -> None:
+    for document in (
+        "apiVersion: v1\nkind: List\nitems: []\n",
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n",
+    ):
+        ran = lint(tmp_path, document)
+
+        assert (ran.status, ran.json["ok"], ran.json["services"]) == (0, True, [])
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        ({"name": "WEB_x"}, "metadata.name 'WEB_x' is not a name that Kubernetes takes: use "),
+        ({"name": "a.b"}, "metadata.name 'a.b' is not a name that Kubernetes takes: use "),
+        ({"name": "web-"}, "metadata.name 'web-' is not a name that Kubernetes takes: use "),
+        ({"name": "w" * 64}, f"metadata.name '{'w' * 64}' is not a name that Kubernetes takes: use "),
+        ({"name": "web", "namespace": "NS!"}, "metadata.namespace 'NS!' is not a name that Kubernetes takes: use "),
+        ({"name": "web", "namespace": "a/b"}, "metadata.namespace 'a/b' is not a name that Kubernetes takes: use "),
+        ({"name": 5}, "metadata.name must be text: put it in quotation marks"),
+        ({"name": ""}, "metadata.name is missing"),
+        ({}, "metadata.name is missing"),
+    ],
+    ids=lambda given: "" if isinstance(given, str) else None,
+)
+def test_service_that_kubernetes_refuses_by_its_name_fails(tmp_path: Path, metadata: dict[str, Any], said: str) -> None:
+    document = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": [{"port": 80}]}}
+
+    ran = lint(tmp_path, yaml.safe_dump(document))
+
+    assert (ran.status, ran.json["ok"], ran.json["services"]) == (1, False, [])
+    (problem,) = ran.json["problems"]
+    rule = "lower-case letters, digits and hyphens, at most 63 characters, and a letter or digit at both ends (an RFC 1123 label)"
+    assert problem == {
+        "code": "Unreadable", "subject": f"{tmp_path}/service.yaml document 1",
+        "message": said + rule if said.endswith("use ") else said, "advice": "Correct the manifest.",
+    }  # fmt: skip
+
+
+def test_name_that_begins_with_a_digit_is_noted_and_an_empty_namespace_is_the_default(tmp_path: Path) -> None:
+    ran = lint(tmp_path, a_service("2web"), a_service("web").replace("namespace: shop", "namespace: null"))
+
+    assert (ran.status, [row["service"] for row in ran.json["services"]]) == (
+        0,
+        ["cluster/default/web", "cluster/shop/2web"],
+    )
+    assert ran.lines == [
+        "note: cluster/shop/2web: Kubernetes before 1.36 refuses a Service whose name begins with a digit"
+    ]
+
+
+def test_namespace_option_that_is_none_is_refused(tmp_path: Path) -> None:
+    ran = lint(tmp_path, WEB, options=("--domain", "prod.example.com", "-n", "NS!"))
+
+    assert ran.status == 2
+    assert ran.err == (
+        "kubesync: --namespace 'NS!' is not a namespace: use lower-case letters, digits and hyphens, at most 63 characters, and a letter "
+        "or digit at both ends (an RFC 1123 label)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"ports": [{"port": "80"}]}, ["spec.ports[0].port must be a whole number, without quotation marks"]),
+        ({"ports": [{"port": "http"}]}, ["spec.ports[0].port must be a whole number"]),
+        (
+            {"ports": [{"port": 0}, {"port": 70_000}]},
+            ["spec.ports[0].port must be at least 1", "spec.ports[1].port must be at most 65535"],
+        ),
+        ({"ports": [{"name": "http"}]}, ["spec.ports[0].port is missing"]),
+        ({"ports": [80]}, ["spec.ports[0] must be a map: names with values"]),
+        ({"clusterIPs": "10.0.0.1"}, ["spec.clusterIPs must be a list"]),
+        ({"externalName": 5}, ["spec.externalName must be text: put it in quotation marks"]),
+        ({"externalName": ["db"]}, ["spec.externalName must be text"]),
+        (
+            {"publishNotReadyAddresses": "true"},
+            ["spec.publishNotReadyAddresses must be true or false, without quotation marks"],
+        ),
+        ({"type": "T" * 300}, ["spec.type must have at most 253 characters"]),
+    ],
+    ids=lambda given: "" if isinstance(given, list) else None,
+)
+def test_field_of_a_wrong_form_is_named_with_its_rule(tmp_path: Path, spec: dict[str, Any], said: list[str]) -> None:
+    ran = lint(tmp_path, a_service(**spec))
+
+    found = [each for row in ran.json["services"] for each in row["problems"]]
+    assert (ran.status, [each["message"] for each in found]) == (1, said)
+    assert {(each["code"], each["subject"], each["advice"]) for each in found} == {
+        ("Unreadable", "services/web", "Correct the manifest.")
+    }
+
+
+def test_annotation_and_slice_of_a_wrong_form_are_named(tmp_path: Path) -> None:
+    numbered = WEB.replace('"60"', "60")
+    odd = SLICE.replace("port: 8080", 'port: "8080"')
+
+    ran = lint(tmp_path, numbered, odd)
+
+    (row,) = ran.json["services"]
+    assert [each["message"] for each in (*row["problems"], *ran.json["problems"])] == [
+        "metadata.annotations[external-dns.kubernetes.io/ttl] must be text: put it in quotation marks",
+        "ports[0].port must be a whole number, without quotation marks",
+    ]
+
+
+def test_table_begins_with_its_title(tmp_path: Path) -> None:
+    file = tmp_path / "web.yaml"
+    for document, title, empty in ((WEB, "record sets", 1), (a_service(ports=[{"port": "80"}]), "problems", 0)):
+        file.write_text(document)
+
+        ran = call("lint", "-f", str(file), "--domain", "prod.example.com", environment=a_bare_environment())
+
+        assert ran.out.splitlines()[0] == title
+        assert ran.out.splitlines().count("") == empty
+
+
+def test_bad_target_is_shown_alike_and_its_consequence_is_said(tmp_path: Path) -> None:
+    target = "external-dns.kubernetes.io/target"
+    file = tmp_path / "web.yaml"
+    file.write_text(a_service(annotations={target: "1.2.3.4;\nserver 6.6.6.6"}))
+
+    ran = call("lint", "-f", str(file), "--domain", "prod.example.com", environment=a_bare_environment())
+
+    assert ran.status == 1
+    assert "InvalidTarget  1.2.3.4;\\nserver 6.6.6.6  " in ran.out
+    assert "label '4;\\nserver 6' is not made of letters, digits, '_' and inner '-'" in ran.out
+    note = (
+        "note: cluster/shop/web: no valid target is left in the target annotation, which replaces the Service's addresses: it has no "
+        "record sets"
+    )
+    assert ran.lines == [note, "1 Service: 0 record sets, 1 upstream, 1 problem"]
+    one_left = lint(tmp_path, a_service(annotations={target: "1.2.3.4; server,192.0.2.7"}))
+    assert (records(one_left), one_left.lines) == ({"web.shop.svc.prod.example.com A": ["192.0.2.7"]}, [])
+    left_out = lint(tmp_path, a_service(annotations={target: "-", "kubesync.io/exclude": "true"}))
+    assert [line for line in left_out.lines if "no valid target" in line] == []

@@ -74,12 +74,12 @@ def test_context_alone_is_looked_for_in_the_files_that_kubectl_reads(
     assert (shown["kubeconfig"], shown["context"]) == (f"{tmp_path / 'none'}:{file}", "here")
     assert stack.call("cluster", "remove", "usual").status == 0
 
-    wrong = stack.call("cluster", "add", "usual", "--context", "there", *options, KUBECONFIG="none:config")
+    wrong = stack.call("cluster", "add", "other", "--context", "there", *options, KUBECONFIG="none:config")
     assert (wrong.status, wrong.err) == (
         2,
         f"kubesync: {tmp_path / 'none'}:{file}: has no context 'there'; it has: here\n",
     )
-    both = stack.call("cluster", "add", "usual", "--context", "here", "--ca-file", "x", *options)
+    both = stack.call("cluster", "add", "other", "--context", "here", "--ca-file", "x", *options)
     assert both.err == "kubesync: --context already says how the cluster is reached: leave out --ca-file\n"
 
 

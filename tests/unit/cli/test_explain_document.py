@@ -15,6 +15,7 @@ from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.objects import Resource, Service, ServicePort
 from kubesync.domain.plan import Policy
 from kubesync.domain.state import KeyState, OpenMark, Part, PartId
+from kubesync_local.commands.show.explain_table import show_explanation
 from kubesync_local.documents.explanation import Evidence, document
 from kubesync_local.documents.outlook import Surroundings
 
@@ -72,6 +73,10 @@ def evidence(state: KeyState, *, listed: bool = True, **changes: Any) -> Evidenc
             evidence(seen(a_service("LoadBalancer"))),
             "the load balancer is pending: it has no address to publish yet",
         ),
+        (
+            evidence(seen(a_service(annotations={"target": "1.2.3.4; server"}))),
+            "no valid target is left in the target annotation, which replaces the Service's addresses: it has no record sets",
+        ),
         (evidence(seen(a_service(headless=True))), "no endpoint is ready: there is no address to publish"),
         (
             evidence(seen(a_service(headless=True)), listed=False),
@@ -96,6 +101,7 @@ def evidence(state: KeyState, *, listed: bool = True, **changes: Any) -> Evidenc
         "no names",
         "cluster disabled",
         "pending",
+        "no valid target",
         "no endpoint",
         "not listed",
         "deleted",
@@ -192,3 +198,14 @@ def test_problem_comes_with_advice_and_one_of_another_release_without() -> None:
             "advice": "Correct the name, or register the cluster with a zone that holds it (`kubesync cluster add --replace`).",
         },
     ]
+
+
+def test_bad_target_looks_alike_in_what_people_read(capsys: pytest.CaptureFixture[str]) -> None:
+    state = seen(a_service(annotations={"target": "1.2.3.4;\nserver 6.6.6.6"}))
+    problems = desired(KEY, state.service, [], rules_of(CONFIG)).problems
+
+    show_explanation(document(evidence(replace(state, problems=problems))))
+
+    out = capsys.readouterr().out
+    assert r"InvalidTarget  1.2.3.4;\nserver 6.6.6.6: neither" in out
+    assert r"label '4;\nserver 6' is not made of" in out

@@ -146,3 +146,12 @@ def test_listeners_of_another_shard_keep_their_times(capsys: pytest.CaptureFixtu
     out = capsys.readouterr().out
     assert "works since 2027-01-15T07:58:00.000Z" in out
     assert "idle" not in out
+
+
+def test_subject_looks_as_the_message_quotes_it(capsys: pytest.CaptureFixture[str]) -> None:
+    odd = {
+        "service": "prod/shop/web", "code": "InvalidTarget", "subject": "4;\nserver 6", "message": "label '4;\\nserver 6' is not made of letters",
+    }  # fmt: skip
+    show_status(a_status(problems=[odd]), NOW)
+
+    assert capsys.readouterr().out.count(r"4;\nserver 6") == 2

@@ -32,6 +32,7 @@ from kubesync_local.commands.cluster.options import (
     options_of,
     with_known_external_ids,
 )
+from kubesync_local.commands.cluster.probe import remark_on
 from kubesync_local.commands.cluster.remove import unless_referred_to
 from kubesync_local.plans.of_state import plan_of_removal
 from kubesync_local.plans.plan import Group, Line, Plan, Sign, some
@@ -78,6 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
     plan = _plan(wanted, work)
     if arguments.dry_run:
         show_plan(plan)
+        for change in wanted.changes:
+            remark_on(change.name, change.after.unanswered, registered=change.before is not None)
         remark(f"{NOTHING_CHANGED}: this was a dry run")
         return 0
     if wanted.removed and not arguments.yes and not can_ask():
@@ -206,6 +209,8 @@ def _write(wanted: _Wanted, work: Workplace) -> int:
     work.lease.signal()
     for line in done:
         remark(line)
+    for change in wanted.changes:
+        remark_on(change.name, change.after.unanswered)
     return 0
 
 

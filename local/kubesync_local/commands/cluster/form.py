@@ -6,7 +6,7 @@ import argparse
 import base64
 import os
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,19 +17,16 @@ from kubesync.aws.secrets.references import parse_secret_reference
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference, explain_all, valid_cluster_name
 from kubesync.aws.tables.control.zone_access import ZoneAccess
 from kubesync.clock import SystemClock
-from kubesync.domain.errors import ListenerError, UsageError
-from kubesync.domain.objects import Resource
+from kubesync.domain.errors import UsageError
 from kubesync.domain.plan import Policy
 from kubesync.kubernetes.credentials import AssumedRole
-from kubesync.kubernetes.ports import ReflectorPolicy
-from kubesync.kubernetes.transport.client import ApiClient
 from kubesync_local.commands.cluster.eks import eks_region, look_up_eks
 from kubesync_local.commands.cluster.options import WAYS_IN, arguments_of, options_of
+from kubesync_local.commands.cluster.probe import endpoints_source
 from kubesync_local.commands.cluster.zones import look_up_zones, remark_on_zones, zones_given
 from kubesync_local.registration.clusters import why_outside, whys_useless
 from kubesync_local.registration.combinations import wrong_combinations
 from kubesync_local.registration.eks_servers import is_eks_server, same_host
-from kubesync_local.registration.endpoints_source import choose_endpoints_source
 from kubesync_local.registration.mistakes import Mistakes
 from kubesync_local.registration.name_rules import given_rules, settled_rules, why_beyond_zones
 from kubesync_local.registration.roles import parse_role
@@ -52,19 +49,26 @@ _TOGETHER: Final = {"server", "template", "annotation_prefix"}
 _SOME_SERVER: Final = "https://not-known.invalid"
 _SOME_DOMAIN: Final = "not-known.invalid"
 _SOME_ZONE: Final = ZoneReference(id="ZNOTKNOWN", name="unknown")
-_PROBE_POLICY: Final = ReflectorPolicy(connect_timeout=3, read_timeout=5)
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What the options describe: a configuration, and the role for each of its zones."""
+    """What the options describe: a configuration, and the role for each of its zones.
+
+    ``unanswered``: why its API server did not say which source of endpoints it has; empty if it did, or was not asked.
+    """
 
     config: ClusterConfig
     access: Mapping[str, ZoneAccess | None]
+    unanswered: str = ""
 
 
 def read_form(
-    arguments: argparse.Namespace, work: Workplace, known: Form | None = None, wrong: Mistakes | None = None
+    arguments: argparse.Namespace,
+    work: Workplace,
+    known: Form | None = None,
+    wrong: Mistakes | None = None,
+    accept: Callable[[ClusterConfig], None] | None = None,
 ) -> Form:
     """The configuration that the options describe. Its zones exist, can be read, and fit the domain.
 
@@ -73,6 +77,7 @@ def read_form(
         known: the registered cluster of this name, if options of it are kept. What was found out about its server and its zones
             is not found out again as long as these options are the same.
         wrong: collects mistakes; with some in it already, the rest is still checked.
+        accept: called before the API server is asked, which may take seconds; what it raises is raised here.
 
     Raises:
         UsageError: an option is wrong, or cannot be combined with another.
@@ -114,14 +119,17 @@ def read_form(
     assert draft is not None
     if known is None or not same_zones or draft.domain != known.config.domain:
         remark_on_zones(zones, draft.domain)
+    if accept is not None:
+        accept(ClusterConfig.model_validate({**fields, "zones": zones}))
+    unanswered = ""
     if known is not None and same_place and arguments.endpoints_source is None:
         fields["endpoints_source"] = known.config.endpoints_source
     else:
-        fields["endpoints_source"] = _endpoints_source(arguments.endpoints_source or "auto", draft, work)
+        fields["endpoints_source"], unanswered = endpoints_source(arguments.endpoints_source or "auto", draft, work)
     config = ClusterConfig.model_validate({**fields, "zones": zones})
     if config.on_delete == "remove" and config.policy not in (Policy.SYNC, known.config.policy if known else ""):
         remark(f"note: with --policy {config.policy} nothing is deleted, not even when the cluster is removed")
-    return Form(config, access)
+    return Form(config, access, unanswered)
 
 
 def _fields(arguments: argparse.Namespace, wrong: Mistakes) -> dict[str, Any]:
@@ -295,36 +303,3 @@ def certificates_in(text: str, where: str) -> str:
     except ssl.SSLError:
         raise UsageError(f"{where}: holds no certificate that can be read") from None
     return text
-
-
-def _endpoints_source(given: str, config: ClusterConfig, work: Workplace) -> Resource:
-    if given != "auto":
-        return Resource(given)
-    try:
-        return _probed(config, work)
-    except ListenerError as error:
-        remark(f"{_unreached(config, error)}; using endpointslices")
-        return Resource.ENDPOINTSLICES
-
-
-def remark_if_unreached(given: str, config: ClusterConfig, work: Workplace) -> None:
-    """Say that the server cannot be reached now. With ``auto`` the endpoints' source was asked of it already."""
-    if given == "auto" or config.disabled:
-        return
-    try:
-        _probed(config, work)
-    except ListenerError as error:
-        remark(_unreached(config, error))
-
-
-def _probed(config: ClusterConfig, work: Workplace) -> Resource:
-    api = ApiClient(work.application.access()(config, _PROBE_POLICY), work.application.clock)
-    try:
-        return choose_endpoints_source(api)
-    finally:
-        api.close()
-
-
-def _unreached(config: ClusterConfig, error: ListenerError) -> str:
-    test = f"`kubesync cluster check {config.name}` tests it"
-    return f"note: {config.name} cannot be reached now ({error.code.key}: {error.message}): {test}"

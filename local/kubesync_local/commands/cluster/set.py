@@ -16,6 +16,7 @@ from kubesync_local.commands.cluster.options import (
     options_of,
     with_changes,
 )
+from kubesync_local.commands.cluster.probe import remark_on
 from kubesync_local.plans.view import show_plan
 from kubesync_local.terminal.asking import NOTHING_CHANGED
 from kubesync_local.terminal.output import remark
@@ -33,10 +34,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"cluster {config.name} belongs to shard {config.shard}: set KUBESYNC_SHARD={config.shard}")
     before = registered(config, work)
     change = Change(before, _changed(arguments, before, work))
+    if change.settings:
+        refuse_clash(change.after.config, work.clusters.all())
+    remark_on(config.name, change.after.unanswered)
     if not change.settings:
         remark(f"cluster {config.name}: nothing to change")
         return 0
-    refuse_clash(change.after.config, work.clusters.all())
     plan = change.plan(work)
     if arguments.dry_run:
         show_plan(plan)

@@ -14,7 +14,9 @@ from kubesync.domain.errors import UsageError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import Name
 from kubesync_local.commands.lint.manifests import Manifest, read_manifests
+from kubesync_local.documents.lint_refusals import LABEL_RULE, is_label
 from kubesync_local.documents.lint_report import Given, OwnersOf, lint_report
+from kubesync_local.terminal.escaping import with_spelled_subjects
 from kubesync_local.terminal.logs import set_up_logs
 from kubesync_local.terminal.output import counted, print_document, print_table, remark
 from kubesync_local.workplace.workplace import Workplace
@@ -27,6 +29,8 @@ _PROBLEMS: Final = ("service", "code", "subject", "message", "advice")
 def run(arguments: argparse.Namespace) -> int:
     """Show it. Returns 1 if there are problems."""
     set_up_logs()
+    if not is_label(arguments.namespace):
+        raise UsageError(f"--namespace {arguments.namespace!r} is not a namespace: use {LABEL_RULE}")
     manifests = read_manifests(arguments.files)
     config, owners_of = _rules(arguments)
     given = [Given(each.place, each.resource, each.value) for each in manifests if each.resource is not None]
@@ -82,13 +86,14 @@ def _show(report: Mapping[str, Any]) -> None:
         kind: [{"service": row["service"], **each} for row in report["services"] for each in row[kind]]
         for kind in ("records", "upstreams", "problems")
     }
-    if rows["records"]:
-        print_table(rows["records"], _RECORDS, "record sets", names=2)
-    if rows["upstreams"]:
-        print_table(rows["upstreams"], _UPSTREAMS, "upstreams")
-    problems = [*rows["problems"], *report["problems"]]
-    if problems:
-        print_table(problems, _PROBLEMS, "problems", names=2)
+    problems = with_spelled_subjects([*rows["problems"], *report["problems"]])
+    tables = [
+        (rows["records"], _RECORDS, "record sets", 2),
+        (rows["upstreams"], _UPSTREAMS, "upstreams", 1),
+        (problems, _PROBLEMS, "problems", 2),
+    ]
+    for number, (shown, columns, title, names) in enumerate(table for table in tables if table[0]):
+        print_table(shown, columns, title, names, first=number == 0)
     services = counted(len(report["services"]), "Service")
     sets = f"{len(rows['records'])} record set{'' if len(rows['records']) == 1 else 's'}"
     remark(f"{services}: {sets}, {counted(len(rows['upstreams']), 'upstream')}, {counted(len(problems), 'problem')}")

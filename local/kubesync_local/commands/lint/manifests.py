@@ -48,9 +48,19 @@ def read_manifests(given: Sequence[str]) -> list[Manifest]:
     """All objects, in the order of files and documents. Lists are taken apart.
 
     Raises:
-        UsageError: a file cannot be read, or a document is no object. The message names the file and the document.
+        UsageError: a file cannot be read, a document is no object, or there is no document at all. The message names the file and
+            the document.
     """
-    return [found for name, text in _texts(given) for found in _objects(name, text)]
+    read: list[Manifest] = []
+    documents = 0
+    for name, text in _texts(given):
+        for place, document in _documents(name, text):
+            documents += 1
+            read += _of_document(place, document)
+    if not documents:  # a program before the pipe failed: that is no proof of good manifests
+        names = ", ".join("standard input" if name == "-" else name for name in given)
+        raise UsageError(f"nothing to check: there is no document in {names}")
+    return read
 
 
 def _texts(given: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -89,7 +99,8 @@ def _text(name: str, data: bytes) -> str:
         raise UsageError(f"{name} is not UTF-8: byte {error.start + 1}") from None
 
 
-def _objects(name: str, text: str) -> Iterator[Manifest]:
+def _documents(name: str, text: str) -> Iterator[tuple[str, Any]]:
+    """The documents that are not empty, each with its place. Raises UsageError."""
     number = 0
     try:
         documents = yaml.load_all(text, _Loader)
@@ -100,8 +111,7 @@ def _objects(name: str, text: str) -> Iterator[Manifest]:
             except StopIteration:
                 return
             if document is not None:
-                place = f"{name} document {number}"
-                yield from _of_document(place, _plain(document, [_MAX_VALUES]))
+                yield f"{name} document {number}", _plain(document, [_MAX_VALUES])
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark is not None else 1
         raise UsageError(f"{name} document {number} is not YAML: line {line}: {error.problem}") from None

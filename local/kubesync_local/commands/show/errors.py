@@ -47,9 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not any(row["key"] not in _GOOD_ENDS for row in (*now, *past)):
         remark("no listener errors: the rows show how listeners and sessions ended")
     if now:
-        print_table([_for_people(row) for row in now], _LISTENERS, "listeners", names=3)
+        print_table([_for_people(row) for row in now], _LISTENERS, "listeners", names=3, first=True)
     if past:
-        print_table([_for_people(row) for row in past], _HISTORY, "history, newest first", names=4)
+        print_table([_for_people(row) for row in past], _HISTORY, "history, newest first", names=4, first=not now)
     return 0
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
-from kubesync_local.terminal.escaping import readable
+from kubesync_local.terminal.escaping import readable, with_spelled_subjects
 from kubesync_local.terminal.output import counted, new_console, print_folded
 
 _STYLES: Final = {"closed": "green", "conflict": "bold red", "blocked": "bold red", "drifted": "bold red"}
@@ -21,7 +21,7 @@ _LABELS: Final = 9
 def show_explanation(found: dict[str, Any]) -> None:
     """Print it, from the whole to the parts."""
     console = new_console()
-    raw, found = found, readable(found)
+    raw, found = found, readable({**found, "problems": with_spelled_subjects(found["problems"])})
     _show_service(console, found)
     for record, known in zip(found["records"], raw["records"], strict=True):
         title = f"{record['name']} {record['type']}"

@@ -13,7 +13,7 @@ from kubesync_local.documents.listener_rows import for_people
 from kubesync_local.documents.listener_words import words_of_cluster
 from kubesync_local.documents.outlook import zone_code
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
-from kubesync_local.terminal.escaping import readable
+from kubesync_local.terminal.escaping import readable, with_spelled_subjects
 from kubesync_local.terminal.output import counted, new_console, print_folded, print_table, remark
 
 _PROBLEMS_SHOWN: Final = 50
@@ -22,7 +22,8 @@ _RELEASED: Final = "released clean"
 
 def show_status(status: dict[str, Any], now: float) -> None:
     """Print the status, the most important first. ``now``: epoch seconds."""
-    status = readable(status)
+    clusters = [{**cluster, "problems": with_spelled_subjects(cluster["problems"])} for cluster in status["clusters"]]
+    status = readable({**status, "clusters": clusters})
     console = new_console()
     lease = status["lease"]
     epoch = f", epoch {lease['epoch']}" if lease["holder"] else ""

@@ -16,6 +16,7 @@ from kubesync.domain.state import KeyState, PartId
 from kubesync_local.commands.show.records import rows_of
 from kubesync_local.commands.show.service_keys import parse_service_key
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
+from kubesync_local.terminal.escaping import spelled
 from kubesync_local.terminal.output import print_rows, remark
 from kubesync_local.workplace.workplace import Workplace
 
@@ -60,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     if missing:
         raise NotPublishedError(f"{key} is not published after {arguments.timeout:g} s: {missing}")
     for problem in state.problems:
-        remark(f"{key}: {problem.code} {problem.subject}: {problem.message}")
+        remark(f"{key}: {problem.code} {spelled(problem.subject)}: {problem.message}")
     rows = list(rows_of(state, config))
     print_rows(rows, _COLUMNS, arguments.output, f"{key} is known; it has no record set", names=2)
     return 0

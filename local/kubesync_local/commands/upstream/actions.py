@@ -100,7 +100,7 @@ def _show(arguments: argparse.Namespace, work: Workplace, named: NamedRegistry) 
     rows = [{**member, "member": member.get("service") or member.get("upstream") or member["static"]}
             for member in document["members"]]  # fmt: skip
     title = f"{document['upstream']}, {document['state']}"
-    print_table(rows, _MEMBERS, title)
+    print_table(rows, _MEMBERS, title, first=True)
     for problem in document["problems"]:
         remark(f"{problem['reason']} {problem['subject']}: {problem['message']}")
     for text, who in (("held by", document["held_by"]), ("included in", document["included_in"])):

@@ -312,6 +312,16 @@ def _cluster_addresses(service: Service, plan: RecordPlan) -> frozenset[Address]
     return found.addresses
 
 
+def without_valid_target(service: Service, rules: DnsRules) -> bool:
+    """Whether the target annotation replaces the Service's addresses, and holds neither an address nor a DNS name."""
+    targets = _asked(service, rules).targets
+    return targets is not None and not any(_is_target(canonical_name(text)) for text in targets)
+
+
+def _is_target(host: str) -> bool:
+    return parse_address(host) is not None or not (why_illegal(host) or _why_no_host(host))
+
+
 def _classified(texts: Iterable[str], code: str, plan: RecordPlan, *, alias: bool = False) -> Targets:
     """Separate addresses from host names. A text that is neither is reported under ``code``."""
     addresses, hosts = set(), set()
