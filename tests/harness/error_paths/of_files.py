@@ -19,6 +19,8 @@ ROWS: Final = [
     Row("lint -f FOLDER/bare.yaml --domain a.example.com", "FOLDER/bare.yaml document 1 is no Kubernetes object: it has no metadata", 2),
     Row("lint -f FOLDER/self.yaml --domain a.example.com", "FOLDER/self.yaml document 1 is nested too deeply, or holds itself", 2),
     Row("lint -f FOLDER/bomb.yaml --domain a.example.com", "FOLDER/bomb.yaml document 1 is not YAML: its aliases make it too large", 2),
+    Row("lint -f FOLDER/many.yaml --domain a.example.com",
+        "FOLDER/many.yaml document 2 holds more than 300,000 values: it is no manifest", 2),
     Row("lint -f FOLDER/deep.yaml --domain a.example.com", "FOLDER/deep.yaml document 1 is nested too deeply, or holds itself", 2),
     Row("lint -f FOLDER/tag.yaml --domain a.example.com",
         "FOLDER/tag.yaml document 1 is not YAML: line 1: could not determine a constructor for the tag "

@@ -129,6 +129,7 @@ def write_files(folder: Path) -> None:
         "self.yaml": "kind: List\nitems: &a [*a]\n",
         "bomb.yaml": "a: &a [1,1,1,1,1,1,1,1,1,1]\n"
         + "".join(f"{chr(98 + n)}: &{chr(98 + n)} [{','.join([f'*{chr(97 + n)}'] * 10)}]\n" for n in range(8)),
+        "many.yaml": f"kind: X\n---\nkind: X\na: [{'1,' * 300_000}1]\n",
         "deep.yaml": "[" * 1200,
         "tag.yaml": "kind: !!python/object:os.system {}\n",
         "kubeconfig.yaml": "current-context: a\ncontexts: []\n",

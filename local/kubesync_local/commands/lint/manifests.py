@@ -38,6 +38,10 @@ class _Loader(yaml.SafeLoader):
     """As Kubernetes reads YAML: a date is text."""
 
 
+# In C where it is there: 20 times as fast.
+_Counter: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in found if tag != "tag:yaml.org,2002:timestamp"]
     for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
@@ -101,6 +105,7 @@ def _text(name: str, data: bytes) -> str:
 
 def _documents(name: str, text: str) -> Iterator[tuple[str, Any]]:
     """The documents that are not empty, each with its place. Raises UsageError."""
+    _refuse_huge(name, text)
     number = 0
     try:
         documents = yaml.load_all(text, _Loader)
@@ -119,6 +124,27 @@ def _documents(name: str, text: str) -> Iterator[tuple[str, Any]]:
         raise UsageError(f"{name} document {number} is not YAML: {str(error).partition(chr(10))[0]}") from None
     except RecursionError:
         raise UsageError(f"{name} document {number} is nested too deeply, or holds itself") from None
+
+
+def _refuse_huge(name: str, text: str) -> None:
+    """Count the values of each document before one is built: a value takes 30 times its text, and a long time.
+
+    Raises:
+        UsageError: a document holds too many.
+    """
+    number = values = 0
+    try:
+        for event in yaml.parse(text, _Counter):
+            if isinstance(event, yaml.DocumentStartEvent):
+                number, values = number + 1, 0
+            elif isinstance(event, yaml.NodeEvent):
+                values += 1
+                if values > _MAX_VALUES:
+                    raise UsageError(
+                        f"{name} document {number} holds more than {_MAX_VALUES:,} values: it is no manifest"
+                    )
+    except yaml.YAMLError:
+        return  # whoever builds the documents says what is wrong
 
 
 def _plain(value: Any, room: list[int]) -> Any:
