@@ -30,7 +30,7 @@ def _fails(title: str, error: ListenerError, *alarms: str, section: str, **how: 
         w.break_api(error, "prod", **how)
 
     play.__name__ = title.replace(" ", "_").replace(":", "").lower()
-    status = f"{error.code.key} at"
+    status = f"failing: {error.code.key}"
     cause(title, LISTENERS, *alarms, status=status, section=section, mend=_MEND)(play)
 
 
@@ -66,7 +66,7 @@ def _readable(w: WatchedDeployment) -> None:
 
 
 @cause(
-    "Secret with the token cannot be read", LISTENERS, status="ERR_REQUEST_DENIED at", section="10-err_request_denied",
+    "Secret with the token cannot be read", LISTENERS, status="failing: ERR_REQUEST_DENIED", section="10-err_request_denied",
     mend=_readable, minutes=5, recovers=16,
 )  # fmt: skip
 def unreadable_secret(w: WatchedDeployment) -> None:
@@ -146,7 +146,7 @@ def _short_sessions() -> WatchedDeployment:
 
 
 @cause(
-    "Connection is refused, with sessions of one minute every ten minutes", LISTENERS, status="ERR_CONNECT_FAILED at",
+    "Connection is refused, with sessions of one minute every ten minutes", LISTENERS, status="failing: ERR_CONNECT_FAILED",
     section="7-err_connect_failed", new=_short_sessions, mend=_MEND, minutes=22, recovers=22,
 )  # fmt: skip
 def refused_in_short_sessions(w: WatchedDeployment) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.cli_stack import CliStack, a_cli_stack, environment_of
+from harness.cli_stack import CliStack, a_cli_stack, environment_of, logging_restored
 from harness.ended_sessions import ended_when
 from harness.terminal import on_a_terminal
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
@@ -74,7 +74,7 @@ def test_watched_status_is_drawn_until_a_signal_and_leaves_the_terminal_as_it_wa
 def test_watched_status_says_which_zone_a_service_waits_for(stack: CliStack) -> None:
     stack.route53.faults.deny(operation=CHANGE, times=None, message="not authorized")
     stack.session(lambda: bool(ZoneProblemTable(stack.store, "0", "").current()))
-    with environment_of(stack.environment):
+    with environment_of(stack.environment), logging_restored():
         view = gathered(Workplace(), "prod")
     (problem,) = view.zone_problems
     assert problem.startswith("zone example.com: AccessDenied: not authorized")

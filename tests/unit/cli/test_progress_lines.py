@@ -122,6 +122,7 @@ def test_footer_says_for_whom_it_waits() -> None:
 def test_log_stands_above_the_footer_on_lines_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = io.StringIO()
     monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("POWERTOOLS_LOG_LEVEL", "INFO")  # put back what is set here
     with logging_restored():
         set_up_logs()
         live = LiveProgress(Console(file=screen, force_terminal=True, width=80))
