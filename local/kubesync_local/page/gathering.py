@@ -2,24 +2,28 @@
 
     kept                      read by                          read again after
     ----                      -------                          ----------------
-    overview                  whoever asks first               5 s; problems of named upstreams in it 60 s
+    overview                  whoever asks first               5 s
+    problems of named         the thread of facts, before      60 s, or 10 times as long as reading took
+      upstreams               the next cluster
     facts of a cluster        one thread, in turn              15 s, or 10 times as long as reading took
     one Service               whoever asks first               10 s
     changes                   whoever asks first               5 s
 
-One reads at a time; others wait for it and take what it read. So a page that many tabs show costs what one costs. Facts are
-read only while somebody looks at a page that needs them.
+One reads at a time; others wait for it and take what it read. So a page that many tabs show costs what one costs. Facts and
+problems of named upstreams are read only while somebody looks at a page that needs them, and no page waits long for them.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from kubesync.actors.parallel import ParallelMap
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblem, ZoneProblemTable
@@ -41,7 +45,7 @@ from kubesync_local.workplace.workplace import Workplace
 
 OVERVIEW_SECONDS: Final = 5.0
 NAMED_SECONDS: Final = 60.0
-"""Each named upstream is read with all its members."""
+"""All named upstreams are read with all their members."""
 EXPLAINED_SECONDS: Final = 10.0
 FACTS_SECONDS: Final = 15.0
 FACTS_SHARE: Final = 10.0
@@ -64,7 +68,7 @@ def in_words(error: Exception) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The lease, the clusters, their listeners and open keys, problems of zones and of named upstreams, and lag. Small, read at once.
+    """The lease, the clusters, their listeners and open keys, problems of zones, and lag. Small, read at once.
 
     ``configs`` by name; None: this release cannot read it. ``seconds``: how long reading took.
     """
@@ -78,7 +82,6 @@ class Overview:
     zone_problems: Mapping[str, ZoneProblem]
     lag: tuple[LagMinute, ...]
     credentials: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
-    named_problems: Sequence[Mapping[str, Any]] = ()
 
     @property
     def running(self) -> bool:
@@ -100,14 +103,36 @@ class Answer[T]:
     value: T
 
 
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The problems of all named upstreams. ``read_at``: epoch seconds; None: they are not read yet.
+
+    ``failed``: why they could not be read the last time; empty if they could.
+    """
+
+    problems: Sequence[Mapping[str, Any]] = ()
+    read_at: float | None = None
+    failed: str = ""
+
+
+NO_NAMED: Final = Named()
+
+
 @dataclass(slots=True)
 class _Facts:
-    """The facts of all clusters that somebody asked for. Guarded by ``Gatherer._changed``."""
+    """What the thread has read and is to read: facts of clusters, problems of named upstreams. Guarded by ``Gatherer._changed``.
+
+    Problems of named upstreams are read again from ``named_due`` (epoch seconds) on.
+    """
 
     known: dict[str, ClusterFacts] = field(default_factory=dict)
     failed: dict[str, Answer[str]] = field(default_factory=dict)
     wanted: dict[str, ClusterConfig] = field(default_factory=dict)
     reading: str = ""
+    named: Named = NO_NAMED
+    named_wanted: bool = False
+    named_reading: bool = False
+    named_due: float = 0.0
 
 
 class Gatherer:
@@ -118,7 +143,7 @@ class Gatherer:
         self._clock = work.application.clock
         self._one = threading.Lock()  # held by whoever reads
         self._overview: Overview | None = None
-        self._named: Answer[Sequence[Mapping[str, Any]]] | None = None
+        self._parallel = ParallelMap(ThreadScheduler(), _THREADS)
         self._answers: dict[object, Answer[Any]] = {}
         self._changed = threading.Condition()
         self._facts = _Facts()
@@ -182,44 +207,17 @@ class Gatherer:
             zone_problems={each.zone_id: each for each in problems},
             lag=lag,
             credentials=dict(zip(sorted(ends), credentials, strict=True)),
-            named_problems=self._problems_of_named(at),
         )
 
-    def _problems_of_named(self, at: float) -> Sequence[Mapping[str, Any]]:
-        if self._named is None or at - self._named.read_at >= NAMED_SECONDS:
-            began = self._clock.monotonic()
-            found = problems_of_named(self._work.store)
-            self._named = Answer(at, self._clock.monotonic() - began, found)
-        return self._named.value
+    def _for_each[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R]:
+        """Read a few at a time. When the page ends, no new call begins."""
 
-    def _for_each[T](self, read: Callable[[str], T], names: Sequence[str]) -> list[T]:
-        """In daemon threads: a table that does not answer must not delay the end of the command, as those of an executor would."""
-        found: dict[str, T] = {}
-        failed: list[Exception] = []
-        waiting = list(reversed(names))
+        def unless_ended(thing: T) -> R:
+            if self._ended:
+                raise UsageError(_ENDED)
+            return call(thing)
 
-        def work() -> None:
-            try:
-                while name := self._next(waiting, failed):
-                    found[name] = read(name)
-            except Exception as error:  # noqa: BLE001 - raised below, in the thread of the request
-                failed.append(error)
-
-        threads = [threading.Thread(target=work, daemon=True) for _ in range(min(_THREADS, len(names)))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if failed:
-            raise failed[0]
-        if self._ended:
-            raise UsageError(_ENDED)
-        return [found[name] for name in names]
-
-    def _next(self, waiting: list[str], failed: Sequence[Exception]) -> str:
-        """The next name; empty: there is none, or the others have given up."""
-        with self._changed:
-            return waiting.pop() if waiting and not failed and not self._ended else ""
+        return self._parallel(unless_ended, things)
 
     # --- one Service, changes ---
 
@@ -286,6 +284,36 @@ class Gatherer:
         with self._changed:
             return self._facts.failed[name].value if name in self._facts.failed else ""
 
+    # --- named upstreams ---
+
+    def named(self, wait_seconds: float) -> Named:
+        """The problems of named upstreams, as they were read last. Old ones are read again, if somebody asks; the wait is for that."""
+        with self._changed:
+            facts, now = self._facts, self.now()
+            due = now >= facts.named_due or now < (facts.named.read_at or 0.0)
+            if due and not facts.named_reading:
+                facts.named_wanted = True
+                self._changed.notify_all()
+            self._changed.wait_for(lambda: not (facts.named_wanted or facts.named_reading), wait_seconds)
+            return facts.named
+
+    def _read_named(self) -> None:
+        began, at = self._clock.monotonic(), self.now()
+        try:
+            found, why = problems_of_named(self._work.store, self._for_each), ""
+        except ERRORS as error:
+            found, why = [], in_words(error)
+        except Exception as error:  # noqa: BLE001 - named upstreams that cannot be read hide no cluster
+            found, why = [], f"{type(error).__name__}: {error}"
+        took = self._clock.monotonic() - began
+        with self._changed:
+            facts = self._facts
+            facts.named = replace(facts.named, failed=why) if why else Named(found, at)
+            facts.named_due = at + max(FACTS_SECONDS if why else NAMED_SECONDS, FACTS_SHARE * took)
+            facts.named_reading = False
+
+    # --- the thread ---
+
     def _pending(self) -> set[str]:
         return {*self._facts.wanted, *([self._facts.reading] if self._facts.reading else [])}
 
@@ -298,32 +326,42 @@ class Gatherer:
         return self._old(known.read_at, max(FACTS_SECONDS, FACTS_SHARE * took), again=again)
 
     def _read_facts(self) -> None:
-        """The thread: one cluster after the other, in the order in which somebody asked."""
+        """The thread: named upstreams, then one cluster after the other, in the order in which somebody asked."""
+        facts = self._facts
         while True:
             with self._changed:
-                self._facts.reading = ""
+                facts.reading = ""
                 self._changed.notify_all()
-                self._changed.wait_for(lambda: self._ended or self._facts.wanted)
+                self._changed.wait_for(lambda: self._ended or facts.wanted or facts.named_wanted)
                 if self._ended:
                     return
-                name = next(iter(self._facts.wanted))
-                config = self._facts.wanted.pop(name)
-                self._facts.reading = name
-            at = self.now()
-            try:
-                facts, why = self._read_cluster(config), ""
-            except ERRORS as error:
-                facts, why = None, in_words(error)
-            except Exception as error:  # noqa: BLE001 - one cluster that cannot be read hides no other
-                facts, why = None, f"{type(error).__name__}: {error}"
-            with self._changed:
-                self._facts.failed.pop(name, None)
-                if facts is None:
-                    self._facts.failed[name] = Answer(at, 0.0, why)
+                config = None
+                if facts.named_wanted:
+                    facts.named_wanted, facts.named_reading = False, True
                 else:
-                    self._facts.known.pop(name, None)
-                    self._facts.known[name] = facts
-                    self._drop_services(name)
+                    facts.reading = next(iter(facts.wanted))
+                    config = facts.wanted.pop(facts.reading)
+            if config is None:
+                self._read_named()
+            else:
+                self._read_facts_of(config)
+
+    def _read_facts_of(self, config: ClusterConfig) -> None:
+        at, name = self.now(), config.name
+        try:
+            facts, why = self._read_cluster(config), ""
+        except ERRORS as error:
+            facts, why = None, in_words(error)
+        except Exception as error:  # noqa: BLE001 - one cluster that cannot be read hides no other
+            facts, why = None, f"{type(error).__name__}: {error}"
+        with self._changed:
+            self._facts.failed.pop(name, None)
+            if facts is None:
+                self._facts.failed[name] = Answer(at, 0.0, why)
+            else:
+                self._facts.known.pop(name, None)
+                self._facts.known[name] = facts
+                self._drop_services(name)
 
     def _read_cluster(self, config: ClusterConfig) -> ClusterFacts:
         began, at, reader = self._clock.monotonic(), self.now(), FactsReader(config)

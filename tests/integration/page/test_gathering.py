@@ -15,14 +15,17 @@ from harness.fakes.memory_store import Call, MemoryStore
 from harness.waiting import PATIENCE_SECONDS, wait_until
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, ZoneReference
 from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.named_upstreams import Registration
 from kubesync.aws.tables.state import StateTable
 from kubesync.clock import SystemClock
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import StoreUnavailableError
 from kubesync.domain.objects import Resource, Service, ServiceKey
 from kubesync.domain.state import KeyState, Part, PartId
+from kubesync.domain.upstreams.named import Member, NamedUpstream, ServicePortOf
 from kubesync_local.page import gathering
-from kubesync_local.page.gathering import Gatherer
+from kubesync_local.page.gathering import Gatherer, Named
+from kubesync_local.registration.named_upstreams import NamedRegistry
 
 
 class HandClock(SystemClock):
@@ -44,6 +47,7 @@ class Place:
         self.denied = ""
         self.reading = self.most = 0
         self.gate: threading.Event | None = None
+        self.upstreams: threading.Event | None = None
         self._lock = threading.Lock()
         for number in range(clusters):
             zone = ZoneReference(id="Z1", name="example.com")
@@ -70,6 +74,11 @@ class Place:
         for action in StateTable(self.store).put(KeyState(key), state, "t")[1]:
             self.store.write(action)  # type: ignore[arg-type]
 
+    def put_named(self, name: str, *services: str) -> None:
+        members = tuple(Member(ServicePortOf(ServiceKey("c000", "shop", each), 80)) for each in services)
+        registry = NamedRegistry(self.store)
+        registry.put(Registration(NamedUpstream(name, members), "0"), registry.read())
+
     @property
     def configs(self) -> list[ClusterConfig]:
         return self.gatherer.overview().clusters
@@ -82,6 +91,8 @@ class Place:
     def before(self, call: Call) -> None:
         if self.denied and self.denied in call.partition:
             raise StoreUnavailableError("access to table kubesync-test-state is denied: no right")
+        if call.tables == ("upstreams",) and self.upstreams is not None:
+            assert self.upstreams.wait(PATIENCE_SECONDS)
         if call.tables == ("state",) and "#open#" not in call.partition and self.gate is not None:
             with self._lock:
                 self.reading += 1
@@ -109,6 +120,58 @@ def test_overview_reads_no_service_whatever_their_number() -> None:
     assert len(small.store.calls) == len(large.store.calls)
     assert [call for call in large.asked("state") if "#open#" not in call.partition] == []
     assert [call for call in large.store.calls if call.operation == "scan"] == []
+
+
+def test_named_upstreams_hold_up_no_page(place: Place) -> None:
+    place.put_named("edge", "gone")
+    place.upstreams = threading.Event()
+
+    assert place.gatherer.named(0) == Named()  # a page says that they are being read
+    wait_until(lambda: place.asked("upstreams"))
+    place.clock.added += 60
+    assert len(place.gatherer.overview().configs) == 3
+    assert place.gatherer.answer("any question", lambda _: 7, again=False).value == 7
+
+    place.upstreams.set()
+    found = place.gatherer.named(PATIENCE_SECONDS)
+    assert [(row["name"], row["code"], row["subject"]) for row in found.problems] == [
+        ("edge", "MissingUpstream", "c000/shop/gone/80/TCP")
+    ]
+
+
+def test_each_member_of_named_upstreams_is_read_once_and_several_at_a_time(place: Place) -> None:
+    for number in range(12):
+        place.put_named(f"n{number}", "gone", "lost")
+    place.store.calls.clear()
+    place.upstreams = threading.Event()
+
+    place.gatherer.named(0)
+    wait_until(lambda: len(place.asked("upstreams")) == 8)
+    place.upstreams.set()
+    found = place.gatherer.named(PATIENCE_SECONDS)
+
+    assert len(found.problems) == 24
+    assert len(place.asked("upstreams")) == 14
+    place.store.calls.clear()
+    place.gatherer.named(PATIENCE_SECONDS)
+    assert place.store.calls == []
+
+
+def test_named_upstreams_that_cannot_be_read_hide_nothing_else(place: Place) -> None:
+    place.put_named("edge", "gone")
+    before = place.gatherer.named(PATIENCE_SECONDS)
+    place.denied = "named/edge"
+    place.clock.added += 61
+
+    failed = place.gatherer.named(PATIENCE_SECONDS)
+
+    assert failed.failed == "access to table kubesync-test-state is denied: no right"
+    assert failed.problems == before.problems != []
+    assert len(place.gatherer.overview().configs) == 3
+    assert sorted(place.gatherer.facts(place.configs, PATIENCE_SECONDS)) == ["c000", "c001", "c002"]
+    place.denied = ""
+    place.clock.added += 16
+    assert place.gatherer.named(PATIENCE_SECONDS).failed == ""
 
 
 def test_many_visitors_at_once_cost_what_one_costs(place: Place) -> None:
