@@ -36,7 +36,9 @@ _OVERVIEW_WAIT: Final = 1.5
 _NAMED_WAIT: Final = 0.5
 _CLUSTER_WAIT: Final = 8.0
 _SEARCH_SECONDS: Final = 6.0
-_FILTERS: Final = frozenset({"cluster", "from", "name", "needs", "page", "period", "q", "service", "show", "until"})
+_FILTERS: Final = frozenset(
+    {"cluster", "from", "name", "needs", "page", "period", "q", "service", "show", "since", "until"}
+)
 _WITHOUT_REFRESH: Final = frozenset({"search", "service", "changes"})
 """A page with a form would lose what is being typed; a Service's page asks Route 53, whose rate sessions need."""
 
@@ -206,6 +208,7 @@ class _Pages:
             period=request.args.get("period", "1d"),
             until=_moment("until"),
             page=min(max(1, _number("page")), MAX_PAGES),
+            since=_moment("since"),
         )
         seen = self._gatherer.overview(again=_again())
         problem, found = "", None

@@ -9,8 +9,9 @@
     one Service               whoever asks first               10 s
     changes                   whoever asks first               5 s
 
-One reads at a time; others wait for it and take what it read. So a page that many tabs show costs what one costs. Facts and
-problems of named upstreams are read only while somebody looks at a page that needs them, and no page waits long for them.
+One reads at a time; others wait for it and take what it read. So a page that many tabs show costs what one costs. Changes, which
+can take seconds, have a turn of their own. Facts and problems of named upstreams are read only while somebody looks at a page that
+needs them, and no page waits long for them.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from kubesync_local.documents.explanation import document
 from kubesync_local.documents.lag import LagMinute, lag_by_minute
 from kubesync_local.documents.listener_rows import listener_rows
 from kubesync_local.documents.named_upstream import problems_of_named
+from kubesync_local.page.answers import Answer, Answers, is_old
 from kubesync_local.page.facts import ClusterFacts, FactsReader
 from kubesync_local.page.lag import MINUTES
 from kubesync_local.workplace.workplace import Workplace
@@ -50,10 +52,7 @@ EXPLAINED_SECONDS: Final = 10.0
 FACTS_SECONDS: Final = 15.0
 FACTS_SHARE: Final = 10.0
 """Reading facts again waits so many times as long as it took: a large deployment costs a tenth of what reading all the time would."""
-AGAIN_SECONDS: Final = 1.0
-"""*Read again* takes what is younger."""
 KEPT_SERVICES: Final = 200_000
-_KEPT_ANSWERS: Final = 200
 _THREADS: Final = 8
 _ENDED: Final = "the page ended"
 
@@ -92,15 +91,6 @@ class Overview:
     def clusters(self) -> list[ClusterConfig]:
         """Those that can be read, by name."""
         return [config for _, config in sorted(self.configs.items()) if config is not None]
-
-
-@dataclass(frozen=True, slots=True)
-class Answer[T]:
-    """Something that was read at a time (epoch seconds), and how long it took."""
-
-    read_at: float
-    seconds: float
-    value: T
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +134,8 @@ class Gatherer:
         self._one = threading.Lock()  # held by whoever reads
         self._overview: Overview | None = None
         self._parallel = ParallelMap(ThreadScheduler(), _THREADS)
-        self._answers: dict[object, Answer[Any]] = {}
+        self._explained = Answers(self._clock, self._one, EXPLAINED_SECONDS)
+        self._changes = Answers(self._clock, threading.Lock(), OVERVIEW_SECONDS)
         self._changed = threading.Condition()
         self._facts = _Facts()
         self._ended = False
@@ -190,11 +181,11 @@ class Gatherer:
         configs = work.clusters.read()
         names = sorted(configs)
         listeners, state = ListenerTable(store), StateTable(store)
-        rows = self._for_each(lambda name: listener_rows(name, listeners), names)
+        rows = self.for_each(lambda name: listener_rows(name, listeners), names)
         known = [config for config in configs.values() if config is not None]
         ends = {config.name: config for config in known}
-        credentials = self._for_each(lambda name: credential_rows(ends[name], listeners, at), sorted(ends))
-        marks = self._for_each(lambda name: list(state.open_keys(name)), names)
+        credentials = self.for_each(lambda name: credential_rows(ends[name], listeners, at), sorted(ends))
+        marks = self.for_each(lambda name: list(state.open_keys(name)), names)
         problems = ZoneProblemTable(store, shard, "").current()
         lag = tuple(lag_by_minute(AuditLog(store), at - MINUTES * 60, at))
         return Overview(
@@ -209,16 +200,6 @@ class Gatherer:
             credentials=dict(zip(sorted(ends), credentials, strict=True)),
         )
 
-    def _for_each[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R]:
-        """Read a few at a time. When the page ends, no new call begins."""
-
-        def unless_ended(thing: T) -> R:
-            if self._ended:
-                raise UsageError(_ENDED)
-            return call(thing)
-
-        return self._parallel(unless_ended, things)
-
     # --- one Service, changes ---
 
     def explanation(self, key: ServiceKey, config: ClusterConfig, *, again: bool) -> Answer[dict[str, Any] | None]:
@@ -228,30 +209,24 @@ class Gatherer:
             state = StateTable(self._work.store).load([key])[key]
             return None if state == KeyState(key) else document(gather(state, config, self._work))
 
-        return self._answer(("explained", key), explain, EXPLAINED_SECONDS, again=again)
+        return self._explained.get(key, explain, again=again)
 
-    def answer[T](self, question: object, read: Callable[[Workplace], T], *, again: bool) -> Answer[T]:
-        """The answer to a question about the tables, at most 5 s old. ``question`` identifies it."""
-        return self._answer(question, lambda: read(self._work), OVERVIEW_SECONDS, again=again)
+    def changes[T](self, question: object, read: Callable[[Workplace], T], *, again: bool) -> Answer[T]:
+        """The answer to a question about the audit, at most 5 s old. ``question`` identifies it. Other pages do not wait for it."""
+        return self._changes.get(question, lambda: read(self._work), again=again)
 
-    def for_each[T](self, read: Callable[[str], T], names: Sequence[str]) -> list[T]:
-        """Read something of several clusters, a few at a time. Only within ``answer``."""
-        return self._for_each(read, names)
+    def for_each[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R]:
+        """Read a few at a time. When the page ends, no new call begins."""
 
-    def _answer(self, question: object, read: Callable[[], Any], seconds: float, *, again: bool) -> Answer[Any]:
-        with self._one:
-            found = self._answers.get(question)
-            if found is None or self._old(found.read_at, seconds, again=again):
-                began, at = self._clock.monotonic(), self.now()
-                value = read()
-                self._answers.pop(question, None)
-                self._answers[question] = found = Answer(at, self._clock.monotonic() - began, value)
-                while len(self._answers) > _KEPT_ANSWERS:
-                    del self._answers[next(iter(self._answers))]
-            return found
+        def unless_ended(thing: T) -> R:
+            if self._ended:
+                raise UsageError(_ENDED)
+            return call(thing)
+
+        return self._parallel(unless_ended, things)
 
     def _old(self, read_at: float, seconds: float, *, again: bool) -> bool:
-        return not 0 <= self.now() - read_at < (AGAIN_SECONDS if again else seconds)
+        return is_old(self.now(), read_at, seconds, again=again)
 
     # --- facts of clusters ---
 
@@ -300,7 +275,7 @@ class Gatherer:
     def _read_named(self) -> None:
         began, at = self._clock.monotonic(), self.now()
         try:
-            found, why = problems_of_named(self._work.store, self._for_each), ""
+            found, why = problems_of_named(self._work.store, self.for_each), ""
         except ERRORS as error:
             found, why = [], in_words(error)
         except Exception as error:  # noqa: BLE001 - named upstreams that cannot be read hide no cluster
