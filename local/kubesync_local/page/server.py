@@ -8,7 +8,7 @@ Every program of this machine can connect, also without the token. So connection
     comes while 32 are open, and one has no head yet  the oldest of those is closed, and it takes that place
     comes while 32 are being answered                 it is closed
     sends more than a head                            the rest is not read
-    cannot be accepted (no file is left)              the server pauses, and tries again
+    cannot be accepted (no file is left)              the oldest without a head is closed; the server pauses, and tries again
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import errno
 import io
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -52,8 +53,7 @@ class _Handler(WSGIRequestHandler):
         self.rfile.close()
         self.rfile = io.BytesIO()  # werkzeug would read the rest for as long as somebody sends it
         assert isinstance(self.server, PageServer)
-        self.server.answers(self.connection)
-        return complete
+        return self.server.answers(self.connection) and complete  # to the parser, a head that was cut looks complete
 
     def log(self, _type: str, _message: str, *_arguments: Any) -> None:
         pass
@@ -76,6 +76,8 @@ class PageServer(ThreadedWSGIServer):
         try:
             return super().get_request()
         except OSError:
+            with self._lock:
+                self._cut_oldest()
             self._clock.sleep(ACCEPT_PAUSE_SECONDS)  # the connection still waits, so the next try follows at once
             raise
 
@@ -85,11 +87,19 @@ class PageServer(ThreadedWSGIServer):
         else:
             self.shutdown_request(request)
 
-    def answers(self, request: socket.socket) -> None:
-        """The head of this connection's request is complete."""
+    def answers(self, request: socket.socket) -> bool:
+        """The head of this connection's request is complete. False: the connection was closed before."""
         with self._lock:
-            if request in self._open:
-                self._open[request] = None
+            if request not in self._open:
+                return False
+            self._open[request] = None
+            return True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(
+            sys.exception(), OSError
+        ):  # a connection that broke is no news, and whoever breaks it could fill the terminal
+            super().handle_error(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
         with self._lock:
@@ -106,13 +116,17 @@ class PageServer(ThreadedWSGIServer):
 
     def _takes(self, request: socket.socket) -> bool:
         with self._lock:
-            if len(self._open) >= MOST_CONNECTIONS:
-                oldest = next((each for each, until in self._open.items() if until is not None), None)
-                if oldest is None:
-                    return False
-                self._cut(oldest)
+            if len(self._open) >= MOST_CONNECTIONS and not self._cut_oldest():
+                return False
             self._open[request] = self._clock.monotonic() + HEAD_SECONDS
             return True
+
+    def _cut_oldest(self) -> bool:
+        """End the oldest connection without a head. False: there is none."""
+        oldest = next((each for each, until in self._open.items() if until is not None), None)
+        if oldest is not None:
+            self._cut(oldest)
+        return oldest is not None
 
     def _cut(self, request: socket.socket) -> None:
         """End a connection that another thread reads from. That thread closes it."""

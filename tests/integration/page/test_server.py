@@ -71,6 +71,7 @@ def test_connections_without_a_request_do_not_keep_the_owner_out(served: Served)
         True
     ] * 69  # 32 places, one of them the owner's; the oldest went first
     wait_until(lambda: threads() <= 32)
+    assert served.answering == 1  # a head that was cut is no request
 
 
 def test_head_that_does_not_end_is_cut_after_ten_seconds_whatever_it_sends(served: Served) -> None:
@@ -129,13 +130,16 @@ def test_what_follows_the_head_is_not_read(served: Served) -> None:
     wait_until(lambda: threads() == 0)
 
 
-def test_accepting_that_fails_is_tried_again_after_a_pause() -> None:
+def test_accepting_that_fails_makes_room_and_is_tried_again_after_a_pause() -> None:
     clock = ManualClock()
-    with listening(0) as sock, closing(sock.dup()) as same:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, listening(0) as sock, closing(sock.dup()) as same:
         server = PageServer(lambda _environ, _start: [], same, clock)
+        assert server._takes(ours)
         server.socket.close()  # accepting fails, as it does when no file is left
 
         with pytest.raises(OSError, match="Bad file descriptor"):
             server.get_request()
 
+        assert theirs.recv(1) == b""
     assert clock.slept == [0.2]
