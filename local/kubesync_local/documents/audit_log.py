@@ -40,17 +40,42 @@ class AuditLog:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def read_changes(self, cluster: str, now: float, span: Span) -> Iterator[dict[str, Any]]:
-        """Changes of a cluster, newest first, one row each. Reads nothing outside the span."""
-        start, end = timestamp(span.since), timestamp(span.until) + "$"  # "$" sorts after the "#" that follows a time
+    def read_changes(
+        self, cluster: str, now: float, span: Span, *, at_once: int | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Changes of a cluster, newest first, one row each. Reads nothing outside the span.
+
+        Args:
+            at_once: how many items one request reads at most, for a caller that stops early; None: as many as fit. An item
+                holds at least one change.
+        """
         for day in span.days():
-            found = self._store.query(AUDIT, f"changes#{cluster}#{day}", between=(start, end), newest_first=True)
-            for item in found:
-                if cast(int, item["expires_at"]) <= now:  # DynamoDB deletes expired items days late
-                    continue
-                common = {"at": item["at"], "cluster": cluster, "epoch": item["epoch"], "session": item["session"]}
-                for packed in reversed(unpack(cast("str | bytes", item["body"]))):
-                    yield common | _row(_unpacked(packed))
+            yield from self.read_day(cluster, day, now, span, at_once=at_once)
+
+    def read_day(
+        self, cluster: str, day: str, now: float, span: Span, *, at_once: int | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """The changes of one of the span's days, as ``read_changes`` has them. The first row costs a request."""
+        for item in self._items(f"changes#{cluster}#{day}", span, at_once):
+            if cast(int, item["expires_at"]) <= now:  # DynamoDB deletes expired items days late
+                continue
+            common = {"at": item["at"], "cluster": cluster, "epoch": item["epoch"], "session": item["session"]}
+            for packed in reversed(unpack(cast("str | bytes", item["body"]))):
+                yield common | _row(_unpacked(packed))
+
+    def _items(self, partition: str, span: Span, at_once: int | None) -> Iterator[Item]:
+        start, end = timestamp(span.since), timestamp(span.until) + "$"  # "$" sorts after the "#" that follows a time
+        limit, last = at_once, ""
+        while True:
+            count = 0
+            for item in self._store.query(AUDIT, partition, between=(start, end), newest_first=True, limit=limit):
+                count += 1
+                if item["sk"] != last:  # the next request begins with the last item
+                    yield item
+                end = cast(str, item["sk"])
+            if at_once is None or count < cast(int, limit):
+                return
+            limit, last = at_once + 1, end
 
     def read_errors(self, cluster: str, now: float, limit: int) -> Iterator[Item]:
         """The error history of a cluster, newest first."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final, Protocol
 
+from kubesync.actors.parallel import Map, one_by_one
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registry
 from kubesync.aws.tables.upstreams import StoredUpstream, UpstreamTable
@@ -15,15 +16,29 @@ from kubesync.domain.upstreams.named import Composed, Member, NamedUpstream, bel
 from kubesync.domain.upstreams.nodes import node_of
 from kubesync_local.registration.named_upstreams import member_text
 
+_UNREADABLE: Final = (NewerSchemaError, KeyError, TypeError)
+"""Written by a newer release, or by another program."""
 
-def problems_of_named(store: Store) -> list[dict[str, Any]]:
-    """The problems of all named upstreams, which belong to no cluster. An unreadable one does not hide the others."""
-    registry, table = NamedUpstreamTable(store).read(), UpstreamTable(store)
+
+class Upstreams(Protocol):
+    """Reads upstreams: the table, or what was read of it."""
+
+    def read(self, upstream: str) -> StoredUpstream | None: ...
+
+
+def problems_of_named(store: Store, reads: Map = one_by_one) -> list[dict[str, Any]]:
+    """The problems of all named upstreams, which belong to no cluster. An unreadable one does not hide the others.
+
+    Each upstream is read once, however many named upstreams share it. ``reads`` makes these calls.
+    """
+    registry = NamedUpstreamTable(store).read()
+    services = {source.upstream for entry in registry.entries.values() for source in entry.upstream.services}
+    upstreams = _AllRead(UpstreamTable(store), sorted({*map(named_key, registry.entries), *services}), reads)
     rows: list[dict[str, Any]] = []
     for name in sorted(registry.entries):
         try:
-            problems = NamedDocument(name, registry, table).document()["problems"]
-        except (NewerSchemaError, KeyError, TypeError) as error:  # written by a newer release, or by another program
+            problems = NamedDocument(name, registry, upstreams).problems()
+        except _UNREADABLE as error:
             problems = [{"reason": "Unreadable", "subject": named_key(name), "message": str(error)}]
         for problem in problems:
             code = problem["reason"]
@@ -32,10 +47,29 @@ def problems_of_named(store: Store) -> list[dict[str, Any]]:
     return rows
 
 
-class NamedDocument:
-    """One named upstream. Every method reads the table."""
+class _AllRead:
+    """Implements ``Upstreams`` with what was read at once. One that cannot be read fails where it is asked for."""
 
-    def __init__(self, name: str, registry: Registry, upstreams: UpstreamTable) -> None:
+    def __init__(self, table: UpstreamTable, names: Sequence[str], reads: Map) -> None:
+        def read(name: str) -> StoredUpstream | Exception | None:
+            try:
+                return table.read(name)
+            except _UNREADABLE as error:
+                return error
+
+        self._found = dict(zip(names, reads(read, names), strict=True))
+
+    def read(self, upstream: str) -> StoredUpstream | None:
+        found = self._found[upstream]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+class NamedDocument:
+    """One named upstream. Every method reads the upstreams."""
+
+    def __init__(self, name: str, registry: Registry, upstreams: Upstreams) -> None:
         self._name = name
         self._registry = registry
         self._entry = registry.entries[name]
@@ -68,6 +102,12 @@ class NamedDocument:
             "nodes": [] if stored is None or stored.deleted else list(stored.nodes),
             "problems": [_problem(problem) for problem in composed.problems],
         }
+
+    def problems(self) -> list[dict[str, str]]:
+        """What is wrong with its members: ``reason``, ``subject``, ``message``."""
+        self._upstreams.read(named_key(self._name))  # what the table holds must be readable too
+        composed = compose(self._name, self._registry.named, self._nodes_of())
+        return [_problem(problem) for problem in composed.problems]
 
     def _nodes_of(self) -> dict[str, Sequence[Node] | None]:
         named = self._registry.named

@@ -33,9 +33,12 @@ from kubesync_local.terminal.output import counted, remark, side_in_words
 REFRESH_SECONDS: Final = 30
 _STILL: Final = "kubesync-refresh"
 _OVERVIEW_WAIT: Final = 1.5
+_NAMED_WAIT: Final = 0.5
 _CLUSTER_WAIT: Final = 8.0
 _SEARCH_SECONDS: Final = 6.0
-_FILTERS: Final = frozenset({"cluster", "from", "name", "needs", "page", "period", "q", "service", "show", "until"})
+_FILTERS: Final = frozenset(
+    {"cluster", "from", "name", "needs", "page", "period", "q", "service", "show", "since", "until"}
+)
 _WITHOUT_REFRESH: Final = frozenset({"search", "service", "changes"})
 """A page with a form would lose what is being typed; a Service's page asks Route 53, whose rate sessions need."""
 
@@ -116,14 +119,17 @@ class _Pages:
 
     def overview(self) -> str:
         seen = self._gatherer.overview(again=_again())
+        self._gatherer.named(0)  # read while the facts are waited for
         facts = self._gatherer.facts(seen.clusters, _OVERVIEW_WAIT)
+        named = self._gatherer.named(_NAMED_WAIT)
         now = self._gatherer.now()
-        needs = needs_of(seen, facts, now)
+        needs = needs_of(seen, facts, now, named)
         rows = views.cluster_rows(seen, facts, now)
         return render_template(
             "overview.html",
             seen=seen,
             read=seen,
+            named=named,
             needs=views.page_of(needs, _number("needs"), 25),
             broken=sum(need.level == "broken" for need in needs),
             decide=sum(need.level == "decide" for need in needs),
@@ -202,6 +208,7 @@ class _Pages:
             period=request.args.get("period", "1d"),
             until=_moment("until"),
             page=min(max(1, _number("page")), MAX_PAGES),
+            since=_moment("since"),
         )
         seen = self._gatherer.overview(again=_again())
         problem, found = "", None

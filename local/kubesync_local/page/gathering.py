@@ -2,24 +2,29 @@
 
     kept                      read by                          read again after
     ----                      -------                          ----------------
-    overview                  whoever asks first               5 s; problems of named upstreams in it 60 s
+    overview                  whoever asks first               5 s
+    problems of named         the thread of facts, before      60 s, or 10 times as long as reading took
+      upstreams               the next cluster
     facts of a cluster        one thread, in turn              15 s, or 10 times as long as reading took
     one Service               whoever asks first               10 s
     changes                   whoever asks first               5 s
 
-One reads at a time; others wait for it and take what it read. So a page that many tabs show costs what one costs. Facts are
-read only while somebody looks at a page that needs them.
+One reads at a time; others wait for it and take what it read. So a page that many tabs show costs what one costs. Changes, which
+can take seconds, have a turn of their own. Facts and problems of named upstreams are read only while somebody looks at a page that
+needs them, and no page waits long for them.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from kubesync.actors.parallel import ParallelMap
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblem, ZoneProblemTable
@@ -35,21 +40,19 @@ from kubesync_local.documents.explanation import document
 from kubesync_local.documents.lag import LagMinute, lag_by_minute
 from kubesync_local.documents.listener_rows import listener_rows
 from kubesync_local.documents.named_upstream import problems_of_named
+from kubesync_local.page.answers import Answer, Answers, is_old
 from kubesync_local.page.facts import ClusterFacts, FactsReader
 from kubesync_local.page.lag import MINUTES
 from kubesync_local.workplace.workplace import Workplace
 
 OVERVIEW_SECONDS: Final = 5.0
 NAMED_SECONDS: Final = 60.0
-"""Each named upstream is read with all its members."""
+"""All named upstreams are read with all their members."""
 EXPLAINED_SECONDS: Final = 10.0
 FACTS_SECONDS: Final = 15.0
 FACTS_SHARE: Final = 10.0
 """Reading facts again waits so many times as long as it took: a large deployment costs a tenth of what reading all the time would."""
-AGAIN_SECONDS: Final = 1.0
-"""*Read again* takes what is younger."""
 KEPT_SERVICES: Final = 200_000
-_KEPT_ANSWERS: Final = 200
 _THREADS: Final = 8
 _ENDED: Final = "the page ended"
 
@@ -64,7 +67,7 @@ def in_words(error: Exception) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The lease, the clusters, their listeners and open keys, problems of zones and of named upstreams, and lag. Small, read at once.
+    """The lease, the clusters, their listeners and open keys, problems of zones, and lag. Small, read at once.
 
     ``configs`` by name; None: this release cannot read it. ``seconds``: how long reading took.
     """
@@ -78,7 +81,6 @@ class Overview:
     zone_problems: Mapping[str, ZoneProblem]
     lag: tuple[LagMinute, ...]
     credentials: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
-    named_problems: Sequence[Mapping[str, Any]] = ()
 
     @property
     def running(self) -> bool:
@@ -92,22 +94,35 @@ class Overview:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer[T]:
-    """Something that was read at a time (epoch seconds), and how long it took."""
+class Named:
+    """The problems of all named upstreams. ``read_at``: epoch seconds; None: they are not read yet.
 
-    read_at: float
-    seconds: float
-    value: T
+    ``failed``: why they could not be read the last time; empty if they could.
+    """
+
+    problems: Sequence[Mapping[str, Any]] = ()
+    read_at: float | None = None
+    failed: str = ""
+
+
+NO_NAMED: Final = Named()
 
 
 @dataclass(slots=True)
 class _Facts:
-    """The facts of all clusters that somebody asked for. Guarded by ``Gatherer._changed``."""
+    """What the thread has read and is to read: facts of clusters, problems of named upstreams. Guarded by ``Gatherer._changed``.
+
+    Problems of named upstreams are read again from ``named_due`` (epoch seconds) on.
+    """
 
     known: dict[str, ClusterFacts] = field(default_factory=dict)
     failed: dict[str, Answer[str]] = field(default_factory=dict)
     wanted: dict[str, ClusterConfig] = field(default_factory=dict)
     reading: str = ""
+    named: Named = NO_NAMED
+    named_wanted: bool = False
+    named_reading: bool = False
+    named_due: float = 0.0
 
 
 class Gatherer:
@@ -118,8 +133,9 @@ class Gatherer:
         self._clock = work.application.clock
         self._one = threading.Lock()  # held by whoever reads
         self._overview: Overview | None = None
-        self._named: Answer[Sequence[Mapping[str, Any]]] | None = None
-        self._answers: dict[object, Answer[Any]] = {}
+        self._parallel = ParallelMap(ThreadScheduler(), _THREADS)
+        self._explained = Answers(self._clock, self._one, EXPLAINED_SECONDS)
+        self._changes = Answers(self._clock, threading.Lock(), OVERVIEW_SECONDS)
         self._changed = threading.Condition()
         self._facts = _Facts()
         self._ended = False
@@ -165,11 +181,11 @@ class Gatherer:
         configs = work.clusters.read()
         names = sorted(configs)
         listeners, state = ListenerTable(store), StateTable(store)
-        rows = self._for_each(lambda name: listener_rows(name, listeners), names)
+        rows = self.for_each(lambda name: listener_rows(name, listeners), names)
         known = [config for config in configs.values() if config is not None]
         ends = {config.name: config for config in known}
-        credentials = self._for_each(lambda name: credential_rows(ends[name], listeners, at), sorted(ends))
-        marks = self._for_each(lambda name: list(state.open_keys(name)), names)
+        credentials = self.for_each(lambda name: credential_rows(ends[name], listeners, at), sorted(ends))
+        marks = self.for_each(lambda name: list(state.open_keys(name)), names)
         problems = ZoneProblemTable(store, shard, "").current()
         lag = tuple(lag_by_minute(AuditLog(store), at - MINUTES * 60, at))
         return Overview(
@@ -182,44 +198,7 @@ class Gatherer:
             zone_problems={each.zone_id: each for each in problems},
             lag=lag,
             credentials=dict(zip(sorted(ends), credentials, strict=True)),
-            named_problems=self._problems_of_named(at),
         )
-
-    def _problems_of_named(self, at: float) -> Sequence[Mapping[str, Any]]:
-        if self._named is None or at - self._named.read_at >= NAMED_SECONDS:
-            began = self._clock.monotonic()
-            found = problems_of_named(self._work.store)
-            self._named = Answer(at, self._clock.monotonic() - began, found)
-        return self._named.value
-
-    def _for_each[T](self, read: Callable[[str], T], names: Sequence[str]) -> list[T]:
-        """In daemon threads: a table that does not answer must not delay the end of the command, as those of an executor would."""
-        found: dict[str, T] = {}
-        failed: list[Exception] = []
-        waiting = list(reversed(names))
-
-        def work() -> None:
-            try:
-                while name := self._next(waiting, failed):
-                    found[name] = read(name)
-            except Exception as error:  # noqa: BLE001 - raised below, in the thread of the request
-                failed.append(error)
-
-        threads = [threading.Thread(target=work, daemon=True) for _ in range(min(_THREADS, len(names)))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if failed:
-            raise failed[0]
-        if self._ended:
-            raise UsageError(_ENDED)
-        return [found[name] for name in names]
-
-    def _next(self, waiting: list[str], failed: Sequence[Exception]) -> str:
-        """The next name; empty: there is none, or the others have given up."""
-        with self._changed:
-            return waiting.pop() if waiting and not failed and not self._ended else ""
 
     # --- one Service, changes ---
 
@@ -230,30 +209,24 @@ class Gatherer:
             state = StateTable(self._work.store).load([key])[key]
             return None if state == KeyState(key) else document(gather(state, config, self._work))
 
-        return self._answer(("explained", key), explain, EXPLAINED_SECONDS, again=again)
+        return self._explained.get(key, explain, again=again)
 
-    def answer[T](self, question: object, read: Callable[[Workplace], T], *, again: bool) -> Answer[T]:
-        """The answer to a question about the tables, at most 5 s old. ``question`` identifies it."""
-        return self._answer(question, lambda: read(self._work), OVERVIEW_SECONDS, again=again)
+    def changes[T](self, question: object, read: Callable[[Workplace], T], *, again: bool) -> Answer[T]:
+        """The answer to a question about the audit, at most 5 s old. ``question`` identifies it. Other pages do not wait for it."""
+        return self._changes.get(question, lambda: read(self._work), again=again)
 
-    def for_each[T](self, read: Callable[[str], T], names: Sequence[str]) -> list[T]:
-        """Read something of several clusters, a few at a time. Only within ``answer``."""
-        return self._for_each(read, names)
+    def for_each[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R]:
+        """Read a few at a time. When the page ends, no new call begins."""
 
-    def _answer(self, question: object, read: Callable[[], Any], seconds: float, *, again: bool) -> Answer[Any]:
-        with self._one:
-            found = self._answers.get(question)
-            if found is None or self._old(found.read_at, seconds, again=again):
-                began, at = self._clock.monotonic(), self.now()
-                value = read()
-                self._answers.pop(question, None)
-                self._answers[question] = found = Answer(at, self._clock.monotonic() - began, value)
-                while len(self._answers) > _KEPT_ANSWERS:
-                    del self._answers[next(iter(self._answers))]
-            return found
+        def unless_ended(thing: T) -> R:
+            if self._ended:
+                raise UsageError(_ENDED)
+            return call(thing)
+
+        return self._parallel(unless_ended, things)
 
     def _old(self, read_at: float, seconds: float, *, again: bool) -> bool:
-        return not 0 <= self.now() - read_at < (AGAIN_SECONDS if again else seconds)
+        return is_old(self.now(), read_at, seconds, again=again)
 
     # --- facts of clusters ---
 
@@ -286,6 +259,36 @@ class Gatherer:
         with self._changed:
             return self._facts.failed[name].value if name in self._facts.failed else ""
 
+    # --- named upstreams ---
+
+    def named(self, wait_seconds: float) -> Named:
+        """The problems of named upstreams, as they were read last. Old ones are read again, if somebody asks; the wait is for that."""
+        with self._changed:
+            facts, now = self._facts, self.now()
+            due = now >= facts.named_due or now < (facts.named.read_at or 0.0)
+            if due and not facts.named_reading:
+                facts.named_wanted = True
+                self._changed.notify_all()
+            self._changed.wait_for(lambda: not (facts.named_wanted or facts.named_reading), wait_seconds)
+            return facts.named
+
+    def _read_named(self) -> None:
+        began, at = self._clock.monotonic(), self.now()
+        try:
+            found, why = problems_of_named(self._work.store, self.for_each), ""
+        except ERRORS as error:
+            found, why = [], in_words(error)
+        except Exception as error:  # noqa: BLE001 - named upstreams that cannot be read hide no cluster
+            found, why = [], f"{type(error).__name__}: {error}"
+        took = self._clock.monotonic() - began
+        with self._changed:
+            facts = self._facts
+            facts.named = replace(facts.named, failed=why) if why else Named(found, at)
+            facts.named_due = at + max(FACTS_SECONDS if why else NAMED_SECONDS, FACTS_SHARE * took)
+            facts.named_reading = False
+
+    # --- the thread ---
+
     def _pending(self) -> set[str]:
         return {*self._facts.wanted, *([self._facts.reading] if self._facts.reading else [])}
 
@@ -298,32 +301,42 @@ class Gatherer:
         return self._old(known.read_at, max(FACTS_SECONDS, FACTS_SHARE * took), again=again)
 
     def _read_facts(self) -> None:
-        """The thread: one cluster after the other, in the order in which somebody asked."""
+        """The thread: named upstreams, then one cluster after the other, in the order in which somebody asked."""
+        facts = self._facts
         while True:
             with self._changed:
-                self._facts.reading = ""
+                facts.reading = ""
                 self._changed.notify_all()
-                self._changed.wait_for(lambda: self._ended or self._facts.wanted)
+                self._changed.wait_for(lambda: self._ended or facts.wanted or facts.named_wanted)
                 if self._ended:
                     return
-                name = next(iter(self._facts.wanted))
-                config = self._facts.wanted.pop(name)
-                self._facts.reading = name
-            at = self.now()
-            try:
-                facts, why = self._read_cluster(config), ""
-            except ERRORS as error:
-                facts, why = None, in_words(error)
-            except Exception as error:  # noqa: BLE001 - one cluster that cannot be read hides no other
-                facts, why = None, f"{type(error).__name__}: {error}"
-            with self._changed:
-                self._facts.failed.pop(name, None)
-                if facts is None:
-                    self._facts.failed[name] = Answer(at, 0.0, why)
+                config = None
+                if facts.named_wanted:
+                    facts.named_wanted, facts.named_reading = False, True
                 else:
-                    self._facts.known.pop(name, None)
-                    self._facts.known[name] = facts
-                    self._drop_services(name)
+                    facts.reading = next(iter(facts.wanted))
+                    config = facts.wanted.pop(facts.reading)
+            if config is None:
+                self._read_named()
+            else:
+                self._read_facts_of(config)
+
+    def _read_facts_of(self, config: ClusterConfig) -> None:
+        at, name = self.now(), config.name
+        try:
+            facts, why = self._read_cluster(config), ""
+        except ERRORS as error:
+            facts, why = None, in_words(error)
+        except Exception as error:  # noqa: BLE001 - one cluster that cannot be read hides no other
+            facts, why = None, f"{type(error).__name__}: {error}"
+        with self._changed:
+            self._facts.failed.pop(name, None)
+            if facts is None:
+                self._facts.failed[name] = Answer(at, 0.0, why)
+            else:
+                self._facts.known.pop(name, None)
+                self._facts.known[name] = facts
+                self._drop_services(name)
 
     def _read_cluster(self, config: ClusterConfig) -> ClusterFacts:
         began, at, reader = self._clock.monotonic(), self.now(), FactsReader(config)

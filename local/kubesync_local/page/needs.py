@@ -19,7 +19,7 @@ from kubesync_local.documents.credential_rows import near_ends
 from kubesync_local.documents.listener_words import listener_words
 from kubesync_local.documents.outlook import zone_code
 from kubesync_local.page.facts import ClusterFacts
-from kubesync_local.page.gathering import Overview
+from kubesync_local.page.gathering import NO_NAMED, Named, Overview
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.escaping import spelled
 from kubesync_local.terminal.output import counted
@@ -52,7 +52,7 @@ class Need:
     more: int = 0
 
 
-def needs_of(seen: Overview, facts: Mapping[str, ClusterFacts], now: float) -> list[Need]:
+def needs_of(seen: Overview, facts: Mapping[str, ClusterFacts], now: float, named: Named = NO_NAMED) -> list[Need]:
     """All needs, ordered by level."""
     found = [
         *_of_lease(seen),
@@ -60,7 +60,7 @@ def needs_of(seen: Overview, facts: Mapping[str, ClusterFacts], now: float) -> l
         *_of_listeners(seen, now),
         *_of_credentials(seen, now),
         *_unreadable(seen),
-        *_of_named(seen),
+        *_of_named(named),
     ]
     found += [*_held(facts), *_of_codes(seen, facts)]
     return sorted(found, key=lambda need: LEVELS.index(need.level))
@@ -141,10 +141,17 @@ def _unreadable(seen: Overview) -> Iterator[Need]:
         )
 
 
-def _of_named(seen: Overview) -> Iterator[Need]:
+def _of_named(named: Named) -> Iterator[Need]:
     """Named upstreams, each once: its first problem stands for the others."""
+    if named.failed:
+        yield Need(
+            "broken",
+            "Named upstreams cannot be read",
+            named.failed,
+            "The page tries again. Until then it shows their problems as they were read last.",
+        )
     told: dict[str, list[Mapping[str, Any]]] = {}
-    for row in seen.named_problems:
+    for row in named.problems:
         told.setdefault(row["name"], []).append(row)
     for name, rows in told.items():
         first, *others = rows

@@ -137,7 +137,6 @@ def only(seen: Overview, config: ClusterConfig) -> Overview:
         marks={config.name: seen.marks[config.name]},
         credentials={config.name: seen.credentials.get(config.name, ())},
         zone_problems={zone_id: found for zone_id, found in seen.zone_problems.items() if zone_id in zones},
-        named_problems=(),  # these belong to no cluster
     )
 
 

@@ -6,91 +6,15 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from harness.fakes.memory_store import Call, MemoryStore
+from harness.page_place import Place
 from harness.waiting import PATIENCE_SECONDS, wait_until
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, ZoneReference
-from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.state import StateTable
-from kubesync.clock import SystemClock
-from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.domain.errors import StoreUnavailableError
-from kubesync.domain.objects import Resource, Service, ServiceKey
-from kubesync.domain.state import KeyState, Part, PartId
 from kubesync_local.page import gathering
-from kubesync_local.page.gathering import Gatherer
-
-
-class HandClock(SystemClock):
-    """Real time, and what a test adds to it."""
-
-    def __init__(self) -> None:
-        self.added = 0.0
-
-    def epoch(self) -> float:
-        return super().epoch() + self.added
-
-
-class Place:
-    """Clusters in tables in memory, and hooks around every request."""
-
-    def __init__(self, clusters: int, services: int) -> None:
-        self.clock = HandClock()
-        self.store = MemoryStore(clock=self.clock, faults=self)
-        self.denied = ""
-        self.reading = self.most = 0
-        self.gate: threading.Event | None = None
-        self._lock = threading.Lock()
-        for number in range(clusters):
-            zone = ZoneReference(id="Z1", name="example.com")
-            name = f"c{number:03}"
-            config = ClusterConfig(name=name, server="https://10.0.0.1", domain=f"{name}.example.com", zones=(zone,))
-            ClusterTable(self.store).put(config)
-            for service in range(services):
-                self._put(name, f"s{service:04}", number)
-        self.store.calls.clear()
-        work: Any = SimpleNamespace(
-            store=self.store,
-            application=SimpleNamespace(clock=self.clock),
-            settings=SimpleNamespace(shard="0", deployment="test"),
-            lease=LeaseTable(self.store, "0"),
-            clusters=ClusterTable(self.store),
-        )
-        self.gatherer = Gatherer(work)
-
-    def _put(self, cluster: str, name: str, number: int) -> None:
-        key = ServiceKey(cluster, "shop", name)
-        record = {RecordKey("Z1", f"{name}.{cluster}.example.com", "A"): RecordSet(30, (f"10.{number}.0.1",))}
-        part = Part("u", 1, 1, Service("ClusterIP", ("10.0.0.1",)))
-        state = KeyState(key, parts={PartId(Resource.SERVICES, name): part}, intended=record, applied=record)
-        for action in StateTable(self.store).put(KeyState(key), state, "t")[1]:
-            self.store.write(action)  # type: ignore[arg-type]
-
-    @property
-    def configs(self) -> list[ClusterConfig]:
-        return self.gatherer.overview().clusters
-
-    def asked(self, table: str) -> list[Call]:
-        return [call for call in list(self.store.calls) if call.tables == (table,)]
-
-    # -- hooks of the store
-
-    def before(self, call: Call) -> None:
-        if self.denied and self.denied in call.partition:
-            raise StoreUnavailableError("access to table kubesync-test-state is denied: no right")
-        if call.tables == ("state",) and "#open#" not in call.partition and self.gate is not None:
-            with self._lock:
-                self.reading += 1
-                self.most = max(self.most, self.reading)
-            assert self.gate.wait(PATIENCE_SECONDS)
-            with self._lock:
-                self.reading -= 1
-
-    def after(self, call: Call) -> None: ...
+from kubesync_local.page.gathering import Named
 
 
 @pytest.fixture
@@ -109,6 +33,58 @@ def test_overview_reads_no_service_whatever_their_number() -> None:
     assert len(small.store.calls) == len(large.store.calls)
     assert [call for call in large.asked("state") if "#open#" not in call.partition] == []
     assert [call for call in large.store.calls if call.operation == "scan"] == []
+
+
+def test_named_upstreams_hold_up_no_page(place: Place) -> None:
+    place.put_named("edge", "gone")
+    place.upstreams = threading.Event()
+
+    assert place.gatherer.named(0) == Named()  # a page says that they are being read
+    wait_until(lambda: place.asked("upstreams"))
+    place.clock.added += 60
+    assert len(place.gatherer.overview().configs) == 3
+    assert place.gatherer.changes("any question", lambda _: 7, again=False).value == 7
+
+    place.upstreams.set()
+    found = place.gatherer.named(PATIENCE_SECONDS)
+    assert [(row["name"], row["code"], row["subject"]) for row in found.problems] == [
+        ("edge", "MissingUpstream", "c000/shop/gone/80/TCP")
+    ]
+
+
+def test_each_member_of_named_upstreams_is_read_once_and_several_at_a_time(place: Place) -> None:
+    for number in range(12):
+        place.put_named(f"n{number}", "gone", "lost")
+    place.store.calls.clear()
+    place.upstreams = threading.Event()
+
+    place.gatherer.named(0)
+    wait_until(lambda: len(place.asked("upstreams")) == 8)
+    place.upstreams.set()
+    found = place.gatherer.named(PATIENCE_SECONDS)
+
+    assert len(found.problems) == 24
+    assert len(place.asked("upstreams")) == 14
+    place.store.calls.clear()
+    place.gatherer.named(PATIENCE_SECONDS)
+    assert place.store.calls == []
+
+
+def test_named_upstreams_that_cannot_be_read_hide_nothing_else(place: Place) -> None:
+    place.put_named("edge", "gone")
+    before = place.gatherer.named(PATIENCE_SECONDS)
+    place.denied = "named/edge"
+    place.clock.added += 61
+
+    failed = place.gatherer.named(PATIENCE_SECONDS)
+
+    assert failed.failed == "access to table kubesync-test-state is denied: no right"
+    assert failed.problems == before.problems != []
+    assert len(place.gatherer.overview().configs) == 3
+    assert sorted(place.gatherer.facts(place.configs, PATIENCE_SECONDS)) == ["c000", "c001", "c002"]
+    place.denied = ""
+    place.clock.added += 16
+    assert place.gatherer.named(PATIENCE_SECONDS).failed == ""
 
 
 def test_many_visitors_at_once_cost_what_one_costs(place: Place) -> None:

@@ -18,6 +18,7 @@ from harness.secrets_watch import AWS_SECRET, leak_in
 from harness.seen.raw_objects import a_port, put_raw, raw_endpoints, raw_service
 from kubesync.aws.tables.audit import AuditTable, Entry
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync_local.page import changes
 from kubesync_local.page.gathering import Gatherer
 from kubesync_local.standins.apiserver.transport.faults import Answer
 from kubesync_local.standins.route53.http_api.faults import CHANGE
@@ -205,6 +206,24 @@ def test_changes_are_filtered(visitor: Visitor) -> None:
     assert "shop/web" not in some
     assert "No matching changes" in visitor.get("/changes?name=nobody.example.com").text
     assert "can be no name" in visitor.get("/changes?name=a..b").text
+
+
+def test_changes_that_take_too_long_say_where_they_stopped_and_go_on(
+    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "READ_CHANGES", 0)
+    found = visitor.get("/changes?name=nobody.example.com&period=7d")
+
+    assert "No matching changes so far. Read back to " in found.text
+    (link,) = [
+        str(attributes["href"]) for tag, attributes in parsed(found.body).tags if attributes.get("rel") == "next"
+    ]
+    monkeypatch.undo()
+    until, since = (int(re.findall(rf"{word}=(\d+)", link)[0]) for word in ("until", "since"))
+    assert 6 * 86_400 < until - since <= 7 * 86_400  # the period does not move with what was read
+    rest = visitor.get(link)
+    assert "No matching changes in this period." in rest.text
+    assert f"From {time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(since))} UTC" in rest.text
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Any, Final
 import pytest
 
 from harness.fakes.route53 import FakeClock
+from kubesync.domain.errors import NewerSchemaError, StoreBusyError, StoreError, StoreUnavailableError
 from kubesync.domain.objects import Resource, Service, ServiceKey
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId
 from kubesync_local.commands.show.wait import NotPublishedError, await_published, why_not
@@ -19,6 +20,10 @@ PAY: Final = Name("Z1", "pay.example.com")
 
 def a_state(**fields: Any) -> KeyState:
     return KeyState(KEY, 1, **{"parts": PART, **fields})
+
+
+def no_failure(error: StoreError) -> None:
+    raise AssertionError(error)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +57,7 @@ def test_it_looks_each_second_at_first_and_then_less_often() -> None:
         looks += 1
         return (a_state() if looks == 15 else KeyState(KEY)), 7
 
-    assert await_published(look, 0, 600, clock).parts == PART
+    assert await_published(look, 0, 600, clock, no_failure).parts == PART
     assert [round(pause, 2) for pause in clock.slept[:4]] == [1.0, 1.2, 1.44, 1.73]
     assert clock.slept[-1] == 5.0
     assert len(clock.slept) == 14
@@ -62,13 +67,65 @@ def test_time_that_is_over_says_what_is_missing() -> None:
     clock = FakeClock()
 
     with pytest.raises(NotPublishedError, match="it is open: the zone is full"):
-        await_published(lambda: (a_state(opened=OpenMark(1, 0.0, "the zone is full")), 7), 0, 10, clock)
+        await_published(lambda: (a_state(opened=OpenMark(1, 0.0, "the zone is full")), 7), 0, 10, clock, no_failure)
     assert sum(clock.slept) == pytest.approx(10)
 
 
 def test_older_version_of_the_service_does_not_count() -> None:
     clock, versions = FakeClock(), iter((7, 7, 9))
 
-    assert await_published(lambda: (a_state(), next(versions)), 9, 10, clock) == a_state()
+    assert await_published(lambda: (a_state(), next(versions)), 9, 10, clock, no_failure) == a_state()
     with pytest.raises(NotPublishedError, match="kubesync has seen version 7 of it, not yet 9"):
-        await_published(lambda: (a_state(), 7), 9, 1, clock)
+        await_published(lambda: (a_state(), 7), 9, 1, clock, no_failure)
+
+
+def test_look_that_fails_is_followed_by_the_next() -> None:
+    clock, said = FakeClock(), list[str]()
+    looks = iter(
+        (KeyState(KEY), StoreBusyError("throttled"), StoreUnavailableError("unreachable"), KeyState(KEY),
+         StoreBusyError("again"), a_state())
+    )  # fmt: skip
+
+    def look() -> tuple[KeyState, int]:
+        found = next(looks)
+        if isinstance(found, StoreError):
+            raise found
+        return found, 7
+
+    assert await_published(look, 0, 600, clock, lambda error: said.append(str(error))) == a_state()
+    assert said == ["throttled", "again"]  # the first of each outage
+
+
+@pytest.mark.parametrize(
+    ("first", "message"),
+    [
+        (a_state(opened=OpenMark()), "the last look failed: unreachable; before that: it is open: it waits for the next batch"),
+        (None, "the last look failed: unreachable"),
+    ],
+)  # fmt: skip
+def test_time_that_is_over_says_what_was_seen_and_why_the_last_look_failed(
+    first: KeyState | None, message: str
+) -> None:
+    clock, looks = FakeClock(), iter((first,))
+
+    def look() -> tuple[KeyState, int]:
+        found = next(looks, None)
+        if found is None:
+            raise StoreUnavailableError("unreachable")
+        return found, 7
+
+    with pytest.raises(NotPublishedError) as caught:
+        await_published(look, 0, 60, clock, lambda _: None)
+    assert str(caught.value) == message
+    assert sum(clock.slept) == pytest.approx(60)
+
+
+def test_state_of_a_newer_release_ends_the_waiting() -> None:
+    clock = FakeClock()
+
+    def look() -> tuple[KeyState, int]:
+        raise NewerSchemaError("key prod/shop/web", "key#shop/web", 99, 2)
+
+    with pytest.raises(NewerSchemaError):
+        await_published(look, 0, 600, clock, no_failure)
+    assert clock.slept == []

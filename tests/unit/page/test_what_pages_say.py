@@ -23,10 +23,10 @@ from kubesync_local.documents.lag import LagMinute
 from kubesync_local.documents.listener_words import ago, listener_words, words_of_cluster
 from kubesync_local.page.facts import ClusterFacts, FactsReader
 from kubesync_local.page.finding import search, wanted_text
-from kubesync_local.page.gathering import Overview
+from kubesync_local.page.gathering import Named, Overview
 from kubesync_local.page.lag import picture
 from kubesync_local.page.needs import needs_of
-from kubesync_local.page.views import only, page_of, plan_of
+from kubesync_local.page.views import page_of, plan_of
 
 NOW = 1_767_261_600.0  # 2026-01-01T10:00:00Z
 ROW = {
@@ -324,23 +324,21 @@ def test_named_upstream_with_problems_is_one_need() -> None:
         },
     ]
 
-    (need,) = needs_of(replace(an_overview(a_config()), named_problems=rows), {"prod": facts_of(a_state())}, NOW)
+    (need,) = needs_of(an_overview(a_config()), {"prod": facts_of(a_state())}, NOW, Named(rows, NOW))
 
     assert (need.level, need.title, need.advice) == ("correct", "Named upstream edge: MemberMissing", "Do this.")
     assert need.detail == "prod/shop/web/80/TCP: it has no upstream (1 problem more: `kubesync upstream show edge`)"
 
 
-def test_page_of_a_cluster_is_silent_about_named_upstreams() -> None:
-    config = a_config()
-    row = {
-        "name": "edge",
-        "code": "MemberMissing",
-        "subject": "x",
-        "message": "it has no upstream",
-        "advice": "Do this.",
-    }
+def test_named_upstreams_that_cannot_be_read_are_a_need_and_what_was_read_before_stays() -> None:
+    row = {"name": "edge", "code": "MemberMissing", "subject": "x", "message": "it is gone", "advice": "Do this."}
+    named = Named([row], NOW - 60, "DynamoDB is throttling")
 
-    assert (
-        needs_of(only(replace(an_overview(config), named_problems=[row]), config), {"prod": facts_of(a_state())}, NOW)
-        == []
+    broken, before = needs_of(an_overview(a_config()), {"prod": facts_of(a_state())}, NOW, named)
+
+    assert (broken.level, broken.title, broken.detail) == (
+        "broken",
+        "Named upstreams cannot be read",
+        "DynamoDB is throttling",
     )
+    assert before.title == "Named upstream edge: MemberMissing"

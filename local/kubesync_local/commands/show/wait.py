@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.clock import Clock
-from kubesync.domain.errors import KubesyncError, UsageError
+from kubesync.domain.errors import KubesyncError, NewerSchemaError, StoreError, UsageError
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.state import KeyState, PartId
 from kubesync_local.commands.show.records import rows_of
@@ -33,7 +34,7 @@ class NotPublishedError(KubesyncError):
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Wait, then show the record sets. Each look is one request for two items."""
+    """Wait, then show the record sets. Each look is one request for two items. A look that fails is tried again until the time is over."""
     key = _key(arguments.service, arguments.cluster)
     work = Workplace()
     (config,) = work.chosen(key.cluster)
@@ -55,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     missing = ""
     try:
-        state = await_published(look, version, arguments.timeout, work.application.clock)
+        state = await_published(look, version, arguments.timeout, work.application.clock, _say_failed)
     except NotPublishedError as error:
         missing = f"{error}{_why_nobody(config, work)}"
     if missing:
@@ -67,27 +68,44 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def await_published(look: Callable[[], Look], version: int, timeout: float, clock: Clock) -> KeyState:
+def await_published(
+    look: Callable[[], Look], version: int, timeout: float, clock: Clock, on_failed: Callable[[StoreError], object]
+) -> KeyState:
     """The key's state once nothing is missing. It is read each second at first, then less often.
+
+    A look that fails is followed by the next one: a table that does not answer for a moment is no reason to give up.
 
     Args:
         look: the state, and the resourceVersion up to which everything about it is recorded.
         version: of the Service: an older one does not count.
+        on_failed: called with the error of the first of several looks that fail.
 
     Raises:
-        NotPublishedError: the time is over; the message says what is missing.
+        NotPublishedError: the time is over; the message says what is missing, and why the last look failed if it did.
+        NewerSchemaError: a newer release wrote the state. No later look can read it.
     """
     until, pause = clock.monotonic() + timeout, FIRST_PAUSE_SECONDS
+    missing, failed = "", ""
     while True:
-        state, seen = look()
-        missing = why_not(state) or (
-            f"kubesync has seen version {seen} of it, not yet {version}" if seen < version else ""
-        )
-        if not missing:
-            return state
+        try:
+            state, seen = look()
+        except NewerSchemaError:
+            raise
+        except StoreError as error:
+            if not failed:
+                on_failed(error)
+            failed = str(error)
+        else:
+            failed = ""
+            missing = why_not(state) or (
+                f"kubesync has seen version {seen} of it, not yet {version}" if seen < version else ""
+            )
+            if not missing:
+                return state
         left = until - clock.monotonic()
         if left <= 0:
-            raise NotPublishedError(missing)
+            before = f"; before that: {missing}" if missing else ""
+            raise NotPublishedError(f"the last look failed: {failed}{before}" if failed else missing)
         clock.sleep(min(pause, left))
         pause = min(LONGEST_PAUSE_SECONDS, pause * _GROWTH)
 
@@ -121,12 +139,17 @@ def _version(state: KeyState) -> int:
     return 0 if part is None else part.resource_version
 
 
+def _say_failed(error: StoreError) -> None:
+    remark(f"not read, trying again until the time is over: {error}")
+
+
 def _why_nobody(config: ClusterConfig, work: Workplace) -> str:
     """What keeps every Service of the cluster from being published."""
     if config.paused:
         return f"; the cluster is disabled: `kubesync cluster enable {config.name}`"
-    if config.shard == work.settings.shard and work.lease.read().free(int(work.now() * 1000)):
-        return "; no session is running: `kubesync status`"
+    with suppress(StoreError):  # the message already says what failed
+        if config.shard == work.settings.shard and work.lease.read().free(int(work.now() * 1000)):
+            return "; no session is running: `kubesync status`"
     return ""
 
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
+from typing import Unpack
+
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
+from kubesync.aws.dynamodb.store import Item, QueryOptions
 from kubesync.aws.dynamodb.values import item_bytes
 from kubesync.aws.tables.audit import AuditTable, Entry, describe
 from kubesync.domain.dns.records import AliasTarget, RecordSet
@@ -186,3 +191,41 @@ def test_span_is_read_by_key_and_both_its_ends_count() -> None:
 def test_span_over_midnight_reads_each_day_once_the_last_first() -> None:
     assert list(Span(NOW - DAY, NOW).days()) == ["2027-01-15", "2027-01-14"]
     assert list(Span(NOW - 8 * 3600 - 1, NOW - 8 * 3600).days()) == ["2027-01-15", "2027-01-14"]
+
+
+def test_changes_are_the_same_however_many_items_a_request_reads() -> None:
+    store, table = a_table()
+    for number in range(7):
+        entries = [Entry(f"a{number}", None, 1, "watch"), Entry(f"b{number}", None, 1, "watch")]
+        store.write(table.changes("prod", entries, 4, NOW + number // 2, f"t{number}"))
+    store.calls.clear()
+
+    def read(at_once: int | None) -> tuple[list[str], int]:
+        store.calls.clear()
+        rows = AuditLog(store).read_changes("prod", NOW + 30, TODAY, at_once=at_once)
+        return [row["what"] for row in rows], len(store.calls)
+
+    whole = [f"{kind}{number}" for number in reversed(range(7)) for kind in "ba"]
+    assert read(None) == (whole, 1)
+    assert read(1) == (whole, 8)
+    assert read(3) == (whole, 3)
+    assert read(7) == (whole, 2)
+    assert read(8) == (whole, 1)
+
+
+def test_caller_who_stops_early_reads_few_items() -> None:
+    store, table = a_table()
+    for number in range(9):
+        store.write(table.changes("prod", [Entry(f"a{number}", None, 1, "watch")], 4, NOW + number, f"t{number}"))
+    limits: list[object] = []
+    really = store.query
+
+    def query(table: str, partition: str, **wanted: Unpack[QueryOptions]) -> Iterator[Item]:
+        limits.append(wanted.get("limit"))
+        return really(table, partition, **wanted)
+
+    store.query = query  # type: ignore[method-assign]
+    rows = AuditLog(store).read_changes("prod", NOW + 30, TODAY, at_once=4)
+
+    assert [row["what"] for row in islice(rows, 4)] == ["a8", "a7", "a6", "a5"]
+    assert limits == [4]
