@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
-from kubesync.aws.dynamodb.values import from_attributes
 from kubesync.domain.errors import StoreError
+from kubesync_local.proxies.items import UnreadableUpstreamError, UnreadUpstream, decoded, oddity
 from kubesync_local.proxies.lost import LostUpstreams
 from kubesync_local.proxies.prices import dollars_of_following
 from kubesync_local.proxies.reading import UpstreamReader, snapshot_of_head
@@ -91,7 +91,7 @@ class FollowedUpstreams:
         return records
 
     def _scan(self) -> None:
-        found = {key: each for key, each in self._reader.every(self._wanted).items() if each.has_item}
+        found = {key: each for key, each in self._reader.every(self._wanted, self._known).items() if each.has_item}
         missing = [key for key, known in self._known.items() if known.present and key not in found]
         for key in missing:
             self._lost.add(key)
@@ -112,6 +112,10 @@ class FollowedUpstreams:
         for key, record in waiting.items():
             try:
                 self._apply(key, record)
+            except UnreadableUpstreamError:
+                # Its next change comes as another record.
+                if key not in self._known:
+                    self._take(UnreadUpstream(key))
             except StoreError as error:
                 self._waiting[key] = record
                 self.problem = self.problem or str(error)
@@ -119,14 +123,15 @@ class FollowedUpstreams:
     def _apply(self, key: str, record: Mapping[str, Any]) -> None:
         if not self._wanted(key) or self._reader.refuses(key):
             return
-        head = from_attributes(record["NewImage"]) if "NewImage" in record else None
+        head = decoded(record["NewImage"]) if "NewImage" in record else None
         known = self._known.get(key)
         lost = key in self._lost  # then versions may begin anew
-        if head is not None and known is not None and not lost and cast(int, head["version"]) <= known.version:
+        if head is not None and known is not None and not lost and not _is_newer(head, known):
             return
-        # Several slices, or an item that expired or was deleted by hand: the table says what is there now.
+        # Several slices, another form, or an item that expired or was deleted by hand: the table says what is there now.
         seen = (snapshot_of_head(head) if head is not None and not lost else None) or self._reader.one(key)
         if seen.has_item:
+            self._reader.note_readable(key)
             self._take(seen)
         elif known is not None and known.present and not _was_deleted(record):
             self._lost.add(key)
@@ -135,12 +140,17 @@ class FollowedUpstreams:
             self._lost.discard(key)
 
 
+def _is_newer(head: Mapping[str, Any], known: Snapshot) -> bool:
+    """Whether the table may hold a newer version: also if the record has a form that is not known."""
+    return bool(oddity(head)) or cast(int, head["version"]) > known.version
+
+
 def _was_deleted(record: Mapping[str, Any]) -> bool:
     """Whether the item that was removed had the mark of a deleted upstream."""
-    return "OldImage" in record and bool(from_attributes(record["OldImage"]).get("deleted", False))
+    return "OldImage" in record and bool(decoded(record["OldImage"]).get("deleted", False))
 
 
 def _upstream_of(record: Mapping[str, Any]) -> str:
     """Empty for a further slice: slice 0 is written with it."""
-    keys = from_attributes(record["Keys"])
+    keys = decoded(record["Keys"])
     return cast(str, keys["upstream"]) if keys["slice"] == 0 else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kubesync.aws.dynamodb.store import UPSTREAMS, Key, Store
+from kubesync_local.proxies.items import UnreadableUpstreamError, UnreadUpstream, oddity
 from kubesync_local.proxies.lost import LostUpstreams
 from kubesync_local.proxies.prices import dollars_of_polling
 from kubesync_local.proxies.reading import UpstreamReader, snapshot_of_head
@@ -39,12 +40,26 @@ class PolledUpstreams:
         """
         found = self._cheap.batch_get(self._keys)
         heads = {key.partition: found.get(key) for key in self._keys}
-        now = {key: self._newer(key, None if head is None else dict(head)) for key, head in heads.items()}
+        now = {key: self._read(key, None if head is None else dict(head)) for key, head in heads.items()}
+        self._reader.require_some(now)
         self.proven = self.proven or any(each.has_item for each in now.values())
         if any(self._known.get(key) is not each for key, each in now.items()):
             self._known = now
         self._lost.report()
         return self._known
+
+    def _read(self, key: str, head: Mapping[str, object] | None) -> Snapshot:
+        """One of them now. If it alone cannot be read, it stays as it was."""
+        known = self._known.get(key)
+        try:
+            if head is not None and oddity(head):
+                return self._confirmed(key, known) if known is not None else self._reader.one(key)
+            seen = self._newer(key, head)
+        except UnreadableUpstreamError:
+            return known or UnreadUpstream(key)
+        if head is not None:
+            self._reader.note_readable(key)
+        return seen
 
     def _newer(self, key: str, head: Mapping[str, object] | None) -> Snapshot:
         known = self._known.get(key)

@@ -10,6 +10,7 @@ from harness.fake_stream import FakeStream
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import StoreUnavailableError
 from kubesync_local.proxies.following import FollowedUpstreams
+from kubesync_local.proxies.items import UnreadUpstream
 from kubesync_local.proxies.lost import LostUpstreams
 from kubesync_local.proxies.reading import UpstreamReader
 from kubesync_local.proxies.stream import TableStream
@@ -20,7 +21,7 @@ KEY = "prod/shop/web/80/TCP"
 def _item(version: int, *ips: str, key: str = KEY, slices: int = 1, **more: Any) -> dict[str, Any]:
     nodes = [{"ip": ip, "port": 80, "ready": True} for ip in ips]
     return {
-        "upstream": key, "slice": 0, "version": version, "slices": slices, "nodes": nodes,
+        "upstream": key, "slice": 0, "v": 1, "version": version, "slices": slices, "nodes": nodes,
         "digest": "", "updated_at": "", **more,
     }  # fmt: skip
 
@@ -304,6 +305,35 @@ def test_an_item_proves_the_table_also_a_deleted_one(deleted: bool, deployment: 
     deployment.put(_item(1, deleted=deleted))
     deployment.seen()
     assert deployment.followed.proven
+
+
+def test_odd_items_change_nothing_and_stop_nothing(deployment: _Deployment) -> None:
+    deployment.put(_item(1, "10.0.0.1"))
+    deployment.put(_item(1, "10.0.0.2", key="named/shop"))
+    deployment.put(_item(7, "10.0.0.3", key="named/odd", v=2))
+    assert deployment.followed.read()["named/odd"] == UnreadUpstream("named/odd")
+
+    deployment.put({"upstream": KEY, "slice": 0, "v": 2, "version": 7})
+    deployment.put({"upstream": "named/later", "slice": 0, "version": 7, "nodes": "none"})
+    deployment.put(_item(2, "10.0.0.4", key="named/shop"))
+    seen = {KEY: ["10.0.0.1"], "named/shop": ["10.0.0.4"], "named/odd": [], "named/later": []}
+    assert deployment.seen() == seen
+    deployment.time = 600.0
+    assert deployment.seen() == seen
+    assert deployment.followed.problem == ""
+
+    deployment.put(_item(8, "10.0.0.5"))
+    deployment.put(_item(8, "10.0.0.6", key="named/odd"))
+    deployment.put(_item(8, key="named/later", deleted=True))
+    assert deployment.seen() == {KEY: ["10.0.0.5"], "named/shop": ["10.0.0.4"], "named/odd": ["10.0.0.6"]}
+
+
+def test_key_with_a_fraction_is_no_slice_0(deployment: _Deployment) -> None:
+    deployment.put(_item(1, "10.0.0.1"))
+    odd: dict[str, Any] = {"Keys": {"upstream": {"S": KEY}, "slice": {"N": "0.5"}}}
+    deployment.stream.shards["shard-0"].records.append({"dynamodb": odd})
+
+    assert deployment.seen() == {KEY: ["10.0.0.1"]}
 
 
 def test_records_of_other_slices_are_ignored(deployment: _Deployment) -> None:

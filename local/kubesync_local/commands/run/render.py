@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.write("".join(renderer.files(found).values()))
     elif not output.offer(found):
         raise RenderFailedError(output.failed)
-    return 0
+    return 1 if reader.unread else 0  # each was said; the file still has what it had of them
 
 
 def _form(arguments: argparse.Namespace) -> Form:
