@@ -161,6 +161,17 @@ class Output:
             self.said("the configuration is up to date again")
         return done
 
+    def settle(self) -> None:
+        """Reload if a killed process owes it. For the time before anything was read; ``offer`` does it too."""
+        if self.now() < max(self._retry_at, self._reloaded_at + RELOAD_INTERVAL_SECONDS):
+            return
+        try:
+            if self._reload_if_due() and self.failed:
+                self.failed, self._failures = "", 0
+                self.said("the reload that was owed is done")
+        except OSError as error:
+            self._fail(f"{error.filename or self.place}: {error.strerror}")
+
     def _write(self, files: Mapping[str, str]) -> bool:
         changed = {name: text for name, text in files.items() if self._current.get(name) != text}
         gone = [name for name in self._current if name not in files]

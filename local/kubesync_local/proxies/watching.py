@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
@@ -36,6 +37,9 @@ class Target(Protocol):
     def offer(self, snapshots: Mapping[str, Snapshot]) -> bool:
         """Returns whether all is up to date; if not, it is offered again."""
 
+    def settle(self) -> None:
+        """Do what an earlier process owes. Called before anything was read; cheap if nothing is owed."""
+
 
 def watch(
     source: Source,
@@ -52,30 +56,36 @@ def watch(
         said: called with lines for a person: the cost at the beginning, problems when they begin and when they end.
         explained: what is said of an error; called only for what is said.
     """
+    newest: Mapping[str, Snapshot] | None = None
     shown: Mapping[str, Snapshot] | None = None
-    done = True
+    done, read_at = True, -math.inf
     problem: StoreError | str = ""
     failures, told_costs = 0, False
     while not stopped():
         begun = clock.monotonic()
-        try:
-            found: Mapping[str, Snapshot] | None = source.read()
-            now: StoreError | str = source.problem
-        except StoreError as error:
-            found, now = None, error
-        if now and not problem:
-            reason = now if isinstance(now, str) else explained(now)
-            said(f"cannot follow the upstreams table, the last configuration stays: {reason}")
-        elif problem and not now:
-            said("the upstreams table can be read again")
-        problem = now
-        failures = failures + 1 if now else 0
-        if found is not None and not told_costs:
-            said(f"reading the upstreams table costs {source.costs()}")
-            told_costs = True
-        if found is not None and (found is not shown or not done):
-            done, shown = output.offer(found), found
-        _wait(clock, begun + (_BACKOFF.delay(failures) if failures else source.interval_seconds), stopped)
+        if begun >= read_at:
+            try:
+                newest = source.read()
+                now: StoreError | str = source.problem
+            except StoreError as error:
+                now = error
+            if now and not problem:
+                reason = now if isinstance(now, str) else explained(now)
+                said(f"cannot follow the upstreams table, the last configuration stays: {reason}")
+            elif problem and not now:
+                said("the upstreams table can be read again")
+            problem = now
+            failures = failures + 1 if now else 0
+            read_at = begun + (_BACKOFF.delay(failures) if failures else source.interval_seconds)
+            if newest is not None and not told_costs:
+                said(f"reading the upstreams table costs {source.costs()}")
+                told_costs = True
+        # What is owed to the proxy does not wait for the table.
+        if newest is None:
+            output.settle()
+        elif newest is not shown or not done:
+            done, shown = output.offer(newest), newest
+        _wait(clock, min(read_at, begun + source.interval_seconds), stopped)
 
 
 def _wait(clock: Clock, until: float, stopped: Callable[[], bool]) -> None:

@@ -54,10 +54,14 @@ class _Output:
     def __init__(self, refuses: int = 0) -> None:
         self.offered: list[Mapping[str, Snapshot]] = []
         self._refuses = refuses
+        self.settled = 0
 
     def offer(self, snapshots: Mapping[str, Snapshot]) -> bool:
         self.offered.append(snapshots)
         return len(self.offered) > self._refuses
+
+    def settle(self) -> None:
+        self.settled += 1
 
 
 def _watched(seconds: float, output: Any, *answers: Mapping[str, Snapshot] | Exception) -> tuple[_Source, list[str]]:
@@ -113,6 +117,23 @@ def test_reason_is_explained_once_for_all_that_is_not_said_again() -> None:
         "cannot follow the upstreams table, the last configuration stays: DynamoDB cannot be reached; looked there"
     ]
     assert explained == ["DynamoDB cannot be reached"]
+
+
+def test_what_is_owed_to_the_proxy_does_not_wait_for_the_table() -> None:
+    output, gone = _Output(refuses=3), StoreUnavailableError("DynamoDB cannot be reached")
+    source, _ = _watched(7.5, output, ONE, gone)
+
+    assert source.read_at == [0, 1, 2, 4]
+    assert output.offered == [ONE, ONE, ONE, ONE]
+    assert output.settled == 0
+
+
+def test_reload_of_an_earlier_process_is_owed_before_anything_was_read() -> None:
+    output = _Output()
+    source, _ = _watched(6.5, output, StoreUnavailableError("DynamoDB cannot be reached"))
+
+    assert source.read_at == [0, 1, 3]
+    assert (output.settled, output.offered) == (7, [])
 
 
 def test_costs_are_said_after_the_first_read_that_works() -> None:
