@@ -13,10 +13,12 @@ from kubesync_local.proxies.items import UnreadableUpstreamError, UnreadUpstream
 from kubesync_local.proxies.lost import LostUpstreams
 from kubesync_local.proxies.prices import dollars_of_following
 from kubesync_local.proxies.reading import UpstreamReader, snapshot_of_head
+from kubesync_local.proxies.retrying import Retries
 from kubesync_local.proxies.servers import Snapshot
-from kubesync_local.proxies.stream import StreamBrokenError, TableStream
+from kubesync_local.proxies.stream import TableStream
 
 SCAN_EVERY_SECONDS: Final = 600.0
+_STREAM: Final = "the stream"
 
 
 class FollowedUpstreams:
@@ -48,8 +50,13 @@ class FollowedUpstreams:
         self._shown: dict[str, Snapshot] = {}
         # The stream says each record once: the newest of each upstream waits here while the table cannot be read.
         self._waiting: dict[str, Mapping[str, Any]] = {}
-        self.problem = ""
+        self._retries = Retries(now)
         self.proven = False
+
+    @property
+    def problem(self) -> str:
+        """What does not work although ``read`` answers; empty: nothing."""
+        return self._retries.problem or self._stream.problem
 
     def read(self) -> Mapping[str, Snapshot]:
         """All of them now; the same object if nothing changed. While the stream cannot be read (``problem``), only scans find changes.
@@ -74,20 +81,19 @@ class FollowedUpstreams:
         return dollars_of_following(self._known.values(), self._stream.shards, SCAN_EVERY_SECONDS)
 
     def _records(self) -> list[dict[str, Any]]:
+        if not self._started and not self._retries.due(_STREAM):
+            return []
         try:
             if not self._started:
                 self._stream.start()
                 self._started = True
                 self._scanned_at = None
             records = self._stream.records()
-        except StreamBrokenError as error:
-            self._started = False
-            self.problem = str(error)
-            return []
         except StoreError as error:
-            self.problem = str(error)
+            self._started = False
+            self._retries.failed(_STREAM, str(error))
             return []
-        self.problem = ""
+        self._retries.worked(_STREAM)
         return records
 
     def _scan(self) -> None:
@@ -108,8 +114,9 @@ class FollowedUpstreams:
             self._known[found.key] = found
 
     def _apply_waiting(self) -> None:
-        waiting, self._waiting = self._waiting, {}
-        for key, record in waiting.items():
+        for key, record in list(self._waiting.items()):
+            if not self._retries.due(key) and self._needs_table(key, record):
+                continue
             try:
                 self._apply(key, record)
             except UnreadableUpstreamError:
@@ -117,8 +124,13 @@ class FollowedUpstreams:
                 if key not in self._known:
                     self._take(UnreadUpstream(key))
             except StoreError as error:
-                self._waiting[key] = record
-                self.problem = self.problem or str(error)
+                self._retries.failed(key, str(error))
+                continue
+            self._retries.worked(key)
+            del self._waiting[key]
+
+    def _needs_table(self, key: str, record: Mapping[str, Any]) -> bool:
+        return key in self._lost or "NewImage" not in record or snapshot_of_head(decoded(record["NewImage"])) is None
 
     def _apply(self, key: str, record: Mapping[str, Any]) -> None:
         if not self._wanted(key) or self._reader.refuses(key):

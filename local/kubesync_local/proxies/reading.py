@@ -102,11 +102,15 @@ class UpstreamReader:
         except UnreadableUpstreamError:
             return otherwise
 
-    def require_some(self, found: Mapping[str, Snapshot]) -> None:
-        """Nobody should write an empty configuration if nothing at all could be read: raises UnreadableUpstreamError."""
+    def require_some(self, found: Mapping[str, Snapshot], problem: str = "") -> None:
+        """Nobody should write an empty configuration if nothing at all could be read: raises UnreadableUpstreamError.
+
+        Args:
+            problem: why, if the upstreams themselves are not the reason.
+        """
         if found and all(isinstance(each, UnreadUpstream) for each in found.values()):
             first = min(found)
-            reason = self.unread.get(first, "it is missing now")
+            reason = problem or self.unread.get(first, "it is missing now")
             raise UnreadableUpstreamError(f"no upstream can be read, such as {first}: {reason}")
 
     def _unreadable(self, key: str, reason: str) -> UnreadableUpstreamError:

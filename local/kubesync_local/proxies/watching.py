@@ -17,12 +17,15 @@ _STEP_SECONDS: Final = 0.1
 
 
 class Source(Protocol):
-    """Where snapshots come from. ``problem``: what does not work although ``read`` answers; empty: nothing."""
+    """Where snapshots come from. A source that answers with a ``problem`` sees itself to it that it tries what fails less often."""
 
     interval_seconds: float
-    problem: str
     #: Whether an item of what is wanted was ever read, perhaps of a deleted upstream.
     proven: bool
+
+    @property
+    def problem(self) -> str:
+        """What does not work although ``read`` answers; empty: nothing."""
 
     def read(self) -> Mapping[str, Snapshot]:
         """All of them; the same object if nothing changed. Raises StoreError if the table cannot be read."""
@@ -67,15 +70,18 @@ def watch(
             try:
                 newest = source.read()
                 now: StoreError | str = source.problem
+                failures = 0
             except StoreError as error:
                 now = error
+                failures += 1
             if now and not problem:
-                reason = now if isinstance(now, str) else explained(now)
-                said(f"cannot follow the upstreams table, the last configuration stays: {reason}")
+                if isinstance(now, str):
+                    said(f"cannot follow all of the upstreams table, what is known of it stays: {now}")
+                else:
+                    said(f"cannot follow the upstreams table, the last configuration stays: {explained(now)}")
             elif problem and not now:
                 said("the upstreams table can be read again")
             problem = now
-            failures = failures + 1 if now else 0
             read_at = begun + (_BACKOFF.delay(failures) if failures else source.interval_seconds)
             if newest is not None and not told_costs:
                 said(f"reading the upstreams table costs {source.costs()}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -71,9 +72,11 @@ def table() -> _Table:
     return _Table()
 
 
-def _polled(table: Any, *keys: str, said: list[str] | None = None) -> PolledUpstreams:
+def _polled(
+    table: Any, *keys: str, said: list[str] | None = None, now: Callable[[], float] = lambda: 0.0
+) -> PolledUpstreams:
     say = (lambda _: None) if said is None else said.append
-    return PolledUpstreams(UpstreamReader(table, _NoWait(), say), table, keys or (KEY,), LostUpstreams(say))
+    return PolledUpstreams(UpstreamReader(table, _NoWait(), say), table, keys or (KEY,), LostUpstreams(say), now)
 
 
 class _NoWait(SystemClock):
@@ -268,6 +271,34 @@ def test_upstream_that_cannot_be_read_stays_and_the_others_go_on() -> None:
     table.put(nodes(3, third=1), "named/new")
     assert len(_ips(polled, "named/new")) == 3
     assert said[2:] == ["named/new can be read again"]
+
+
+def test_upstream_that_cannot_be_read_is_tried_less_often_and_delays_no_other() -> None:
+    class Throttled(_Table):
+        """The partition of the first upstream cannot be queried."""
+
+        def query(self, table: str, partition: str, **wanted: Any) -> Any:
+            found = super().query(table, partition, **wanted)
+            if partition == KEY:
+                raise StoreUnavailableError("throttled")
+            return found
+
+    table, time, tried = Throttled(), 0.0, []
+    polled = _polled(table, KEY, OTHER, now=lambda: time)
+    table.put(nodes(1))
+    table.put(nodes(1), OTHER)
+    polled.read()
+    table.put(nodes(MANY))
+    for second in range(1, 40):
+        time, table.queries = float(second), 0
+        table.put(nodes(second + 1), OTHER)
+        assert (_ips(polled), len(_ips(polled, OTHER))) == (["10.0.0.1"], second + 1)
+        tried += [second] * table.queries
+    assert tried == [1, 1, 3, 7, 15, 31]
+    assert polled.problem == "throttled"
+
+    table.put(nodes(2))  # one slice: slice 0 is all
+    assert (len(_ips(polled)), polled.problem) == (2, "")
 
 
 def test_scan_and_named_reads_leave_out_what_cannot_be_read() -> None:

@@ -119,6 +119,24 @@ def test_reason_is_explained_once_for_all_that_is_not_said_again() -> None:
     assert explained == ["DynamoDB cannot be reached"]
 
 
+def test_problem_of_a_source_that_answers_is_said_once_and_slows_nothing() -> None:
+    class Source(_Source):
+        @property
+        def problem(self) -> str:  # type: ignore[override]
+            return "one shard is throttled" if 1 <= self.read_at[-1] < 4 else ""
+
+    clock, said, output = _Clock(), list[str](), _Output()
+    source = Source(clock, ONE, TWO, ONE, TWO, ONE)
+    watch(source, output, clock, lambda: clock.now >= 5.5, said.append)
+
+    assert source.read_at == [0, 1, 2, 3, 4, 5]
+    assert output.offered == [ONE, TWO, ONE, TWO, ONE]
+    assert said[1:] == [
+        "cannot follow all of the upstreams table, what is known of it stays: one shard is throttled",
+        "the upstreams table can be read again",
+    ]
+
+
 def test_what_is_owed_to_the_proxy_does_not_wait_for_the_table() -> None:
     output, gone = _Output(refuses=3), StoreUnavailableError("DynamoDB cannot be reached")
     source, _ = _watched(7.5, output, ONE, gone)

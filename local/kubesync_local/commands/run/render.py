@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         source: Source
         if arguments.upstream:
             cheap = upstream_store(work.boto, work.settings.tables, clock, consistent=False)
-            source = PolledUpstreams(reader, cheap, arguments.upstream, LostUpstreams(_say))
+            source = PolledUpstreams(reader, cheap, arguments.upstream, LostUpstreams(_say), clock.monotonic)
         else:
             arn = partial(stream_arn, work.boto, work.settings.tables)
             stream = TableStream(stream_client(work.boto), arn, clock.monotonic)
