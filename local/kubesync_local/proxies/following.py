@@ -66,7 +66,9 @@ class FollowedUpstreams:
         Raises:
             StoreError: the table cannot be read.
         """
-        self._waiting |= {key: record for record in self._records() if (key := _upstream_of(record))}
+        for record in self._records():
+            if key := _upstream_of(record):
+                self._waiting[key] = _newest(self._waiting.get(key), record)
         if self._scanned_at is None or self._now() - self._scanned_at >= SCAN_EVERY_SECONDS:
             self._scan()
         self._apply_waiting()
@@ -155,6 +157,11 @@ class FollowedUpstreams:
 def _is_newer(head: Mapping[str, Any], known: Snapshot) -> bool:
     """Whether the table may hold a newer version: also if the record has a form that is not known."""
     return bool(oddity(head)) or cast(int, head["version"]) > known.version
+
+
+def _newest(before: Mapping[str, Any] | None, record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The newer one, but a removal before a change: versions may begin anew after it, so the table is asked."""
+    return before if before is not None and "NewImage" not in before and "NewImage" in record else record
 
 
 def _was_deleted(record: Mapping[str, Any]) -> bool:

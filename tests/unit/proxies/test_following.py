@@ -400,6 +400,20 @@ def test_upstream_that_cannot_be_read_is_tried_less_often_and_delays_no_other(de
     assert deployment.followed.problem == ""
 
 
+def test_upstream_that_is_removed_and_written_anew_within_one_read_is_taken_from_the_table(
+    deployment: _Deployment,
+) -> None:
+    deployment.put(_item(5, "10.0.0.1"))
+    deployment.seen()
+    deployment.remove()
+    deployment.put(_item(1, "10.0.0.2"))
+
+    assert deployment.seen() == {KEY: ["10.0.0.2"]}
+    deployment.put(_item(2, "10.0.0.3"))
+    assert deployment.seen() == {KEY: ["10.0.0.3"]}
+    assert (deployment.scans, deployment.said) == (1, [])
+
+
 def test_child_of_an_ended_shard_that_is_listed_later_is_found_with_the_next_read(deployment: _Deployment) -> None:
     deployment.stream.shards["shard-1"] = _shard()
     deployment.seen()
