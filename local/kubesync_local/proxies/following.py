@@ -80,7 +80,7 @@ class FollowedUpstreams:
 
     def costs(self) -> str:
         """What reading costs, in words."""
-        return dollars_of_following(self._known.values(), self._stream.shards, SCAN_EVERY_SECONDS)
+        return dollars_of_following(self._reader.table_bytes, self._stream.shards, SCAN_EVERY_SECONDS)
 
     def _records(self) -> list[dict[str, Any]]:
         if not self._started and not self._retries.due(_STREAM):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from kubesync.aws.dynamodb.client import DynamoStore, RetryPolicy, build_dynamodb_client
 from kubesync.aws.dynamodb.store import UPSTREAMS, Item, Store, table_names
+from kubesync.aws.dynamodb.values import item_bytes
 from kubesync.aws.tables.upstreams import StoredUpstream, assemble
 from kubesync.clock import Clock
 from kubesync_local.proxies.items import UnreadableUpstreamError, UnreadUpstream, decoded, oddity
@@ -38,6 +39,8 @@ class UpstreamReader:
         self._refused: set[str] = set()
         #: Why upstreams could not be read the last time, by key.
         self.unread: dict[str, str] = {}
+        #: What the first scan read, also of upstreams that were not wanted.
+        self.table_bytes = 0
 
     def one(self, key: str) -> Snapshot:
         """An upstream. One that is deleted or was never there has no nodes.
@@ -74,10 +77,14 @@ class UpstreamReader:
             UnreadableUpstreamError: no upstream can be read, and none is known.
         """
         items: dict[str, list[Item]] = {}
+        read, counts = 0, self.table_bytes == 0
         for item in self._store.scan(UPSTREAMS):
+            if counts:
+                read += item_bytes(item)
             key = cast(str, item["upstream"])
             if wanted(key) and not self.refuses(key):
                 items.setdefault(key, []).append(item)
+        self.table_bytes = self.table_bytes or read
         # Without slice 0 there is no upstream.
         items = {key: slices for key, slices in items.items() if any(item["slice"] == 0 for item in slices)}
         for key in self.unread.keys() - items.keys():

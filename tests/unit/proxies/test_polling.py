@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from harness.dynamodb import a_table_prefix
+from harness.fake_stream import FakeStream
 from harness.memory_tables import memory_tables
 from kubesync.aws.dynamodb.store import UPSTREAMS, Action, Delete, Item, Key, Put, Store
 from kubesync.aws.tables.upstreams import UpstreamTable
@@ -15,11 +17,13 @@ from kubesync.clock import SystemClock
 from kubesync.domain.dns.records import Node
 from kubesync.domain.errors import StoreUnavailableError
 from kubesync.domain.state import UpstreamState
+from kubesync_local.proxies.following import FollowedUpstreams
 from kubesync_local.proxies.items import UnreadUpstream, decoded, oddity
 from kubesync_local.proxies.lost import LostUpstreams
 from kubesync_local.proxies.polling import PolledUpstreams
 from kubesync_local.proxies.reading import UpstreamReader, selection
 from kubesync_local.proxies.servers import Snapshot
+from kubesync_local.proxies.stream import TableStream
 
 KEY = "prod/shop/web/80/TCP"
 OTHER = "dr/shop/web/80/TCP"
@@ -322,6 +326,48 @@ def test_scan_and_named_reads_leave_out_what_cannot_be_read() -> None:
     kept = Snapshot(OTHER, 3, ({"ip": "10.0.0.9", "port": 80, "ready": True},))
     assert reader.every(lambda _: True, {OTHER: kept})[OTHER] is kept
     assert len(said) == 2
+
+
+def test_price_of_following_counts_what_the_scan_reads_not_what_is_wanted() -> None:
+    table, stream = _Table(), FakeStream()
+    for number in range(40):  # each has some 8 KB
+        table.put(nodes(80), f"dr/shop/web-{number}/80/TCP")
+    for clusters in ([], ["prod"]):
+        reader: Any = UpstreamReader(table, _NoWait(), lambda _: None)  # type: ignore[arg-type]
+        followed = FollowedUpstreams(
+            reader, TableStream(stream, lambda: "arn", lambda: 0.0), selection(clusters, ["TCP"]), lambda: 0.0,
+            LostUpstreams(lambda _: None),
+        )  # fmt: skip
+        assert len(followed.read()) == (0 if clusters else 40)
+        assert followed.costs() == (
+            "about $0.57 a month: 80 read units every 10 minutes for a scan ($0.04), 1 stream read every second ($0.53)"
+        )
+
+
+def test_scan_keeps_no_item_that_is_not_wanted() -> None:
+    class Item(dict[str, Any]):
+        """Can be watched."""
+
+    class Scanned(_Table):
+        alive = 0
+
+        def scan(self, table: str) -> Any:
+            seen: list[weakref.ref[Item]] = []
+            for item in super().scan(table):
+                self.alive = max(self.alive, sum(1 for each in seen if each() is not None))
+                made = Item(item)
+                seen.append(weakref.ref(made))
+                yield made
+
+    table = Scanned()
+    for number in range(20):
+        table.put(nodes(1), f"dr/shop/web-{number}/80/TCP")
+    reader: Any = UpstreamReader(table, _NoWait(), lambda _: None)  # type: ignore[arg-type]
+
+    assert reader.every(selection(["prod"], ["TCP"])) == {}
+    assert table.alive <= 2
+    assert len(reader.every(selection(["dr"], ["TCP"]))) == 20
+    assert table.alive >= 19
 
 
 def test_if_nothing_can_be_read_there_is_no_empty_answer() -> None:

@@ -167,6 +167,6 @@ def test_prices_of_polling_and_of_following() -> None:
     # 0.5 and 1 units a second; a month has 2,628,000 seconds; a million units cost $0.125.
     assert dollars_of_polling([small, large]).startswith("about $0.49 a month: ")
     # 2 units 4,380 times; 2 shards read every second at $0.20 a million.
-    assert dollars_of_following([small, large], 2, 600) == (
+    assert dollars_of_following(8000, 2, 600) == (
         "about $1.05 a month: 2 read units every 10 minutes for a scan ($0.00), 2 stream reads every second ($1.05)"
     )
