@@ -48,6 +48,7 @@ class FollowedUpstreams:
         self._scanned_at: float | None = None
         self._known: dict[str, Snapshot] = {}
         self._shown: dict[str, Snapshot] = {}
+        self._changed = False
         # The stream says each record once: the newest of each upstream waits here while the table cannot be read.
         self._waiting: dict[str, Mapping[str, Any]] = {}
         self._retries = Retries(now)
@@ -73,9 +74,11 @@ class FollowedUpstreams:
             self._scan()
         self._apply_waiting()
         self._lost.report()
-        present = {key: each for key, each in self._known.items() if each.present}
-        if present != self._shown:
-            self._shown = present
+        if self._changed:  # to compare a million upstreams every second takes longer than everything else here
+            self._changed = False
+            present = {key: each for key, each in self._known.items() if each.present}
+            if present != self._shown:
+                self._shown = present
         return self._shown
 
     def costs(self) -> str:
@@ -114,6 +117,7 @@ class FollowedUpstreams:
         self._lost.discard(found.key)
         if self._known.get(found.key) != found:
             self._known[found.key] = found
+            self._changed = True
 
     def _apply_waiting(self) -> None:
         for key, record in list(self._waiting.items()):
@@ -151,6 +155,7 @@ class FollowedUpstreams:
             self._lost.add(key)
         else:
             self._known.pop(key, None)
+            self._changed = True
             self._lost.discard(key)
 
 

@@ -206,12 +206,13 @@ def test_mark_that_expires_leaves_the_upstream_deleted(deployment: _Deployment) 
     assert deployment.said == []
 
 
-def test_mark_and_its_end_that_come_together_delete_the_upstream(deployment: _Deployment) -> None:
+@pytest.mark.parametrize("time", [1.0, 600.0])  # the later read scans too
+def test_mark_and_its_end_that_come_together_delete_the_upstream(time: float, deployment: _Deployment) -> None:
     deployment.put(_item(1, "10.0.0.1"))
     deployment.seen()
     deployment.put(_item(2, deleted=True))
     deployment.remove()
-    deployment.time = 600.0  # this read scans too
+    deployment.time = time
 
     assert deployment.seen() == {}
     assert deployment.said == []
