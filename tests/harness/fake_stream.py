@@ -56,7 +56,8 @@ class FakeStream:
         for name in page:
             shard = self.shards[name]
             numbers = {"StartingSequenceNumber": "1", **({"EndingSequenceNumber": "9"} if shard.ended else {})}
-            shards.append({"ShardId": name, "SequenceNumberRange": numbers})
+            parent = {} if shard.parent is None else {"ParentShardId": shard.parent}
+            shards.append({"ShardId": name, "SequenceNumberRange": numbers, **parent})
         last = {"LastEvaluatedShardId": page[-1]} if start + 2 < len(names) else {}
         return {"StreamDescription": {"Shards": shards, **last}}
 

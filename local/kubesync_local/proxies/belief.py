@@ -87,8 +87,13 @@ class BelievedOutput:
                 if not self._doubted:
                     self._said(self._asked.stays(self._output.place))
                 self._doubted = True
+                self._output.settle()
                 return False
             self._begun = True
             for line in self._asked.absent(snapshots, proven=proven):
                 self._said(line)
         return self._output.offer(snapshots)
+
+    def settle(self) -> None:
+        """See ``Output.settle``."""
+        self._output.settle()

@@ -17,6 +17,7 @@ from typing import Final
 from kubesync.actors.backoff import Backoff
 from kubesync_local.proxies.commands import Command
 from kubesync_local.proxies.formats.form import Form
+from kubesync_local.proxies.items import UnreadUpstream
 from kubesync_local.proxies.servers import Chosen, Snapshot, choose
 from kubesync_local.proxies.writing import remove_leftovers, replace_file, sync_directory
 
@@ -50,7 +51,7 @@ class Renderer:
         self._refused: dict[str, int] = {}
 
     def remember(self, files: Mapping[str, str]) -> None:
-        """Take the blocks of upstreams without ready nodes from these files, for ``KEEP``."""
+        """Take blocks of upstreams from these files where needed: without ready nodes for ``KEEP``, or if they cannot be read."""
         self._last = self.form.blocks(files)
 
     def holds_servers(self, files: Mapping[str, str]) -> bool:
@@ -63,13 +64,20 @@ class Renderer:
 
     def files(self, snapshots: Mapping[str, Snapshot]) -> dict[str, str]:
         """The files for these upstreams, by name."""
-        self._known = {key: self._block(snapshot) for key, snapshot in snapshots.items()}
+        self._known = {
+            key: self._block(snapshot) for key, snapshot in snapshots.items() if not self._is_unknown(snapshot)
+        }
         return self.form.files({key: block for key, (_, block) in self._known.items()})
+
+    def _is_unknown(self, snapshot: Snapshot) -> bool:
+        return isinstance(snapshot, UnreadUpstream) and snapshot.key not in self._last
 
     def _block(self, snapshot: Snapshot) -> tuple[Snapshot, str]:
         known = self._known.get(snapshot.key)
         if known is not None and known[0] is snapshot:
             return known
+        if isinstance(snapshot, UnreadUpstream):
+            return snapshot, self._last[snapshot.key]
         chosen = choose(snapshot.nodes, self._zone, last_resort=self._when_empty is WhenEmpty.BACKUP)
         self._report(snapshot.key, chosen)
         if not chosen.usable and self._when_empty is WhenEmpty.KEEP:
@@ -152,6 +160,17 @@ class Output:
             self.failed, self._failures = "", 0
             self.said("the configuration is up to date again")
         return done
+
+    def settle(self) -> None:
+        """Reload if a killed process owes it. For the time before anything was read; ``offer`` does it too."""
+        if self.now() < max(self._retry_at, self._reloaded_at + RELOAD_INTERVAL_SECONDS):
+            return
+        try:
+            if self._reload_if_due() and self.failed:
+                self.failed, self._failures = "", 0
+                self.said("the reload that was owed is done")
+        except OSError as error:
+            self._fail(f"{error.filename or self.place}: {error.strerror}")
 
     def _write(self, files: Mapping[str, str]) -> bool:
         changed = {name: text for name, text in files.items() if self._current.get(name) != text}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 from kubesync.aws.dynamodb.store import UPSTREAMS, Key, Store
+from kubesync.domain.errors import StoreError
+from kubesync_local.proxies.items import UnreadableUpstreamError, UnreadUpstream, oddity
 from kubesync_local.proxies.lost import LostUpstreams
 from kubesync_local.proxies.prices import dollars_of_polling
 from kubesync_local.proxies.reading import UpstreamReader, snapshot_of_head
+from kubesync_local.proxies.retrying import Retries
 from kubesync_local.proxies.servers import Snapshot
 
 MOST_KEYS = 100  # one BatchGetItem
@@ -18,18 +22,31 @@ class PolledUpstreams:
 
     Args:
         cheap: may read with eventual consistency. What is not newer than what is known is confirmed by a strong read.
+        now: monotonic seconds.
     """
 
     interval_seconds = 1.0
-    problem = ""
 
-    def __init__(self, reader: UpstreamReader, cheap: Store, keys: Sequence[str], lost: LostUpstreams) -> None:
+    def __init__(
+        self,
+        reader: UpstreamReader,
+        cheap: Store,
+        keys: Sequence[str],
+        lost: LostUpstreams,
+        now: Callable[[], float],
+    ) -> None:
         self._reader = reader
         self._cheap = cheap
         self._lost = lost
         self.proven = False
         self._keys = [Key(UPSTREAMS, key, 0) for key in dict.fromkeys(keys)]
         self._known: dict[str, Snapshot] = {}
+        self._retries = Retries(now)
+
+    @property
+    def problem(self) -> str:
+        """What does not work although ``read`` answers; empty: nothing."""
+        return self._retries.problem
 
     def read(self) -> Mapping[str, Snapshot]:
         """All of them now; the same object if nothing changed.
@@ -39,12 +56,34 @@ class PolledUpstreams:
         """
         found = self._cheap.batch_get(self._keys)
         heads = {key.partition: found.get(key) for key in self._keys}
-        now = {key: self._newer(key, None if head is None else dict(head)) for key, head in heads.items()}
+        now = {key: self._read(key, None if head is None else dict(head)) for key, head in heads.items()}
+        self._reader.require_some(now, self.problem)
         self.proven = self.proven or any(each.has_item for each in now.values())
         if any(self._known.get(key) is not each for key, each in now.items()):
             self._known = now
         self._lost.report()
         return self._known
+
+    def _read(self, key: str, head: Mapping[str, object] | None) -> Snapshot:
+        """One of them now. If it alone cannot be read, it stays as it was."""
+        known = self._known.get(key)
+        alone = head is not None and not oddity(head) and snapshot_of_head(head) is not None
+        newer = known is None or (head is not None and alone and cast(int, head["version"]) > known.version)
+        if not self._retries.due(key) and not (alone and newer):
+            return known or UnreadUpstream(key)
+        try:
+            if head is not None and oddity(head):
+                seen = self._confirmed(key, known) if known is not None else self._reader.one(key)
+            else:
+                seen = self._newer(key, head)
+        except StoreError as error:
+            # What cannot be read is said by the reader.
+            self._retries.failed(key, "" if isinstance(error, UnreadableUpstreamError) else str(error))
+            return known or UnreadUpstream(key)
+        self._retries.worked(key)
+        if alone:
+            self._reader.note_readable(key)
+        return seen
 
     def _newer(self, key: str, head: Mapping[str, object] | None) -> Snapshot:
         known = self._known.get(key)

@@ -26,9 +26,9 @@ def dollars_of_polling(snapshots: Iterable[Snapshot], interval_seconds: float = 
     return f"about ${cost:.2f} a month: {units:g} read units every second for {_counted(len(listed), 'upstream')}"
 
 
-def dollars_of_following(snapshots: Iterable[Snapshot], shards: int, scan_seconds: float) -> str:
+def dollars_of_following(table_bytes: int, shards: int, scan_seconds: float) -> str:
     """Scans of the whole table, and a GetRecords call a second for each shard."""
-    units = ceil(sum(_bytes(each) for each in snapshots) / UNIT_BYTES)
+    units = ceil(table_bytes / UNIT_BYTES)
     scans = units * SECONDS / scan_seconds * READ
     stream = shards * SECONDS * STREAM_READ
     return (

@@ -19,9 +19,13 @@ from botocore.exceptions import ClientError
 
 from kubesync.aws.dynamodb.errors import CAUGHT, failure_of
 from kubesync.domain.errors import StoreUnavailableError
+from kubesync_local.proxies.retrying import Retries
 
 # Shards split without a word, and tables get other streams: both are looked for this often, and whenever a shard ended.
 SHARDS_EVERY_SECONDS: Final = 60.0
+# A child is listed a moment after its parent ended. So long it is looked for with every call.
+CHILDREN_WITHIN_SECONDS: Final = 60.0
+_NEW_SHARDS: Final = "new shards"
 _MOST_PAGES: Final = 50
 _MISSED: Final = frozenset({"ExpiredIteratorException", "TrimmedDataAccessException", "ResourceNotFoundException"})
 _TOO_MANY: Final = frozenset(
@@ -42,7 +46,7 @@ class StreamClient(Protocol):
 
 
 class TableStream:
-    """Reads all shards. Everything raises StreamBrokenError, or StoreUnavailableError if the stream cannot be read now.
+    """Reads all shards. ``start`` raises StoreUnavailableError if the stream cannot be read now.
 
     Args:
         arn: asks for the stream's ARN; None: the table has none.
@@ -58,11 +62,19 @@ class TableStream:
         # Read, and not returned yet: an iterator does not go back when another shard cannot be read.
         self._found: list[dict[str, Any]] = []
         self._listed_at = -math.inf
+        # Shards that ended, and when: none that was listed names them as its parent.
+        self._ended: dict[str, float] = {}
+        self._retries = Retries(now)
 
     @property
     def shards(self) -> int:
         """How many are read now."""
         return len(self._iterators)
+
+    @property
+    def problem(self) -> str:
+        """Why some of the shards, or new ones, cannot be read now; empty: all can."""
+        return self._retries.problem
 
     def start(self) -> None:
         """Read from now on."""
@@ -70,31 +82,63 @@ class TableStream:
         if not arn:
             raise StoreUnavailableError("the upstreams table has no stream: run `kubesync setup`, or update the stack")
         self._arn = arn
-        self._found = []
         shards = list(self._list())
+        parents = {shard.get("ParentShardId") for shard in shards}
+        is_open = [shard["ShardId"] for shard in shards if "EndingSequenceNumber" not in shard["SequenceNumberRange"]]
+        self._iterators = {shard: self._iterator(shard, "LATEST") for shard in is_open}
         self._seen = {shard["ShardId"] for shard in shards}
-        is_open = [shard for shard in shards if "EndingSequenceNumber" not in shard["SequenceNumberRange"]]
-        self._iterators = {shard["ShardId"]: self._iterator(shard["ShardId"], "LATEST") for shard in is_open}
+        self._ended = {shard: self._now() for shard in self._seen - parents - self._iterators.keys()}
         self._listed_at = self._now()
+        self._retries = Retries(self._now)
 
     def records(self) -> list[dict[str, Any]]:
-        """What came since the last call that succeeded: ``dynamodb`` parts of records, those of one upstream in their order."""
+        """What came since the last call that returned: ``dynamodb`` parts of records, those of one upstream in their order.
+
+        A shard that cannot be read now is a ``problem``. It is read later; the others go on.
+
+        Raises:
+            StreamBrokenError: records may have been missed.
+        """
         for shard in list(self._iterators):
-            self._read(shard)
-        if not self._iterators or self._now() - self._listed_at >= SHARDS_EVERY_SECONDS:
-            listed_at = self._now()
-            self._listed_at = -math.inf  # until each has an iterator
-            if self._call(self._arn_of) != self._arn:
-                raise StreamBrokenError("the upstreams table has another stream than before: was it made anew?")
-            new_shards = [shard["ShardId"] for shard in self._list() if shard["ShardId"] not in self._seen]
-            for new in new_shards:
-                self._iterators[new] = self._iterator(new, "TRIM_HORIZON")
-                self._seen.add(new)
-            self._listed_at = listed_at
-            for new in new_shards:
-                self._read(new)
+            self._try(shard, partial(self._read, shard))
+        now = self._now()
+        self._ended = {shard: at for shard, at in self._ended.items() if now - at < CHILDREN_WITHIN_SECONDS}
+        if not self._iterators or self._ended or now - self._listed_at >= SHARDS_EVERY_SECONDS:
+            self._try(_NEW_SHARDS, self._find_shards)
         found, self._found = self._found, []
         return found
+
+    def _try(self, what: str, step: Callable[[], None]) -> None:
+        """Take a step, unless it failed a moment ago."""
+        if not self._retries.due(what):
+            return
+        try:
+            step()
+        except StreamBrokenError:
+            raise
+        except StoreUnavailableError as error:
+            self._retries.failed(what, str(error))
+        else:
+            self._retries.worked(what)
+
+    def _find_shards(self) -> None:
+        """Read shards that were not there before."""
+        listed_at = self._now()
+        self._listed_at = -math.inf  # until each has an iterator
+        if self._call(self._arn_of) != self._arn:
+            raise StreamBrokenError("the upstreams table has another stream than before: was it made anew?")
+        found = []
+        for shard in self._list():
+            name, parent = shard["ShardId"], shard.get("ParentShardId", "")
+            # What a parent still holds is older than what its children hold.
+            if name not in self._seen and parent not in self._iterators:
+                self._iterators[name] = self._iterator(name, "TRIM_HORIZON")
+                self._seen.add(name)
+                self._ended.pop(parent, None)
+                found.append(name)
+        self._listed_at = listed_at
+        for name in found:
+            self._try(name, partial(self._read, name))
 
     def _read(self, shard: str) -> None:
         """Read a shard up to its newest record. If it has ended, its children are looked for."""
@@ -105,6 +149,7 @@ class TableStream:
             following = answer.get("NextShardIterator")
             if not following:
                 del self._iterators[shard]
+                self._ended[shard] = self._now()
                 self._listed_at = -math.inf
                 return
             self._iterators[shard] = following

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
@@ -16,12 +17,15 @@ _STEP_SECONDS: Final = 0.1
 
 
 class Source(Protocol):
-    """Where snapshots come from. ``problem``: what does not work although ``read`` answers; empty: nothing."""
+    """Where snapshots come from. A source that answers with a ``problem`` sees itself to it that it tries what fails less often."""
 
     interval_seconds: float
-    problem: str
     #: Whether an item of what is wanted was ever read, perhaps of a deleted upstream.
     proven: bool
+
+    @property
+    def problem(self) -> str:
+        """What does not work although ``read`` answers; empty: nothing."""
 
     def read(self) -> Mapping[str, Snapshot]:
         """All of them; the same object if nothing changed. Raises StoreError if the table cannot be read."""
@@ -35,6 +39,9 @@ class Target(Protocol):
 
     def offer(self, snapshots: Mapping[str, Snapshot]) -> bool:
         """Returns whether all is up to date; if not, it is offered again."""
+
+    def settle(self) -> None:
+        """Do what an earlier process owes. Called before anything was read; cheap if nothing is owed."""
 
 
 def watch(
@@ -52,30 +59,39 @@ def watch(
         said: called with lines for a person: the cost at the beginning, problems when they begin and when they end.
         explained: what is said of an error; called only for what is said.
     """
+    newest: Mapping[str, Snapshot] | None = None
     shown: Mapping[str, Snapshot] | None = None
-    done = True
+    done, read_at = True, -math.inf
     problem: StoreError | str = ""
     failures, told_costs = 0, False
     while not stopped():
         begun = clock.monotonic()
-        try:
-            found: Mapping[str, Snapshot] | None = source.read()
-            now: StoreError | str = source.problem
-        except StoreError as error:
-            found, now = None, error
-        if now and not problem:
-            reason = now if isinstance(now, str) else explained(now)
-            said(f"cannot follow the upstreams table, the last configuration stays: {reason}")
-        elif problem and not now:
-            said("the upstreams table can be read again")
-        problem = now
-        failures = failures + 1 if now else 0
-        if found is not None and not told_costs:
-            said(f"reading the upstreams table costs {source.costs()}")
-            told_costs = True
-        if found is not None and (found is not shown or not done):
-            done, shown = output.offer(found), found
-        _wait(clock, begun + (_BACKOFF.delay(failures) if failures else source.interval_seconds), stopped)
+        if begun >= read_at:
+            try:
+                newest = source.read()
+                now: StoreError | str = source.problem
+                failures = 0
+            except StoreError as error:
+                now = error
+                failures += 1
+            if now and not problem:
+                if isinstance(now, str):
+                    said(f"cannot follow all of the upstreams table, what is known of it stays: {now}")
+                else:
+                    said(f"cannot follow the upstreams table, the last configuration stays: {explained(now)}")
+            elif problem and not now:
+                said("the upstreams table can be read again")
+            problem = now
+            read_at = begun + (_BACKOFF.delay(failures) if failures else source.interval_seconds)
+            if newest is not None and not told_costs:
+                said(f"reading the upstreams table costs {source.costs()}")
+                told_costs = True
+        # What is owed to the proxy does not wait for the table.
+        if newest is None:
+            output.settle()
+        elif newest is not shown or not done:
+            done, shown = output.offer(newest), newest
+        _wait(clock, min(read_at, begun + source.interval_seconds), stopped)
 
 
 def _wait(clock: Clock, until: float, stopped: Callable[[], bool]) -> None:

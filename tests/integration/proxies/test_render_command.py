@@ -23,6 +23,7 @@ from kubesync.domain.state import UpstreamState
 KEY = "prod/shop/web/80/TCP"
 UDP = "prod/shop/dns/53/UDP"
 OTHER = "dr/shop/web/80/TCP"
+ODD = "prod/shop/odd/80/TCP"
 
 
 class _Rendered:
@@ -222,6 +223,32 @@ def test_without_an_earlier_file_what_there_is_is_rendered_and_said(rendered: _R
         path = tmp_path / "up"
         ran = rendered.stack.call("render", "json", "--cluster", "dmeo", "--output-file", str(path))
         assert (ran.status, ran.lines, json.loads(path.read_text())) == (0, [said], {"v": 1, "upstreams": {}})
+
+
+@pytest.mark.parametrize("arguments", [(), ("--cluster", "prod"), ("--upstream", KEY, "--upstream", ODD)])
+def test_upstream_that_cannot_be_read_keeps_its_servers_and_ends_with_status_1(
+    arguments: tuple[str, ...], rendered: _Rendered, tmp_path: Path
+) -> None:
+    path = tmp_path / "up.json"
+    rendered.put(ODD, "10.0.0.9")
+    call = rendered.stack.call
+    assert call("render", "json", *arguments, "--output-file", str(path)).status == 0
+    client = rendered.stack.boto().client("dynamodb", endpoint_url=rendered.stack.dynamodb_url)
+    item = {"upstream": {"S": ODD}, "slice": {"N": "0"}, "v": {"N": "2"}, "version": {"N": "7"}, "load": {"N": "0.5"}}
+    client.put_item(TableName=f"{rendered.stack.prefix}-upstreams", Item=item)
+    rendered.put(KEY, "10.0.0.7")
+
+    again = call("render", "json", *arguments, "--output-file", str(path))
+    printed = call("render", "json", *arguments)
+
+    assert (again.status, printed.status) == (1, 1)
+    newer = "its form (v = 2) is newer than the one that this kubesync reads (1): update kubesync"
+    assert again.lines == [f"kubesync render: {ODD} cannot be read, what is known of it stays: {newer}"]
+    found = json.loads(path.read_text())["upstreams"]
+    assert {key: [node["ip"] for node in each["nodes"]] for key, each in found.items()} == {
+        KEY: ["10.0.0.7"], ODD: ["10.0.0.9"],
+    }  # fmt: skip
+    assert list(json.loads(printed.out)["upstreams"]) == [KEY]
 
 
 @pytest.mark.parametrize("source", ["polled", "followed"])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kubesync_local.proxies.belief import Asked, BelievedOutput
+from kubesync_local.proxies.commands import Command
 from kubesync_local.proxies.formats.envoy import EnvoyDirectory, EnvoyFile
 from kubesync_local.proxies.formats.form import Form
 from kubesync_local.proxies.formats.haproxy import Haproxy
@@ -42,17 +43,26 @@ class _Place:
         self.said: list[str] = []
         self.source = _Source()
 
-    def output(self) -> Output:
+    def output(self, reload: Command | None = None) -> Output:
         renderer = Renderer(self.form, "", WhenEmpty.BACKUP, self.said.append)
         made = Output(
-            renderer, self.path, directory=isinstance(self.form, EnvoyDirectory), check=None, reload=None,
+            renderer, self.path, directory=isinstance(self.form, EnvoyDirectory), check=None, reload=reload,
             said=self.said.append, now=lambda: 0.0,
         )  # fmt: skip
         made.open()
         return made
 
-    def believed(self, *keys: str) -> BelievedOutput:
-        return BelievedOutput(Asked(keys, [], ["TCP"]), self.source, self.output(), self.said.append)
+    def believed(self, *keys: str, reload: Command | None = None) -> BelievedOutput:
+        return BelievedOutput(Asked(keys, [], ["TCP"]), self.source, self.output(reload), self.said.append)
+
+
+def test_reload_that_is_owed_is_done_while_the_answer_is_not_believed(tmp_path: Path) -> None:
+    place, log = _Place(tmp_path / "up", Nginx()), tmp_path / "log"
+    place.output().offer(FULL)
+    (tmp_path / ".up.kubesync-reload").touch()  # a killed process left it
+
+    assert not place.believed(KEY, reload=Command(f"echo x >>{log}")).offer(ABSENT)
+    assert log.read_text() == "x\n"
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -10,6 +10,7 @@ from harness.fake_stream import FakeStream
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import StoreUnavailableError
 from kubesync_local.proxies.following import FollowedUpstreams
+from kubesync_local.proxies.items import UnreadUpstream
 from kubesync_local.proxies.lost import LostUpstreams
 from kubesync_local.proxies.reading import UpstreamReader
 from kubesync_local.proxies.stream import TableStream
@@ -20,7 +21,7 @@ KEY = "prod/shop/web/80/TCP"
 def _item(version: int, *ips: str, key: str = KEY, slices: int = 1, **more: Any) -> dict[str, Any]:
     nodes = [{"ip": ip, "port": 80, "ready": True} for ip in ips]
     return {
-        "upstream": key, "slice": 0, "version": version, "slices": slices, "nodes": nodes,
+        "upstream": key, "slice": 0, "v": 1, "version": version, "slices": slices, "nodes": nodes,
         "digest": "", "updated_at": "", **more,
     }  # fmt: skip
 
@@ -68,6 +69,10 @@ class _Deployment:
             self.tries += 1
             raise StoreUnavailableError("no answer")
         return iter([item for (key, _), item in sorted(self.items.items()) if key == partition])
+
+
+def _shard() -> Any:
+    return type(FakeStream().shards["shard-0"])()
 
 
 @pytest.fixture
@@ -201,12 +206,13 @@ def test_mark_that_expires_leaves_the_upstream_deleted(deployment: _Deployment) 
     assert deployment.said == []
 
 
-def test_mark_and_its_end_that_come_together_delete_the_upstream(deployment: _Deployment) -> None:
+@pytest.mark.parametrize("time", [1.0, 600.0])  # the later read scans too
+def test_mark_and_its_end_that_come_together_delete_the_upstream(time: float, deployment: _Deployment) -> None:
     deployment.put(_item(1, "10.0.0.1"))
     deployment.seen()
     deployment.put(_item(2, deleted=True))
     deployment.remove()
-    deployment.time = 600.0  # this read scans too
+    deployment.time = time
 
     assert deployment.seen() == {}
     assert deployment.said == []
@@ -306,6 +312,35 @@ def test_an_item_proves_the_table_also_a_deleted_one(deleted: bool, deployment: 
     assert deployment.followed.proven
 
 
+def test_odd_items_change_nothing_and_stop_nothing(deployment: _Deployment) -> None:
+    deployment.put(_item(1, "10.0.0.1"))
+    deployment.put(_item(1, "10.0.0.2", key="named/shop"))
+    deployment.put(_item(7, "10.0.0.3", key="named/odd", v=2))
+    assert deployment.followed.read()["named/odd"] == UnreadUpstream("named/odd")
+
+    deployment.put({"upstream": KEY, "slice": 0, "v": 2, "version": 7})
+    deployment.put({"upstream": "named/later", "slice": 0, "version": 7, "nodes": "none"})
+    deployment.put(_item(2, "10.0.0.4", key="named/shop"))
+    seen = {KEY: ["10.0.0.1"], "named/shop": ["10.0.0.4"], "named/odd": [], "named/later": []}
+    assert deployment.seen() == seen
+    deployment.time = 600.0
+    assert deployment.seen() == seen
+    assert deployment.followed.problem == ""
+
+    deployment.put(_item(8, "10.0.0.5"))
+    deployment.put(_item(8, "10.0.0.6", key="named/odd"))
+    deployment.put(_item(8, key="named/later", deleted=True))
+    assert deployment.seen() == {KEY: ["10.0.0.5"], "named/shop": ["10.0.0.4"], "named/odd": ["10.0.0.6"]}
+
+
+def test_key_with_a_fraction_is_no_slice_0(deployment: _Deployment) -> None:
+    deployment.put(_item(1, "10.0.0.1"))
+    odd: dict[str, Any] = {"Keys": {"upstream": {"S": KEY}, "slice": {"N": "0.5"}}}
+    deployment.stream.shards["shard-0"].records.append({"dynamodb": odd})
+
+    assert deployment.seen() == {KEY: ["10.0.0.1"]}
+
+
 def test_records_of_other_slices_are_ignored(deployment: _Deployment) -> None:
     deployment.seen()
     deployment.stream.add("shard-0", {**_item(5, "10.0.0.9"), "slice": 1})
@@ -339,10 +374,122 @@ def test_only_the_newest_record_of_an_upstream_waits(deployment: _Deployment) ->
         deployment.put(_item(version, "10.0.0.1", slices=2))
         assert deployment.seen() == {KEY: ["10.0.0.1"]}
         before = deployment.tries
+        deployment.time += 30.0
         deployment.seen()
         assert deployment.tries - before == 1, "one read, however many records came"
     deployment.unreadable = ""
+    deployment.time += 30.0
     assert deployment.seen() == {KEY: ["10.0.0.1", "10.0.0.2"]}
+
+
+def test_upstream_that_cannot_be_read_is_tried_less_often_and_delays_no_other(deployment: _Deployment) -> None:
+    deployment.put(_item(1, "10.0.0.1"))
+    deployment.seen()
+    deployment.put(_item(2, "10.0.0.1", slices=2))
+    deployment.unreadable = KEY
+    tried = []
+    for second in range(1, 40):
+        deployment.time, before = float(second), deployment.tries
+        deployment.put(_item(second, f"10.0.1.{second}", key="named/shop"))
+        assert deployment.seen() == {KEY: ["10.0.0.1"], "named/shop": [f"10.0.1.{second}"]}
+        assert deployment.followed.problem == "no answer"
+        tried += [second] * (deployment.tries - before)
+    assert tried == [1, 2, 4, 8, 16, 32]
+
+    deployment.put(_item(3, "10.0.0.3"))  # it needs no other read
+    assert deployment.seen() == {KEY: ["10.0.0.3"], "named/shop": ["10.0.1.39"]}
+    assert deployment.followed.problem == ""
+
+
+def test_upstream_that_is_removed_and_written_anew_within_one_read_is_taken_from_the_table(
+    deployment: _Deployment,
+) -> None:
+    deployment.put(_item(5, "10.0.0.1"))
+    deployment.seen()
+    deployment.remove()
+    deployment.put(_item(1, "10.0.0.2"))
+
+    assert deployment.seen() == {KEY: ["10.0.0.2"]}
+    deployment.put(_item(2, "10.0.0.3"))
+    assert deployment.seen() == {KEY: ["10.0.0.3"]}
+    assert (deployment.scans, deployment.said) == (1, [])
+
+
+def test_child_of_an_ended_shard_that_is_listed_later_is_found_with_the_next_read(deployment: _Deployment) -> None:
+    deployment.stream.shards["shard-1"] = _shard()
+    deployment.seen()
+    deployment.stream.split("shard-0")
+    for second in range(1, 41):
+        deployment.time = float(second)
+        deployment.seen()
+    deployment.stream.split("shard-0", "shard-2")
+    deployment.put(_item(1, "10.0.0.1"), "shard-2")
+    deployment.time = 41.0
+    assert deployment.seen() == {KEY: ["10.0.0.1"]}
+
+    deployment.stream.calls.clear()
+    for second in range(42, 100):
+        deployment.time = float(second)
+        deployment.seen()
+    assert deployment.stream.calls.count("describe_stream") == 0
+
+
+def test_ended_shard_without_a_child_is_looked_for_a_minute_only(deployment: _Deployment) -> None:
+    deployment.stream.shards["shard-1"] = _shard()
+    deployment.stream.split("shard-0")
+    lists = []
+    for second in range(180):
+        deployment.time = float(second)
+        deployment.stream.calls.clear()
+        deployment.seen()
+        lists += [second] * deployment.stream.calls.count("describe_stream")
+
+    # The first is that of the start. Then every second for a minute, then every minute.
+    assert lists == [0, *range(60), 119, 179]
+
+
+def test_children_are_not_read_before_the_rest_of_their_parent(deployment: _Deployment) -> None:
+    deployment.stream.shards["shard-1"] = _shard()
+    deployment.seen()
+    deployment.put(_item(1, "10.0.0.1"), "shard-0")
+    deployment.stream.split("shard-0", "shard-2")
+    deployment.stream.add("shard-2", _item(9, "10.0.0.9"))
+    deployment.stream.fail, deployment.stream.fail_shard = "ThrottlingException", "shard-0"
+    deployment.time = 60.0
+    assert deployment.seen() == {}
+
+    assert deployment.seen() == {KEY: ["10.0.0.9"]}
+
+
+def test_shard_that_is_throttled_again_and_again_holds_up_no_other(deployment: _Deployment) -> None:
+    deployment.stream.shards["shard-1"] = _shard()
+    deployment.seen()
+    deployment.stream.fail_shard, tried = "shard-0", []
+    deployment.put(_item(1, "10.0.0.1", key="named/a"), "shard-0")
+    for second in range(1, 50):
+        deployment.time, deployment.stream.fail = float(second), "ProvisionedThroughputExceededException"
+        deployment.put(_item(second, f"10.0.1.{second}"), "shard-1")
+        assert deployment.seen() == {KEY: [f"10.0.1.{second}"]}
+        assert "let one `render json --watch` feed the other proxies" in deployment.followed.problem
+        tried += [second] if not deployment.stream.fail else []
+    assert tried == [1, 2, 4, 8, 16, 32]
+
+    deployment.stream.shards["shard-5"] = _shard()
+    deployment.stream.fail, deployment.time = "", 62.0
+    deployment.put(_item(1, "10.0.0.5", key="named/b"), "shard-5")
+    assert deployment.seen() == {KEY: ["10.0.1.49"], "named/a": ["10.0.0.1"], "named/b": ["10.0.0.5"]}
+    assert (deployment.followed.problem, deployment.scans) == ("", 1)
+
+
+def test_stream_that_cannot_be_started_is_tried_less_often(deployment: _Deployment) -> None:
+    tried = []
+    for second in range(40):
+        deployment.time, deployment.stream.fail = float(second), "AccessDeniedException"
+        deployment.seen()
+        assert "denied" in deployment.followed.problem
+        tried += [second] if not deployment.stream.fail else []
+
+    assert tried == [0, 1, 3, 7, 15, 31]
 
 
 def test_records_of_a_shard_are_kept_while_another_cannot_be_read(deployment: _Deployment) -> None:

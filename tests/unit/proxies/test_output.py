@@ -11,6 +11,7 @@ from kubesync_local.proxies.commands import Command
 from kubesync_local.proxies.formats.envoy import EnvoyDirectory
 from kubesync_local.proxies.formats.form import Form
 from kubesync_local.proxies.formats.nginx import Nginx
+from kubesync_local.proxies.items import UnreadUpstream
 from kubesync_local.proxies.output import Output, Renderer, WhenEmpty
 from kubesync_local.proxies.servers import Snapshot
 
@@ -136,6 +137,40 @@ def test_reload_that_a_killed_process_owes_is_done_by_the_next(tmp_path: Path) -
     assert place.reloads == 1
     assert _Place(tmp_path, reload=RELOAD).output.offer(_upstream("10.0.0.1"))
     assert place.reloads == 1
+
+
+def test_reload_that_a_killed_process_owes_does_not_wait_for_upstreams(tmp_path: Path) -> None:
+    killed = _Place(tmp_path, reload="exit 1")
+    killed.output.offer(_upstream("10.0.0.1"))
+    place = _Place(tmp_path, reload="echo tried >>LOG; test -e LOG.ok")
+
+    tried = []
+    for _ in range(5):
+        place.output.settle()
+        tried.append(place.reloads)
+        place.time += 1
+    assert tried == [1, 2, 2, 3, 3]
+    Path(f"{place.log}.ok").touch()
+    place.time += 4
+    for _ in range(2):
+        place.output.settle()
+        place.time += 4
+    assert place.reloads == 4
+    assert place.said == [
+        "--reload failed, the proxy may use the last configuration: status 1", "the reload that was owed is done",
+    ]  # fmt: skip
+
+
+def test_upstream_that_cannot_be_read_keeps_its_servers_of_the_file_also_after_a_restart(tmp_path: Path) -> None:
+    _Place(tmp_path).output.offer(_upstream("10.0.0.1"))
+    place = _Place(tmp_path)
+    unread: dict[str, Snapshot] = {key: UnreadUpstream(key) for key in (KEY, "named/new")}
+    assert place.output.offer({**unread, **_upstream("10.0.0.2", key="named/shop")})
+    assert sorted(place.servers) == ["10.0.0.1:80", "10.0.0.2:80"]
+    assert "upstream named.new" not in place.path.read_text()
+
+    assert place.output.offer(_upstream("10.0.0.3"))
+    assert place.servers == ["10.0.0.3:80"]
 
 
 def test_command_that_does_not_end_is_killed_with_its_children(tmp_path: Path) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from harness.dynamodb import a_table_prefix
+from harness.fake_stream import FakeStream
 from harness.memory_tables import memory_tables
 from kubesync.aws.dynamodb.store import UPSTREAMS, Action, Delete, Item, Key, Put, Store
 from kubesync.aws.tables.upstreams import UpstreamTable
@@ -14,11 +17,16 @@ from kubesync.clock import SystemClock
 from kubesync.domain.dns.records import Node
 from kubesync.domain.errors import StoreUnavailableError
 from kubesync.domain.state import UpstreamState
+from kubesync_local.proxies.following import FollowedUpstreams
+from kubesync_local.proxies.items import UnreadUpstream, decoded, oddity
 from kubesync_local.proxies.lost import LostUpstreams
 from kubesync_local.proxies.polling import PolledUpstreams
 from kubesync_local.proxies.reading import UpstreamReader, selection
+from kubesync_local.proxies.servers import Snapshot
+from kubesync_local.proxies.stream import TableStream
 
 KEY = "prod/shop/web/80/TCP"
+OTHER = "dr/shop/web/80/TCP"
 MANY = 1_500  # several slices
 
 
@@ -68,11 +76,11 @@ def table() -> _Table:
     return _Table()
 
 
-def _polled(table: Any, *keys: str, said: list[str] | None = None) -> PolledUpstreams:
-    reader = UpstreamReader(table, _NoWait(), lambda _: None)
-    return PolledUpstreams(
-        reader, table, keys or (KEY,), LostUpstreams((lambda _: None) if said is None else said.append)
-    )
+def _polled(
+    table: Any, *keys: str, said: list[str] | None = None, now: Callable[[], float] = lambda: 0.0
+) -> PolledUpstreams:
+    say = (lambda _: None) if said is None else said.append
+    return PolledUpstreams(UpstreamReader(table, _NoWait(), say), table, keys or (KEY,), LostUpstreams(say), now)
 
 
 class _NoWait(SystemClock):
@@ -238,6 +246,172 @@ def test_slices_that_stay_mixed_are_an_error() -> None:
 
     with pytest.raises(StoreUnavailableError, match="different versions"):
         _polled(table).read()
+
+
+def _odd(table: _Table, key: str, **fields: Any) -> None:
+    """Replace slice 0 by an item that has no upstream's shape, as somebody else may write it."""
+    table.store.write(Put(Key(UPSTREAMS, key, 0), {"v": 1, "version": 7, "slices": 1, "nodes": [], **fields}))
+
+
+NO_DIGEST = "slice 0 has no valid digest and no valid updated_at; only kubesync should write to the table"
+
+
+def test_upstream_that_cannot_be_read_stays_and_the_others_go_on() -> None:
+    table, said = _Table(), list[str]()
+    polled = _polled(table, KEY, OTHER, "named/new", said=said)
+    table.put(nodes(1))
+    table.put(nodes(1), OTHER)
+    _odd(table, "named/new")
+    assert (_ips(polled), _ips(polled, OTHER)) == (["10.0.0.1"], ["10.0.0.1"])
+    assert polled.read()["named/new"] == UnreadUpstream("named/new")
+
+    table.put(nodes(2), OTHER)
+    _odd(table, KEY)
+    assert (_ips(polled), len(_ips(polled, OTHER))) == (["10.0.0.1"], 2)
+    assert said == [f"{key} cannot be read, what is known of it stays: {NO_DIGEST}" for key in ("named/new", KEY)]
+    assert polled.read() is polled.read()
+
+    table.store.write(Delete(Key(UPSTREAMS, "named/new", 0)))
+    table.put(nodes(3, third=1), "named/new")
+    assert len(_ips(polled, "named/new")) == 3
+    assert said[2:] == ["named/new can be read again"]
+
+
+def test_upstream_that_cannot_be_read_is_tried_less_often_and_delays_no_other() -> None:
+    class Throttled(_Table):
+        """The partition of the first upstream cannot be queried."""
+
+        def query(self, table: str, partition: str, **wanted: Any) -> Any:
+            found = super().query(table, partition, **wanted)
+            if partition == KEY:
+                raise StoreUnavailableError("throttled")
+            return found
+
+    table, time, tried = Throttled(), 0.0, []
+    polled = _polled(table, KEY, OTHER, now=lambda: time)
+    table.put(nodes(1))
+    table.put(nodes(1), OTHER)
+    polled.read()
+    table.put(nodes(MANY))
+    for second in range(1, 40):
+        time, table.queries = float(second), 0
+        table.put(nodes(second + 1), OTHER)
+        assert (_ips(polled), len(_ips(polled, OTHER))) == (["10.0.0.1"], second + 1)
+        tried += [second] * table.queries
+    assert tried == [1, 1, 3, 7, 15, 31]
+    assert polled.problem == "throttled"
+
+    table.put(nodes(2))  # one slice: slice 0 is all
+    assert (len(_ips(polled)), polled.problem) == (2, "")
+
+
+def test_scan_and_named_reads_leave_out_what_cannot_be_read() -> None:
+    table, said = _Table(), list[str]()
+    reader: Any = UpstreamReader(table, _NoWait(), said.append)  # type: ignore[arg-type]
+    table.put(nodes(1))
+    table.put(nodes(MANY), OTHER)
+    table.store.write(Delete(Key(UPSTREAMS, OTHER, 1)))
+    table.put(nodes(1), "named/newer")
+    _odd(table, "named/newer", v=2)
+
+    found = reader.every(lambda _: True)
+    assert {key: (type(each), len(each.nodes)) for key, each in found.items()} == {
+        KEY: (Snapshot, 1), OTHER: (UnreadUpstream, 0), "named/newer": (UnreadUpstream, 0),
+    }  # fmt: skip
+    mixed = "its slices are of different versions, again and again, or some are missing"
+    newer = "its form (v = 2) is newer than the one that this kubesync reads (1): update kubesync"
+    stays = "cannot be read, what is known of it stays"
+    assert said == [f"{OTHER} {stays}: {mixed}", f"named/newer {stays}: {newer}"]
+    assert reader.named([KEY, OTHER]) == {KEY: found[KEY], OTHER: UnreadUpstream(OTHER)}
+    kept = Snapshot(OTHER, 3, ({"ip": "10.0.0.9", "port": 80, "ready": True},))
+    assert reader.every(lambda _: True, {OTHER: kept})[OTHER] is kept
+    assert len(said) == 2
+
+
+def test_price_of_following_counts_what_the_scan_reads_not_what_is_wanted() -> None:
+    table, stream = _Table(), FakeStream()
+    for number in range(40):  # each has some 8 KB
+        table.put(nodes(80), f"dr/shop/web-{number}/80/TCP")
+    for clusters in ([], ["prod"]):
+        reader: Any = UpstreamReader(table, _NoWait(), lambda _: None)  # type: ignore[arg-type]
+        followed = FollowedUpstreams(
+            reader, TableStream(stream, lambda: "arn", lambda: 0.0), selection(clusters, ["TCP"]), lambda: 0.0,
+            LostUpstreams(lambda _: None),
+        )  # fmt: skip
+        assert len(followed.read()) == (0 if clusters else 40)
+        assert followed.costs() == (
+            "about $0.57 a month: 80 read units every 10 minutes for a scan ($0.04), 1 stream read every second ($0.53)"
+        )
+
+
+def test_scan_keeps_no_item_that_is_not_wanted() -> None:
+    class Item(dict[str, Any]):
+        """Can be watched."""
+
+    class Scanned(_Table):
+        alive = 0
+
+        def scan(self, table: str) -> Any:
+            seen: list[weakref.ref[Item]] = []
+            for item in super().scan(table):
+                self.alive = max(self.alive, sum(1 for each in seen if each() is not None))
+                made = Item(item)
+                seen.append(weakref.ref(made))
+                yield made
+
+    table = Scanned()
+    for number in range(20):
+        table.put(nodes(1), f"dr/shop/web-{number}/80/TCP")
+    reader: Any = UpstreamReader(table, _NoWait(), lambda _: None)  # type: ignore[arg-type]
+
+    assert reader.every(selection(["prod"], ["TCP"])) == {}
+    assert table.alive <= 2
+    assert len(reader.every(selection(["dr"], ["TCP"]))) == 20
+    assert table.alive >= 19
+
+
+def test_if_nothing_can_be_read_there_is_no_empty_answer() -> None:
+    table = _Table()
+    reader: Any = UpstreamReader(table, _NoWait(), lambda _: None)  # type: ignore[arg-type]
+    _odd(table, KEY)
+
+    for read in (lambda: reader.named([KEY]), lambda: reader.every(lambda _: True), _polled(table).read):
+        with pytest.raises(StoreUnavailableError, match=f"such as {KEY}: {NO_DIGEST}"):
+            read()
+    assert reader.every(lambda key: key == "named/none") == {}
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"v": 2}, "its form (v = 2) is newer than the one that this kubesync reads (1): update kubesync"),
+        ({"v": None}, "slice 0 has no valid v"),
+        ({"v": True}, "slice 0 has no valid v"),
+        ({"version": 0}, "slice 0 has no valid version"),
+        ({"slices": "1"}, "slice 0 has no valid slices"),
+        ({"nodes": None}, "slice 0 has no valid nodes"),
+        ({"nodes": ["10.0.0.1"]}, "slice 0 has no valid nodes"),
+        ({"deleted": "yes"}, "slice 0 has no valid deleted"),
+        ({"digest": 1, "updated_at": None}, "slice 0 has no valid digest and no valid updated_at"),
+    ],
+)
+def test_each_field_of_a_slice_is_checked(fields: dict[str, Any], said: str) -> None:
+    good = {"slice": 0, "v": 1, "version": 1, "slices": 1, "nodes": [], "digest": "", "updated_at": ""}
+    assert oddity(good) == ""
+    assert oddity({**good, "of_a_later_release": None}) == ""
+
+    assert oddity({**good, **fields}).removesuffix("; only kubesync should write to the table") == said
+
+
+def test_value_of_a_type_that_kubesync_never_writes_spoils_nothing_else() -> None:
+    attributes: dict[str, Any] = {
+        "v": {"N": "1"},
+        "load": {"N": "0.5"},
+        "tags": {"SS": ["a"]},
+        "nodes": {"L": [{"M": {"w": {"N": "0.5"}}}]},
+    }
+
+    assert decoded(attributes) == {"v": 1, "load": None, "tags": None, "nodes": None}
 
 
 def test_scan_takes_wanted_upstreams_and_refuses_other_keys(table: _Table) -> None:

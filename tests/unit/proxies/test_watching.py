@@ -54,10 +54,14 @@ class _Output:
     def __init__(self, refuses: int = 0) -> None:
         self.offered: list[Mapping[str, Snapshot]] = []
         self._refuses = refuses
+        self.settled = 0
 
     def offer(self, snapshots: Mapping[str, Snapshot]) -> bool:
         self.offered.append(snapshots)
         return len(self.offered) > self._refuses
+
+    def settle(self) -> None:
+        self.settled += 1
 
 
 def _watched(seconds: float, output: Any, *answers: Mapping[str, Snapshot] | Exception) -> tuple[_Source, list[str]]:
@@ -115,6 +119,41 @@ def test_reason_is_explained_once_for_all_that_is_not_said_again() -> None:
     assert explained == ["DynamoDB cannot be reached"]
 
 
+def test_problem_of_a_source_that_answers_is_said_once_and_slows_nothing() -> None:
+    class Source(_Source):
+        @property
+        def problem(self) -> str:  # type: ignore[override]
+            return "one shard is throttled" if 1 <= self.read_at[-1] < 4 else ""
+
+    clock, said, output = _Clock(), list[str](), _Output()
+    source = Source(clock, ONE, TWO, ONE, TWO, ONE)
+    watch(source, output, clock, lambda: clock.now >= 5.5, said.append)
+
+    assert source.read_at == [0, 1, 2, 3, 4, 5]
+    assert output.offered == [ONE, TWO, ONE, TWO, ONE]
+    assert said[1:] == [
+        "cannot follow all of the upstreams table, what is known of it stays: one shard is throttled",
+        "the upstreams table can be read again",
+    ]
+
+
+def test_what_is_owed_to_the_proxy_does_not_wait_for_the_table() -> None:
+    output, gone = _Output(refuses=3), StoreUnavailableError("DynamoDB cannot be reached")
+    source, _ = _watched(7.5, output, ONE, gone)
+
+    assert source.read_at == [0, 1, 2, 4]
+    assert output.offered == [ONE, ONE, ONE, ONE]
+    assert output.settled == 0
+
+
+def test_reload_of_an_earlier_process_is_owed_before_anything_was_read() -> None:
+    output = _Output()
+    source, _ = _watched(6.5, output, StoreUnavailableError("DynamoDB cannot be reached"))
+
+    assert source.read_at == [0, 1, 3]
+    assert (output.settled, output.offered) == (7, [])
+
+
 def test_costs_are_said_after_the_first_read_that_works() -> None:
     _, said = _watched(3, _Output(), StoreUnavailableError("x"), ONE)
 
@@ -128,6 +167,6 @@ def test_prices_of_polling_and_of_following() -> None:
     # 0.5 and 1 units a second; a month has 2,628,000 seconds; a million units cost $0.125.
     assert dollars_of_polling([small, large]).startswith("about $0.49 a month: ")
     # 2 units 4,380 times; 2 shards read every second at $0.20 a million.
-    assert dollars_of_following([small, large], 2, 600) == (
+    assert dollars_of_following(8000, 2, 600) == (
         "about $1.05 a month: 2 read units every 10 minutes for a scan ($0.00), 2 stream reads every second ($1.05)"
     )

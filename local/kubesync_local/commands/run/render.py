@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         source: Source
         if arguments.upstream:
             cheap = upstream_store(work.boto, work.settings.tables, clock, consistent=False)
-            source = PolledUpstreams(reader, cheap, arguments.upstream, LostUpstreams(_say))
+            source = PolledUpstreams(reader, cheap, arguments.upstream, LostUpstreams(_say), clock.monotonic)
         else:
             arn = partial(stream_arn, work.boto, work.settings.tables)
             stream = TableStream(stream_client(work.boto), arn, clock.monotonic)
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.write("".join(renderer.files(found).values()))
     elif not output.offer(found):
         raise RenderFailedError(output.failed)
-    return 0
+    return 1 if reader.unread else 0  # each was said; the file still has what it had of them
 
 
 def _form(arguments: argparse.Namespace) -> Form:

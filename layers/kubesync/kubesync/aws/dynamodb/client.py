@@ -97,6 +97,7 @@ class DynamoStore:
         table_names: real name by logical name.
         jitter: a number in [0, 1) for each sleep.
         counted: counts each request; may be replaced while no call is under way.
+        decoded: what batches, queries and scans make of an item.
     """
 
     def __init__(
@@ -108,6 +109,7 @@ class DynamoStore:
         retry: RetryPolicy = RetryPolicy(),
         jitter: Callable[[], float] = random.random,
         counted: StoreCalls | None = None,
+        decoded: Callable[[Mapping[str, Mapping[str, Any]]], dict[str, Value]] = from_attributes,
     ) -> None:
         self.counted = counted or StoreCalls()
         self._client = client
@@ -115,6 +117,7 @@ class DynamoStore:
         self._clock = clock
         self._retry = retry
         self._jitter = jitter
+        self._decoded = decoded
 
     def get(self, key: Key) -> Item | None:
         answer = self._read("get_item", key_request(key, self._table_names), [key.table])
@@ -159,7 +162,7 @@ class DynamoStore:
         for table in by_table:
             real_name = self._table_names[table]
             for attributes in responses.get(real_name, ()):
-                item = from_attributes(attributes)
+                item = self._decoded(attributes)
                 found[_key_of(table, item)] = item
             left += [_key_of(table, from_attributes(key)) for key in unprocessed.get(real_name, {}).get("Keys", ())]
         return found, left
@@ -177,7 +180,7 @@ class DynamoStore:
         while left is None or left > 0:
             answer = self._read(method, request if left is None else {**request, "Limit": left}, [table])
             for attributes in answer["Items"]:
-                yield from_attributes(attributes)
+                yield self._decoded(attributes)
             # A page can be empty without being the last: only LastEvaluatedKey shows the end.
             if "LastEvaluatedKey" not in answer:
                 return

@@ -103,7 +103,7 @@ class UpstreamTable:
 
     def read(self, upstream: str) -> StoredUpstream | None:
         """One upstream, as a proxy reads it."""
-        return _assemble(list(self._store.query(UPSTREAMS, upstream)))
+        return assemble(list(self._store.query(UPSTREAMS, upstream)))
 
     def read_all(self, clusters: Sequence[str] | None = None) -> Iterator[StoredUpstream]:
         """Every upstream of these clusters (None: all and named ones), removed ones included. Scans: for commands and full resyncs only."""
@@ -113,7 +113,7 @@ class UpstreamTable:
             if clusters is None or (not is_named(name) and name.partition("/")[0] in clusters):
                 pages.setdefault(name, []).append(item)
         for name in sorted(pages):
-            stored = _assemble(pages[name])
+            stored = assemble(pages[name])
             if stored is not None:
                 yield stored
 
@@ -142,7 +142,8 @@ def _guard(current: UpstreamState | None) -> tuple[Condition, ...]:
     return (Absent(),) if current is None else (Equals("version", current.version),)
 
 
-def _assemble(items: list[Item]) -> StoredUpstream | None:
+def assemble(items: list[Item]) -> StoredUpstream | None:
+    """An upstream from its items, as kubesync writes them; None: without slice 0 there is none."""
     items.sort(key=lambda item: cast(int, item["slice"]))
     if not items or items[0]["slice"] != 0:
         return None
