@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from kubesync.actors.backoff import Backoff
-from kubesync_local.proxies.commands import Command
+from kubesync_local.proxies.commands import Command, CutOffError
 from kubesync_local.proxies.formats.form import Form
 from kubesync_local.proxies.servers import Chosen, Snapshot, choose
 from kubesync_local.proxies.writing import remove_leftovers, replace_file, sync_directory
@@ -84,6 +84,7 @@ class Output:
         place: a file, or with ``directory`` a directory.
         check: gets the new file's path; not for a directory.
         now: monotonic seconds.
+        stopped: whether kubesync ends. It cuts ``check`` and ``reload`` off.
     """
 
     renderer: Renderer
@@ -93,6 +94,7 @@ class Output:
     reload: Command | None
     said: Callable[[str], None]
     now: Callable[[], float]
+    stopped: Callable[[], bool] = lambda: False
     #: What did not work last; empty: all is well.
     failed: str = ""
     _current: dict[str, str] = field(default_factory=dict)
@@ -132,6 +134,8 @@ class Output:
         self._tried = files
         try:
             done = self._write(files) and self._reload_if_due()
+        except CutOffError:
+            return False
         except OSError as error:
             self._fail(f"{error.filename or self.place}: {error.strerror}; the last configuration stays")
             return False
@@ -160,7 +164,11 @@ class Output:
     def _checked(self, path: Path) -> bool:
         if self.check is None:
             return True
-        problem = self.check.run(path)
+        try:
+            problem = self.check.run(path, self.stopped)
+        except CutOffError:
+            self.said("--check did not run to its end, the last configuration stays")
+            raise
         if not problem:
             return True
         self._fail(f"--check refuses the new configuration, the last one stays: {problem}")
@@ -170,7 +178,11 @@ class Output:
         if self.reload is None or not self._mark.exists():
             return True
         self._reloaded_at = self.now()
-        problem = self.reload.run(self.place)
+        try:
+            problem = self.reload.run(self.place, self.stopped)
+        except CutOffError:
+            self.said("--reload did not run to its end, the next start runs it again")
+            raise
         if problem:
             self._fail(f"--reload failed, the proxy may use the last configuration: {problem}")
             return False

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -156,3 +158,26 @@ def test_watch_follows_changes_and_ends_with_sigterm(source: str, rendered: _Ren
     assert said.splitlines()[0].startswith("kubesync render: reading the upstreams table costs about $0.")
     assert said.splitlines()[1:] == ["kubesync render: ended by SIGTERM; the configuration stays"]
     assert [line for line in path.read_text().splitlines() if "server" in line] == ["    server 10.0.0.7:8080;"]
+
+
+@pytest.mark.parametrize("option", ["--check", "--reload"])
+@pytest.mark.parametrize(("watch", "status"), [([], 143), (["--watch"], 0)])
+def test_sigterm_does_not_wait_for_a_command_and_leaves_nothing_of_it(
+    watch: list[str], status: int, option: str, rendered: _Rendered, tmp_path: Path
+) -> None:
+    life, started = tmp_path / "life", tmp_path / "started"
+    os.mkfifo(life)
+    reader = os.open(life, os.O_RDONLY | os.O_NONBLOCK)
+    process = rendered.stack.start(
+        "render", "nginx", *watch, "--upstream", KEY, "--output-file", str(tmp_path / "up.conf"),
+        option, f"exec 9>{life}; touch {started}; sleep 1000",
+    )  # fmt: skip
+    wait_until(started.exists)
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=PATIENCE_SECONDS)
+
+    assert (process.returncode, "did not run to its end" in said) == (status, bool(watch))
+    # The command and its child held the other end.
+    assert select.select([reader], [], [], PATIENCE_SECONDS)[0]
+    assert os.read(reader, 1) == b""
+    os.close(reader)

@@ -138,14 +138,34 @@ def test_reload_that_a_killed_process_owes_is_done_by_the_next(tmp_path: Path) -
     assert place.reloads == 1
 
 
-def test_command_that_does_not_end_is_killed_with_its_children(tmp_path: Path) -> None:
-    command = Command(f"(sleep 60; touch {tmp_path}/late) & wait", timeout_seconds=0.2)
+def test_check_that_is_cut_off_keeps_the_old_file_and_counts_as_not_done(tmp_path: Path) -> None:
+    place = _Place(
+        tmp_path, check=f"test ! -e {tmp_path}/wait || {{ touch {tmp_path}/waits; sleep 1000; }}", reload=RELOAD
+    )
+    place.output.offer(_upstream("10.0.0.1"))
+    place.time += 1
+    (tmp_path / "wait").touch()
+    place.output.stopped = (tmp_path / "waits").exists
 
-    assert command.run(tmp_path) == "it did not end within 0 s"
+    assert not place.output.offer(_upstream("10.0.0.2"))
+    assert (place.servers, place.reloads) == (["10.0.0.1:80"], 1)
+    assert place.said == ["--check did not run to its end, the last configuration stays"]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name not in ("wait", "waits")) == [
+        ".up.conf.kubesync-reload", "up.conf",
+    ]  # fmt: skip
 
 
-def test_command_may_leave_a_daemon_that_holds_its_output(tmp_path: Path) -> None:
-    assert Command("sleep 5 & exit 0", timeout_seconds=2).run(tmp_path) == ""
+def test_reload_that_is_cut_off_is_done_by_the_next_start(tmp_path: Path) -> None:
+    stopped = _Place(tmp_path, reload=f"touch {tmp_path}/waits; sleep 1000")
+    stopped.output.stopped = (tmp_path / "waits").exists
+
+    assert not stopped.output.offer(_upstream("10.0.0.1"))
+    assert stopped.servers == ["10.0.0.1:80"]
+    assert stopped.said == ["--reload did not run to its end, the next start runs it again"]
+
+    place = _Place(tmp_path, reload=RELOAD)
+    assert place.output.offer(_upstream("10.0.0.1"))
+    assert place.reloads == 1
 
 
 def test_file_that_cannot_be_written_keeps_the_last_and_is_said(tmp_path: Path) -> None:

@@ -147,6 +147,7 @@ def _watch(source: Source, output: Output, clock: Clock) -> int:
     def stop(number: int, _frame: FrameType | None) -> None:
         came.append(number)
 
+    output.stopped = lambda: bool(came)
     with handled(stop, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         watch(source, output, clock, lambda: bool(came), _say)
     _say(f"ended by {signal.Signals(came[0]).name}; the configuration stays")
