@@ -34,11 +34,14 @@ class Command:
     line: str
     timeout_seconds: float = 60.0
 
-    def run(self, file: Path, stopped: Callable[[], bool] = lambda: False) -> str:
+    def run(self, file: Path, stopped: Callable[[], bool] = lambda: False, called: str = "") -> str:
         """Run it to its end. Returns what went wrong, on one line; empty: nothing.
 
         It has a process group of its own: Ctrl-C does not reach it. Nothing of it is left after the timeout, when ``stopped``, or after
         an exception of a signal.
+
+        Args:
+            called: stands for the file's path in what the command wrote. A temporary file has another name each time.
 
         Raises:
             CutOffError: ``stopped`` became true.
@@ -65,7 +68,10 @@ class Command:
             raise
         if status == 0:
             return ""
-        text = output.text()[-_SHOWN_CHARACTERS:]
+        text = output.text()
+        if called:
+            text = text.replace(str(file), called).replace(file.name, called)
+        text = text[-_SHOWN_CHARACTERS:]
         return f"status {status}: {text}" if text else f"status {status}"
 
     def _wait(self, process: subprocess.Popen[bytes], stopped: Callable[[], bool]) -> int:

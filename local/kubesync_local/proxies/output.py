@@ -7,7 +7,10 @@ The mark ``.NAME.kubesync-reload`` beside a file says that the proxy has not loa
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -100,6 +103,7 @@ class Output:
     _current: dict[str, str] = field(default_factory=dict)
     _tried: dict[str, str] | None = None
     _failures: int = 0
+    _told: set[str] = field(default_factory=set)
     _retry_at: float = 0.0
     _reloaded_at: float = -math.inf
 
@@ -111,14 +115,22 @@ class Output:
         """
         if self.directory:
             self.place.mkdir(parents=True, exist_ok=True)
+        self._remove_leftovers()
         for path in sorted(self.place.glob("*.json")) if self.directory else [self.place]:
             if path.is_file():
-                remove_leftovers(path)
                 name = path.name if self.directory else ""
                 text = path.read_text(encoding="utf-8", errors="replace")
                 if not self.directory or self.renderer.form.is_own(text):
                     self._current[name] = text
         self.renderer.remember(self._current)
+
+    def _remove_leftovers(self) -> None:
+        if self.directory:
+            remove_leftovers(self.place, lambda name: name.endswith(".json"))
+            return
+        target = Path(os.path.realpath(self.place))
+        with contextlib.suppress(FileNotFoundError):
+            remove_leftovers(target.parent, lambda name: name == target.name)
 
     def offer(self, snapshots: Mapping[str, Snapshot]) -> bool:
         """Bring the files to these upstreams. Reload if they changed, or if the last reload failed.
@@ -153,11 +165,11 @@ class Output:
             self._mark.touch()
             sync_directory(self._mark.parent)
         for name, text in changed.items():
-            if not replace_file(self.place / name if name else self.place, text, self._checked):
+            if not replace_file(self._path(name), text, self._checked, self._say_once):
                 return False
             self._current[name] = text
         for name in gone:
-            (self.place / name).unlink(missing_ok=True)
+            self._path(name).unlink(missing_ok=True)
             del self._current[name]
         return True
 
@@ -165,7 +177,7 @@ class Output:
         if self.check is None:
             return True
         try:
-            problem = self.check.run(path, self.stopped)
+            problem = self.check.run(path, self.stopped, called="the new file")
         except CutOffError:
             self.said("--check did not run to its end, the last configuration stays")
             raise
@@ -189,13 +201,26 @@ class Output:
         self._mark.unlink(missing_ok=True)
         return True
 
+    def _path(self, name: str) -> Path:
+        return self.place / name if name else self.place
+
     @property
     def _mark(self) -> Path:
         return self.place / _MARK if self.directory else self.place.parent / f".{self.place.name}{_MARK}"
 
     def _fail(self, problem: str) -> None:
-        if problem != self.failed:
+        if _without_numbers(problem) != _without_numbers(self.failed):
             self.said(problem)
         self.failed = problem
         self._failures += 1
         self._retry_at = self.now() + _RETRY.delay(self._failures)
+
+    def _say_once(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self.said(text)
+
+
+def _without_numbers(problem: str) -> str:
+    """To compare: proxies write their process id and the time into what they say."""
+    return re.sub(r"\d+", "0", problem)

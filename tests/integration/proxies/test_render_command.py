@@ -111,6 +111,7 @@ def test_unreadable_table_leaves_the_file_and_ends_with_status_1(rendered: _Rend
         ("envoy --output-file x", "Envoy reads one upstream from a file"),
         ("envoy --output-dir x --check true", "--check is for one file"),
         ("nginx --output-file /", "--output-file / is a directory"),
+        ("nginx --output-file /dev/null", "--output-file /dev/null is not a regular file"),
         ("envoy --output-dir /dev/null", "--output-dir /dev/null is not a directory"),
         ("json --option x", "--option and --server-option are for nginx and haproxy"),
         ("nginx --upstream shop/web", "'shop/web' is not the key of an upstream"),

@@ -25,6 +25,7 @@ from kubesync_local.proxies.reading import UpstreamReader, selection, upstream_s
 from kubesync_local.proxies.stream import TableStream
 from kubesync_local.proxies.stream_client import stream_arn, stream_client
 from kubesync_local.proxies.watching import Source, watch
+from kubesync_local.proxies.writing import is_replaceable
 from kubesync_local.terminal.output import remark
 from kubesync_local.terminal.signals import handled
 from kubesync_local.workplace.workplace import Workplace
@@ -102,6 +103,8 @@ def _check(arguments: argparse.Namespace, form: Form) -> None:
         raise UsageError("--output-dir is for envoy: the other formats have one file, see --output-file")
     if arguments.output_file and Path(arguments.output_file).is_dir():
         raise UsageError(f"--output-file {arguments.output_file} is a directory")
+    if arguments.output_file and not is_replaceable(Path(arguments.output_file)):
+        raise UsageError(f"--output-file {arguments.output_file} is not a regular file: it would be replaced")
     if arguments.output_dir and Path(arguments.output_dir).exists() and not Path(arguments.output_dir).is_dir():
         raise UsageError(f"--output-dir {arguments.output_dir} is not a directory")
     if arguments.output_dir and arguments.check:
