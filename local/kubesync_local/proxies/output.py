@@ -20,6 +20,7 @@ from typing import Final
 from kubesync.actors.backoff import Backoff
 from kubesync_local.proxies.commands import Command, CutOffError
 from kubesync_local.proxies.formats.form import Form
+from kubesync_local.proxies.locking import lock_of
 from kubesync_local.proxies.servers import Chosen, Snapshot, choose
 from kubesync_local.proxies.writing import remove_leftovers, replace_file, sync_directory
 
@@ -126,7 +127,11 @@ class Output:
 
     def _remove_leftovers(self) -> None:
         if self.directory:
-            remove_leftovers(self.place, lambda name: name.endswith(".json"))
+            # Who writes a single file of this directory has a lock of its own beside it.
+            remove_leftovers(
+                self.place,
+                lambda name: name.endswith(".json") and not lock_of(self.place / name, directory=False).exists(),
+            )
             return
         target = Path(os.path.realpath(self.place))
         with contextlib.suppress(FileNotFoundError):

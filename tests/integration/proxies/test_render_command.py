@@ -6,6 +6,7 @@ import json
 import os
 import select
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -182,3 +183,31 @@ def test_sigterm_does_not_wait_for_a_command_and_leaves_nothing_of_it(
     assert select.select([reader], [], [], PATIENCE_SECONDS)[0]
     assert os.read(reader, 1) == b""
     os.close(reader)
+
+
+@pytest.mark.parametrize("form", ["nginx", "envoy"])
+def test_second_writer_of_an_output_is_refused_until_the_first_has_ended(
+    form: str, rendered: _Rendered, tmp_path: Path
+) -> None:
+    rendered.put(OTHER, "10.0.0.4")
+    place = tmp_path / "up"
+    where = ["--output-file", str(place)] if form == "nginx" else ["--output-dir", str(place)]
+    first = rendered.stack.start("render", form, "--watch", "--cluster", "prod", *where)
+    written = place if form == "nginx" else place / "clusters.json"
+    wait_until(lambda: written.exists() and "prod" in written.read_text())
+
+    said = (
+        f"kubesync: {place}: another kubesync writes it (process {first.pid} on {socket.gethostname()}); "
+        "give each one its own place"
+    )
+    once = rendered.stack.call("render", form, "--cluster", "dr", *where)
+    assert (once.status, once.lines) == (1, [said])
+    watching = rendered.stack.call("render", form, "--watch", "--cluster", "dr", *where)
+    assert (watching.status, watching.lines) == (1, [said])
+    assert "prod" in written.read_text()
+
+    first.send_signal(signal.SIGTERM)
+    first.communicate(timeout=PATIENCE_SECONDS)
+    assert rendered.stack.call("render", form, "--cluster", "dr", *where).status == 0
+    assert "dr" in written.read_text()
+    assert list(tmp_path.rglob(".*")) == []

@@ -179,14 +179,14 @@ def test_file_that_cannot_be_made_is_said_once(tmp_path: Path) -> None:
 
 
 def test_leftovers_of_a_killed_first_run_are_removed(tmp_path: Path) -> None:
-    leftovers = [".up.conf.abcd_123.kubesync", ".clusters.json.abcd_123.kubesync"]
-    for name in leftovers:
+    names = [".clusters.json.abcd_123.kubesync", ".other.json.abcd_123.kubesync", ".other.json.kubesync-lock"]
+    for name in (".up.conf.abcd_123.kubesync", *names):
         (tmp_path / name).touch()
 
     _Place(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".clusters.json.abcd_123.kubesync"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
     _Place(tmp_path, form=EnvoyDirectory(tmp_path))
-    assert list(tmp_path.iterdir()) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == names[1:]  # who holds that lock writes other.json
 
 
 _COUNTS_LISTINGS = """

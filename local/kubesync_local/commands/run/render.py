@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,6 +20,7 @@ from kubesync_local.proxies.formats.form import Form
 from kubesync_local.proxies.formats.haproxy import Haproxy
 from kubesync_local.proxies.formats.json_form import JsonForm
 from kubesync_local.proxies.formats.nginx import Nginx
+from kubesync_local.proxies.locking import only_writer
 from kubesync_local.proxies.names import is_key, protocol_of
 from kubesync_local.proxies.output import Output, Renderer, WhenEmpty
 from kubesync_local.proxies.polling import MOST_KEYS, PolledUpstreams
@@ -44,6 +47,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Render once, or with ``--watch`` until SIGTERM or Ctrl-C."""
     form = _form(arguments)
     _check(arguments, form)
+    with _only_writer(arguments):
+        return _render(arguments, form)
+
+
+def _render(arguments: argparse.Namespace, form: Form) -> int:
     work = Workplace()
     clock = SystemClock()
     store = upstream_store(work.boto, work.settings.tables, clock)
@@ -128,6 +136,19 @@ def _check(arguments: argparse.Namespace, form: Form) -> None:
     refused = [protocol for protocol in asked if protocol and protocol not in form.protocols]
     if refused:
         raise UsageError(f"{arguments.format} does not balance {refused[0]}")
+
+
+@contextmanager
+def _only_writer(arguments: argparse.Namespace) -> Iterator[None]:
+    """Reading comes after the lock: what is written last was also read last."""
+    place = Path(arguments.output_dir or arguments.output_file)
+    if arguments.output_dir:
+        place.mkdir(parents=True, exist_ok=True)
+    elif not arguments.output_file:
+        yield  # to standard output
+        return
+    with only_writer(place, _say, directory=bool(arguments.output_dir)):
+        yield
 
 
 def _output(arguments: argparse.Namespace, renderer: Renderer, clock: Clock) -> Output:
