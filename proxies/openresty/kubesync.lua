@@ -91,14 +91,27 @@ local function parsed(upstream)
     return { tiers = tiers, count = count, version = upstream.version }
 end
 
-local function read()
+local function without_path(why)
+    return (tostring(why):gsub("^.*: ", ""))
+end
+
+-- The text of the file; nil if it cannot be read now.
+local function contents()
     local opened, why = io.open(path, "rb")
     if not opened then
-        return problem((why:gsub("^.*: ", "")))
+        return problem(without_path(why))
     end
-    local text = opened:read("*a")
+    local text
+    text, why = opened:read("*a")
     opened:close()
-    local document = text and cjson.decode(text)
+    if not text then
+        return problem(without_path(why))
+    end
+    return text
+end
+
+local function take(text)
+    local document = cjson.decode(text)
     if type(document) ~= "table" or document.v ~= 1 or type(document.upstreams) ~= "table" then
         return problem("is not what `kubesync render json` writes")
     end
@@ -118,8 +131,12 @@ local function check(premature)
     end
     local now = signature()
     if now == nil or now ~= last_signature then
-        last_signature = now
-        read()
+        -- A file that could not be read is tried again although it was not replaced: its rights may have changed.
+        local text = contents()
+        last_signature = text and now
+        if text then
+            take(text)
+        end
     end
     local time = ngx.now()
     for id, at in pairs(failed_until) do

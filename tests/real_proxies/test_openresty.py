@@ -60,12 +60,14 @@ class _Served:
 
 
 @contextmanager
-def _served(directory: Path, text: str) -> Iterator[_Served]:
+def _served(directory: Path, text: str, before: str = "") -> Iterator[_Served]:
+    """``before``: Lua that runs before the module starts; ``FILE`` stands for the file's path."""
     port, file = free_port(), directory / "upstreams.json"
     file.write_text(text)
     http_part = (
         f"{lua_paths()}"
-        f'  init_worker_by_lua_block {{ require("kubesync").start("{file}", {{ interval_seconds = 0.1, fail_seconds = 1 }}) }}\n'
+        f"  init_worker_by_lua_block {{ {before.replace('FILE', str(file))}"
+        f' require("kubesync").start("{file}", {{ interval_seconds = 0.1, fail_seconds = 1 }}) }}\n'
         f'  upstream kubesync {{ server 192.0.2.1:9; balancer_by_lua_block {{ require("kubesync").balance("{KEY}") }} keepalive 8; }}\n'
         f"  server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://kubesync; proxy_http_version 1.1;\n"
         '    proxy_set_header Connection ""; proxy_connect_timeout 1s; proxy_next_upstream error timeout http_502; } }\n'
@@ -134,6 +136,25 @@ def test_file_that_is_not_valid_leaves_the_nodes_and_is_logged_once(broken: str,
 
         served.write(_node(B))
         served.until({B})
+
+
+# What a worker meets whose user may not read the file yet; tests may run as root, who may read everything.
+_REFUSED_TWICE = """
+    local open, left = io.open, 2
+    io.open = function(path, mode)
+        if path == "FILE" and left > 0 then
+            left = left - 1
+            return nil, path .. ": Permission denied"
+        end
+        return open(path, mode)
+    end
+"""
+
+
+def test_file_that_could_not_be_read_is_read_later_although_it_was_not_replaced(pods: Pods, tmp_path: Path) -> None:
+    with _served(tmp_path, _text(_node(A)), _REFUSED_TWICE) as served:
+        served.until({A})
+        assert served.log.read_text().count("Permission denied; the last nodes stay") == 1
 
 
 def test_upstream_without_nodes_answers_502(tmp_path: Path) -> None:

@@ -7,7 +7,10 @@ The mark ``.NAME.kubesync-reload`` beside a file says that the proxy has not loa
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,9 +18,10 @@ from pathlib import Path
 from typing import Final
 
 from kubesync.actors.backoff import Backoff
-from kubesync_local.proxies.commands import Command
+from kubesync_local.proxies.commands import Command, CutOffError
 from kubesync_local.proxies.formats.form import Form
 from kubesync_local.proxies.items import UnreadUpstream
+from kubesync_local.proxies.locking import lock_of
 from kubesync_local.proxies.servers import Chosen, Snapshot, choose
 from kubesync_local.proxies.writing import remove_leftovers, replace_file, sync_directory
 
@@ -100,6 +104,7 @@ class Output:
         place: a file, or with ``directory`` a directory.
         check: gets the new file's path; not for a directory.
         now: monotonic seconds.
+        stopped: whether kubesync ends. It cuts ``check`` and ``reload`` off.
     """
 
     renderer: Renderer
@@ -109,11 +114,13 @@ class Output:
     reload: Command | None
     said: Callable[[str], None]
     now: Callable[[], float]
+    stopped: Callable[[], bool] = lambda: False
     #: What did not work last; empty: all is well.
     failed: str = ""
     _current: dict[str, str] = field(default_factory=dict)
     _tried: dict[str, str] | None = None
     _failures: int = 0
+    _told: set[str] = field(default_factory=set)
     _retry_at: float = 0.0
     _reloaded_at: float = -math.inf
 
@@ -125,9 +132,9 @@ class Output:
         """
         if self.directory:
             self.place.mkdir(parents=True, exist_ok=True)
+        self._remove_leftovers()
         for path in sorted(self.place.glob("*.json")) if self.directory else [self.place]:
             if path.is_file():
-                remove_leftovers(path)
                 name = path.name if self.directory else ""
                 text = path.read_text(encoding="utf-8", errors="replace")
                 if not self.directory or self.renderer.form.is_own(text):
@@ -138,6 +145,18 @@ class Output:
     def holds_servers(self) -> bool:
         """Whether what is there now has something to lose."""
         return self.renderer.holds_servers(self._current)
+
+    def _remove_leftovers(self) -> None:
+        if self.directory:
+            # Who writes a single file of this directory has a lock of its own beside it.
+            remove_leftovers(
+                self.place,
+                lambda name: name.endswith(".json") and not lock_of(self.place / name, directory=False).exists(),
+            )
+            return
+        target = Path(os.path.realpath(self.place))
+        with contextlib.suppress(FileNotFoundError):
+            remove_leftovers(target.parent, lambda name: name == target.name)
 
     def offer(self, snapshots: Mapping[str, Snapshot]) -> bool:
         """Bring the files to these upstreams. Reload if they changed, or if the last reload failed.
@@ -153,6 +172,8 @@ class Output:
         self._tried = files
         try:
             done = self._write(files) and self._reload_if_due()
+        except CutOffError:
+            return False
         except OSError as error:
             self._fail(f"{error.filename or self.place}: {error.strerror}; the last configuration stays")
             return False
@@ -169,6 +190,8 @@ class Output:
             if self._reload_if_due() and self.failed:
                 self.failed, self._failures = "", 0
                 self.said("the reload that was owed is done")
+        except CutOffError:
+            return
         except OSError as error:
             self._fail(f"{error.filename or self.place}: {error.strerror}")
 
@@ -181,18 +204,22 @@ class Output:
             self._mark.touch()
             sync_directory(self._mark.parent)
         for name, text in changed.items():
-            if not replace_file(self.place / name if name else self.place, text, self._checked):
+            if not replace_file(self._path(name), text, self._checked, self._say_once):
                 return False
             self._current[name] = text
         for name in gone:
-            (self.place / name).unlink(missing_ok=True)
+            self._path(name).unlink(missing_ok=True)
             del self._current[name]
         return True
 
     def _checked(self, path: Path) -> bool:
         if self.check is None:
             return True
-        problem = self.check.run(path)
+        try:
+            problem = self.check.run(path, self.stopped, called="the new file")
+        except CutOffError:
+            self.said("--check did not run to its end, the last configuration stays")
+            raise
         if not problem:
             return True
         self._fail(f"--check refuses the new configuration, the last one stays: {problem}")
@@ -202,20 +229,37 @@ class Output:
         if self.reload is None or not self._mark.exists():
             return True
         self._reloaded_at = self.now()
-        problem = self.reload.run(self.place)
+        try:
+            problem = self.reload.run(self.place, self.stopped)
+        except CutOffError:
+            self.said("--reload did not run to its end, the next start runs it again")
+            raise
         if problem:
             self._fail(f"--reload failed, the proxy may use the last configuration: {problem}")
             return False
         self._mark.unlink(missing_ok=True)
         return True
 
+    def _path(self, name: str) -> Path:
+        return self.place / name if name else self.place
+
     @property
     def _mark(self) -> Path:
         return self.place / _MARK if self.directory else self.place.parent / f".{self.place.name}{_MARK}"
 
     def _fail(self, problem: str) -> None:
-        if problem != self.failed:
+        if _without_numbers(problem) != _without_numbers(self.failed):
             self.said(problem)
         self.failed = problem
         self._failures += 1
         self._retry_at = self.now() + _RETRY.delay(self._failures)
+
+    def _say_once(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self.said(text)
+
+
+def _without_numbers(problem: str) -> str:
+    """To compare: proxies write their process id and the time into what they say."""
+    return re.sub(r"\d+", "0", problem)

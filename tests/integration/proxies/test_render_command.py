@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -123,6 +126,7 @@ def test_unreadable_table_leaves_the_file_and_ends_with_status_1(rendered: _Rend
         ("envoy --output-file x", "Envoy reads one upstream from a file"),
         ("envoy --output-dir x --check true", "--check is for one file"),
         ("nginx --output-file /", "--output-file / is a directory"),
+        ("nginx --output-file /dev/null", "--output-file /dev/null is not a regular file"),
         ("envoy --output-dir /dev/null", "--output-dir /dev/null is not a directory"),
         ("json --option x", "--option and --server-option are for nginx and haproxy"),
         ("nginx --upstream shop/web", "'shop/web' is not the key of an upstream"),
@@ -388,3 +392,54 @@ def test_watch_of_a_table_that_cannot_be_read_says_once_where_it_looked(
         "`kubesync setup`, or check the prefix and the region; looked for deployment test (tables kubesync-missing-*) in "
         f"eu-west-1 at {rendered.stack.dynamodb_url}"
     )
+
+
+@pytest.mark.parametrize("option", ["--check", "--reload"])
+@pytest.mark.parametrize(("watch", "status"), [([], 143), (["--watch"], 0)])
+def test_sigterm_does_not_wait_for_a_command_and_leaves_nothing_of_it(
+    watch: list[str], status: int, option: str, rendered: _Rendered, tmp_path: Path
+) -> None:
+    life, started = tmp_path / "life", tmp_path / "started"
+    os.mkfifo(life)
+    reader = os.open(life, os.O_RDONLY | os.O_NONBLOCK)
+    process = rendered.stack.start(
+        "render", "nginx", *watch, "--upstream", KEY, "--output-file", str(tmp_path / "up.conf"),
+        option, f"exec 9>{life}; touch {started}; sleep 1000",
+    )  # fmt: skip
+    wait_until(started.exists)
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=PATIENCE_SECONDS)
+
+    assert (process.returncode, "did not run to its end" in said) == (status, bool(watch))
+    # The command and its child held the other end.
+    assert select.select([reader], [], [], PATIENCE_SECONDS)[0]
+    assert os.read(reader, 1) == b""
+    os.close(reader)
+
+
+@pytest.mark.parametrize("form", ["nginx", "envoy"])
+def test_second_writer_of_an_output_is_refused_until_the_first_has_ended(
+    form: str, rendered: _Rendered, tmp_path: Path
+) -> None:
+    rendered.put(OTHER, "10.0.0.4")
+    place = tmp_path / "up"
+    where = ["--output-file", str(place)] if form == "nginx" else ["--output-dir", str(place)]
+    first = rendered.stack.start("render", form, "--watch", "--cluster", "prod", *where)
+    written = place if form == "nginx" else place / "clusters.json"
+    wait_until(lambda: written.exists() and "prod" in written.read_text())
+
+    said = (
+        f"kubesync: {place}: another kubesync writes it (process {first.pid} on {socket.gethostname()}); "
+        "give each one its own place"
+    )
+    once = rendered.stack.call("render", form, "--cluster", "dr", *where)
+    assert (once.status, once.lines) == (1, [said])
+    watching = rendered.stack.call("render", form, "--watch", "--cluster", "dr", *where)
+    assert (watching.status, watching.lines) == (1, [said])
+    assert "prod" in written.read_text()
+
+    first.send_signal(signal.SIGTERM)
+    first.communicate(timeout=PATIENCE_SECONDS)
+    assert rendered.stack.call("render", form, "--cluster", "dr", *where).status == 0
+    assert "dr" in written.read_text()
+    assert list(tmp_path.rglob(".*")) == []

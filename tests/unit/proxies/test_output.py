@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -173,23 +176,111 @@ def test_upstream_that_cannot_be_read_keeps_its_servers_of_the_file_also_after_a
     assert place.servers == ["10.0.0.3:80"]
 
 
-def test_command_that_does_not_end_is_killed_with_its_children(tmp_path: Path) -> None:
-    command = Command(f"(sleep 60; touch {tmp_path}/late) & wait", timeout_seconds=0.2)
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        ("echo [emerg] in {}:3; exit 1", "status 1: [emerg] in the new file:3"),
+        ("echo [emerg] in $(basename {}):3; exit 1", "status 1: [emerg] in the new file:3"),
+        # Only the end is shown. The path stands across the cut, and no piece of it is shown.
+        ("printf {}; printf %0397d 7; exit 1", f"status 1: ile{'0' * 396}7"),
+    ],
+)
+def test_check_that_names_the_temporary_file_is_said_once(check: str, said: str, tmp_path: Path) -> None:
+    place = _Place(tmp_path, check=check)
+    for _ in range(3):
+        assert not place.output.offer(_upstream("10.0.0.1"))
+        place.time += 60
 
-    assert command.run(tmp_path) == "it did not end within 0 s"
+    assert place.said == [f"--check refuses the new configuration, the last one stays: {said}"]
 
 
-def test_command_may_leave_a_daemon_that_holds_its_output(tmp_path: Path) -> None:
-    assert Command("sleep 5 & exit 0", timeout_seconds=2).run(tmp_path) == ""
+def test_failure_that_differs_only_in_a_process_id_is_said_once(tmp_path: Path) -> None:
+    place = _Place(tmp_path, check='echo [ALERT] "($$)" no; exit 1')
+    for _ in range(3):
+        assert not place.output.offer(_upstream("10.0.0.1"))
+        place.time += 60
+
+    assert len(place.said) == 1
 
 
-def test_file_that_cannot_be_written_keeps_the_last_and_is_said(tmp_path: Path) -> None:
+def test_file_that_cannot_be_made_is_said_once(tmp_path: Path) -> None:
     place = _Place(tmp_path)
     place.output.place = tmp_path / "missing" / "up.conf"
+    for _ in range(3):
+        assert not place.output.offer(_upstream("10.0.0.1"))
+        place.time += 60
 
-    assert not place.output.offer(_upstream("10.0.0.1"))
-    assert len(place.said) == 1
-    assert "No such file or directory; the last configuration stays" in place.said[0]
+    assert place.said == [f"{tmp_path}/missing/up.conf: No such file or directory; the last configuration stays"]
+
+
+def test_leftovers_of_a_killed_first_run_are_removed(tmp_path: Path) -> None:
+    names = [".clusters.json.abcd_123.kubesync", ".other.json.abcd_123.kubesync", ".other.json.kubesync-lock"]
+    for name in (".up.conf.abcd_123.kubesync", *names):
+        (tmp_path / name).touch()
+
+    _Place(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    _Place(tmp_path, form=EnvoyDirectory(tmp_path))
+    assert sorted(path.name for path in tmp_path.iterdir()) == names[1:]  # who holds that lock writes other.json
+
+
+_COUNTS_LISTINGS = """
+import sys
+from pathlib import Path
+from kubesync_local.proxies.formats.envoy import EnvoyDirectory
+from kubesync_local.proxies.output import Output, Renderer, WhenEmpty
+
+place = Path(sys.argv[1])
+output = Output(Renderer(EnvoyDirectory(place), "", WhenEmpty.BACKUP, print), place, True, None, None, print, lambda: 0.0)
+listed = []
+sys.addaudithook(lambda event, _: listed.append(event) if event in ("os.scandir", "os.listdir") else None)
+output.open()
+print(len(listed))
+"""
+
+
+def test_directory_is_listed_as_often_for_many_files_as_for_few(tmp_path: Path) -> None:
+    for n in range(20):
+        (tmp_path / f"named.a{n}.json").write_text("{}")
+
+    counted = subprocess.run(
+        [sys.executable, "-c", _COUNTS_LISTINGS, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+
+    # Once for the files, once for leftovers.
+    assert counted.stdout == "2\n"
+
+
+def test_check_that_is_cut_off_keeps_the_old_file_and_counts_as_not_done(tmp_path: Path) -> None:
+    place = _Place(
+        tmp_path, check=f"test ! -e {tmp_path}/wait || {{ touch {tmp_path}/waits; sleep 1000; }}", reload=RELOAD
+    )
+    place.output.offer(_upstream("10.0.0.1"))
+    place.time += 1
+    (tmp_path / "wait").touch()
+    place.output.stopped = (tmp_path / "waits").exists
+
+    assert not place.output.offer(_upstream("10.0.0.2"))
+    assert (place.servers, place.reloads) == (["10.0.0.1:80"], 1)
+    assert place.said == ["--check did not run to its end, the last configuration stays"]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name not in ("wait", "waits")) == [
+        ".up.conf.kubesync-reload", "up.conf",
+    ]  # fmt: skip
+
+
+def test_reload_that_is_cut_off_is_done_by_the_next_start(tmp_path: Path) -> None:
+    stopped = _Place(tmp_path, reload=f"touch {tmp_path}/waits; sleep 1000")
+    stopped.output.stopped = (tmp_path / "waits").exists
+
+    assert not stopped.output.offer(_upstream("10.0.0.1"))
+    assert stopped.servers == ["10.0.0.1:80"]
+    assert stopped.said == ["--reload did not run to its end, the next start runs it again"]
+
+    place = _Place(tmp_path, reload=RELOAD)
+    assert place.output.offer(_upstream("10.0.0.1"))
+    assert place.reloads == 1
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,6 +21,7 @@ from kubesync_local.proxies.formats.form import Form
 from kubesync_local.proxies.formats.haproxy import Haproxy
 from kubesync_local.proxies.formats.json_form import JsonForm
 from kubesync_local.proxies.formats.nginx import Nginx
+from kubesync_local.proxies.locking import only_writer
 from kubesync_local.proxies.lost import LostUpstreams
 from kubesync_local.proxies.names import is_key, protocol_of
 from kubesync_local.proxies.output import Output, Renderer, WhenEmpty
@@ -27,6 +30,7 @@ from kubesync_local.proxies.reading import UpstreamReader, selection, upstream_s
 from kubesync_local.proxies.stream import TableStream
 from kubesync_local.proxies.stream_client import stream_arn, stream_client
 from kubesync_local.proxies.watching import Source, watch
+from kubesync_local.proxies.writing import is_replaceable
 from kubesync_local.terminal.output import remark
 from kubesync_local.terminal.signals import handled
 from kubesync_local.workplace.whereabouts import located
@@ -46,6 +50,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Render once, or with ``--watch`` until SIGTERM or Ctrl-C."""
     form = _form(arguments)
     _check(arguments, form)
+    with _only_writer(arguments):
+        return _render(arguments, form)
+
+
+def _render(arguments: argparse.Namespace, form: Form) -> int:
     work = Workplace()
     clock = SystemClock()
     store = upstream_store(work.boto, work.settings.tables, clock)
@@ -107,6 +116,8 @@ def _check(arguments: argparse.Namespace, form: Form) -> None:
         raise UsageError("--output-dir is for envoy: the other formats have one file, see --output-file")
     if arguments.output_file and Path(arguments.output_file).is_dir():
         raise UsageError(f"--output-file {arguments.output_file} is a directory")
+    if arguments.output_file and not is_replaceable(Path(arguments.output_file)):
+        raise UsageError(f"--output-file {arguments.output_file} is not a regular file: it would be replaced")
     if arguments.output_dir and Path(arguments.output_dir).exists() and not Path(arguments.output_dir).is_dir():
         raise UsageError(f"--output-dir {arguments.output_dir} is not a directory")
     if arguments.output_dir and arguments.check:
@@ -132,6 +143,19 @@ def _check(arguments: argparse.Namespace, form: Form) -> None:
         raise UsageError(f"{arguments.format} does not balance {refused[0]}")
 
 
+@contextmanager
+def _only_writer(arguments: argparse.Namespace) -> Iterator[None]:
+    """Reading comes after the lock: what is written last was also read last."""
+    place = Path(arguments.output_dir or arguments.output_file)
+    if arguments.output_dir:
+        place.mkdir(parents=True, exist_ok=True)
+    elif not arguments.output_file:
+        yield  # to standard output
+        return
+    with only_writer(place, _say, directory=bool(arguments.output_dir)):
+        yield
+
+
 def _output(arguments: argparse.Namespace, renderer: Renderer, clock: Clock) -> Output:
     output = Output(
         renderer,
@@ -152,6 +176,7 @@ def _watch(asked: Asked, source: Source, output: Output, clock: Clock) -> int:
     def stop(number: int, _frame: FrameType | None) -> None:
         came.append(number)
 
+    output.stopped = lambda: bool(came)
     with handled(stop, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         believed = BelievedOutput(asked, source, output, _say)
         watch(source, believed, clock, lambda: bool(came), _say, explained=_explained)
