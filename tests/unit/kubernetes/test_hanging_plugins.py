@@ -72,6 +72,7 @@ while not (Path(sys.argv[2]) / "child").exists() or not (Path(sys.argv[2]) / "ch
 
 
 def test_command_that_ends_leaves_no_hanging_plugin(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-c", PROGRAM, HANGS, str(tmp_path)], timeout=60, check=True)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", PROGRAM, HANGS, str(tmp_path)], env=environment, timeout=60, check=True)
 
     wait_until(lambda: not lives(tmp_path))
