@@ -27,7 +27,12 @@ from kubesync_local.proxies.writing import remove_leftovers, replace_file, sync_
 
 RELOAD_INTERVAL_SECONDS: Final = 1.0
 _MARK: Final = ".kubesync-reload"
+# Another program that changes the same file again and again is said so often.
+_DISTURBED_SAID_SECONDS: Final = 60.0
 _RETRY: Final = Backoff(initial=1.0, cap=60.0)
+
+
+_Signature = tuple[int, int, int]
 
 
 class WhenEmpty(StrEnum):
@@ -121,6 +126,11 @@ class Output:
     _tried: dict[str, str] | None = None
     _failures: int = 0
     _told: set[str] = field(default_factory=set)
+    #: What each file was when it was written or read, and which were changed by somebody else since.
+    _seen: dict[str, _Signature | None] = field(default_factory=dict)
+    _disturbed: set[str] = field(default_factory=set)
+    _disturbed_said_at: float = -math.inf
+    _checked_signature: _Signature | None = None
     _retry_at: float = 0.0
     _reloaded_at: float = -math.inf
 
@@ -136,15 +146,39 @@ class Output:
         for path in sorted(self.place.glob("*.json")) if self.directory else [self.place]:
             if path.is_file():
                 name = path.name if self.directory else ""
+                signature = _signature(path)  # before the text: a later change is noticed
                 text = path.read_text(encoding="utf-8", errors="replace")
                 if not self.directory or self.renderer.form.is_own(text):
-                    self._current[name] = text
+                    self._current[name], self._seen[name] = text, signature
         self.renderer.remember(self._current)
 
     @property
     def holds_servers(self) -> bool:
         """Whether what is there now has something to lose."""
         return self.renderer.holds_servers(self._current)
+
+    def disturbed(self) -> bool:
+        """Whether somebody else changed or removed a file since it was written. If so, offer again: it is written again."""
+        found = [name for name in self._current if name not in self._disturbed and not self._is_intact(name)]
+        if found and self.now() >= self._disturbed_said_at + _DISTURBED_SAID_SECONDS:
+            self._disturbed_said_at = self.now()
+            more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+            self.said(f"somebody else changed or removed {self._path(found[0])}{more}: written again")
+        self._disturbed.update(found)
+        return bool(self._disturbed)
+
+    def _is_intact(self, name: str) -> bool:
+        path = self._path(name)
+        signature = _signature(path)
+        if signature == self._seen[name]:
+            return True
+        try:
+            same = signature is not None and path.read_bytes() == self._current[name].encode()
+        except OSError:
+            return False
+        if same:  # touched, or restored: nobody has to load it again
+            self._seen[name] = signature
+        return same
 
     def _remove_leftovers(self) -> None:
         if self.directory:
@@ -167,6 +201,7 @@ class Output:
         if self.now() < self._reloaded_at + RELOAD_INTERVAL_SECONDS:
             return False
         files = self.renderer.files(snapshots)
+        self.disturbed()
         if self.failed and files == self._tried and self.now() < self._retry_at:
             return False
         self._tried = files
@@ -196,7 +231,9 @@ class Output:
             self._fail(f"{error.filename or self.place}: {error.strerror}")
 
     def _write(self, files: Mapping[str, str]) -> bool:
-        changed = {name: text for name, text in files.items() if self._current.get(name) != text}
+        changed = {
+            name: text for name, text in files.items() if self._current.get(name) != text or name in self._disturbed
+        }
         gone = [name for name in self._current if name not in files]
         if not changed and not gone:
             return True
@@ -206,13 +243,20 @@ class Output:
         for name, text in changed.items():
             if not replace_file(self._path(name), text, self._checked, self._say_once):
                 return False
-            self._current[name] = text
+            self._current[name], self._seen[name] = text, self._checked_signature
+            self._disturbed.discard(name)
         for name in gone:
             self._path(name).unlink(missing_ok=True)
-            del self._current[name]
+            del self._current[name], self._seen[name]
+            self._disturbed.discard(name)
         return True
 
     def _checked(self, path: Path) -> bool:
+        accepted = self._is_accepted(path)
+        self._checked_signature = _signature(path)  # it stays when the file is renamed
+        return accepted
+
+    def _is_accepted(self, path: Path) -> bool:
         if self.check is None:
             return True
         try:
@@ -234,6 +278,8 @@ class Output:
         except CutOffError:
             self.said("--reload did not run to its end, the next start runs it again")
             raise
+        # What --reload itself does to the files is wanted. Written again, they would be loaded again without end.
+        self._seen = {name: _signature(self._path(name)) for name in self._current}
         if problem:
             self._fail(f"--reload failed, the proxy may use the last configuration: {problem}")
             return False
@@ -258,6 +304,15 @@ class Output:
         if text not in self._told:
             self._told.add(text)
             self.said(text)
+
+
+def _signature(path: Path) -> _Signature | None:
+    """Which file this is, and in which state; None: there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def _without_numbers(problem: str) -> str:

@@ -52,12 +52,14 @@ def watch(
     said: Callable[[str], None],
     *,
     explained: Callable[[StoreError], str] = str,
+    disturbed: Callable[[], bool] = lambda: False,
 ) -> None:
     """Keep the output up to date until ``stopped``.
 
     Args:
         said: called with lines for a person: the cost at the beginning, problems when they begin and when they end.
         explained: what is said of an error; called only for what is said.
+        disturbed: whether the output is to be offered although nothing changed.
     """
     newest: Mapping[str, Snapshot] | None = None
     shown: Mapping[str, Snapshot] | None = None
@@ -89,7 +91,7 @@ def watch(
         # What is owed to the proxy does not wait for the table.
         if newest is None:
             output.settle()
-        elif newest is not shown or not done:
+        elif newest is not shown or not done or disturbed():
             done, shown = output.offer(newest), newest
         _wait(clock, min(read_at, begun + source.interval_seconds), stopped)
 

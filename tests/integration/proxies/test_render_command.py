@@ -267,13 +267,18 @@ def test_watch_follows_changes_and_ends_with_sigterm(source: str, rendered: _Ren
     rendered.put(KEY, "10.0.0.7")
     wait_until(lambda: "10.0.0.7" in path.read_text())
     wait_until(lambda: len(reloads.read_text().splitlines()) == 2)
+    path.unlink()
+    wait_until(lambda: path.exists() and len(reloads.read_text().splitlines()) == 3)
 
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=PATIENCE_SECONDS)
 
     assert process.returncode == 0
     assert said.splitlines()[0].startswith("kubesync render: reading the upstreams table costs about $0.")
-    assert said.splitlines()[1:] == ["kubesync render: ended by SIGTERM; the configuration stays"]
+    assert said.splitlines()[1:] == [
+        f"kubesync render: somebody else changed or removed {path}: written again",
+        "kubesync render: ended by SIGTERM; the configuration stays",
+    ]
     assert [line for line in path.read_text().splitlines() if "server" in line] == ["    server 10.0.0.7:8080;"]
 
 

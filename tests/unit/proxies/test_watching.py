@@ -170,3 +170,13 @@ def test_prices_of_polling_and_of_following() -> None:
     assert dollars_of_following(8000, 2, 600) == (
         "about $1.05 a month: 2 read units every 10 minutes for a scan ($0.00), 2 stream reads every second ($1.05)"
     )
+
+
+def test_disturbed_output_is_offered_although_nothing_changed() -> None:
+    clock, output, disturbed = _Clock(), _Output(), [False, True, False]
+    source = _Source(clock, ONE)
+
+    watch(source, output, clock, lambda: clock.now >= 3.5, lambda _: None, disturbed=lambda: disturbed.pop(0))
+
+    # Nobody asks at the first read: it is offered anyway.
+    assert (output.offered, disturbed) == ([ONE, ONE], [])

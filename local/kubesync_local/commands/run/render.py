@@ -179,7 +179,7 @@ def _watch(asked: Asked, source: Source, output: Output, clock: Clock) -> int:
     output.stopped = lambda: bool(came)
     with handled(stop, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         believed = BelievedOutput(asked, source, output, _say)
-        watch(source, believed, clock, lambda: bool(came), _say, explained=_explained)
+        watch(source, believed, clock, lambda: bool(came), _say, explained=_explained, disturbed=output.disturbed)
     _say(f"ended by {signal.Signals(came[0]).name}; the configuration stays")
     return 0
 
