@@ -15,7 +15,6 @@ import os
 import re
 import signal
 import sys
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -74,6 +73,8 @@ def _guarded(command: Callable[[], int], signals: Sequence[int]) -> int:
         if signals:  # something failed because it was interrupted
             return 128 + signals[0]
         if os.environ.get("KUBESYNC_DEBUG") == "1":
+            import traceback  # only now: `kubesync --help` does without
+
             traceback.print_exc()
             return 1
         return _say(*_explained(error))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ipaddress
 from pathlib import Path
 from typing import Final
 
@@ -111,6 +110,8 @@ def _add_dir(command: argparse.ArgumentParser) -> None:
 
 
 def _address(text: str) -> str:
+    import ipaddress  # only now: `kubesync --help` does without
+
     try:
         return str(ipaddress.IPv4Address(text))
     except ValueError:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from kubesync.domain.errors import UsageError
 
@@ -58,6 +55,8 @@ def _readable(message: str) -> str:
     if choice is None:
         return " ".join(message.split())
     known = [name.strip(" '") for name in choice["known"].split(",")]
+    import difflib  # only now: `kubesync --help` does without
+
     close = difflib.get_close_matches(choice["given"], known, n=1)
     what = {"COMMAND": "command", "ACTION": "action"}.get(choice["argument"])
     if what is not None and close:
@@ -150,8 +149,7 @@ def limit(text: str) -> int:
     return whole(text, _MAX_TTL, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(NamedTuple):
     """A moment: seconds before now, or an epoch time."""
 
     seconds_ago: float | None = None
@@ -167,6 +165,8 @@ def moment(text: str) -> Moment:
     if _DURATION.fullmatch(text):
         ago = sum(int(number) * _SECONDS[unit] for number, unit in re.findall(r"(\d+)([smhdw])", text))
         return Moment(seconds_ago=float(ago))
+    from datetime import UTC, datetime  # only now: `kubesync --help` does without
+
     try:
         given = datetime.fromisoformat(text)
         at = (given if given.tzinfo is not None else given.replace(tzinfo=UTC)).timestamp()
