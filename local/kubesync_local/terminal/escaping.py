@@ -13,7 +13,6 @@ printed as Python or JSON would write them: ``\x1b``, ``\u202e``. Printing the r
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -35,6 +34,8 @@ def escaped(text: str) -> str:
 
 def escaped_json(document: str) -> str:
     r"""A JSON document with ``\uXXXX`` for the same characters: a program reads the same values."""
+    import json  # only now: `kubesync --help` does without
+
     return _escaped(document, lambda c: json.dumps(c)[1:-1])
 
 
