@@ -129,6 +129,7 @@ class Output:
     #: What each file was when it was written or read, and which were changed by somebody else since.
     _seen: dict[str, _Signature | None] = field(default_factory=dict)
     _disturbed: set[str] = field(default_factory=set)
+    _changed_in_reload: set[str] = field(default_factory=set)
     _disturbed_said_at: float = -math.inf
     _checked_signature: _Signature | None = None
     _retry_at: float = 0.0
@@ -278,13 +279,22 @@ class Output:
         except CutOffError:
             self.said("--reload did not run to its end, the next start runs it again")
             raise
-        # What --reload itself does to the files is wanted. Written again, they would be loaded again without end.
-        self._seen = {name: _signature(self._path(name)) for name in self._current}
+        self._accept_what_reload_does()
         if problem:
             self._fail(f"--reload failed, the proxy may use the last configuration: {problem}")
             return False
         self._mark.unlink(missing_ok=True)
         return True
+
+    def _accept_what_reload_does(self) -> None:
+        """A file that changes in two reloads, one after the other, is changed by ``--reload`` itself: written again, it would be loaded without end.
+
+        One that changes in a single reload was perhaps changed by somebody else meanwhile: it is disturbed.
+        """
+        changed = {name for name in self._current if not self._is_intact(name)}
+        for name in changed & self._changed_in_reload:
+            self._seen[name] = _signature(self._path(name))
+        self._changed_in_reload = changed
 
     def _path(self, name: str) -> Path:
         return self.place / name if name else self.place

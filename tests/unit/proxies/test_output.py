@@ -317,14 +317,29 @@ def test_file_that_is_touched_is_not_loaded_again(tmp_path: Path) -> None:
     assert (place.reloads, place.said) == (1, [])
 
 
-def test_reload_that_changes_the_file_does_not_go_round_in_circles(tmp_path: Path) -> None:
-    place = _Place(tmp_path, reload=f"{RELOAD}; echo '# mine' >>$KUBESYNC_FILE")
+@pytest.mark.parametrize("does", ["echo '# mine' >>$KUBESYNC_FILE", "rm $KUBESYNC_FILE"])
+def test_reload_that_changes_the_file_does_not_go_round_in_circles(does: str, tmp_path: Path) -> None:
+    place = _Place(tmp_path, reload=f"{RELOAD}; {does}")
+    for _ in range(5):
+        place.output.offer(_upstream("10.0.0.1"))
+        place.time += 1
+    assert (place.reloads, place.output.disturbed()) == (2, False)
+
+    for _ in range(5):
+        place.output.offer(_upstream("10.0.0.2"))
+        place.time += 1
+    assert (place.reloads, place.output.disturbed()) == (3, False)
+
+
+def test_file_that_somebody_else_removes_during_a_reload_is_written_again(tmp_path: Path) -> None:
+    once = f"test -e {tmp_path}/removed || {{ touch {tmp_path}/removed; rm $KUBESYNC_FILE; }}"
+    place = _Place(tmp_path, reload=f"{RELOAD}; {once}")
     place.output.offer(_upstream("10.0.0.1"))
     place.time += 1
 
-    assert not place.output.disturbed()
+    assert place.output.disturbed()
     assert place.output.offer(_upstream("10.0.0.1"))
-    assert place.reloads == 1
+    assert (place.servers, place.reloads) == (["10.0.0.1:80"], 2)
 
 
 def test_somebody_who_changes_the_file_again_and_again_is_said_once_a_minute(tmp_path: Path) -> None:
