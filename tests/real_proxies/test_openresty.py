@@ -16,7 +16,7 @@ import pytest
 from harness.pods import Pods
 from harness.real_proxies import NGINX, free_port, lua_modules, lua_paths, needs_proxies, nginx_main, running
 from harness.waiting import wait_until
-from kubesync_local.proxies.writing import replace_file
+from kubesync_local.proxies.files.writing import replace_file
 
 pytestmark = needs_proxies
 

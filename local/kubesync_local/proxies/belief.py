@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kubesync_local.proxies.output import Output
+from kubesync_local.proxies.files.output import Output
 from kubesync_local.proxies.servers import Snapshot
 from kubesync_local.proxies.watching import Source
 

@@ -15,11 +15,11 @@ from kubesync.clock import SystemClock
 from kubesync.domain.dns.records import Node
 from kubesync.domain.errors import TransactionRefusedError
 from kubesync.domain.state import UpstreamState
-from kubesync_local.proxies.following import FollowedUpstreams
-from kubesync_local.proxies.lost import LostUpstreams
-from kubesync_local.proxies.reading import UpstreamReader, selection, upstream_store
-from kubesync_local.proxies.stream import TableStream
-from kubesync_local.proxies.stream_client import stream_arn, stream_client
+from kubesync_local.proxies.table.following import FollowedUpstreams
+from kubesync_local.proxies.table.lost import LostUpstreams
+from kubesync_local.proxies.table.reading import UpstreamReader, selection, upstream_store
+from kubesync_local.proxies.table.stream import TableStream
+from kubesync_local.proxies.table.stream_client import stream_arn, stream_client
 from kubesync_local.workplace.tables import create_tables
 
 KEY = "prod/shop/web/80/TCP"

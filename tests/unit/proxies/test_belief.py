@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from kubesync_local.proxies.belief import Asked, BelievedOutput
-from kubesync_local.proxies.commands import Command
+from kubesync_local.proxies.files.commands import Command
+from kubesync_local.proxies.files.output import Output
 from kubesync_local.proxies.formats.envoy import EnvoyDirectory, EnvoyFile
 from kubesync_local.proxies.formats.form import Form
 from kubesync_local.proxies.formats.haproxy import Haproxy
 from kubesync_local.proxies.formats.json_form import JsonForm
 from kubesync_local.proxies.formats.nginx import Nginx
-from kubesync_local.proxies.output import Output, Renderer, WhenEmpty
+from kubesync_local.proxies.renderer import Renderer, WhenEmpty
 from kubesync_local.proxies.servers import Snapshot
 
 KEY = "prod/shop/web/80/TCP"

@@ -9,11 +9,11 @@ import pytest
 from harness.fake_stream import FakeStream
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import StoreUnavailableError
-from kubesync_local.proxies.following import FollowedUpstreams
-from kubesync_local.proxies.items import UnreadUpstream
-from kubesync_local.proxies.lost import LostUpstreams
-from kubesync_local.proxies.reading import UpstreamReader
-from kubesync_local.proxies.stream import TableStream
+from kubesync_local.proxies.table.following import FollowedUpstreams
+from kubesync_local.proxies.table.items import UnreadUpstream
+from kubesync_local.proxies.table.lost import LostUpstreams
+from kubesync_local.proxies.table.reading import UpstreamReader
+from kubesync_local.proxies.table.stream import TableStream
 
 KEY = "prod/shop/web/80/TCP"
 

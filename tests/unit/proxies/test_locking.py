@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.waiting import PATIENCE_SECONDS
-from kubesync_local.proxies.locking import HeldError, only_writer
+from kubesync_local.proxies.files.locking import HeldError, only_writer
 
 
 def _nothing_said(text: str) -> None:

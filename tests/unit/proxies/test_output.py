@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from kubesync_local.proxies.commands import Command
+from kubesync_local.proxies.files.commands import Command
+from kubesync_local.proxies.files.output import Output
 from kubesync_local.proxies.formats.envoy import EnvoyDirectory
 from kubesync_local.proxies.formats.form import Form
 from kubesync_local.proxies.formats.nginx import Nginx
-from kubesync_local.proxies.items import UnreadUpstream
-from kubesync_local.proxies.output import Output, Renderer, WhenEmpty
+from kubesync_local.proxies.renderer import Renderer, WhenEmpty
 from kubesync_local.proxies.servers import Snapshot
+from kubesync_local.proxies.table.items import UnreadUpstream
 
 KEY = "prod/shop/web/80/TCP"
 
@@ -230,7 +231,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from kubesync_local.proxies.formats.envoy import EnvoyDirectory
-from kubesync_local.proxies.output import Output, Renderer, WhenEmpty
+from kubesync_local.proxies.files.output import Output
+from kubesync_local.proxies.renderer import Renderer, WhenEmpty
 
 place = Path(sys.argv[1])
 output = Output(Renderer(EnvoyDirectory(place), "", WhenEmpty.BACKUP, print), place, True, None, None, print, lambda: 0.0)

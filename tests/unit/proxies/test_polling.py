@@ -17,13 +17,13 @@ from kubesync.clock import SystemClock
 from kubesync.domain.dns.records import Node
 from kubesync.domain.errors import StoreUnavailableError
 from kubesync.domain.state import UpstreamState
-from kubesync_local.proxies.following import FollowedUpstreams
-from kubesync_local.proxies.items import UnreadUpstream, decoded, oddity
-from kubesync_local.proxies.lost import LostUpstreams
-from kubesync_local.proxies.polling import PolledUpstreams
-from kubesync_local.proxies.reading import UpstreamReader, selection
 from kubesync_local.proxies.servers import Snapshot
-from kubesync_local.proxies.stream import TableStream
+from kubesync_local.proxies.table.following import FollowedUpstreams
+from kubesync_local.proxies.table.items import UnreadUpstream, decoded, oddity
+from kubesync_local.proxies.table.lost import LostUpstreams
+from kubesync_local.proxies.table.polling import PolledUpstreams
+from kubesync_local.proxies.table.reading import UpstreamReader, selection
+from kubesync_local.proxies.table.stream import TableStream
 
 KEY = "prod/shop/web/80/TCP"
 OTHER = "dr/shop/web/80/TCP"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.waiting import PATIENCE_SECONDS
-from kubesync_local.proxies.commands import Command, CutOffError
+from kubesync_local.proxies.files.commands import Command, CutOffError
 
 
 class _Life:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from kubesync.domain.errors import StoreUnavailableError
-from kubesync_local.proxies.prices import dollars_of_following, dollars_of_polling
 from kubesync_local.proxies.servers import Snapshot
+from kubesync_local.proxies.table.prices import dollars_of_following, dollars_of_polling
 from kubesync_local.proxies.watching import watch
 
 

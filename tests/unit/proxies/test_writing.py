@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kubesync_local.proxies.writing import is_replaceable, remove_leftovers, replace_file
+from kubesync_local.proxies.files.writing import is_replaceable, remove_leftovers, replace_file
 
 
 def test_new_file_has_the_text_and_the_usual_mode(tmp_path: Path) -> None:

@@ -14,23 +14,24 @@ from typing import TYPE_CHECKING, Final
 from kubesync.clock import Clock, SystemClock
 from kubesync.domain.errors import KubesyncError, StoreError, StoreUnavailableError, UsageError
 from kubesync_local.proxies.belief import Asked, BelievedOutput
-from kubesync_local.proxies.commands import Command
-from kubesync_local.proxies.following import FollowedUpstreams
+from kubesync_local.proxies.files.commands import Command
+from kubesync_local.proxies.files.locking import only_writer
+from kubesync_local.proxies.files.output import Output
+from kubesync_local.proxies.files.writing import is_replaceable
 from kubesync_local.proxies.formats.envoy import EnvoyDirectory, EnvoyFile
 from kubesync_local.proxies.formats.form import Form
 from kubesync_local.proxies.formats.haproxy import Haproxy
 from kubesync_local.proxies.formats.json_form import JsonForm
 from kubesync_local.proxies.formats.nginx import Nginx
-from kubesync_local.proxies.locking import only_writer
-from kubesync_local.proxies.lost import LostUpstreams
 from kubesync_local.proxies.names import is_key, protocol_of
-from kubesync_local.proxies.output import Output, Renderer, WhenEmpty
-from kubesync_local.proxies.polling import MOST_KEYS, PolledUpstreams
-from kubesync_local.proxies.reading import UpstreamReader, selection, upstream_store
-from kubesync_local.proxies.stream import TableStream
-from kubesync_local.proxies.stream_client import stream_arn, stream_client
+from kubesync_local.proxies.renderer import Renderer, WhenEmpty
+from kubesync_local.proxies.table.following import FollowedUpstreams
+from kubesync_local.proxies.table.lost import LostUpstreams
+from kubesync_local.proxies.table.polling import MOST_KEYS, PolledUpstreams
+from kubesync_local.proxies.table.reading import UpstreamReader, selection, upstream_store
+from kubesync_local.proxies.table.stream import TableStream
+from kubesync_local.proxies.table.stream_client import stream_arn, stream_client
 from kubesync_local.proxies.watching import Source, watch
-from kubesync_local.proxies.writing import is_replaceable
 from kubesync_local.terminal.output import remark
 from kubesync_local.terminal.signals import handled
 from kubesync_local.workplace.whereabouts import located

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 from kubesync.domain.errors import StoreError
-from kubesync_local.proxies.items import UnreadableUpstreamError, UnreadUpstream, decoded, oddity
-from kubesync_local.proxies.lost import LostUpstreams
-from kubesync_local.proxies.prices import dollars_of_following
-from kubesync_local.proxies.reading import UpstreamReader, snapshot_of_head
-from kubesync_local.proxies.retrying import Retries
 from kubesync_local.proxies.servers import Snapshot
-from kubesync_local.proxies.stream import TableStream
+from kubesync_local.proxies.table.items import UnreadableUpstreamError, UnreadUpstream, decoded, oddity
+from kubesync_local.proxies.table.lost import LostUpstreams
+from kubesync_local.proxies.table.prices import dollars_of_following
+from kubesync_local.proxies.table.reading import UpstreamReader, snapshot_of_head
+from kubesync_local.proxies.table.retrying import Retries
+from kubesync_local.proxies.table.stream import TableStream
 
 SCAN_EVERY_SECONDS: Final = 600.0
 _STREAM: Final = "the stream"

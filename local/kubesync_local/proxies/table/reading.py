@@ -10,9 +10,9 @@ from kubesync.aws.dynamodb.store import UPSTREAMS, Item, Store, table_names
 from kubesync.aws.dynamodb.values import item_bytes
 from kubesync.aws.tables.upstreams import StoredUpstream, assemble
 from kubesync.clock import Clock
-from kubesync_local.proxies.items import UnreadableUpstreamError, UnreadUpstream, decoded, oddity
 from kubesync_local.proxies.names import is_key, protocol_of
 from kubesync_local.proxies.servers import Snapshot
+from kubesync_local.proxies.table.items import UnreadableUpstreamError, UnreadUpstream, decoded, oddity
 
 if TYPE_CHECKING:
     import boto3

@@ -14,7 +14,7 @@ from kubesync.aws.dynamodb.store import UPSTREAMS, table_names
 if TYPE_CHECKING:
     import boto3
 
-    from kubesync_local.proxies.stream import StreamClient
+    from kubesync_local.proxies.table.stream import StreamClient
 
 
 def stream_client(session: boto3.Session) -> StreamClient:

@@ -19,7 +19,7 @@ from botocore.exceptions import ClientError
 
 from kubesync.aws.dynamodb.errors import CAUGHT, failure_of
 from kubesync.domain.errors import StoreUnavailableError
-from kubesync_local.proxies.retrying import Retries
+from kubesync_local.proxies.table.retrying import Retries
 
 # Shards split without a word, and tables get other streams: both are looked for this often, and whenever a shard ended.
 SHARDS_EVERY_SECONDS: Final = 60.0

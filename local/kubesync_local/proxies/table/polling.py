@@ -7,12 +7,12 @@ from typing import cast
 
 from kubesync.aws.dynamodb.store import UPSTREAMS, Key, Store
 from kubesync.domain.errors import StoreError
-from kubesync_local.proxies.items import UnreadableUpstreamError, UnreadUpstream, oddity
-from kubesync_local.proxies.lost import LostUpstreams
-from kubesync_local.proxies.prices import dollars_of_polling
-from kubesync_local.proxies.reading import UpstreamReader, snapshot_of_head
-from kubesync_local.proxies.retrying import Retries
 from kubesync_local.proxies.servers import Snapshot
+from kubesync_local.proxies.table.items import UnreadableUpstreamError, UnreadUpstream, oddity
+from kubesync_local.proxies.table.lost import LostUpstreams
+from kubesync_local.proxies.table.prices import dollars_of_polling
+from kubesync_local.proxies.table.reading import UpstreamReader, snapshot_of_head
+from kubesync_local.proxies.table.retrying import Retries
 
 MOST_KEYS = 100  # one BatchGetItem
 

@@ -1,0 +1,1 @@
+"""Files of a proxy: one writer, checked, replaced whole, then loaded by the proxy."""
