@@ -8,9 +8,22 @@ from mutation.mutant import Mutant
 
 _CAUSES = "integration/causes/test_causes.py::"
 _HEALTH = "unit/session/test_health.py::"
+_LAGS = "unit/zone/test_lag_of_units.py::"
 _KEYS = "unit/cluster/test_open_keys.py::"
 
 OF_ALARMS: Final[tuple[Mutant, ...]] = (
+    Mutant(
+        name="one-lag-for-a-key",
+        without="what a Service adds counts as late since the first event of the Service",
+        invariants="I10",
+        file="zone/wishes.py",
+        old="            since, earlier = self._since.pop(key, None), self._earlier.pop(key, {})\n",
+        new="            since, earlier = self._since.get(key), self._earlier.pop(key, {})\n",
+        caught_by=(
+            _LAGS + "test_i10_free_name_beside_an_old_conflict_counts_from_its_own_event",
+            _LAGS + "test_two_names_of_one_batch_count_each_from_its_own_event",
+        ),
+    ),
     Mutant(
         name="oldest-change-is-not-counted",
         without="open keys have no age",

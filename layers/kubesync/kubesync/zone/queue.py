@@ -35,9 +35,9 @@ from kubesync.messages import Publish
 from kubesync.zone.check_schedule import CheckSchedule
 from kubesync.zone.ports import ZonePorts
 from kubesync.zone.waits import FullZone, Reason, Waits
+from kubesync.zone.wishes import MOST_WISHES, WishCache
 
 KEYS_AT_A_TIME: Final = 200
-MOST_WISHES: Final = 1000
 LATE_SECONDS: Final = 5.0
 
 
@@ -55,35 +55,6 @@ class Due:
         return not (self.units or self.oversized or self.unknown or self.checks)
 
 
-class WishCache:
-    """What at most ``MOST_WISHES`` keys want. Of others the zone knows the name only, and asks when their turn comes."""
-
-    def __init__(self) -> None:
-        self._wishes: dict[ServiceKey, Wish] = {}
-
-    def put(self, wish: Wish, *, asked: bool) -> None:
-        """Remember a wish: it displaces what was used longest ago. One that was not asked for displaces nothing."""
-        self.drop([wish.key])
-        if len(self._wishes) >= MOST_WISHES:
-            if not asked:
-                return
-            del self._wishes[next(iter(self._wishes))]
-        self._wishes[wish.key] = wish
-
-    def get(self, key: ServiceKey) -> Wish | None:
-        wish = self._wishes.pop(key, None)
-        if wish is not None:
-            self._wishes[key] = wish
-        return wish
-
-    def drop(self, keys: Iterable[ServiceKey]) -> None:
-        for key in keys:
-            self._wishes.pop(key, None)
-
-    def drop_cluster(self, cluster: str) -> None:
-        self.drop([key for key in self._wishes if key.cluster == cluster])
-
-
 class ZoneQueue:
     def __init__(self, zone_id: str, ports: ZonePorts) -> None:
         self._ports = ports
@@ -91,7 +62,6 @@ class ZoneQueue:
         self._wishes = WishCache()
         self._unlearned: set[ServiceKey] = set()  # published, and ``learn`` has not seen yet what they want
         self._inherited: set[ServiceKey] = set()  # of these, open since before the session
-        self._since: dict[ServiceKey, float] = {}
         self._late: dict[str, float] = {}
         self._groups: deque[Sequence[Unit]] = deque()
         self._denied: dict[Namespace, None] = {}  # they go apart; whose turn was last comes last
@@ -110,14 +80,12 @@ class ZoneQueue:
         self._late.pop(message.cluster, None)
         self.checks.listed(message.cluster, message.listed)
         for key in (*message.names, *(wish.key for wish in message.wishes)):
-            self._wishes.drop([key])
+            self._wishes.news(key, message.since)
             self._waits.wake(key)
             self._queue.setdefault(key)
             self._unlearned.add(key)
             if message.inherited:
                 self._inherited.add(key)
-            if message.since is not None:
-                self._since.setdefault(key, message.since)
         self.learn(message.wishes)
 
     def learn(self, wishes: Iterable[Wish], *, asked: bool = False) -> None:
@@ -144,10 +112,9 @@ class ZoneQueue:
 
     def _leave(self, key: ServiceKey) -> None:
         self._queue.pop(key, None)
-        self._since.pop(key, None)  # the lag of a later change does not count from this event
         self._unlearned.discard(key)
         self._inherited.discard(key)
-        self._wishes.drop([key])
+        self._wishes.forget(key)
         self.checks.drop(key)
         self._waits.forget(key)
 
@@ -188,16 +155,14 @@ class ZoneQueue:
             self._groups.extend(part for part in (apart, others) if part)
 
     def landed(self, units: Sequence[Unit]) -> list[float]:
-        """A batch has landed. Returns since when (monotonic) its keys had been waiting, as far as that is known."""
+        """A batch has landed: the clusters say what its keys want now. Returns as ``WishCache.landed``."""
         if self._full is not None:
             self._full.landed(units, self._ports.clock.epoch())
         self.checks.gone({change.key.name for unit in units for change in unit.changes if change.after is None})
-        keys = dict.fromkeys(unit.key for unit in units)
-        self._wishes.drop(keys)  # the cluster says what they want now
-        for key in keys:
+        for key in dict.fromkeys(unit.key for unit in units):
             if key in self._queue:  # if it wants more, others come first
                 self._queue[key] = self._queue.pop(key)
-        return [since for since in (self._since.pop(key, None) for key in keys) if since is not None]
+        return self._wishes.landed(units)
 
     def refused_as_full(self, units: Sequence[Unit], message: str) -> None:
         if self._full is None:

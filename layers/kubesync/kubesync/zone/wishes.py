@@ -1,0 +1,75 @@
+"""What keys want in a zone, as far as the zone knows it, and since when each unit of them waits.
+
+The lag of a unit counts from the event that made what it wants now, not from the first event of its key: a name in conflict may wait
+for days, and must not make a name that its Service adds later look late. A unit that no event made, such as one of a resync, has no lag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from kubesync.domain.batches import Unit, units_of
+from kubesync.domain.objects import ServiceKey
+from kubesync.domain.plan import Wish
+
+MOST_WISHES: Final = 1000
+
+
+class WishCache:
+    """What at most ``MOST_WISHES`` keys want. Of others the zone knows the name only, and asks when their turn comes.
+
+    Times are monotonic seconds. If a key has news before the zone has known what it wants, it counts from the first of them.
+    """
+
+    def __init__(self) -> None:
+        self._wishes: dict[ServiceKey, Wish] = {}
+        self._since: dict[ServiceKey, float] = {}  # of every unit that is not in ``_earlier``
+        self._earlier: dict[ServiceKey, dict[int, float | None]] = {}  # by the hash of a unit: a unit itself is large
+
+    def news(self, key: ServiceKey, since: float | None) -> None:
+        """An event has changed what a key wants; None: it was changed without an event."""
+        self.drop([key])
+        if since is not None:
+            self._since.setdefault(key, since)
+
+    def put(self, wish: Wish, *, asked: bool) -> None:
+        """Remember a wish: it displaces what was used longest ago. One that was not asked for displaces nothing."""
+        self._wishes.pop(wish.key, None)
+        if len(self._wishes) >= MOST_WISHES:
+            if not asked:
+                return
+            self.drop([next(iter(self._wishes))])
+        self._wishes[wish.key] = wish
+
+    def get(self, key: ServiceKey) -> Wish | None:
+        wish = self._wishes.pop(key, None)
+        if wish is not None:
+            self._wishes[key] = wish
+        return wish
+
+    def drop(self, keys: Iterable[ServiceKey]) -> None:
+        """Remember no longer what these keys want. Their units keep their times."""
+        for key in keys:
+            wish = self._wishes.pop(key, None)
+            if wish is None or not (key in self._since or key in self._earlier):
+                continue
+            since, earlier = self._since.pop(key, None), self._earlier.pop(key, {})
+            self._earlier[key] = {each: earlier.get(each, since) for each in map(hash, units_of(key, wish.changes))}
+
+    def drop_cluster(self, cluster: str) -> None:
+        self.drop([key for key in self._wishes if key.cluster == cluster])
+
+    def forget(self, key: ServiceKey) -> None:
+        """It wants nothing: the lag of a later change does not count from its events."""
+        for known in (self._wishes, self._since, self._earlier):
+            known.pop(key, None)
+
+    def landed(self, units: Sequence[Unit]) -> list[float]:
+        """Drop the wishes of these units. Returns since when the units had been waiting, as far as that is known."""
+        since = [self._earlier.get(unit.key, {}).get(hash(unit), self._since.get(unit.key)) for unit in units]
+        self.drop(unit.key for unit in units)
+        for unit in units:
+            self._since.pop(unit.key, None)
+            self._earlier.get(unit.key, {}).pop(hash(unit), None)
+        return [each for each in since if each is not None]
