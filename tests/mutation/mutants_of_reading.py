@@ -18,6 +18,7 @@ _SCOPED = "unit/cluster/test_scope_lists.py::"
 _OBJECTS = "unit/kubernetes/wire/test_wire_objects.py::"
 _REFLECTOR = "integration/kubernetes/test_reflector.py::"
 _TRANSPORT = "integration/kubernetes/test_transport.py::"
+_SLOW = "integration/kubernetes/test_slow_answers.py::"
 
 OF_READING: Final[tuple[Mutant, ...]] = (
     # --- I4: one bad object blocks no other ---
@@ -287,5 +288,57 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         old='            if document is not None and self.bound and not _same_server(document["server"], server):\n',
         new="            if document is None and self.bound:\n",
         caught_by=("unit/test_secrets.py::test_token_of_a_secret_that_names_its_server_goes_to_no_other_i8",),
+    ),
+    # --- I10: nothing is stuck in silence ---
+    Mutant(
+        name="reads-end-by-silence-only",
+        without="a server that sends a byte from time to time holds a request for ever",
+        invariants="I10",
+        file="kubernetes/transport/connections.py",
+        old="silence_seconds, self._clock.monotonic() + seconds\n",
+        new="silence_seconds, math.inf\n",
+        caught_by=(
+            _SLOW + "test_code_9_for_a_header_that_never_ends",
+            _SLOW + "test_code_12_for_a_body_that_never_ends",
+        ),
+    ),
+    Mutant(
+        name="header-has-the-time-of-its-answer",
+        without="only the deadline of the whole answer ends a header",
+        invariants="I10",
+        file="kubernetes/transport/client.py",
+        old="min(self.policy.header_seconds, left)",
+        new="left",
+        caught_by=(_SLOW + "test_code_9_for_a_header_that_never_ends",),
+    ),
+    Mutant(
+        name="answer-has-the-time-of-its-list",
+        without="only the deadline of the caller ends an answer",
+        invariants="I10",
+        file="kubernetes/transport/client.py",
+        old="        if longest <= self.policy.max_list_page_bytes:\n",
+        new="        if longest < 0:\n",
+        caught_by=(
+            _SLOW + "test_registration_asks_a_server_that_drips_for_a_limited_time",
+            _SLOW + "test_page_of_a_list_that_drips_is_given_up_soon_enough_to_be_seen_i10",
+        ),
+    ),
+    Mutant(
+        name="refusals-have-all-the-time",
+        without="the body of a refusal is read for as long as it goes on",
+        invariants="I10",
+        file="kubernetes/transport/client.py",
+        old="            self._interrupter.limit(5.0, 5.0)\n",
+        new="            self._interrupter.limit(5.0, math.inf)\n",
+        caught_by=(_SLOW + "test_refusal_whose_body_never_ends_is_a_refusal",),
+    ),
+    Mutant(
+        name="redirect-is-read-to-its-end",
+        without="the body of a redirect is read, however long",
+        invariants="I10",
+        file="kubernetes/transport/client.py",
+        old="            session = _Session()\n",
+        new="            session = requests.Session()\n",
+        caught_by=(_SLOW + "test_body_of_a_redirect_is_not_read_to_its_end",),
     ),
 )

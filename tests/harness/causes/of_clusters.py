@@ -50,7 +50,13 @@ _fails(
     "Name of the API server does not resolve", DomainNameError("name does not resolve"), section="6-err_parse_domain"
 )
 _fails("Connection is refused", ConnectError("connection refused"), section="7-err_connect_failed")
-_fails("No answer, until a time limit", RequestError("no answer in time"), section="9-err_request_uri", hangs=30.0)
+_fails("No answer, until a time limit", RequestError("no answer in time"), section="9-err_request_uri", hangs=35.0)
+_fails(
+    "Answer comes so slowly that it never ends",
+    BodyError("the body did not end before the deadline"),
+    section="12-err_read_body",
+    hangs=60.0,
+)
 _fails("Answer breaks off", BodyError("the body broke off"), section="12-err_read_body")
 _fails(
     "Watch is accepted and breaks off at once", BodyError("the body broke off"), section="12-err_read_body", stands=2.0

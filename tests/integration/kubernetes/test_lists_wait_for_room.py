@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.fakes.manual_clock import ManualClock
 from harness.fakes.reflecting import POLICY, list_answer, reflecting
 from harness.waiting import wait_until
-from harness.wire.scripted_server import Answer, Connection, silence, watch_answer
+from harness.wire.scripted_server import Answer, silence, watch_answer
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.domain.errors import ErrorCode
 from kubesync.kubernetes.list_room import ListRoom
@@ -137,22 +136,3 @@ def test_stop_ends_a_wait_for_room() -> None:
         running.stop()
         assert running.asked == []
         assert running.sink.told == []
-
-
-def test_list_that_takes_longer_than_its_pages_last_is_given_up() -> None:
-    clock = ManualClock()
-
-    def slow(connection: Connection) -> None:
-        connection.head(200, "Scripted", Content_Type="application/json", Content_Length="100000")
-        connection.send(b'{"kind":"ServiceList"')
-        clock.advance(301.0)
-        connection.send(b" " * 1000)
-        silence(connection)
-
-    script = [slow, list_answer(7, "a"), WATCHING]
-    with reflecting(script, clock=clock) as running:
-        running.sink.wait_until_told(("resumed",))
-        assert running.sink.told == [("error", 12, 1), ("snapshot", 7, ["a"]), ("resumed",)]
-        assert running.sink.errors[0].message == (
-            f"127.0.0.1:{running.server.port}: the body did not end before the deadline"
-        )

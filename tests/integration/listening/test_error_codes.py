@@ -107,7 +107,7 @@ CAUSES: Mapping[str, Cause] = {
     "closed before answering": Cause(ErrorCode.REQUEST_URI, ("before a status line",), _fault(api_faults.Close())),
     "silent before answering": Cause(
         ErrorCode.REQUEST_URI,
-        ("no status line in time",),
+        ("no complete header in time",),
         _fault(api_faults.Silent()),
         settings={"read_timeout_seconds": 0.2},
     ),

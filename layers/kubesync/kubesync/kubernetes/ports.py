@@ -87,3 +87,13 @@ class ReflectorPolicy:
     # 200,000 objects of 2.5 KB. A longer list counts as endless.
     max_list_bytes: int = 512 * 1024 * 1024
     max_list_pages: int = 10_000
+
+    @property
+    def header_seconds(self) -> float:
+        """From the beginning of a request until the header of its answer is complete, however slowly it comes."""
+        return self.connect_timeout + self.read_timeout
+
+    @property
+    def answer_seconds(self) -> float:
+        """For a whole answer, that of a watch and a list in one piece apart. API servers end such requests after 60 s (--request-timeout)."""
+        return 2 * self.read_timeout

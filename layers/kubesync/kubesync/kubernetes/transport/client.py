@@ -16,7 +16,6 @@ from aws_lambda_powertools import Logger
 from kubesync.clock import Clock, SystemClock
 from kubesync.domain.errors import (
     TOO_LONG,
-    BodyError,
     DeniedError,
     HandshakeError,
     KubesyncError,
@@ -100,6 +99,11 @@ class ClusterAccess:
     renews_token: bool = False
 
 
+class _Session(requests.Session):
+    def get_redirect_target(self, _response: requests.Response) -> None:
+        """None: requests would read the whole body of a redirect, however long, although it does not follow it."""
+
+
 class ApiClient:
     """Requests to one API server. Each listener has its own; only ``shutdown`` may be called from another thread.
 
@@ -114,7 +118,7 @@ class ApiClient:
         self._access = access
         self._clock = clock or SystemClock()
         self._ends = ends or CredentialEnds(self._clock)
-        self._interrupter = Interrupter()
+        self._interrupter = Interrupter(self._clock)
         self._ready: tuple[Server, requests.Session] | None = None
         self._token = ""
         self._renew_certificates = False
@@ -133,8 +137,12 @@ class ApiClient:
             ListenerError: any other status, or no complete body within the timeouts and the deadline.
             StoppedError: ``shutdown`` was called.
         """
-        with self._exchange(request, "gzip", deadline_monotonic) as (server, response):
-            return self._read_all(server, response, deadline_monotonic, max_bytes or self.policy.max_list_page_bytes)
+        longest = max_bytes or self.policy.max_list_page_bytes
+        deadline = deadline_monotonic
+        if longest <= self.policy.max_list_page_bytes:
+            deadline = min(deadline, self._clock.monotonic() + self.policy.answer_seconds)
+        with self._exchange(request, "gzip", deadline) as (server, response):
+            return self._read_all(server, response, deadline, longest)
 
     @contextmanager
     def stream(self, request: ApiRequest, *, deadline_monotonic: float = _NEVER) -> Iterator[LineStream]:
@@ -222,7 +230,7 @@ class ApiClient:
             if insecure and server.scheme == "https":
                 urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # our own warning appears once
                 logger.warning("TLS verification is switched off for a cluster", extra={"server": server.authority})
-            session = requests.Session()
+            session = _Session()
             session.trust_env = False
             session.verify = not insecure
             session.headers.clear()
@@ -240,6 +248,7 @@ class ApiClient:
         self._interrupter.phase = Phase.CONNECT
         left = max(deadline - self._clock.monotonic(), SHORTEST_TIMEOUT_SECONDS)
         timeout = (min(self.policy.connect_timeout, left), min(self.policy.read_timeout, left))
+        self._interrupter.limit(self.policy.read_timeout, min(self.policy.header_seconds, left))
         try:
             response = session.request(
                 "GET" if request.body is None else "POST",
@@ -286,11 +295,8 @@ class ApiClient:
     def _read_all(self, server: Server, response: requests.Response, deadline: float, max_bytes: int) -> bytes:
         blocks: list[bytes] = []
         size = 0
+        self._interrupter.limit(self.policy.read_timeout, deadline - self._clock.monotonic())
         while True:
-            left = deadline - self._clock.monotonic()
-            if left <= 0:
-                raise BodyError(f"{server.authority}: the body did not end before the deadline")
-            self._interrupter.set_read_timeout(min(self.policy.read_timeout, left))
             try:
                 block = response.raw.read1(_BLOCK_BYTES, decode_content=True)
             except FOREIGN_ERRORS as error:
@@ -323,7 +329,7 @@ class ApiClient:
     def _read_status(self, response: requests.Response) -> tuple[str, float | None]:
         body = b""
         with suppress(*FOREIGN_ERRORS):  # a refusal without a readable body is still a refusal
-            self._interrupter.set_read_timeout(min(self.policy.read_timeout, 5.0))
+            self._interrupter.limit(5.0, 5.0)
             body = response.raw.read(_STATUS_BYTES, decode_content=True)
         retry_after = _seconds(response.headers.get("Retry-After"))
         try:

@@ -3,13 +3,18 @@
 phase       what blocks                        how its errors are coded
 CONNECT     name resolution, TCP connect       codes 6 and 7
 HANDSHAKE   TLS                                code 8 (timeout: 7)
-REQUEST     sending, waiting for a status line code 9
+REQUEST     sending, reading the header        code 9
 BODY        reading the body                   code 12
+
+A timeout of a socket counts from the last byte. A server that sends a byte from time to time never runs into it, and http.client reads
+lines of a header, and answers with status 100, for as long as they come. So each read of the socket also has a time by which all must end.
 """
 
 from __future__ import annotations
 
 import contextlib
+import http.client
+import io
 import math
 import os
 import socket
@@ -31,6 +36,8 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import NameResolutionError, NewConnectionError
 from urllib3.util.ssl_ import create_urllib3_context
 
+from kubesync.clock import Clock
+
 SHORTEST_TIMEOUT_SECONDS: Final = 0.05  # a timeout of zero means non-blocking
 
 
@@ -39,6 +46,10 @@ class Phase(StrEnum):
     HANDSHAKE = "handshake"
     REQUEST = "request"
     BODY = "body"
+
+
+class TooSlowError(TimeoutError):
+    """The server sends something from time to time, but all of it does not come in time."""
 
 
 class StoppedError(Exception):
@@ -61,12 +72,13 @@ class Interrupter:
     interruption takes effect after it. One connection is in use at a time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
         self.phase = Phase.CONNECT
+        self._clock = clock
         self._lock = threading.Lock()
         self._stopped = False
         self._handle: socket.socket | None = None
-        self._reading: socket.socket | None = None
+        self._silence_seconds = self._until = math.inf
 
     def check(self) -> None:
         """Raise StoppedError if ``interrupt`` was called."""
@@ -103,14 +115,40 @@ class Interrupter:
             self._handle = None
         held.close()
 
-    def read_from(self, sock: socket.socket) -> None:
-        self.phase, self._reading = Phase.BODY, sock
+    def limit(self, silence_seconds: float, seconds: float) -> None:
+        """From now on: how long the server may send nothing, and after how many seconds all that blocks must have ended."""
+        self._silence_seconds, self._until = silence_seconds, self._clock.monotonic() + seconds
 
-    def set_read_timeout(self, seconds: float) -> None:
-        """Set how long one read of the body may block from now on."""
-        # A response that ends with its connection has closed the socket object; the body still holds the descriptor.
-        if self._reading is not None and self._reading.fileno() >= 0 and math.isfinite(seconds):
-            self._reading.settimeout(max(seconds, SHORTEST_TIMEOUT_SECONDS))
+    def limit_next(self, sock: socket.socket, most: float = math.inf) -> None:
+        """Set how long the next call on a socket may block. Raises TooSlowError if no time is left."""
+        left = self._until - self._clock.monotonic()
+        if left <= 0:
+            raise TooSlowError
+        sock.settimeout(max(min(self._silence_seconds, most, left), SHORTEST_TIMEOUT_SECONDS))
+
+
+class _LimitedReader(io.RawIOBase):
+    """What comes from a socket, within the limits of its Interrupter."""
+
+    def __init__(self, raw: io.RawIOBase, sock: socket.socket, interrupter: Interrupter) -> None:
+        self._raw, self._sock, self._interrupter = raw, sock, interrupter
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        self._interrupter.limit_next(self._sock)
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _Response(http.client.HTTPResponse):
+    def __init__(self, sock: socket.socket, *args: Any, interrupter: Interrupter, **kwargs: Any) -> None:
+        super().__init__(sock, *args, **kwargs)
+        self.fp = io.BufferedReader(_LimitedReader(self.fp.detach(), sock, interrupter))
 
 
 class _Interruptible(HTTPConnection):
@@ -118,6 +156,7 @@ class _Interruptible(HTTPConnection):
 
     def __init__(self, *args: Any, interrupter: Interrupter, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.response_class = partial(_Response, interrupter=interrupter)  # type: ignore[assignment]
         self._interrupter = interrupter
         self._handle: socket.socket | None = None
         self._in_getresponse = False
@@ -133,13 +172,12 @@ class _Interruptible(HTTPConnection):
         super().request(*args, **kwargs)
 
     def getresponse(self) -> Any:
-        sock = self.sock
         self._in_getresponse = True
         try:
             response = super().getresponse()
         finally:
             self._in_getresponse = False
-        self._interrupter.read_from(sock)
+        self._interrupter.phase = Phase.BODY
         return response
 
     def close(self) -> None:
@@ -156,7 +194,7 @@ class _Interruptible(HTTPConnection):
             try:
                 for option in self.socket_options or ():
                     sock.setsockopt(*option)
-                sock.settimeout(self.timeout if isinstance(self.timeout, float | int) else None)
+                self._interrupter.limit_next(sock, self.timeout if isinstance(self.timeout, float | int) else math.inf)
                 self._handle = self._interrupter.hold(sock)
                 sock.connect(address)
                 self._interrupter.check()

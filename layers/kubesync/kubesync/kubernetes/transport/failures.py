@@ -18,7 +18,7 @@ import requests.exceptions
 import urllib3.exceptions
 
 from kubesync.domain.errors import BodyError, ConnectError, DomainNameError, HandshakeError, ListenerError, RequestError
-from kubesync.kubernetes.transport.connections import Phase
+from kubesync.kubernetes.transport.connections import Phase, TooSlowError
 from kubesync.kubernetes.wire.lines import MalformedBodyError, one_line
 
 FOREIGN_ERRORS: Final = (
@@ -81,13 +81,14 @@ RULES: Final = (
     _Rule(_HANDSHAKE, _END_OF_TLS, HandshakeError, "the server closed the connection during the TLS handshake"),
     _Rule(_HANDSHAKE, _TLS, HandshakeError, "the TLS handshake failed"),
     _Rule(_HANDSHAKE, FOREIGN_ERRORS, HandshakeError, "the connection was lost during the TLS handshake"),
-    _Rule(_REQUEST, _TIMEOUTS, RequestError, "no status line in time"),
+    _Rule(_REQUEST, _TIMEOUTS, RequestError, "no complete header in time"),
     _Rule(_REQUEST, _END_OF_TLS, RequestError, "the connection was closed before a status line came"),
     # With TLS 1.3 a server refuses a client's certificate after the client has finished its handshake.
     _Rule(_REQUEST, ssl.SSLError, HandshakeError, "the server ended TLS"),
     _Rule(_REQUEST, http.client.RemoteDisconnected, RequestError, "the connection was closed before a status line came"),
     _Rule(_REQUEST, http.client.BadStatusLine, RequestError, "the answer does not begin with an HTTP status line"),
     _Rule(_REQUEST, FOREIGN_ERRORS, RequestError, "the connection was lost before a status line came"),
+    _Rule(_BODY, TooSlowError, BodyError, "the body did not end before the deadline"),
     _Rule(_BODY, _TIMEOUTS, BodyError, "the body went silent"),
     _Rule(_BODY, MalformedBodyError, BodyError, "the body could not be decoded"),
     _Rule(_BODY, (urllib3.exceptions.DecodeError, requests.exceptions.ContentDecodingError, zlib.error),

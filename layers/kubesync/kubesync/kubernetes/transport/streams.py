@@ -50,7 +50,7 @@ class LineStream:
             BodyError: nothing came in time, the body broke off, or it could not be decoded.
             StoppedError: the client was shut down.
         """
-        self._interrupter.set_read_timeout(timeout_seconds)
+        self._interrupter.limit(timeout_seconds, timeout_seconds)
         try:
             block = self._next(scan)
         except FOREIGN_ERRORS as error:
