@@ -39,7 +39,6 @@ help:
 	@echo "make reference write docs/reference anew, from the code and a run on stand-ins"
 	@echo "make screenshots pictures of kubesync ui and of commands on terminals, by the system's Chromium, in build/screenshots"
 	@echo "make pictures draw the pictures of docs/ anew, and the way of an event"
-	@echo "make demo-picture the picture in README, from a run of the demo"
 	@echo "make lock     compile the requirements anew"
 	@echo "make clean    remove all that was made here"
 
@@ -172,15 +171,11 @@ causes: $(ready)
 pictures: $(ready)
 	@PYTHONPATH=layers/kubesync:local:tests $(python) tools/event_way.py && $(python) tools/draw_pictures.py
 
-# ARGS="failing many": only these scenes
-.PHONY: demo-picture
-demo-picture: $(ready)
-	@PYTHONPATH=layers/kubesync:local $(python) tools/draw_demo.py
-
 .PHONY: reference
 reference: $(ready)
 	@PYTHONPATH=layers/kubesync:local:tests $(python) tools/reference.py
 
+# ARGS="failing many": only these scenes
 .PHONY: screenshots
 screenshots: $(ready)
 	@command -v chromium >/dev/null || { echo "· screenshots: there is no chromium on this machine, skipped"; exit 0; }; \

@@ -9,12 +9,14 @@ A text of **lanes** is read from top to bottom, as time goes:
     next session: a note in its lane
     == a line across, with a caption
 
-A text of **boxes** places them on a grid, by column and row from 1. A third number makes a box so many columns wide. What is ``outside``
-is not a part of kubesync:
+A text of **boxes** places them on a grid, by column and row from 1. A third number makes a box so many columns wide, a fourth so many rows
+high. What is ``outside`` is not a part of kubesync. Before the boxes, ``grid`` can set the width of a column and the height of a row:
 
     title: Parts
+    grid: 290 130
     box zone 3 2: zone | one thread for each hosted zone
-    outside tables 2 3 3: DynamoDB
+    outside tables 2 3 3: DynamoDB | first line | second line
+    outside cluster 1 1 1 3: API servers
     zone -> tables: batches
 
 Readers who prefer dark pages get light lines: the picture has no background of its own.
@@ -60,10 +62,10 @@ class Drawing:
     def text(self, x: float, y: float, text: str, kind: str = "", anchor: str = "middle") -> None:
         self.elements.append(f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" class="{kind}">{escape(text)}</text>')
 
-    def lines(self, x: float, y: float, lines: list[str], kind: str = "") -> None:
+    def lines(self, x: float, y: float, lines: list[str], kind: str = "", anchor: str = "middle") -> None:
         """Several lines, the first one at ``y``."""
         for number, line in enumerate(lines):
-            self.text(x, y + number * _LINE, line, kind)
+            self.text(x, y + number * _LINE, line, kind, anchor)
 
     def rectangle(self, x: float, y: float, width: float, height: float, kind: str) -> None:
         self.elements.append(f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="6" class="{kind}"/>')
@@ -152,8 +154,7 @@ def _happening(drawing: Drawing, middle: Mapping[str, float], line: str, y: floa
 
 # --- boxes ---
 
-_COLUMN: Final = 250.0
-_ROW: Final = 140.0
+_GRID: Final = "250 140"
 _BOX: Final = (172.0, 80.0)
 
 
@@ -178,38 +179,42 @@ def _boxes(lines: list[str]) -> Drawing:
     drawing = Drawing(0)
     boxes: dict[str, _Box] = {}
     arrows: list[re.Match[str]] = []
+    grid = _after("grid:", lines.pop(0)) if lines[0].startswith("grid:") else _GRID
+    across, down = map(float, grid.split())
     for line in lines:
         if arrow := _ARROW.fullmatch(line):
             arrows.append(arrow)
             continue
         place, _, label = line.partition(": ")
         kind, name, *numbers = place.split()
-        column, row, columns = [*map(int, numbers), 1][:3]
-        width = _BOX[0] + _COLUMN * (columns - 1)
-        boxes[name] = box = _Box(_MARGIN + _COLUMN * (column - 1), _MARGIN + _ROW * (row - 1), width, _BOX[1])
-        heading, _, below = label.partition(" | ")
-        drawing.rectangle(box.x, box.y, width, box.height, "note" if kind == "outside" else "box")
-        small = _wrapped(below, (width - 12) * 1.12) if below else []
-        drawing.text(box.x + width / 2, box.y + (44 - 8 * len(small)), heading, "head")
-        drawing.lines(box.x + width / 2, box.y + 62 - 8 * len(small), small, "small")
+        column, row, columns, rows = [*map(int, numbers), 1, 1][:4]
+        width, height = _BOX[0] + across * (columns - 1), _BOX[1] + down * (rows - 1)
+        boxes[name] = box = _Box(_MARGIN + across * (column - 1), _MARGIN + down * (row - 1), width, height)
+        heading, *below = label.split(" | ")
+        drawing.rectangle(box.x, box.y, width, height, "note" if kind == "outside" else "box")
+        small = [part for line in below for part in _wrapped(line, (width - 12) * 1.12) or [""]]
+        y = box.y + height / 2 + 4 - 8 * len(small)
+        drawing.text(box.x + width / 2, y, heading, "head")
+        drawing.lines(box.x + width / 2, y + 18, small, "small")
         drawing.width = max(drawing.width, box.x + width + _MARGIN)
         drawing.height = max(drawing.height, box.y + box.height + _MARGIN)
     both = {(arrow["start"], arrow["end"]) for arrow in arrows}
     for arrow in arrows:
-        _arrow(drawing, boxes, arrow, shift=12.0 if (arrow["end"], arrow["start"]) in both else 0.0)
+        _arrow(drawing, boxes, arrow, shift=12.0 if (arrow["end"], arrow["start"]) in both else 0.0, column=across)
     return drawing
 
 
-def _arrow(drawing: Drawing, boxes: Mapping[str, _Box], arrow: re.Match[str], *, shift: float) -> None:
+def _arrow(drawing: Drawing, boxes: Mapping[str, _Box], arrow: re.Match[str], *, shift: float, column: float) -> None:
     start, end = boxes[arrow["start"]], boxes[arrow["end"]]
     shift = shift if arrow["start"] < arrow["end"] else -shift
     (x1, y1), (x2, y2) = start.edge(end, shift), end.edge(start, shift)
     drawing.line(x1, y1, x2, y2, "line dashed" if arrow["arrow"] == "-->" else "line", tip=True)
     across = abs(x2 - x1) > abs(y2 - y1)
-    said = _wrapped(arrow["text"], (abs(x2 - x1) - 6) * 1.15 if across else _COLUMN * 0.62)
     x, y = (x1 + x2) / 2, (y1 + y2) / 2
+    beside = min(column * 0.62, drawing.width - x - 12)
+    said = _wrapped(arrow["text"], (abs(x2 - x1) - 6) * 1.15 if across else beside)
     y = y - 6 - (len(said) - 1) * _LINE if across and shift <= 0 else y + 14 if across else y + 4 - (len(said) - 1) * 8
-    drawing.lines(x, y, said, "small halo")
+    drawing.lines(x if across else x + 8, y, said, "small halo", "middle" if across else "start")
 
 
 def pictures() -> Iterator[tuple[Path, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,23 +42,21 @@ def showing(board: Board, console: Console) -> Iterator[None]:
         yield
 
 
-def picture(board: Board, *, timed: bool = True) -> Group:
-    """The board as it is now. ``timed`` off: without what differs between two equal runs."""
+def picture(board: Board) -> Group:
+    """The board as it is now."""
     top = Table.grid(expand=True, padding=(0, 0))
     top.add_column(ratio=1)
     top.add_column(ratio=1)
     top.add_row(
         Panel(_steps(board), title="in the cluster", border_style="cyan", height=_STEPS_SHOWN + 3),
         Panel(
-            Group(_sessions(board, timed=timed), Text(), _figures(board, timed=timed)),
+            Group(_sessions(board), Text(), _figures(board)),
             title="kubesync: two sessions",
             border_style="magenta",
             height=_STEPS_SHOWN + 3,
         ),
     )
-    return Group(
-        top, Panel(_news(board, timed=timed), title="what it writes", border_style="green", height=_NEWS_SHOWN + 2)
-    )
+    return Group(top, Panel(_news(board), title="what it writes", border_style="green", height=_NEWS_SHOWN + 2))
 
 
 def _steps(board: Board) -> Group:
@@ -73,7 +70,7 @@ def _steps(board: Board) -> Group:
     return Group(*lines, ProgressBar(total=total, completed=done, complete_style="cyan"))
 
 
-def _sessions(board: Board, *, timed: bool) -> Table:
+def _sessions(board: Board) -> Table:
     table = Table.grid(expand=True, padding=(0, 1))
     for _ in range(3):
         table.add_column(no_wrap=True)
@@ -82,12 +79,12 @@ def _sessions(board: Board, *, timed: bool) -> Table:
         table.add_row(
             view.name,
             Text(view.state, style=_SESSION_STYLES.get(view.state, "")),
-            f"{epoch}{_left(view) if timed else ''}",
+            f"{epoch}{_left(view)}",
         )
     if len(board.sessions) < 2:
         table.add_row(Text("second", style="dim"), Text("not yet", style="dim"), "")
     gap = board.hand_over_seconds
-    took = "–" if gap is None else f"{gap:.2f} s" if timed else f"below {math.ceil(gap)} s"
+    took = "–" if gap is None else f"{gap:.2f} s"
     table.add_row("hand-over", Text(took, style="bold"), Text("to first watch", style="dim"))
     return table
 
@@ -98,7 +95,7 @@ def _left(view: SessionView) -> str:
     return f", {max(0.0, view.until - time.monotonic()):.0f} s"
 
 
-def _figures(board: Board, *, timed: bool) -> Table:
+def _figures(board: Board) -> Table:
     windows = sum(view.windows for view in board.sessions)
     events = sum(view.events for view in board.sessions)
     merged = sum(view.merged for view in board.sessions)
@@ -109,23 +106,18 @@ def _figures(board: Board, *, timed: bool) -> Table:
     table.add_row(str(events), "events", str(board.batches), "batches")
     table.add_row(str(windows), "windows", str(board.changes), "changes")
     table.add_row(str(merged), "merged", str(board.record_sets), "record sets")
-    table.add_row(
-        *((f"{board.elapsed:.0f} s", "so far") if timed else ("", "")),
-        str(board.upstreams),
-        "upstreams",
-    )
+    table.add_row(f"{board.elapsed:.0f} s", "so far", str(board.upstreams), "upstreams")
     table.add_row("", "", str(board.nodes), "nodes")
     return table
 
 
-def _news(board: Board, *, timed: bool) -> Group:
-    return Group(*(_line(*line, timed=timed) for line in board.lines(_NEWS_SHOWN)))
+def _news(board: Board) -> Group:
+    return Group(*(_line(*line) for line in board.lines(_NEWS_SHOWN)))
 
 
-def _line(at: float, kind: str, text: str, *, timed: bool) -> Text:
+def _line(at: float, kind: str, text: str) -> Text:
     style = _STYLES.get(kind) or ("green" if text.startswith("+") else "red")
     line = Text(no_wrap=True, overflow="ellipsis")
-    if timed:
-        line.append(f"{at:5.1f}  ", style="dim")
+    line.append(f"{at:5.1f}  ", style="dim")
     line.append(text, style=style)
     return line
