@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesync_local.cli.parser import Commands
+from kubesync_local.cli.parser import Commands, count
 
 
 def add_render_command(commands: Commands) -> None:
@@ -33,15 +33,29 @@ def add_render_command(commands: Commands) -> None:
         help="only upstreams of this cluster's Services; may be given several times",
     )  # fmt: skip
     which.add_argument(
+        "--namespace", "--namespaces", metavar="NS", action="append", dest="namespaces",
+        help="only upstreams of Services in these namespaces: NS[,NS...]; may be given several times",
+    )  # fmt: skip
+    which.add_argument(
         "--protocol", choices=("TCP", "UDP", "SCTP"), action="append", default=[],
         help="only upstreams of this protocol, and named ones; may be given several times",
     )  # fmt: skip
-    how = render.add_argument_group("how")
-    how.add_argument("--zone", metavar="ZONE", default="", help="nodes of other availability zones become backups")
-    how.add_argument(
+    nodes = render.add_argument_group("which nodes (default: all)")
+    nodes.add_argument(
+        "--max-nodes", type=count, metavar="N",
+        help="at most so many of each upstream, ready ones first; a line says how many are left out",
+    )  # fmt: skip
+    nodes.add_argument(
+        "--allow-cidr", metavar="CIDR", action="append",
+        help="only nodes in these networks: CIDR[,CIDR...]; may be given several times. Without it all but loopback, link-local and "
+        "other addresses that no pod has",
+    )  # fmt: skip
+    nodes.add_argument("--zone", metavar="ZONE", default="", help="nodes of other availability zones become backups")
+    nodes.add_argument(
         "--when-empty", choices=("backup", "empty", "keep"), default="backup",
         help="if no node is ready: nodes that are not ready (backup, the default), none (empty), or the last servers (keep)",
     )  # fmt: skip
+    how = render.add_argument_group("how")
     how.add_argument(
         "--option", metavar="LINE", action="append", default=[],
         help="nginx, haproxy: a line at the beginning of each upstream, such as 'least_conn;'; may be given several times",

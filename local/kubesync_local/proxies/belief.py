@@ -27,11 +27,12 @@ _ADVICE: Final = "is the name right, and the deployment?"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a person asked for: upstreams by their keys, or by clusters (none: all) and protocols."""
+    """What a person asked for: upstreams by their keys, or by clusters (none: all), namespaces (none: all) and protocols."""
 
     keys: Sequence[str]
     clusters: Sequence[str]
     protocols: Sequence[str]
+    namespaces: Sequence[str] = ()
 
     def stays(self, place: Path) -> str:
         """A line: nothing of it is in the table, so the last configuration stays."""
@@ -57,7 +58,8 @@ class Asked:
                 f"none of {', '.join(keys[:3])}{f' and {len(keys) - 3} more' if len(keys) > 3 else ''} is in the table"
             )
         of_cluster = f" of cluster {_either(self.clusters)}" if self.clusters else ""
-        return f"no {_either(self.protocols)} upstream{of_cluster} is in the table"
+        in_namespace = f" in namespace {_either(self.namespaces)}" if self.namespaces else ""
+        return f"no {_either(self.protocols)} upstream{of_cluster}{in_namespace} is in the table"
 
 
 def _either(names: Iterable[str]) -> str:

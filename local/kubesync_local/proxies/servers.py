@@ -9,6 +9,9 @@ ready                                    takes traffic: tier 0, 1 or 2
 not ready, serving and terminating       draining: no new connections
 not ready, else                          left out
 
+Before that, ``bounds`` leaves out nodes by their addresses. After it, at most ``max_nodes`` servers stay: those of the first tiers, then
+draining ones, and of these the first in order.
+
 The tier of a ready node: 0 in the chosen zone (or without one), 1 in another zone, 2 for a backup of a named upstream. Empty tiers are
 closed up, so that tier 0 always has a server. Proxies use a tier only while no server of the tiers before it works.
 
@@ -18,14 +21,15 @@ No node is ready: with ``last_resort`` the others take traffic instead, those th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kubesync.domain.dns.addresses import Address, parse_address
 from kubesync.domain.upstreams.named import MAX_NODE_WEIGHT
+from kubesync_local.proxies.bounds import NO_BOUNDS, Bounds, Place, Tally, Why
 
-_MAX_PORT: Final = 65_535
+MAX_PORT: Final = 65_535
 _NAMES: Final = ("node", "zone", "hostname", "pod")
 _BACKUP_TIER: Final = 2
 # Kubernetes' names of nodes, zones, hosts and pods. Any other text is left out: no proxy has to be careful with it.
@@ -73,10 +77,10 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The servers of an upstream, sorted by family, address and port; and how many nodes are not valid and were left out."""
+    """The servers of an upstream, sorted by family, address and port; and what was left out."""
 
     servers: tuple[Server, ...]
-    refused: int = 0
+    tally: Tally
 
     @property
     def usable(self) -> bool:
@@ -84,22 +88,24 @@ class Chosen:
         return any(not server.draining for server in self.servers)
 
 
-def choose(nodes: Sequence[Mapping[str, Any]], zone: str = "", *, last_resort: bool = True) -> Chosen:
+def choose(
+    nodes: Sequence[Mapping[str, Any]],
+    zone: str = "",
+    *,
+    last_resort: bool = True,
+    bounds: Bounds = NO_BOUNDS,
+    standing: Collection[Place] = (),
+) -> Chosen:
     """The servers for these nodes (``docs/upstreams.md``).
 
     Args:
         zone: nodes of this availability zone come first; empty: all are equal.
         last_resort: if no node is ready, nodes that are not ready take traffic.
+        standing: what stays although its address is not for pods.
     """
-    parsed = [_parsed(node) for node in nodes]
-    valid = [(node, server) for node, server in zip(nodes, parsed, strict=True) if server is not None]
-    found: dict[tuple[Address, int], tuple[Mapping[str, Any], Server]] = {}
-    for node, server in sorted(valid, key=lambda each: each[0]["ready"] is not True):
-        found.setdefault((server.address, server.port), (node, server))  # a proxy refuses the same server twice
-    in_order = [found[place] for place in sorted(found)]
-    ready = [
-        replace(server, tier=_tier(node, server, zone)) for node, server in in_order if node["ready"] is True
-    ]  # fmt: skip
+    tally = Tally(nodes=len(nodes))
+    in_order = _within(bounds, _valid(nodes, tally), standing, tally)
+    ready = [replace(server, tier=_tier(node, server, zone)) for node, server in in_order if node["ready"] is True]
     rest = [(node, server) for node, server in in_order if node["ready"] is not True]
     if ready or not last_resort:
         draining = [replace(server, draining=True) for node, server in rest if _is_draining(node)]
@@ -108,7 +114,44 @@ def choose(nodes: Sequence[Mapping[str, Any]], zone: str = "", *, last_resort: b
         draining = []
     servers = [*_closed_up(ready), *draining]
     servers.sort(key=lambda server: (server.address, server.port))
-    return Chosen(tuple(servers), len(nodes) - len(valid))
+    if bounds.max_nodes is not None and len(servers) > bounds.max_nodes:
+        tally.leave_out(Why.OVER_LIMIT, len(servers) - bounds.max_nodes)
+        best_first = sorted(servers, key=lambda server: (server.draining, server.tier))
+        servers = sorted(best_first[: bounds.max_nodes], key=lambda server: (server.address, server.port))
+    return Chosen(tuple(servers), tally)
+
+
+type _Candidate = tuple[Mapping[str, Any], Server]
+
+
+def _valid(nodes: Sequence[Mapping[str, Any]], tally: Tally) -> list[_Candidate]:
+    """Those that a proxy can read, each address and port once, in order."""
+    parsed = [_parsed(node) for node in nodes]
+    valid = [(node, server) for node, server in zip(nodes, parsed, strict=True) if server is not None]
+    tally.leave_out(Why.INVALID, len(nodes) - len(valid))
+    found: dict[Place, _Candidate] = {}
+    for node, server in sorted(valid, key=lambda each: each[0]["ready"] is not True):
+        found.setdefault((server.address, server.port), (node, server))  # a proxy refuses the same server twice
+    return [found[place] for place in sorted(found)]
+
+
+def _within(
+    bounds: Bounds, candidates: list[_Candidate], standing: Collection[Place], tally: Tally
+) -> list[_Candidate]:
+    """Those whose addresses are within the bounds, or stand."""
+    taken: list[_Candidate] = []
+    for node, server in candidates:
+        address = server.address
+        if not bounds.allow(address):
+            tally.leave_out(Why.NOT_ALLOWED, example=address.text)
+            continue
+        if why := bounds.why_forbidden(address):
+            if (place := (address, server.port)) not in standing:
+                tally.leave_out(Why.FORBIDDEN, example=f"{address.text} ({why})")
+                continue
+            tally.standing[place] = f"{address.text} ({why})"
+        taken.append((node, server))
+    return taken
 
 
 def _parsed(node: Mapping[str, Any]) -> Server | None:
@@ -116,7 +159,7 @@ def _parsed(node: Mapping[str, Any]) -> Server | None:
     address = parse_address(ip) if isinstance(ip, str) else None
     if address is None or type(node.get("ready")) is not bool:
         return None
-    if type(port) is not int or not 1 <= port <= _MAX_PORT or type(weight) is not int:
+    if type(port) is not int or not 1 <= port <= MAX_PORT or type(weight) is not int:
         return None
     names = tuple(
         (name, value) for name in _NAMES if isinstance(value := node.get(name), str) and _NAME.fullmatch(value)

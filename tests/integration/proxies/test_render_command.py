@@ -7,73 +7,20 @@ import os
 import select
 import signal
 import socket
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
-from harness.cli_stack import CliStack, a_cli_stack
-from harness.dynamodb import a_table_prefix
+from harness.rendering import KEY, Rendered, Watched
 from harness.waiting import PATIENCE_SECONDS, wait_until
 from kubesync.aws.dynamodb.store import UPSTREAMS, Delete, Key
-from kubesync.aws.tables.upstreams import UpstreamTable
-from kubesync.domain.dns.records import Node
-from kubesync.domain.state import UpstreamState
 
-KEY = "prod/shop/web/80/TCP"
 UDP = "prod/shop/dns/53/UDP"
 OTHER = "dr/shop/web/80/TCP"
 ODD = "prod/shop/odd/80/TCP"
 
 
-class _Rendered:
-    """A stack without a cluster: upstreams are written to the table as a session writes them."""
-
-    def __init__(self, stack: CliStack) -> None:
-        self.stack = stack
-        self._states: dict[str, UpstreamState] = {}
-
-    def put(self, key: str, *ips: str, ready: bool = True) -> None:
-        nodes = [Node(ip, 8080, ready=ready) for ip in ips]
-        self._states[key], actions = UpstreamTable.put(key, self._states.get(key), nodes, 0.0)
-        self.stack.store.transact(actions, str(uuid4()))
-
-    def forget(self, key: str) -> None:
-        """The next version is 1."""
-        del self._states[key]
-
-    def drop(self, *tables: str) -> None:
-        """Remove whole tables."""
-        client = self.stack.boto().client("dynamodb", endpoint_url=self.stack.dynamodb_url)
-        for table in tables:
-            name = f"{self.stack.prefix}-{table}"
-            client.update_table(TableName=name, DeletionProtectionEnabled=False)
-            client.delete_table(TableName=name)
-
-    def remove(self, key: str) -> None:
-        self.stack.store.transact(UpstreamTable.remove(key, self._states[key], 1e9), str(uuid4()))
-
-
-@pytest.fixture(scope="module")
-def _stack() -> Iterator[CliStack]:
-    with a_cli_stack() as made:
-        yield made
-
-
-@pytest.fixture
-def rendered(_stack: CliStack) -> _Rendered:
-    _stack.prefix = a_table_prefix()
-    _stack.environment["KUBESYNC_TABLE_PREFIX"] = _stack.prefix
-    _stack.make_tables()
-    made = _Rendered(_stack)
-    made.put(KEY, "10.0.0.1", "10.0.0.2")
-    return made
-
-
-def test_render_prints_all_upstreams_of_tcp_or_those_of_a_cluster(rendered: _Rendered) -> None:
+def test_render_prints_all_upstreams_of_tcp_or_those_of_a_cluster(rendered: Rendered) -> None:
     rendered.put(UDP, "10.0.0.3")
     rendered.put(OTHER, "10.0.0.4")
     call = rendered.stack.call
@@ -86,13 +33,13 @@ def test_render_prints_all_upstreams_of_tcp_or_those_of_a_cluster(rendered: _Ren
     assert list(json.loads(call("render", "json", "--protocol", "UDP").out)["upstreams"]) == [UDP]
 
 
-def test_render_needs_no_table_but_the_upstreams(rendered: _Rendered) -> None:
+def test_render_needs_no_table_but_the_upstreams(rendered: Rendered) -> None:
     rendered.drop("control", "state", "audit")
 
     assert rendered.stack.call("render", "haproxy").status == 0
 
 
-def test_deleted_upstream_is_left_out_or_empty_if_it_is_named(rendered: _Rendered) -> None:
+def test_deleted_upstream_is_left_out_or_empty_if_it_is_named(rendered: Rendered) -> None:
     rendered.remove(KEY)
     call = rendered.stack.call
 
@@ -104,7 +51,7 @@ def test_deleted_upstream_is_left_out_or_empty_if_it_is_named(rendered: _Rendere
     assert "upstream prod.shop.web.80.TCP {\n    server 192.0.2.1:9 down;\n}\n" in named.out
 
 
-def test_unreadable_table_leaves_the_file_and_ends_with_status_1(rendered: _Rendered, tmp_path: Path) -> None:
+def test_unreadable_table_leaves_the_file_and_ends_with_status_1(rendered: Rendered, tmp_path: Path) -> None:
     path = tmp_path / "up.conf"
     assert rendered.stack.call("render", "nginx", "--output-file", str(path)).status == 0
     before = path.read_text()
@@ -130,21 +77,21 @@ def test_unreadable_table_leaves_the_file_and_ends_with_status_1(rendered: _Rend
         ("envoy --output-dir /dev/null", "--output-dir /dev/null is not a directory"),
         ("json --option x", "--option and --server-option are for nginx and haproxy"),
         ("nginx --upstream shop/web", "'shop/web' is not the key of an upstream"),
-        ("nginx --upstream named/a --cluster prod", "leave out --cluster and --protocol"),
+        ("nginx --upstream named/a --cluster prod", "leave out --cluster, --namespace and --protocol"),
         (f"haproxy --upstream {UDP}", "haproxy does not balance UDP"),
         ("apache", "did you mean"),
         ("nginx --when-empty never", "is not one of backup, empty, keep"),
         (" ".join(["nginx", *(f"--upstream named/a{n}" for n in range(101))]), "at most 100 --upstream"),
     ],
 )
-def test_wrong_use_is_one_line_and_status_2(arguments: str, said: str, rendered: _Rendered) -> None:
+def test_wrong_use_is_one_line_and_status_2(arguments: str, said: str, rendered: Rendered) -> None:
     ran = rendered.stack.call("render", *arguments.split())
 
     assert (ran.status, len(ran.lines)) == (2, 1)
     assert said in ran.err or "is not one of nginx, envoy, haproxy, json" in ran.err
 
 
-def test_check_that_fails_and_reload_that_fails_end_with_status_1(rendered: _Rendered, tmp_path: Path) -> None:
+def test_check_that_fails_and_reload_that_fails_end_with_status_1(rendered: Rendered, tmp_path: Path) -> None:
     path = tmp_path / "up.conf"
     refused = rendered.stack.call("render", "nginx", "--output-file", str(path), "--check", "echo no; exit 3")
     assert (refused.status, path.exists()) == (1, False)
@@ -166,7 +113,7 @@ def _texts(path: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize(("form", "option"), FORMATS)
 def test_cluster_that_is_not_in_the_table_leaves_what_is_there(
-    form: str, option: str, rendered: _Rendered, tmp_path: Path
+    form: str, option: str, rendered: Rendered, tmp_path: Path
 ) -> None:
     path, reloads = tmp_path / "up", tmp_path / "reloads"
     assert rendered.stack.call("render", form, "--cluster", "prod", option, str(path)).status == 0
@@ -183,7 +130,7 @@ def test_cluster_that_is_not_in_the_table_leaves_what_is_there(
 
 @pytest.mark.parametrize(("form", "option"), [*FORMATS, ("envoy", "--output-file")])
 def test_upstream_that_is_not_in_the_table_leaves_what_is_there(
-    form: str, option: str, rendered: _Rendered, tmp_path: Path
+    form: str, option: str, rendered: Rendered, tmp_path: Path
 ) -> None:
     path = tmp_path / "up"
     assert rendered.stack.call("render", form, "--upstream", KEY, option, str(path)).status == 0
@@ -198,7 +145,7 @@ def test_upstream_that_is_not_in_the_table_leaves_what_is_there(
 
 
 def test_table_made_anew_leaves_what_is_there_and_deleted_upstreams_prove_the_table(
-    rendered: _Rendered, tmp_path: Path
+    rendered: Rendered, tmp_path: Path
 ) -> None:
     path = tmp_path / "up"
     call = rendered.stack.call
@@ -218,7 +165,7 @@ def test_table_made_anew_leaves_what_is_there_and_deleted_upstreams_prove_the_ta
     assert "upstream prod" not in path.read_text()
 
 
-def test_without_an_earlier_file_what_there_is_is_rendered_and_said(rendered: _Rendered, tmp_path: Path) -> None:
+def test_without_an_earlier_file_what_there_is_is_rendered_and_said(rendered: Rendered, tmp_path: Path) -> None:
     said = "kubesync render: no TCP upstream of cluster dmeo is in the table: rendered without any; is the name right, and the deployment?"
     printed = rendered.stack.call("render", "json", "--cluster", "dmeo")
     assert (printed.status, printed.lines, printed.json) == (0, [said], {"v": 1, "upstreams": {}})
@@ -231,7 +178,7 @@ def test_without_an_earlier_file_what_there_is_is_rendered_and_said(rendered: _R
 
 @pytest.mark.parametrize("arguments", [(), ("--cluster", "prod"), ("--upstream", KEY, "--upstream", ODD)])
 def test_upstream_that_cannot_be_read_keeps_its_servers_and_ends_with_status_1(
-    arguments: tuple[str, ...], rendered: _Rendered, tmp_path: Path
+    arguments: tuple[str, ...], rendered: Rendered, tmp_path: Path
 ) -> None:
     path = tmp_path / "up.json"
     rendered.put(ODD, "10.0.0.9")
@@ -256,7 +203,7 @@ def test_upstream_that_cannot_be_read_keeps_its_servers_and_ends_with_status_1(
 
 
 @pytest.mark.parametrize("source", ["polled", "followed"])
-def test_watch_follows_changes_and_ends_with_sigterm(source: str, rendered: _Rendered, tmp_path: Path) -> None:
+def test_watch_follows_changes_and_ends_with_sigterm(source: str, rendered: Rendered, tmp_path: Path) -> None:
     path, reloads = tmp_path / "up.conf", tmp_path / "reloads"
     which = ["--upstream", KEY] if source == "polled" else ["--cluster", "prod"]
     process = rendered.stack.start(
@@ -282,44 +229,12 @@ def test_watch_follows_changes_and_ends_with_sigterm(source: str, rendered: _Ren
     assert [line for line in path.read_text().splitlines() if "server" in line] == ["    server 10.0.0.7:8080;"]
 
 
-class _Watched:
-    """``render nginx --watch`` in a process of its own, and what it says."""
-
-    def __init__(self, rendered: _Rendered, path: Path, *options: str, **changes: str) -> None:
-        self._path = path
-        self._said = path.with_suffix(".said")
-        command = ["render", "nginx", "--watch", *options, "--output-file", str(path)]
-        with self._said.open("w") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "kubesync_local", *command],
-                env={**rendered.stack.environment, **changes},
-                stderr=log,
-                text=True,
-            )
-        rendered.stack.processes.append(self._process)
-
-    @property
-    def servers(self) -> list[str]:
-        text = self._path.read_text() if self._path.exists() else ""
-        return [line.split()[1].rstrip(";") for line in text.splitlines() if line.startswith("    server ")]
-
-    @property
-    def said(self) -> list[str]:
-        lines = [line.removeprefix("kubesync render: ") for line in self._said.read_text().splitlines()]
-        return [line for line in lines if not line.startswith("reading the upstreams table costs")]
-
-    def end(self) -> list[str]:
-        self._process.send_signal(signal.SIGTERM)
-        assert self._process.wait(PATIENCE_SECONDS) == 0
-        return self.said
-
-
 @pytest.mark.parametrize("source", ["polled", "followed"])
 def test_watch_keeps_an_upstream_that_is_missing_and_was_not_deleted(
-    source: str, rendered: _Rendered, tmp_path: Path
+    source: str, rendered: Rendered, tmp_path: Path
 ) -> None:
     which = ["--upstream", KEY] if source == "polled" else ["--cluster", "prod"]
-    watched = _Watched(rendered, tmp_path / "up.conf", *which)
+    watched = Watched(rendered, tmp_path / "up.conf", *which)
     wait_until(lambda: watched.servers == ["10.0.0.1:8080", "10.0.0.2:8080"])
     rendered.stack.store.write(Delete(Key(UPSTREAMS, KEY, 0)))
     wait_until(lambda: watched.said)
@@ -338,8 +253,8 @@ def test_watch_keeps_an_upstream_that_is_missing_and_was_not_deleted(
     ]
 
 
-def test_watch_keeps_its_upstreams_while_the_table_is_made_anew(rendered: _Rendered, tmp_path: Path) -> None:
-    watched = _Watched(rendered, tmp_path / "up.conf", "--upstream", KEY)
+def test_watch_keeps_its_upstreams_while_the_table_is_made_anew(rendered: Rendered, tmp_path: Path) -> None:
+    watched = Watched(rendered, tmp_path / "up.conf", "--upstream", KEY)
     wait_until(lambda: watched.servers == ["10.0.0.1:8080", "10.0.0.2:8080"])
     rendered.drop("upstreams")
     rendered.stack.make_tables()
@@ -354,12 +269,12 @@ def test_watch_keeps_its_upstreams_while_the_table_is_made_anew(rendered: _Rende
 
 @pytest.mark.parametrize("source", ["polled", "followed"])
 def test_watch_that_finds_nothing_leaves_the_file_until_something_is_there(
-    source: str, rendered: _Rendered, tmp_path: Path
+    source: str, rendered: Rendered, tmp_path: Path
 ) -> None:
     path = tmp_path / "up.conf"
     key = "dmeo/shop/web/80/TCP"
     assert rendered.stack.call("render", "nginx", "--output-file", str(path)).status == 0
-    watched = _Watched(rendered, path, *(["--upstream", key] if source == "polled" else ["--cluster", "dmeo"]))
+    watched = Watched(rendered, path, *(["--upstream", key] if source == "polled" else ["--cluster", "dmeo"]))
     wait_until(lambda: watched.said)
     assert watched.servers == ["10.0.0.1:8080", "10.0.0.2:8080"]
 
@@ -373,8 +288,8 @@ def test_watch_that_finds_nothing_leaves_the_file_until_something_is_there(
     ]
 
 
-def test_watch_says_at_its_start_which_upstreams_are_not_there(rendered: _Rendered, tmp_path: Path) -> None:
-    watched = _Watched(rendered, tmp_path / "up.conf", "--upstream", KEY, "--upstream", "named/typo")
+def test_watch_says_at_its_start_which_upstreams_are_not_there(rendered: Rendered, tmp_path: Path) -> None:
+    watched = Watched(rendered, tmp_path / "up.conf", "--upstream", KEY, "--upstream", "named/typo")
     wait_until(lambda: "192.0.2.1:9" in watched.servers)
 
     assert watched.end() == [
@@ -385,10 +300,10 @@ def test_watch_says_at_its_start_which_upstreams_are_not_there(rendered: _Render
 
 @pytest.mark.parametrize("which", [["--upstream", KEY], ["--cluster", "prod"]])
 def test_watch_of_a_table_that_cannot_be_read_says_once_where_it_looked(
-    which: list[str], rendered: _Rendered, tmp_path: Path
+    which: list[str], rendered: Rendered, tmp_path: Path
 ) -> None:
     path = tmp_path / "up.conf"
-    watched = _Watched(rendered, path, *which, KUBESYNC_TABLE_PREFIX="kubesync-missing")
+    watched = Watched(rendered, path, *which, KUBESYNC_TABLE_PREFIX="kubesync-missing")
     wait_until(lambda: watched.said)
 
     problem, _ = watched.end()
@@ -402,7 +317,7 @@ def test_watch_of_a_table_that_cannot_be_read_says_once_where_it_looked(
 @pytest.mark.parametrize("option", ["--check", "--reload"])
 @pytest.mark.parametrize(("watch", "status"), [([], 143), (["--watch"], 0)])
 def test_sigterm_does_not_wait_for_a_command_and_leaves_nothing_of_it(
-    watch: list[str], status: int, option: str, rendered: _Rendered, tmp_path: Path
+    watch: list[str], status: int, option: str, rendered: Rendered, tmp_path: Path
 ) -> None:
     life, started = tmp_path / "life", tmp_path / "started"
     os.mkfifo(life)
@@ -424,7 +339,7 @@ def test_sigterm_does_not_wait_for_a_command_and_leaves_nothing_of_it(
 
 @pytest.mark.parametrize("form", ["nginx", "envoy"])
 def test_second_writer_of_an_output_is_refused_until_the_first_has_ended(
-    form: str, rendered: _Rendered, tmp_path: Path
+    form: str, rendered: Rendered, tmp_path: Path
 ) -> None:
     rendered.put(OTHER, "10.0.0.4")
     place = tmp_path / "up"

@@ -183,6 +183,7 @@ def _counted(place: Edge, reload: str) -> str:
 @contextmanager
 def _rendering(place: Edge, arguments: list[str]) -> Iterator[None]:
     where = [] if "--output-dir" in arguments else ["--output-file", str(place.rendered)]
+    where += ["--allow-cidr", "127.0.0.0/8"]  # the pods' addresses; without it loopback is left out
     with (place.directory / "render.log").open("ab") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "kubesync_local", "render", *arguments, "--watch", *where],

@@ -14,6 +14,7 @@ from kubesync_local.proxies.formats.form import Form
 from kubesync_local.proxies.formats.haproxy import Haproxy
 from kubesync_local.proxies.formats.json_form import JsonForm
 from kubesync_local.proxies.formats.nginx import Nginx
+from kubesync_local.proxies.left_out import LeftOut
 from kubesync_local.proxies.renderer import Renderer, WhenEmpty
 from kubesync_local.proxies.servers import Snapshot
 
@@ -45,7 +46,8 @@ class _Place:
         self.source = _Source()
 
     def output(self, reload: Command | None = None) -> Output:
-        renderer = Renderer(self.form, "", WhenEmpty.BACKUP, self.said.append)
+        left_out = LeftOut(None, self.said.append, lambda: 0.0)
+        renderer = Renderer(self.form, "", WhenEmpty.BACKUP, self.said.append, left_out)
         made = Output(
             renderer, self.path, directory=isinstance(self.form, EnvoyDirectory), check=None, reload=reload,
             said=self.said.append, now=lambda: 0.0,

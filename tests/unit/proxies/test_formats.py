@@ -213,3 +213,28 @@ def test_invalid_keys_never_become_names(key: str) -> None:
     assert not is_key(key)
     with pytest.raises(ValueError, match="not the key"):
         dotted(key)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: type(form).__name__)
+@given(nodes=node_lists())
+def test_servers_of_a_file_are_read_back(form: Form, nodes: list[dict[str, Any]]) -> None:
+    servers = choose(nodes, last_resort=False).servers
+    block = form.block(KEY, 7, servers)
+
+    assert form.places(form.blocks(form.files({KEY: block}))[KEY]) == {(each.address, each.port) for each in servers}
+
+
+@pytest.mark.parametrize(
+    ("form", "block"),
+    [
+        (Nginx(), "    server web:80;\n    server [::1;\n    server 10.0.0.1;\n    server \n"),
+        (Haproxy(), "    server\n    server a\n    server a web:80\n    server a 10.0.0.1:\u0663\n"),
+        (JsonForm(), "[]"),
+        (JsonForm(), '{"nodes":[{"ip":"10.0.0.1"}]}'),
+        (JsonForm(), '{"nodes":[{"ip":7,"port":"x"}]}'),
+        (EnvoyFile(), '{"resources":[{"endpoints":[{"lb_endpoints":[{}]}]}]}'),
+        (EnvoyFile(), '{"resources":[7]}'),
+    ],
+)
+def test_servers_that_another_hand_wrote_are_no_reason_to_stop(form: Form, block: str) -> None:
+    assert form.places(block) == frozenset()

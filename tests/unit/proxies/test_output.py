@@ -16,6 +16,7 @@ from kubesync_local.proxies.files.output import Output
 from kubesync_local.proxies.formats.envoy import EnvoyDirectory
 from kubesync_local.proxies.formats.form import Form
 from kubesync_local.proxies.formats.nginx import Nginx
+from kubesync_local.proxies.left_out import LeftOut
 from kubesync_local.proxies.renderer import Renderer, WhenEmpty
 from kubesync_local.proxies.servers import Snapshot
 from kubesync_local.proxies.table.items import UnreadUpstream
@@ -43,7 +44,9 @@ class _Place:
         self.time = 100.0
         self.said: list[str] = []
         self.output = Output(
-            Renderer(form or Nginx(), "", when_empty, self.said.append),
+            Renderer(
+                form or Nginx(), "", when_empty, self.said.append, LeftOut(None, self.said.append, lambda: self.time)
+            ),
             self.path,
             directory=form is not None,
             check=Command(check) if check else None,
@@ -232,10 +235,12 @@ from collections.abc import Callable
 from pathlib import Path
 from kubesync_local.proxies.formats.envoy import EnvoyDirectory
 from kubesync_local.proxies.files.output import Output
+from kubesync_local.proxies.left_out import LeftOut
 from kubesync_local.proxies.renderer import Renderer, WhenEmpty
 
 place = Path(sys.argv[1])
-output = Output(Renderer(EnvoyDirectory(place), "", WhenEmpty.BACKUP, print), place, True, None, None, print, lambda: 0.0)
+renderer = Renderer(EnvoyDirectory(place), "", WhenEmpty.BACKUP, print, LeftOut(None, print, lambda: 0.0))
+output = Output(renderer, place, True, None, None, print, lambda: 0.0)
 listed = []
 sys.addaudithook(lambda event, _: listed.append(event) if event in ("os.scandir", "os.listdir") else None)
 output.open()
@@ -445,7 +450,7 @@ def test_invalid_nodes_are_said_once(tmp_path: Path) -> None:
     for version in (1, 2):
         place.output.offer(_upstream("10.0.0.1", "evil; }", version=version))
 
-    assert place.said == [f"{KEY}: 1 nodes left out: their address, port, weight or state is not valid"]
+    assert place.said == [f"{KEY}: 1 of 2 nodes left out: 1 whose address, port, weight or state is not valid"]
 
 
 def test_directory_loses_files_of_gone_upstreams_and_no_others(tmp_path: Path) -> None:

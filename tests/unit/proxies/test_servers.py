@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.hostile_nodes import node_lists
+from kubesync_local.proxies.bounds import Why
 from kubesync_local.proxies.servers import choose
 
 
@@ -67,7 +68,7 @@ def test_invalid_nodes_are_left_out_and_counted() -> None:
     chosen = choose([*bad, _node("10.0.0.9")])
 
     assert [server.endpoint for server in chosen.servers] == ["10.0.0.9:80"]
-    assert chosen.refused == 9
+    assert chosen.tally.left_out == {Why.INVALID: 9}
 
 
 def test_names_that_kubernetes_would_not_give_are_left_out() -> None:

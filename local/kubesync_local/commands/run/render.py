@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from kubesync.clock import Clock, SystemClock
 from kubesync.domain.errors import KubesyncError, StoreError, StoreUnavailableError, UsageError
+from kubesync_local.commands.run.render_bounds import given_bounds, given_namespaces
 from kubesync_local.proxies.belief import Asked, BelievedOutput
 from kubesync_local.proxies.files.commands import Command
 from kubesync_local.proxies.files.locking import only_writer
@@ -23,6 +24,7 @@ from kubesync_local.proxies.formats.form import Form
 from kubesync_local.proxies.formats.haproxy import Haproxy
 from kubesync_local.proxies.formats.json_form import JsonForm
 from kubesync_local.proxies.formats.nginx import Nginx
+from kubesync_local.proxies.left_out import LeftOut
 from kubesync_local.proxies.names import is_key, protocol_of
 from kubesync_local.proxies.renderer import Renderer, WhenEmpty
 from kubesync_local.proxies.table.following import FollowedUpstreams
@@ -51,19 +53,22 @@ def run(arguments: argparse.Namespace) -> int:
     """Render once, or with ``--watch`` until SIGTERM or Ctrl-C."""
     form = _form(arguments)
     _check(arguments, form)
-    with _only_writer(arguments):
-        return _render(arguments, form)
-
-
-def _render(arguments: argparse.Namespace, form: Form) -> int:
-    work = Workplace()
     clock = SystemClock()
+    bounds = given_bounds(arguments)
+    left_out = LeftOut(bounds.max_nodes, _say, clock.monotonic)
+    renderer = Renderer(form, arguments.zone, WhenEmpty(arguments.when_empty), _say, left_out, bounds)
+    with _only_writer(arguments):
+        return _render(arguments, renderer, clock)
+
+
+def _render(arguments: argparse.Namespace, renderer: Renderer, clock: Clock) -> int:
+    work = Workplace()
     store = upstream_store(work.boto, work.settings.tables, clock)
     reader = UpstreamReader(store, clock, _say)
-    renderer = Renderer(form, arguments.zone, WhenEmpty(arguments.when_empty), _say)
-    protocols = arguments.protocol or form.protocols[:1]
-    wanted = selection(arguments.cluster, protocols)
-    asked = Asked(arguments.upstream, arguments.cluster, protocols)
+    protocols = arguments.protocol or renderer.form.protocols[:1]
+    namespaces = given_namespaces(arguments)
+    wanted = selection(arguments.cluster, protocols, namespaces)
+    asked = Asked(arguments.upstream, arguments.cluster, protocols, namespaces)
     if arguments.watch:
         source: Source
         if arguments.upstream:
@@ -109,6 +114,7 @@ def _check(arguments: argparse.Namespace, form: Form) -> None:
         UsageError: says which options.
     """
     where = arguments.output_file or arguments.output_dir
+    namespaces = given_namespaces(arguments)
     if arguments.watch and not where:
         raise UsageError("--watch needs --output-file or --output-dir")
     if (arguments.check or arguments.reload) and not where:
@@ -129,8 +135,8 @@ def _check(arguments: argparse.Namespace, form: Form) -> None:
         raise UsageError(f"--option and --server-option are for nginx and haproxy, not for {arguments.format}")
     if any("\n" in each or "\r" in each for each in (*arguments.option, *arguments.server_option)):
         raise UsageError("--option and --server-option are one line each; give them several times")
-    if arguments.upstream and (arguments.cluster or arguments.protocol):
-        raise UsageError("--upstream names what to render: leave out --cluster and --protocol")
+    if arguments.upstream and (arguments.cluster or arguments.protocol or namespaces):
+        raise UsageError("--upstream names what to render: leave out --cluster, --namespace and --protocol")
     if len(set(arguments.upstream)) > MOST_KEYS:
         raise UsageError(f"at most {MOST_KEYS} --upstream; for more use --cluster, or none for all")
     for key in arguments.upstream:

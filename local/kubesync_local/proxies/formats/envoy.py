@@ -14,6 +14,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
+from kubesync_local.proxies.bounds import Place
+from kubesync_local.proxies.formats.form import read_place
 from kubesync_local.proxies.names import dotted, is_key, protocol_of
 from kubesync_local.proxies.servers import Server
 
@@ -47,6 +49,16 @@ class EnvoyFile:
 
     def has_servers(self, block: str) -> bool:
         return bool(_resource(block).get("endpoints"))
+
+    def places(self, block: str) -> frozenset[Place]:
+        try:
+            entries = _resource(block).get("endpoints", [])
+            sockets = [
+                each["endpoint"]["address"]["socket_address"] for entry in entries for each in entry["lb_endpoints"]
+            ]
+            return frozenset(place for each in sockets for place in read_place(each["address"], each["port_value"]))
+        except (KeyError, TypeError, AttributeError):  # not as this format writes it
+            return frozenset()
 
     def is_own(self, text: str) -> bool:
         return bool(_resources(text, _ENDPOINTS) or _resources(text, _CLUSTER))

@@ -6,11 +6,13 @@ Blocks can be read back from files. So ``--when-empty keep`` finds the last bloc
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, Protocol
 
+from kubesync.domain.dns.addresses import parse_address
+from kubesync_local.proxies.bounds import Place
 from kubesync_local.proxies.names import is_key
-from kubesync_local.proxies.servers import Server
+from kubesync_local.proxies.servers import MAX_PORT, Server
 
 HEADER: Final = "# Written by `kubesync render`. It replaces the whole file at each change: do not edit it."
 _MARK: Final = "# upstream "
@@ -34,8 +36,24 @@ class Form(Protocol):
     def has_servers(self, block: str) -> bool:
         """Whether a block has a server, draining ones too."""
 
+    def places(self, block: str) -> frozenset[Place]:
+        """Address and port of each server of a block, draining ones too. What cannot be read is left out."""
+
     def is_own(self, text: str) -> bool:
         """Whether this format wrote this file of its directory; so it may be removed when its upstream is gone."""
+
+
+def place_of(endpoint: str) -> Iterator[Place]:
+    """The inverse of ``Server.endpoint``; nothing if the text is none."""
+    host, _, port = endpoint.rpartition(":")
+    return read_place(host.removeprefix("[").removesuffix("]"), int(port) if port.isascii() and port.isdigit() else 0)
+
+
+def read_place(ip: object, port: object) -> Iterator[Place]:
+    """Address and port; nothing if they are not valid."""
+    address = parse_address(ip) if isinstance(ip, str) else None
+    if address is not None and type(port) is int and 1 <= port <= MAX_PORT:
+        yield address, port
 
 
 def joined(blocks: Mapping[str, str]) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kubesync_local.proxies.formats.form import joined, parted
+from kubesync_local.proxies.bounds import Place
+from kubesync_local.proxies.formats.form import joined, parted, place_of
 from kubesync_local.proxies.names import dotted
 from kubesync_local.proxies.servers import Server
 
 # "The maximum accepted value is 256" (5.2, weight).
 _MAX_WEIGHT: Final = 256
+_ENDPOINT: Final = 2  # server NAME ENDPOINT
 
 
 class Haproxy:
@@ -56,6 +58,10 @@ class Haproxy:
 
     def has_servers(self, block: str) -> bool:
         return any(line.startswith("    server ") for line in block.splitlines())
+
+    def places(self, block: str) -> frozenset[Place]:
+        lines = [line.split() for line in block.splitlines() if line.startswith("    server ")]
+        return frozenset(place for words in lines if len(words) > _ENDPOINT for place in place_of(words[_ENDPOINT]))
 
     def is_own(self, text: str) -> bool:
         return bool(parted(text))

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kubesync_local.proxies.bounds import Place
+from kubesync_local.proxies.formats.form import read_place
 from kubesync_local.proxies.names import is_key
 from kubesync_local.proxies.servers import Server
 
@@ -35,6 +37,13 @@ class JsonForm:
     def has_servers(self, block: str) -> bool:
         found = json.loads(block)
         return not isinstance(found, dict) or bool(found.get("nodes"))
+
+    def places(self, block: str) -> frozenset[Place]:
+        try:
+            nodes = json.loads(block)["nodes"]
+            return frozenset(place for node in nodes for place in read_place(node["ip"], node["port"]))
+        except (KeyError, TypeError):  # not as this format writes it
+            return frozenset()
 
     def is_own(self, text: str) -> bool:
         return bool(self.blocks({"": text}))

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kubesync_local.proxies.formats.form import joined, parted
+from kubesync_local.proxies.bounds import Place
+from kubesync_local.proxies.formats.form import joined, parted, place_of
 from kubesync_local.proxies.names import dotted
 from kubesync_local.proxies.servers import Server
 
@@ -56,6 +57,10 @@ class Nginx:
 
     def has_servers(self, block: str) -> bool:
         return any(line.startswith("    server ") and line != _NOBODY for line in block.splitlines())
+
+    def places(self, block: str) -> frozenset[Place]:
+        lines = [line.split() for line in block.splitlines() if line.startswith("    server ") and line != _NOBODY]
+        return frozenset(place for words in lines for place in place_of("".join(words[1:2]).rstrip(";")))
 
     def is_own(self, text: str) -> bool:
         return bool(parted(text))

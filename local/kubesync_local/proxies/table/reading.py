@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from kubesync.aws.dynamodb.client import DynamoStore, RetryPolicy, build_dynamodb_client
@@ -141,13 +141,21 @@ class UpstreamReader:
         return True
 
 
-def selection(clusters: Sequence[str], protocols: Sequence[str]) -> Callable[[str], bool]:
-    """Which keys are wanted: those of these clusters (empty: all, and named ones) and protocols. Named ones have no protocol."""
+def selection(
+    clusters: Sequence[str], protocols: Sequence[str], namespaces: Collection[str] = ()
+) -> Callable[[str], bool]:
+    """Which keys are wanted: those of these clusters and namespaces (empty: all, and named ones) and protocols. Named ones have no protocol."""
 
     def wanted(key: str) -> bool:
-        return (not clusters or (key.partition("/")[0] in clusters and not key.startswith("named/"))) and (
-            protocol_of(key) in (None, *protocols)
-        )
+        if clusters or namespaces:
+            cluster, namespace, *_ = (*key.split("/", 2), "")
+            if (
+                key.startswith("named/")
+                or (clusters and cluster not in clusters)
+                or (namespaces and namespace not in namespaces)
+            ):
+                return False
+        return protocol_of(key) in (None, *protocols)
 
     return wanted
 
