@@ -64,6 +64,15 @@ class Watched:
         rendered.stack.processes.append(self._process)
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def kill(self) -> None:
+        """It has no time to say or write anything."""
+        self._process.kill()
+        self._process.wait(PATIENCE_SECONDS)
+
+    @property
     def servers(self) -> list[str]:
         text = self._path.read_text() if self._path.exists() else ""
         return [line.split()[1].rstrip(";") for line in text.splitlines() if line.startswith("    server ")]

@@ -76,3 +76,7 @@ def add_render_command(commands: Commands) -> None:
         default="",
         help="run after a change, at most once a second; repeated until it succeeds",
     )
+    watch.add_argument(
+        "--status", metavar="FILE", default="",
+        help="with --watch: keep this JSON file up to date, for a supervisor: ok or failing, since when, what was left out",
+    )  # fmt: skip

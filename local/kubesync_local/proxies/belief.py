@@ -80,18 +80,21 @@ class BelievedOutput:
         self._output = output
         self._said = said
         self._begun = self._doubted = False
+        #: Why nothing is written; empty: it is.
+        self.problem = ""
 
     def offer(self, snapshots: Mapping[str, Snapshot]) -> bool:
         """See ``Output.offer``. While the answer is not believed: False, so that it is offered again."""
         if not self._begun:
             proven = self._source.proven
             if not proven and self._output.holds_servers:
+                self.problem = self._asked.stays(self._output.place)
                 if not self._doubted:
-                    self._said(self._asked.stays(self._output.place))
+                    self._said(self.problem)
                 self._doubted = True
                 self._output.settle()
                 return False
-            self._begun = True
+            self._begun, self.problem = True, ""
             for line in self._asked.absent(snapshots, proven=proven):
                 self._said(line)
         return self._output.offer(snapshots)

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from kubesync.actors.backoff import Backoff
 from kubesync.clock import Clock
 from kubesync.domain.errors import StoreError
+from kubesync_local.proxies.files.status import Look
 from kubesync_local.proxies.servers import Snapshot
 
 _BACKOFF: Final = Backoff(initial=1.0, cap=30.0)
@@ -53,34 +54,38 @@ def watch(
     *,
     explained: Callable[[StoreError], str] = str,
     disturbed: Callable[[], bool] = lambda: False,
+    looked: Callable[[Look], None] = lambda _: None,
 ) -> None:
     """Keep the output up to date until ``stopped``.
 
     Args:
         said: called with lines for a person: the cost at the beginning, problems when they begin and when they end.
-        explained: what is said of an error; called only for what is said.
+        explained: an error in words; called once for an error that stays the same.
         disturbed: whether the output is to be offered although nothing changed.
+        looked: called after each pass, about once a second.
     """
     newest: Mapping[str, Snapshot] | None = None
     shown: Mapping[str, Snapshot] | None = None
     done, read_at = True, -math.inf
-    problem: StoreError | str = ""
+    problem = unexplained = ""
     failures, told_costs = 0, False
     while not stopped():
         begun = clock.monotonic()
+        read = False
         if begun >= read_at:
             try:
                 newest = source.read()
-                now: StoreError | str = source.problem
-                failures = 0
+                now = source.problem
+                read, failures = True, 0
             except StoreError as error:
-                now = error
+                now = problem if problem and str(error) == unexplained else explained(error)
+                unexplained = str(error)
                 failures += 1
             if now and not problem:
-                if isinstance(now, str):
+                if read:
                     said(f"cannot follow all of the upstreams table, what is known of it stays: {now}")
                 else:
-                    said(f"cannot follow the upstreams table, the last configuration stays: {explained(now)}")
+                    said(f"cannot follow the upstreams table, the last configuration stays: {now}")
             elif problem and not now:
                 said("the upstreams table can be read again")
             problem = now
@@ -93,6 +98,7 @@ def watch(
             output.settle()
         elif newest is not shown or not done or disturbed():
             done, shown = output.offer(newest), newest
+        looked(Look(read, len(newest or ()), problem))
         _wait(clock, min(read_at, begun + source.interval_seconds), stopped)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -16,8 +17,10 @@ from kubesync.domain.errors import KubesyncError, StoreError, StoreUnavailableEr
 from kubesync_local.commands.run.render_bounds import given_bounds, given_namespaces
 from kubesync_local.proxies.belief import Asked, BelievedOutput
 from kubesync_local.proxies.files.commands import Command
+from kubesync_local.proxies.files.directories import directory_of, unsafe
 from kubesync_local.proxies.files.locking import only_writer
 from kubesync_local.proxies.files.output import Output
+from kubesync_local.proxies.files.status import Look, StatusFile
 from kubesync_local.proxies.files.writing import is_replaceable
 from kubesync_local.proxies.formats.envoy import EnvoyDirectory, EnvoyFile
 from kubesync_local.proxies.formats.form import Form
@@ -58,6 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     left_out = LeftOut(bounds.max_nodes, _say, clock.monotonic)
     renderer = Renderer(form, arguments.zone, WhenEmpty(arguments.when_empty), _say, left_out, bounds)
     with _only_writer(arguments):
+        _warn(arguments)
         return _render(arguments, renderer, clock)
 
 
@@ -71,27 +75,35 @@ def _render(arguments: argparse.Namespace, renderer: Renderer, clock: Clock) -> 
     asked = Asked(arguments.upstream, arguments.cluster, protocols, namespaces)
     if arguments.watch:
         source: Source
+        lost = LostUpstreams(_say)
         if arguments.upstream:
             cheap = upstream_store(work.boto, work.settings.tables, clock, consistent=False)
-            source = PolledUpstreams(reader, cheap, arguments.upstream, LostUpstreams(_say), clock.monotonic)
+            source = PolledUpstreams(reader, cheap, arguments.upstream, lost, clock.monotonic)
         else:
             arn = partial(stream_arn, work.boto, work.settings.tables)
             stream = TableStream(stream_client(work.boto), arn, clock.monotonic)
-            source = FollowedUpstreams(reader, stream, wanted, clock.monotonic, LostUpstreams(_say))
-        return _watch(asked, source, _output(arguments, renderer, clock), clock)
+            source = FollowedUpstreams(reader, stream, wanted, clock.monotonic, lost)
+        output = _output(arguments, renderer, clock)
+        believed = BelievedOutput(asked, source, output, _say)
+
+        def problem() -> str:
+            return output.failed or believed.problem or reader.problem or lost.problem
+
+        with _status(arguments.status, output, problem, clock) as looked:
+            return _watch(source, believed, output, clock, looked)
     found = reader.named(arguments.upstream) if arguments.upstream else reader.every(wanted)
     proven = any(each.has_item for each in found.values())
     if not arguments.upstream:
         found = {key: each for key, each in found.items() if each.present}
-    output = _output(arguments, renderer, clock) if arguments.output_file or arguments.output_dir else None
-    if output is not None and not proven and output.holds_servers:
-        raise RenderFailedError(asked.stays(output.place))
+    written = _output(arguments, renderer, clock) if arguments.output_file or arguments.output_dir else None
+    if written is not None and not proven and written.holds_servers:
+        raise RenderFailedError(asked.stays(written.place))
     for line in asked.absent(found, proven=proven):
         _say(line)
-    if output is None:
+    if written is None:
         sys.stdout.write("".join(renderer.files(found).values()))
-    elif not output.offer(found):
-        raise RenderFailedError(output.failed)
+    elif not written.offer(found):
+        raise RenderFailedError(written.failed)
     return 1 if reader.unread else 0  # each was said; the file still has what it had of them
 
 
@@ -117,6 +129,7 @@ def _check(arguments: argparse.Namespace, form: Form) -> None:
     namespaces = given_namespaces(arguments)
     if arguments.watch and not where:
         raise UsageError("--watch needs --output-file or --output-dir")
+    _check_status(arguments)
     if (arguments.check or arguments.reload) and not where:
         raise UsageError("--check and --reload need --output-file or --output-dir")
     if arguments.output_dir and arguments.format != "envoy":
@@ -150,17 +163,42 @@ def _check(arguments: argparse.Namespace, form: Form) -> None:
         raise UsageError(f"{arguments.format} does not balance {refused[0]}")
 
 
+def _check_status(arguments: argparse.Namespace) -> None:
+    path = arguments.status
+    if not path:
+        return
+    if not arguments.watch:
+        raise UsageError("--status needs --watch")
+    if os.path.realpath(path) == os.path.realpath(arguments.output_file or arguments.output_dir):
+        raise UsageError(f"--status {path} is the output file itself")
+    if Path(path).is_dir():
+        raise UsageError(f"--status {path} is a directory")
+    if not is_replaceable(Path(path)):
+        raise UsageError(f"--status {path} is not a regular file: it would be replaced")
+
+
 @contextmanager
 def _only_writer(arguments: argparse.Namespace) -> Iterator[None]:
     """Reading comes after the lock: what is written last was also read last."""
     place = Path(arguments.output_dir or arguments.output_file)
     if arguments.output_dir:
-        place.mkdir(parents=True, exist_ok=True)
+        place.mkdir(mode=0o755, parents=True, exist_ok=True)
     elif not arguments.output_file:
         yield  # to standard output
         return
     with only_writer(place, _say, directory=bool(arguments.output_dir)):
         yield
+
+
+def _warn(arguments: argparse.Namespace) -> None:
+    """Say which directories others may write, once for each."""
+    directories = []
+    if place := arguments.output_dir or arguments.output_file:
+        directories.append(directory_of(Path(place), directory=bool(arguments.output_dir)))
+    if arguments.status:  # a link of this name is replaced, so what is behind it does not matter
+        directories.append(directory_of(Path(arguments.status).absolute().parent, directory=True))
+    for line in unsafe(dict.fromkeys(directories)):
+        _say(line)
 
 
 def _output(arguments: argparse.Namespace, renderer: Renderer, clock: Clock) -> Output:
@@ -177,7 +215,38 @@ def _output(arguments: argparse.Namespace, renderer: Renderer, clock: Clock) -> 
     return output
 
 
-def _watch(asked: Asked, source: Source, output: Output, clock: Clock) -> int:
+@contextmanager
+def _status(path: str, output: Output, problem: Callable[[], str], clock: Clock) -> Iterator[Callable[[Look], None]]:
+    """What to call after each pass of the loop: it writes the status file, if there is one.
+
+    Raises:
+        RenderFailedError: it cannot be written at the start.
+    """
+    left_out = output.renderer.left_out
+    if not path:
+        yield lambda _: left_out.report()
+        return
+    file = StatusFile(Path(path), clock, _say, left_out, problem, lambda: output.writes)
+    try:
+        file.open()
+    except OSError as error:
+        raise RenderFailedError(f"--status {path}: {error.strerror}") from None
+
+    def looked(look: Look) -> None:
+        left_out.report()
+        file.note(look)
+
+    try:
+        yield looked
+    except BaseException as error:
+        file.close(str(error) if isinstance(error, KubesyncError) else type(error).__name__)
+        raise
+    file.close()
+
+
+def _watch(
+    source: Source, believed: BelievedOutput, output: Output, clock: Clock, looked: Callable[[Look], None]
+) -> int:
     came: list[int] = []
 
     def stop(number: int, _frame: FrameType | None) -> None:
@@ -185,8 +254,10 @@ def _watch(asked: Asked, source: Source, output: Output, clock: Clock) -> int:
 
     output.stopped = lambda: bool(came)
     with handled(stop, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        believed = BelievedOutput(asked, source, output, _say)
-        watch(source, believed, clock, lambda: bool(came), _say, explained=_explained, disturbed=output.disturbed)
+        watch(
+            source, believed, clock, lambda: bool(came), _say,
+            explained=_explained, disturbed=output.disturbed, looked=looked,
+        )  # fmt: skip
     _say(f"ended by {signal.Signals(came[0]).name}; the configuration stays")
     return 0
 

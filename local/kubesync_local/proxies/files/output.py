@@ -19,7 +19,7 @@ from typing import Final
 from kubesync.actors.backoff import Backoff
 from kubesync_local.proxies.files.commands import Command, CutOffError
 from kubesync_local.proxies.files.locking import lock_of
-from kubesync_local.proxies.files.writing import remove_leftovers, replace_file, sync_directory
+from kubesync_local.proxies.files.writing import make_mark, remove_leftovers, replace_file, sync_directory
 from kubesync_local.proxies.renderer import Renderer
 from kubesync_local.proxies.servers import Snapshot
 
@@ -54,6 +54,8 @@ class Output:
     stopped: Callable[[], bool] = lambda: False
     #: What did not work last; empty: all is well.
     failed: str = ""
+    #: How often files were written or removed.
+    writes: int = 0
     _current: dict[str, str] = field(default_factory=dict)
     _tried: dict[str, str] | None = None
     _failures: int = 0
@@ -74,7 +76,7 @@ class Output:
             OSError: it cannot be read.
         """
         if self.directory:
-            self.place.mkdir(parents=True, exist_ok=True)
+            self.place.mkdir(mode=0o755, parents=True, exist_ok=True)
         self._remove_leftovers()
         for path in sorted(self.place.glob("*.json")) if self.directory else [self.place]:
             if path.is_file():
@@ -170,8 +172,9 @@ class Output:
         gone = [name for name in self._current if name not in files]
         if not changed and not gone:
             return True
+        self.writes += 1
         if self.reload is not None:
-            self._mark.touch()
+            make_mark(self._mark)
             sync_directory(self._mark.parent)
         for name, text in changed.items():
             if not replace_file(self._path(name), text, self._checked, self._say_once):
@@ -203,7 +206,7 @@ class Output:
         return False
 
     def _reload_if_due(self) -> bool:
-        if self.reload is None or not self._mark.exists():
+        if self.reload is None or not os.path.lexists(self._mark):
             return True
         self._reloaded_at = self.now()
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -63,6 +64,12 @@ def replace_file(
         raise
     sync_directory(target.parent)
     return True
+
+
+def make_mark(path: Path) -> None:
+    """Make an empty file, where nothing has this name. What is there, also a symbolic link, is a mark already: it is neither opened nor followed."""
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644))
 
 
 def is_replaceable(path: Path) -> bool:

@@ -33,6 +33,15 @@ class LostUpstreams:
     def __contains__(self, key: str) -> bool:
         return key in self._keys
 
+    @property
+    def problem(self) -> str:
+        """That some are lost, in words; empty: none is."""
+        if not self._keys:
+            return ""
+        if len(self._keys) == 1:
+            return f"{min(self._keys)} is lost: its last servers stay"
+        return f"{len(self._keys)} upstreams are lost, such as {min(self._keys)}: their last servers stay"
+
     def add(self, key: str) -> None:
         """It is missing, and no deletion was seen."""
         self._keys.add(key)

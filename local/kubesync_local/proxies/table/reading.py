@@ -42,6 +42,15 @@ class UpstreamReader:
         #: What the first scan read, also of upstreams that were not wanted.
         self.table_bytes = 0
 
+    @property
+    def problem(self) -> str:
+        """That upstreams cannot be read, in words; empty: all can."""
+        if not self.unread:
+            return ""
+        first = min(self.unread)
+        more = f" (and {len(self.unread) - 1} more)" if len(self.unread) > 1 else ""
+        return f"{first} cannot be read{more}: {self.unread[first]}"
+
     def one(self, key: str) -> Snapshot:
         """An upstream. One that is deleted or was never there has no nodes.
 
