@@ -13,6 +13,7 @@ from mutation.mutants_of_actors import OF_ACTORS
 from mutation.mutants_of_alarms import OF_ALARMS
 from mutation.mutants_of_annotations import OF_ANNOTATIONS
 from mutation.mutants_of_fencing import OF_FENCING
+from mutation.mutants_of_large_keys import OF_LARGE_KEYS
 from mutation.mutants_of_names import OF_NAMES
 from mutation.mutants_of_reading import OF_READING
 from mutation.mutants_of_resyncs import OF_RESYNCS
@@ -24,6 +25,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *OF_ACTORS,
     *OF_READING,
     *OF_NAMES,
+    *OF_LARGE_KEYS,
     *OF_ANNOTATIONS,
     *OF_RESYNCS,
     *OF_ALARMS,

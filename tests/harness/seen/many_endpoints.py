@@ -28,7 +28,7 @@ def many_endpoints(count: int, *, headless: bool) -> tuple[Service, list[Endpoin
     return a_service(headless=headless), [an_endpoints(*members[i : i + 100]) for i in range(0, count, 100)]
 
 
-def plan_all(service: Service, slices: list[EndpointsObject]) -> tuple[tuple[Node, ...], str, Sequence[Sequence[Node]]]:
+def plan_all(service: Service, slices: list[EndpointsObject]) -> tuple[Sequence[Node], str, Sequence[Sequence[Node]]]:
     """Its nodes, their digest, and the slices that they are stored in."""
     plan = desired(a_key(), service, slices, rules())
     nodes = (plan.upstreams or {})["prod/shop/web/80/TCP"]

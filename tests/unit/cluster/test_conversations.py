@@ -50,7 +50,7 @@ class Answers:
 def test_i1_questions_of_a_zone_are_answered_in_their_order() -> None:
     clock, answers = ManualClock(), Answers()
     ports = SimpleNamespace(
-        scheduler=clock, tables=SimpleNamespace(state=None, name_counts=None), session="s", progress=None
+        scheduler=clock, large=None, tables=SimpleNamespace(state=None, name_counts=None), session="s", progress=None
     )
     ports.cached_keys = None
     ports.fenced_writer = ports.fenced_here = ports.to_zone = None
@@ -71,7 +71,7 @@ def test_i1_questions_of_a_zone_are_answered_in_their_order() -> None:
 def test_i5_forced_relist_that_was_withdrawn_before_it_began_is_never_done(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = ManualClock()
     ports = SimpleNamespace(
-        scheduler=clock, tables=SimpleNamespace(state=None, name_counts=None), session="s", progress=None
+        scheduler=clock, large=None, tables=SimpleNamespace(state=None, name_counts=None), session="s", progress=None
     )
     ports.cached_keys = None
     ports.fenced_writer = ports.fenced_here = ports.to_zone = None

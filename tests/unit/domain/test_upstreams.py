@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,13 +18,13 @@ from kubesync.domain.upstreams.nodes import digest, fitting, node_document, slic
 UNNAMED = EndpointPort("", "TCP", 8080)
 
 
-def upstreams_for(service: Service, *endpoints: EndpointsObject) -> dict[str, tuple[Node, ...]]:
+def upstreams_for(service: Service, *endpoints: EndpointsObject) -> dict[str, Sequence[Node]]:
     found = desired(a_key(), service, endpoints, rules()).upstreams
     assert found is not None
     return dict(found)
 
 
-def pairs(nodes: tuple[Node, ...]) -> list[tuple[str, int, bool]]:
+def pairs(nodes: Sequence[Node]) -> list[tuple[str, int, bool]]:
     return [(node.ip, node.port, node.ready) for node in nodes]
 
 

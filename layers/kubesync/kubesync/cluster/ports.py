@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Protocol
 
-from kubesync.actors.scheduler import Scheduler
+from kubesync.actors.scheduler import Lock, Scheduler
 from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.listeners import Remembered
@@ -100,6 +100,7 @@ class ClusterPorts:
         room: where lists of all clusters wait until they can be recorded. ``cached_keys``: how many keys a cluster may keep in
             memory now.
         to_cluster, to_zone, to_named: send a message. ``zones``: the zones that have an actor.
+        large: see ``Committer``.
         event_writer: writes Kubernetes Events for a cluster. None: it is switched off.
         not_master: another master writes: stop everything.
         removed: the cluster is removed. ``unreadable``: a newer release wrote items of the cluster, so it is not served.
@@ -119,6 +120,7 @@ class ClusterPorts:
     to_zone: Callable[[str, object], None]
     to_named: Callable[[object], None]
     zones: Callable[[], Sequence[str]]
+    large: Lock
     event_writer: Callable[[ClusterConfig], EventWriter | None]
     not_master: Callable[[NotMasterError], None]
     removed: Callable[[str], None]

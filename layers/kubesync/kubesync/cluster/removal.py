@@ -21,8 +21,7 @@ from kubesync.actors.actor import Steps
 from kubesync.actors.answer import Answer
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.control.clusters import ClusterConfig, retains
-from kubesync.cluster.keys.committer import KEYS_AT_A_TIME
-from kubesync.cluster.keys.key_states import KeyStates
+from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME, KeyStates
 from kubesync.cluster.keys.reconciler import Reconciler, Recorded
 from kubesync.cluster.ports import ClusterPorts
 from kubesync.domain.objects import ServiceKey
@@ -86,8 +85,8 @@ class Removal:
         return True
 
     def _empty(self) -> Steps[None]:
-        for states in batched(self._ports.tables.state.load_all(self._config.name), KEYS_AT_A_TIME):
-            keys = [state.key for state in states]
+        every = (state.key for state in self._ports.tables.state.load_all(self._config.name))
+        for keys in batched(every, KEYS_AT_A_TIME):
             self._follow_up((yield from self._reconciler.transform(keys, self._bare, _WHY)))
             yield 0.0
 

@@ -63,7 +63,13 @@ class Service:
         self._ports = ports
         self._clock = ports.scheduler
         self._committer = Committer(
-            self.states, ports.tables, ports.fenced_writer, ports.scheduler, ports.fenced_here, self._written
+            self.states,
+            ports.tables,
+            ports.fenced_writer,
+            ports.scheduler,
+            ports.fenced_here,
+            ports.large,
+            self._written,
         )
         self._reconciler: Reconciler | None = None
         self.conversations = Conversations(ports, self._committer, None, self.published, self.follow_up)

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from kubesync.actors.answer import Answer
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
-from kubesync.cluster.keys.committer import KEYS_AT_A_TIME
+from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.dns.standing import Drift, Known, with_replacements
 from kubesync.domain.errors import ListenerError, StoreError

@@ -107,6 +107,7 @@ class Master:
         self.fenced_writer = FencedWriter(store, epoch, keeper.may_write, scheduler, settings.shard)
         self._fencing = Fencing(store, settings.shard, epoch, self._retry)
         self._remains = Remains(self.inflight, self.tables.state, self.tables.listeners, self._reads, self._retry)
+        self._large = scheduler.lock()
         self.room = ListRoom(settings.list_room_bytes, scheduler)
         self._actors = Clusters(self._cluster_ports, self.activity)
         self.named = NamedUpstreams(self._named_ports(), self.activity)
@@ -133,7 +134,7 @@ class Master:
         states = KeyStates(config, tables.state, tables.name_counts)
         states.configure(config, remembered.checkpoints)
         states.identity = remembered.identity
-        committer = Committer(states, tables, self.fenced_writer, self.parts.clock, self._fencing.raised)
+        committer = Committer(states, tables, self.fenced_writer, self.parts.clock, self._fencing.raised, self._large)
         connector = self.parts.connector
         probe = partial(probe_identity, connector, config, self.parts.scheduler)
         return Reconciler(committer, partial(connector.observe, config), probe)
@@ -210,6 +211,7 @@ class Master:
             to_zone=self.zones.send,
             to_named=self.ask_named,
             zones=lambda: () if self.zones is None else self.zones.hosted,
+            large=self._large,
             event_writer=event_writer,
             not_master=self.not_master,
             removed=self._removed.append,

@@ -79,15 +79,17 @@ class StateTable:
 
     def load(self, keys: Iterable[ServiceKey]) -> dict[ServiceKey, KeyState]:
         """The states of these keys; ``KeyState(key)`` for a key without one."""
+        return {state.key: state for state in self.each(keys)}
+
+    def each(self, keys: Iterable[ServiceKey]) -> Iterator[KeyState]:
+        """As ``load``, in the order given, each when its turn comes: not all of them need to fit into memory."""
         wanted = {state_key(key): key for key in keys}
         places = list(wanted) + [open_key(key) for key in wanted.values()]
         found = self._store.batch_get(places)
-        states: dict[ServiceKey, KeyState] = {}
         for place, key in wanted.items():
             head = found.get(place)
             mark = _mark(found.get(open_key(key)))
-            states[key] = KeyState(key, opened=mark) if head is None else self._decode(key, head, mark)
-        return states
+            yield KeyState(key, opened=mark) if head is None else self._decode(key, head, mark)
 
     def load_all(self, cluster: str) -> Iterator[KeyState]:
         """Every key of a cluster. Only for lists and resyncs (I7)."""

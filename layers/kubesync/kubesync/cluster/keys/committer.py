@@ -11,7 +11,7 @@ one section is read and planned again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,22 +19,22 @@ from itertools import batched
 from typing import Final
 
 from kubesync.actors.actor import Steps
+from kubesync.actors.scheduler import Lock
 from kubesync.aws.dynamodb.store import UPSTREAMS
 from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
 from kubesync.aws.tables.audit import Entry
 from kubesync.clock import Clock
-from kubesync.cluster.keys.key_states import KeyStates
+from kubesync.cluster.keys.key_states import ENDPOINTS_AT_A_TIME, KEYS_AT_A_TIME, KeyStates, count_endpoints
 from kubesync.cluster.keys.key_writes import MAX_CLUSTERS, Chunk, Closing, KeyWrite, chunks_of, no_closing, write_full
 from kubesync.cluster.keys.planner import Planned, Tables
 from kubesync.domain.errors import StoreBusyError
-from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.domain.objects import Observation, Resource, ServiceKey
 from kubesync.domain.state import KeyState
 
-# About four transactions: a zone waits at most so long for a cluster that records a long list.
-KEYS_AT_A_TIME: Final = 50
 _ATTEMPTS: Final = 8
 _WRITE_SECONDS: Final = 2.0
 _BUSY_SECONDS: Final = 0.5
+_LARGE_SECONDS: Final = 0.05
 _CORRECTED_AT_A_TIME: Final = 90
 
 type Pair = tuple[KeyState, KeyState]
@@ -73,6 +73,7 @@ class Change:
         see: a stored key as it is to be seen now; None: leave it alone.
         plan: what to write for keys as seen. It does not trust what keys know of the given upstreams.
         listed: resources whose complete lists these keys are merged with.
+        news: what was observed of a key, with which ``see`` merges it.
     """
 
     keys: Sequence[ServiceKey]
@@ -80,6 +81,7 @@ class Change:
     plan: Callable[[Sequence[Pair], AbstractSet[str]], Planned]
     ending: Ending | None = None
     listed: AbstractSet[Resource] = frozenset()
+    news: Callable[[ServiceKey], Sequence[Observation]] = lambda _key: ()
 
 
 @dataclass(slots=True)
@@ -101,6 +103,7 @@ class Committer:
 
     Args:
         fenced_here: clusters whose fence this master has raised.
+        large: whoever plans a large key holds it: what that takes of the memory, it takes once. Nobody waits for it within a step.
         on_written: called with the audit entries of each transaction that was written.
     """
 
@@ -111,6 +114,7 @@ class Committer:
         fenced_writer: FencedWriter,
         clock: Clock,
         fenced_here: AbstractSet[str],
+        large: Lock,
         on_written: Callable[[Sequence[Entry]], None] = lambda _entries: None,
     ) -> None:
         self.states = states
@@ -119,6 +123,7 @@ class Committer:
         self.fenced_here = fenced_here
         self.written_at = 0.0  # monotonic; of the last keys that were written
         self._fenced_writer = fenced_writer
+        self._large = large
         self._on_written = on_written
 
     def commit(self, change: Change, outbox: Outbox) -> Steps[None]:
@@ -128,12 +133,29 @@ class Committer:
             NotMasterError: another master writes by now.
             StaleStateError: the table kept changing: try again later.
         """
-        *sections, last = [*batched(change.keys, KEYS_AT_A_TIME)] or [()]
+        *sections, (last, last_large) = [*self.sections(change.keys, change.news)] or [([], False)]
         rest: Sequence[ServiceKey] = ()
-        for keys in sections:
-            rest = yield from self._until_fresh(partial(self._section, change, (*rest, *keys), outbox))
+        for keys, large in sections:
+            attempt = partial(self._section, change, (*rest, *keys), outbox, large)
+            rest = yield from self._until_fresh(attempt, large=large)
             yield 0.0
-        yield from self._until_fresh(partial(self._last_section, change, (*rest, *last), outbox))
+        yield from self._until_fresh(partial(self._last_section, change, (*rest, *last), outbox), large=last_large)
+
+    def sections(
+        self, keys: Iterable[ServiceKey], news: Callable[[ServiceKey], Sequence[Observation]]
+    ) -> Iterator[tuple[list[ServiceKey], bool]]:
+        """Keys that are planned in one step, and whether it is a large one: with more than ENDPOINTS_AT_A_TIME it is alone (I4)."""
+        section: list[ServiceKey] = []
+        endpoints = 0
+        for key in keys:
+            of_key = self.states.endpoints(key) + count_endpoints(each.value for each in news(key))
+            if section and (len(section) == KEYS_AT_A_TIME or endpoints + of_key > ENDPOINTS_AT_A_TIME):
+                yield section, endpoints > ENDPOINTS_AT_A_TIME
+                section, endpoints = [], 0
+            section.append(key)
+            endpoints += of_key
+        if section:
+            yield section, endpoints > ENDPOINTS_AT_A_TIME
 
     def correct_counts(self) -> Steps[None]:
         """Compare the counts of names with the keys that a list has just read, and write those that are wrong."""
@@ -146,12 +168,14 @@ class Committer:
             until = self.clock.monotonic() + _WRITE_SECONDS
             writer.run([self.states.config.name], list(actions), writer.token(), until_monotonic=until)
 
-    def _until_fresh[R](self, attempt: Callable[[AbstractSet[str]], R]) -> Steps[R]:
+    def _until_fresh[R](self, attempt: Callable[[AbstractSet[str]], R], *, large: bool = False) -> Steps[R]:
         untrusted: set[str] = set()
         failures = 0
         while True:
+            while large and not self._large.acquire(blocking=False):
+                yield _LARGE_SECONDS
             try:
-                return attempt(untrusted)
+                return self._attempt(attempt, untrusted, large)
             except StoreBusyError:
                 yield _BUSY_SECONDS
             except StaleStateError as stale:
@@ -163,12 +187,19 @@ class Committer:
                 if failures == _ATTEMPTS:
                     raise
 
+    def _attempt[R](self, attempt: Callable[[AbstractSet[str]], R], untrusted: AbstractSet[str], large: bool) -> R:
+        try:
+            return attempt(untrusted)
+        finally:
+            if large:
+                self._large.release()
+
     def _section(
-        self, change: Change, keys: Sequence[ServiceKey], outbox: Outbox, untrusted: AbstractSet[str]
+        self, change: Change, keys: Sequence[ServiceKey], outbox: Outbox, large: bool, untrusted: AbstractSet[str]
     ) -> Sequence[ServiceKey]:
-        """Returns keys that did not fill a transaction: they are planned again with the next."""
+        """Returns keys that did not fill a transaction: they are planned again with the next. None of these is large."""
         writes = self._plan(change, keys, outbox, untrusted)
-        return write_full(self._chunks(writes), partial(self._write, outbox))
+        return write_full(self._chunks(writes), partial(self._write, outbox), rest=large)
 
     def _last_section(
         self, change: Change, keys: Sequence[ServiceKey], outbox: Outbox, untrusted: AbstractSet[str]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -21,11 +21,15 @@ from kubesync.domain.objects import EndpointsObject, Resource, ServiceKey
 from kubesync.domain.plan import Policy
 from kubesync.domain.state import KeyState, Name
 
+# About four transactions: a zone waits at most so long for a cluster that records a long list.
+KEYS_AT_A_TIME: Final = 50
 # Only its master writes a key (I2), so what was read or written once in a session needs no second reading.
 CACHED_KEYS: Final = 4_000
 WORKS_AFTER_SECONDS: Final = 30.0
 _ENDPOINTS_OF_A_KEY: Final = 16
 """A key with more endpoints counts as several."""
+ENDPOINTS_AT_A_TIME: Final = 20_000
+"""Keys with more than this are read and planned in several steps, a larger one in a step of its own (I4)."""
 # Raised whenever the same objects lead to other outputs than before: every key is then planned anew.
 RULES_VERSION: Final = 4
 
@@ -93,6 +97,7 @@ class KeyStates:
         self._table = table
         self._cached_keys = cached_keys
         self._states: OrderedDict[ServiceKey, KeyState] = OrderedDict()
+        self._large: dict[ServiceKey, int] = {}  # endpoints of keys that have many; also of keys not in the cache
         self._cached = 0  # keys, each with its weight
         self._conflicts: dict[
             ServiceKey, int
@@ -155,12 +160,21 @@ class KeyStates:
     def states(self, keys: Iterable[ServiceKey]) -> dict[ServiceKey, KeyState]:
         """The states of these keys, read where they are not known yet."""
         wanted = list(keys)
+        found = {state.key: state for state in self.each(wanted)}
+        return {key: found[key] for key in wanted}
+
+    def each(self, keys: Iterable[ServiceKey]) -> Iterator[KeyState]:
+        """The same, one after the other, in any order: not all of them need to fit into memory."""
+        wanted = list(keys)
         missing = [key for key in wanted if key not in self._states]
-        loaded = self._table.load(missing) if missing else {}
-        found = {key: self._states[key] if key in self._states else loaded[key] for key in wanted}
-        for state in loaded.values():
+        yield from [self._states[key] for key in wanted if key in self._states]
+        for state in self._table.each(missing) if missing else ():
             self.remember(state)
-        return found
+            yield state
+
+    def endpoints(self, key: ServiceKey) -> int:
+        """How many endpoints a key has that was read or written, if they are many; else 0."""
+        return self._large.get(key, 0)
 
     def remember(self, state: KeyState) -> None:
         """Keep what was read or written last, and note tombstones that a later sweep may drop."""
@@ -175,6 +189,11 @@ class KeyStates:
         else:
             self._conflicts.pop(state.key, None)
         self.open_keys.see(state, self.config.policy)
+        endpoints = _endpoints_of(state)
+        if endpoints >= ENDPOINTS_AT_A_TIME // KEYS_AT_A_TIME:
+            self._large[state.key] = endpoints
+        else:
+            self._large.pop(state.key, None)
         self._cached += _weight_of(state) - (0 if known is None else _weight_of(known))
         self._states[state.key] = state
         if state.tombstoned:
@@ -235,9 +254,16 @@ class KeyStates:
 
 
 def _weight_of(state: KeyState) -> int:
-    values = (part.value for part in state.parts.values() if isinstance(part.value, EndpointsObject))
-    endpoints = sum(len(group.endpoints) for value in values for group in value.groups)
-    return 1 + endpoints // _ENDPOINTS_OF_A_KEY
+    return 1 + _endpoints_of(state) // _ENDPOINTS_OF_A_KEY
+
+
+def _endpoints_of(state: KeyState) -> int:
+    return count_endpoints(part.value for part in state.parts.values())
+
+
+def count_endpoints(values: Iterable[object]) -> int:
+    """How many endpoints these objects hold; a Service has none."""
+    return sum(len(group.endpoints) for each in values if isinstance(each, EndpointsObject) for group in each.groups)
 
 
 def rules_of(config: ClusterConfig) -> DnsRules:

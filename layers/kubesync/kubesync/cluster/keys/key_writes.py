@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 from kubesync.aws.dynamodb.store import Action, Key, Put
@@ -37,10 +38,22 @@ NO_NOTES: Final = Notes()
 
 
 @dataclass(frozen=True, slots=True)
+class Made:
+    """What writes a large upstream, made each time it is read: all of a key's together would fill the memory."""
+
+    put: Callable[[], tuple[object, Iterable[Action]]]
+    notes: Sequence[Action]
+    weight: tuple[int, int]
+
+    def __iter__(self) -> Iterator[Action]:
+        return chain(self.put()[1], self.notes)
+
+
+@dataclass(frozen=True, slots=True)
 class Piece:
     """Actions that belong together, and what they make of the key's state. ``clusters``: others that they write for."""
 
-    actions: tuple[Action, ...]
+    actions: Sequence[Action] | Made
     apply: Callable[[KeyState], KeyState]
     clusters: frozenset[str] = frozenset()
 
@@ -68,12 +81,12 @@ class KeyWrite:
         groups: list[list[Piece]] = [[]]
         count, size, clusters = own_actions, own_bytes, {self.before.key.cluster}
         for piece in self.pieces:
-            weight = _bytes(piece.actions)
-            full = count + len(piece.actions) > room or size + weight > _ROOM_BYTES
+            actions, weight = piece.actions.weight if isinstance(piece.actions, Made) else weight_of(piece.actions)
+            full = count + actions > room or size + weight > _ROOM_BYTES
             if groups[-1] and (full or len(clusters | piece.clusters) > MAX_CLUSTERS):
                 groups.append([])
                 count, size, clusters = own_actions, own_bytes, {self.before.key.cluster}
-            count, size = count + len(piece.actions), size + weight
+            count, size = count + actions, size + weight
             clusters |= piece.clusters
             groups[-1].append(piece)
         return groups
@@ -188,8 +201,8 @@ def chunks_of(
         yield chunk
 
 
-def write_full(chunks: Iterable[Chunk], write: Callable[[Chunk], None]) -> list[ServiceKey]:
-    """Write all but the last where that has room left. Returns its keys: they go first the next time."""
+def write_full(chunks: Iterable[Chunk], write: Callable[[Chunk], None], *, rest: bool) -> list[ServiceKey]:
+    """Write all but the last where that has room left. Returns its keys: they go first the next time. ``rest``: write it as well."""
     last: Chunk | None = None
     for chunk in chunks:
         if last is not None:
@@ -197,10 +210,15 @@ def write_full(chunks: Iterable[Chunk], write: Callable[[Chunk], None]) -> list[
         last = chunk
     if last is None:
         return []
-    if last.whole:
+    if last.whole and not rest:
         return [state.key for state in last.states]
     write(last)  # a key is written to its end: what is planned anew does not know what was written of it, and why
     return []
+
+
+def weight_of(actions: Sequence[Action]) -> tuple[int, int]:
+    """How many they are, and their bytes."""
+    return len(actions), _bytes(actions)
 
 
 def _bytes(actions: Iterable[Action]) -> int:

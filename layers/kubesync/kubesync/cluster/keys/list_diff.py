@@ -53,7 +53,7 @@ class ListMerge:
         self._table = table
         self._probed = probed
         self._forced = forced
-        self._observed = Observations()
+        self.observed = Observations()
         self._snapshots: Mapping[Resource, Snapshot] = {}
         self._found = Absences()
         self._reread: set[Resource] = set()
@@ -77,7 +77,7 @@ class ListMerge:
             yield 0.0
         for key in observed.by_key:
             created[key] = observed.created_at(key) or created.get(key, "")
-        self._observed, self._snapshots = observed, snapshots
+        self.observed, self._snapshots = observed, snapshots
         self._reread = {resource for resource in snapshots if self._states.outdated(resource)}
         self._found = self._absences(snapshots, parts)
         self.held = self._found.reasons
@@ -97,8 +97,8 @@ class ListMerge:
             live = {part_id for part_id, part in before.parts.items() if not part.deleted}
             after = without_parts(after, live.intersection(gone), snapshot, generation, hold=False)
             after = without_parts(after, live.intersection(held), snapshot, generation, hold=True)
-            after = without_disproved(after, self._observed.by_key.get(key, ()), snapshot, generation)
-        after = with_observations(after, self._observed.by_key.get(key, ()), generations, self._reread)
+            after = without_disproved(after, self.observed.by_key.get(key, ()), snapshot, generation)
+        after = with_observations(after, self.observed.by_key.get(key, ()), generations, self._reread)
         return without_tombstones(self._of_one_source(after), self._states.floors())
 
     def _absences(self, snapshots: Mapping[Resource, Snapshot], parts: list[LivePart]) -> Absences:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kubesync.aws.dynamodb.store import Action
@@ -24,6 +24,10 @@ class Observations:
     early: dict[ServiceKey, list[Action]] = field(default_factory=lambda: defaultdict(list))
     late: dict[ServiceKey, list[Action]] = field(default_factory=lambda: defaultdict(list))
     places: set[tuple[str, str]] = field(default_factory=set)
+
+    def of(self, key: ServiceKey) -> Sequence[Observation]:
+        """What was seen of a key."""
+        return self.by_key.get(key, ())
 
     @property
     def notes(self) -> Notes:

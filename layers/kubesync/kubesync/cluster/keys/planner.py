@@ -5,9 +5,10 @@ parts ── desired state ── who may have which name ── upstreams that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from aws_lambda_powertools import Logger
 
@@ -21,8 +22,8 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.allowed_names import NamespaceLimit, held_only
 from kubesync.cluster.keys.claim_book import ClaimBook
-from kubesync.cluster.keys.key_states import KeyStates
-from kubesync.cluster.keys.key_writes import NO_NOTES, KeyWrite, Notes, Piece
+from kubesync.cluster.keys.key_states import ENDPOINTS_AT_A_TIME, KeyStates
+from kubesync.cluster.keys.key_writes import NO_NOTES, KeyWrite, Made, Notes, Piece, weight_of
 from kubesync.domain.dns.desired import Desired, desired
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
 from kubesync.domain.dns.records import Node, Problem
@@ -111,7 +112,7 @@ class Planner:
             early, late = notes.early.get(before.key, ()), notes.late.get(before.key, ())
             if early or late:
                 write = write or KeyWrite(before, seen)
-                written = {action.key for piece in write.pieces for action in piece.actions}
+                written = {action.key for piece in write.pieces for action in piece.actions} if late else set()
                 first = [Piece((action,), lambda state: state) for action in early]
                 # A note that this very plan makes anew stays.
                 trailing = tuple(action for action in late if action.key not in written)
@@ -171,7 +172,7 @@ class Planner:
         The digest is empty where the nodes are not those that the key needs, so that they are written again.
         """
         if self._distrust_upstreams or self._untrusted:
-            wanted: dict[str, tuple[Node, ...] | None] = {}
+            wanted: dict[str, Sequence[Node] | None] = {}
             for _, seen, want in wants:
                 if want.upstreams is None:  # they stay as they are
                     continue
@@ -183,16 +184,19 @@ class Planner:
         }
         return self._tables.upstreams.current(sorted(unknown)) if unknown else {}
 
-    def _stored(self, wanted: Mapping[str, tuple[Node, ...] | None]) -> dict[str, UpstreamState]:
+    def _stored(self, wanted: Mapping[str, Sequence[Node] | None]) -> dict[str, UpstreamState]:
         names = sorted(wanted)
-        found: dict[str, UpstreamState] = {}
-        # One after the other, thousands would hold up the cluster's events for a minute.
-        for name, stored in zip(names, self._tables.reads(self._tables.upstreams.read, names), strict=True):
-            if stored is not None:
-                nodes = wanted[name]
-                same = digest(nodes) if nodes is not None and stored.holds(nodes) else ""
-                found[name] = UpstreamState(stored.version, same, stored.items)
-        return found
+        # One after the other, thousands would hold up the cluster's events for a minute. Large ones would fill the memory together.
+        large = sum(len(nodes or ()) for nodes in wanted.values()) > ENDPOINTS_AT_A_TIME
+        found = (one_by_one if large else self._tables.reads)(partial(self._compared, wanted), names)
+        return {name: state for name, state in zip(names, found, strict=True) if state is not None}
+
+    def _compared(self, wanted: Mapping[str, Sequence[Node] | None], name: str) -> UpstreamState | None:
+        stored, nodes = self._tables.upstreams.read(name), wanted[name]
+        if stored is None:
+            return None
+        same = digest(nodes) if nodes is not None and stored.holds(nodes) else ""
+        return UpstreamState(stored.version, same, stored.items)
 
     def _write(
         self,
@@ -265,7 +269,7 @@ class Planner:
         return after, pieces
 
     def _upstreams(
-        self, seen: KeyState, wanted: Mapping[str, tuple[Node, ...]], stands: Mapping[str, UpstreamState], why: str
+        self, seen: KeyState, wanted: Mapping[str, Sequence[Node]], stands: Mapping[str, UpstreamState], why: str
     ) -> tuple[KeyState, list[Piece], list[Entry]]:
         table = self._tables.upstreams
         pieces: list[Piece] = []
@@ -276,10 +280,14 @@ class Planner:
             stored = stands.get(upstream) if self._doubts(upstream, seen) else known
             if known is not None and stored == known and known.digest == digest(nodes):
                 continue
-            state, actions = table.put(upstream, stored, nodes, self._now())
+            put = partial(table.put, upstream, stored, nodes, self._now())
+            state, actions = put()
             upstreams[upstream] = state
             notes = self._tables.named.marks(upstream, state.version)
-            pieces.append(Piece((*actions, *notes), _upstream(upstream, state)))
+            made = (*actions, *notes)
+            pieces.append(
+                Piece(made if state.slices == 1 else Made(put, notes, weight_of(made)), _upstream(upstream, state))
+            )
             before_text = None if known is None else f"version {known.version}"
             after_text = f"version {state.version}, {len(nodes)} nodes"
             entries.append(Entry(f"upstream {upstream}", before_text, after_text, why, str(seen.key)))

@@ -19,7 +19,7 @@ from kubesync.actors.answer import Answer
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.control.listeners import Checkpoint
-from kubesync.cluster.keys.committer import KEYS_AT_A_TIME, Change, Committer, Ending, Outbox, Pair
+from kubesync.cluster.keys.committer import Change, Committer, Ending, Outbox, Pair
 from kubesync.cluster.keys.key_writes import NO_NOTES, Closing, KeyWrite, Notes
 from kubesync.cluster.keys.list_diff import NOT_ANSWERED, ListMerge
 from kubesync.cluster.keys.observations import Observations, sort_observations
@@ -126,7 +126,7 @@ class Reconciler:
 
         keys, plan = self._by_age(observed.by_key, see), self._plan("watch", mode, lambda: observed.notes)
         due = Ending(self._closing, lambda: flush or self._idle_for_long())
-        return (yield from self._commit(Change(keys, see, plan, due)))
+        return (yield from self._commit(Change(keys, see, plan, due, news=observed.of)))
 
     def replan(self, keys: Iterable[ServiceKey], why: str) -> Steps[Recorded]:
         """Plan keys anew without news about them: they were given a name."""
@@ -154,7 +154,7 @@ class Reconciler:
         listed = self._at_once(self._listed(content, mode), go_on)
         self._states.counts.corrections()  # counts as the keys say; they are not written
         planner = self._planner(mode, content.snapshots.keys())
-        for keys in batched(listed.keys, KEYS_AT_A_TIME):
+        for keys, _ in self._committer.sections(listed.keys, listed.merge.observed.of):
             go_on()
             pairs = [(state, listed.merge.seen(state)) for state in self._states.states(keys).values()]
             preview.states |= {before.key: before for before, _ in pairs}
@@ -198,7 +198,7 @@ class Reconciler:
                 view.whole = not view.broken
 
         ending = Ending(closing, done=done)
-        change = Change(listed.keys, listed.merge.seen, plan, ending, resources)
+        change = Change(listed.keys, listed.merge.seen, plan, ending, resources, listed.merge.observed.of)
         return (yield from self._commit(change, listed.merge.held))
 
     def _listed(self, content: WindowContent, mode: Mode) -> Steps[_Listed]:
@@ -259,8 +259,8 @@ class Reconciler:
         return sort_observations(cluster, observations, earlier)
 
     def _by_age(self, keys: Iterable[ServiceKey], see: Callable[[KeyState], KeyState]) -> list[ServiceKey]:
-        states = self._states.states(keys)
-        return sorted(states, key=lambda key: _age(see(states[key])))
+        ages = {state.key: _age(see(state)) for state in self._states.each(keys)}
+        return sorted(ages, key=ages.__getitem__)
 
     # --- transactions ---
 

@@ -59,7 +59,7 @@ from kubesync.domain.dns.provenance import (
 from kubesync.domain.dns.publishing import RecordPlan, Targets
 from kubesync.domain.dns.records import Node, Problem, RecordKey, RecordSet, Zone
 from kubesync.domain.objects import EndpointsObject, Service, ServiceKey
-from kubesync.domain.upstreams.nodes import fitting, upstreams_of
+from kubesync.domain.upstreams.nodes import upstreams_of
 
 # Problems are stored with the key and shown to people: this limits how many there are of each code.
 MAX_PROBLEMS_OF_A_KIND: Final = 10
@@ -109,7 +109,7 @@ class Desired:
     """
 
     records: Mapping[RecordKey, RecordSet] | None
-    upstreams: Mapping[str, tuple[Node, ...]] | None
+    upstreams: Mapping[str, Sequence[Node]] | None
     problems: tuple[Problem, ...]
     origins: Mapping[str, tuple[Origin, ...]] = field(default_factory=dict)
     counted: tuple[str, ...] = ()
@@ -163,10 +163,12 @@ def desired(
     if groups is not None:
         upstreams = {} if service.type == "ExternalName" else upstreams_of(key, service, groups)
         for name, nodes in upstreams.items():
-            upstreams[name] = fitting(nodes)
-            if left_out := len(nodes) - len(upstreams[name]):
+            if nodes.left_out:
+                found = nodes.left_out + len(nodes)
                 plan.problems.add(
-                    Problem("TooManyNodes", name, f"{left_out} of {len(nodes)} nodes are left out: an upstream is full")
+                    Problem(
+                        "TooManyNodes", name, f"{nodes.left_out} of {found} nodes are left out: an upstream is full"
+                    )
                 )
     origins = {name: tuple(sorted(found)) for name, found in plan.origins.items()}
     return Desired(records, upstreams, bounded(plan.problems), origins, allowed.counted, asked.only_held)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import fields
+from functools import cache, cached_property, partial
 from hashlib import sha256
+from itertools import accumulate, batched
+from operator import eq
 from typing import Any, Final
 
 from kubesync.domain.dns.addresses import Address
@@ -19,8 +24,11 @@ MAX_SLICE_BYTES: Final = 100_000
 # One transaction writes all slices of a version and the key's own state: well below 4 MB.
 # That is 12,000 nodes or more. Nodes beyond the limit are left out and reported.
 MAX_SLICES: Final = 24
+# All upstreams of a Service together: as much as ten full ones hold.
+MAX_SERVICE_BYTES: Final = 10 * MAX_SLICES * MAX_SLICE_BYTES
 # This many nodes always fit, however long their names.
 _ALWAYS_FIT: Final = 1000
+_HASHED_AT_A_TIME: Final = 1000
 _BRACKETS: Final = 2
 
 _ALWAYS: Final = ("ip", "port", "ready")
@@ -37,36 +45,110 @@ def upstream_key(key: ServiceKey, port: int, protocol: str) -> str:
     return f"{key}/{port}/{protocol.upper()}"
 
 
-def upstreams_of(key: ServiceKey, service: Service, groups: Sequence[AddressedGroup]) -> dict[str, tuple[Node, ...]]:
+type _Target = tuple[tuple[int, int], ...]
+"""Where a Service's port leads to: groups, by their index, and the number of the port in each."""
+type _Found = Sequence[tuple[tuple[Address, int], Endpoint]]
+
+
+class ChosenNodes(Sequence[Node]):
+    """The nodes of one upstream, chosen and not built: each is built when it is read. ``left_out``: how many do not fit.
+    ``sizes``: of each in bytes, only where there are many."""
+
+    def __init__(self, found: _Found, left_out: int, sizes: Iterable[int]) -> None:
+        self.left_out = left_out
+        self.sizes = array("L", sizes)
+        self._ips = tuple(address.text for (address, _), _ in found)
+        self._ports = array("H", (port for (_, port), _ in found))
+        self._endpoints = tuple(endpoint for _, endpoint in found)
+
+    def __len__(self) -> int:
+        return len(self._ips)
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return tuple(map(_node, self._ips[at], self._ports[at], self._endpoints[at]))
+        return _node(self._ips[at], self._ports[at], self._endpoints[at])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(eq, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def at(self, port: int) -> ChosenNodes:
+        """The same addresses with another port."""
+        other = copy(self)
+        vars(other)["_ports"] = array("H", [port]) * len(self)
+        return other
+
+    @cached_property
+    def digest(self) -> str:
+        """See ``digest``. Computed once, also where several ports have these nodes."""
+        return _digest(self)
+
+
+def upstreams_of(key: ServiceKey, service: Service, groups: Sequence[AddressedGroup]) -> dict[str, ChosenNodes]:
     """The nodes behind every port of a Service that is not an ExternalName. A port without endpoints has none.
 
     A Service's port and an endpoints' port belong together if their names (empty for an unnamed port) and protocols are
     equal. Their numbers usually differ: one is the Service's, the other the container's.
+
+    An upstream holds what ``fitting`` chooses. If all of a Service need more than ``MAX_SERVICE_BYTES``, none holds more than an equal
+    share, which is larger where others need less. For this share, an endpoint in two groups counts twice.
     """
-    upstreams: dict[str, tuple[Node, ...]] = {}
-    found: dict[str, dict[tuple[Address, int], Endpoint]] = {}
-    for service_port in service.ports:
-        nodes = found.setdefault(upstream_key(key, service_port.port, service_port.protocol), {})
-        for group in groups:
-            for port in group.ports:
-                if (port.name, port.protocol) == (service_port.name, service_port.protocol):
-                    _collect(nodes, group, port.port)
-    for name in sorted(found):
-        upstreams[name] = tuple(
-            Node(
-                ip=address.text,
-                port=port,
-                ready=endpoint.ready,
-                serving=endpoint.serving,
-                terminating=endpoint.terminating,
-                node=endpoint.node,
-                zone=endpoint.zone,
-                hostname=endpoint.hostname,
-                pod=endpoint.pod,
-            )
-            for (address, port), endpoint in sorted(found[name].items(), key=lambda item: item[0])
-        )
-    return upstreams
+    offered: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    for at, group in enumerate(groups):
+        for port in group.ports:
+            offered.setdefault((port.name, port.protocol), []).append((at, port.port))
+    targets: dict[str, _Target] = {}
+    for of_service in service.ports:
+        name = upstream_key(key, of_service.port, of_service.protocol)
+        found = offered.get((of_service.name, of_service.protocol), ())
+        targets[name] = (*targets.get(name, ()), *found)
+    sizes: dict[int, int] = {}
+    choose = cache(partial(_chosen, groups, sizes, _share(groups, targets.values(), sizes)))
+
+    @cache
+    def chosen(target: _Target) -> ChosenNodes:
+        if len(numbers := {number for _, number in target}) != 1:
+            return choose(target)
+        # The choice is the same for every number with as many digits: it is made once.
+        (number,) = numbers
+        return choose(tuple((at, 10 ** len(str(number)) // 10) for at, _ in target)).at(number)
+
+    return {name: chosen(targets[name]) for name in sorted(targets)}
+
+
+def _share(groups: Sequence[AddressedGroup], targets: Collection[_Target], sizes: dict[int, int]) -> int:
+    """How many bytes each upstream may hold. ``sizes``: takes down what the node of each endpoint, by its id, needs with an empty port."""
+    if sum(len(groups[at].members) for target in targets for at, _ in target) <= _ALWAYS_FIT:
+        return MAX_SERVICE_BYTES
+    of_groups = []
+    for group in groups:
+        of_group = [_size(_node(address.text, 0, endpoint)) - 1 for endpoint, address in group.members]
+        sizes.update(zip((id(endpoint) for endpoint, _ in group.members), of_group, strict=True))
+        of_groups.append(sum(of_group))
+    full, left = MAX_SLICES * MAX_SLICE_BYTES, MAX_SERVICE_BYTES
+    needs = [
+        min(full, sum(of_groups[at] + len(groups[at].members) * len(str(port)) for at, port in target))
+        for target in targets
+    ]
+    for waiting, need in zip(range(len(needs), 0, -1), sorted(needs), strict=True):
+        if need * waiting > left:
+            return left // waiting
+        left -= need
+    return MAX_SERVICE_BYTES
+
+
+def _chosen(groups: Sequence[AddressedGroup], sizes: Mapping[int, int], share: int, target: _Target) -> ChosenNodes:
+    places: dict[tuple[Address, int], Endpoint] = {}
+    for at, port in target:
+        _collect(places, groups[at], port)
+    found = sorted(places.items(), key=lambda item: item[0])
+    of_found = [sizes[id(endpoint)] + len(str(port)) for (_, port), endpoint in found] if sizes else []
+    kept = _fitting(of_found, lambda at: not found[at][1].ready, share)
+    if kept is None:
+        return ChosenNodes(found, 0, of_found)
+    return ChosenNodes([found[at] for at in kept], len(found) - len(kept), (of_found[at] for at in kept))
 
 
 def _collect(nodes: dict[tuple[Address, int], Endpoint], group: AddressedGroup, port: int) -> None:
@@ -74,6 +156,20 @@ def _collect(nodes: dict[tuple[Address, int], Endpoint], group: AddressedGroup, 
         other = nodes.setdefault((address, port), endpoint)
         if other is not endpoint and preference(endpoint) < preference(other):
             nodes[address, port] = endpoint
+
+
+def _node(ip: str, port: int, endpoint: Endpoint) -> Node:
+    return Node(
+        ip=ip,
+        port=port,
+        ready=endpoint.ready,
+        serving=endpoint.serving,
+        terminating=endpoint.terminating,
+        node=endpoint.node,
+        zone=endpoint.zone,
+        hostname=endpoint.hostname,
+        pod=endpoint.pod,
+    )
 
 
 def preference(endpoint: Endpoint | Node) -> tuple[bool, int, int, str, str, str, str]:
@@ -115,7 +211,16 @@ def digest(nodes: Sequence[Node]) -> str:
 
     Canonical: an array of ``node_document`` with sorted keys and no spaces; non-ASCII characters are escaped as ``\uXXXX``.
     """
-    return sha256(_CANONICAL_JSON.encode([node_document(node) for node in nodes]).encode("ascii")).hexdigest()
+    return nodes.digest if isinstance(nodes, ChosenNodes) else _digest(nodes)
+
+
+def _digest(nodes: Sequence[Node]) -> str:
+    hashed, comma = sha256(b"["), b""
+    for some in batched(nodes, _HASHED_AT_A_TIME):
+        hashed.update(comma + _CANONICAL_JSON.encode([node_document(node) for node in some])[1:-1].encode("ascii"))
+        comma = b","
+    hashed.update(b"]")
+    return hashed.hexdigest()
 
 
 def slice_nodes(nodes: Sequence[Node], max_bytes: int = MAX_SLICE_BYTES) -> list[list[Node]]:
@@ -126,8 +231,8 @@ def slice_nodes(nodes: Sequence[Node], max_bytes: int = MAX_SLICE_BYTES) -> list
     """
     slices: list[list[Node]] = [[]]
     size = _BRACKETS
-    for node in nodes:
-        node_bytes = _size(node)
+    sizes = nodes.sizes if isinstance(nodes, ChosenNodes) and nodes.sizes else map(_size, nodes)
+    for node, node_bytes in zip(nodes, sizes, strict=True):
         if slices[-1] and size + node_bytes > max_bytes:
             slices.append([])
             size = _BRACKETS
@@ -144,17 +249,30 @@ def fitting(nodes: Sequence[Node]) -> tuple[Node, ...]:
     """
     if len(nodes) <= _ALWAYS_FIT:
         return tuple(nodes)
-    sizes = [_size(node) for node in nodes]
-    if _slices_of(sizes) <= MAX_SLICES:
-        return tuple(nodes)
-    best_first = sorted(range(len(nodes)), key=lambda at: (not nodes[at].ready, nodes[at].backup))
+    kept = _fitting([*map(_size, nodes)], lambda at: (not nodes[at].ready, nodes[at].backup))
+    return tuple(nodes) if kept is None else tuple(nodes[at] for at in kept)
+
+
+def _fitting(
+    sizes: Sequence[int], worst_last: Callable[[int], Any], share: int = MAX_SERVICE_BYTES
+) -> Sequence[int] | None:
+    """Which nodes of these sizes fit: within the share, and within ``MAX_SLICES``, which any ``_ALWAYS_FIT`` nodes are. None: all."""
+    whole = sum(sizes) <= share
+    if whole and (len(sizes) <= _ALWAYS_FIT or _slices_of(sizes) <= MAX_SLICES):
+        return None
+    best_first = sorted(range(len(sizes)), key=worst_last)
 
     def kept(count: int) -> list[int]:
         return sorted(best_first[:count])
 
+    def slices(count: int) -> int:
+        return _slices_of(sizes[at] for at in kept(count))
+
+    most = len(sizes) if whole else bisect_right([*accumulate(sizes[at] for at in best_first)], share)
     # Adding a node never reduces the number of slices.
-    most = bisect_right(range(len(nodes)), MAX_SLICES, key=lambda count: _slices_of(sizes[at] for at in kept(count)))
-    return tuple(nodes[at] for at in kept(most - 1))
+    if most > _ALWAYS_FIT and slices(most) > MAX_SLICES:
+        most = bisect_right(range(most), MAX_SLICES, key=slices) - 1
+    return kept(most)
 
 
 def _size(node: Node) -> int:
