@@ -11,8 +11,10 @@ from typing import Any, Final
 
 import pytest
 
-ROOT: Final = Path(__file__).parents[3]
-_PATHS: Final = (ROOT / "tests", ROOT / "local", ROOT / "layers/kubesync")
+import kubesync
+
+# The package that is under test, also where this process was given another copy of it.
+_PATHS: Final = (Path(__file__).parents[2], Path(kubesync.__file__).parents[1])
 
 
 def planned(*arguments: str) -> dict[str, Any]:

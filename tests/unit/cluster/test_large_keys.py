@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable, Sequence
 
 import pytest
-from harness.fakes.manual_clock import ManualClock
 
+from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from harness.seen.builders import SLICES, a_config, a_key, an_endpoints, saw
 from kubesync.aws.tables.name_counts import NameCountTable
