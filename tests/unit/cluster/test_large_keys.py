@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 
 import pytest
 
@@ -23,7 +24,8 @@ ENDPOINT = "10.0.0.1"
 def a_committer(large: threading.Lock) -> Committer:
     store = MemoryStore(clock=ManualClock())
     states = KeyStates(a_config(), StateTable(store), NameCountTable(store))
-    return Committer(states, None, None, ManualClock(), set(), large)  # type: ignore[arg-type]
+    tables, writer = SimpleNamespace(state=None), SimpleNamespace(room=lambda _clusters: 90, token=lambda: "token")
+    return Committer(states, tables, writer, ManualClock(), set(), large)  # type: ignore[arg-type]
 
 
 def seen(**endpoints: int) -> Callable[[ServiceKey], Sequence[Observation]]:
