@@ -172,4 +172,15 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         caught_by=(_CAUSES + "test_i10_cause_shows",),
         slow=True,
     ),
+    Mutant(
+        name="restored-mark-stays",
+        without="an open mark of a key that wants no change stays for ever, and counts as late",
+        invariants="I10",
+        file="cluster/service.py",
+        old="                    self.promoted.update(idle)\n",
+        new="                    list(idle)\n",
+        caught_by=(
+            "integration/names/test_restored_items.py::test_i10_open_mark_of_a_key_that_wants_nothing_is_removed_by_the_next_session",
+        ),
+    ),
 )

@@ -12,6 +12,7 @@ _LIMITS = "integration/names/test_name_limits.py::"
 _HOSTILE = "integration/names/test_hostile_namespace.py::"
 _KEPT = "integration/names/test_names_that_are_kept.py::"
 _RANDOM = "integration/names/test_names_kept_at_random.py::"
+_RESTORED = "integration/names/test_restored_items.py::"
 _TURNS = "unit/zone/test_zone_turns.py::"
 _FILE = "domain/dns/permissions.py"
 _ALLOWED = "cluster/keys/allowed_names.py"
@@ -314,5 +315,26 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         old="        asked = [name for name in want.counted if name in fresh]\n",
         new="        asked = [name for name in want.counted if name in fresh or self._counted.of(namespace) < 0]\n",
         caught_by=(_LIMITS + "test_i7_resumed_session_reads_counts_only_where_names_change",),
+    ),
+    Mutant(
+        name="resync-believes-every-claim",
+        without="a full resync believes what claims say of their owners",
+        invariants="I9",
+        file="cluster/keys/planner.py",
+        old="        if self._distrust_upstreams:\n            self._book.distrust()\n",
+        new="",
+        caught_by=(
+            _RESTORED + "test_i9_name_whose_restored_claim_names_who_let_it_go_is_given_to_who_wants_it",
+            _RESTORED + "test_i9_claim_that_was_deleted_is_made_again_with_those_who_wait",
+        ),
+    ),
+    Mutant(
+        name="resync-takes-names-away",
+        without="a full resync takes names from owners that have them",
+        invariants="I9",
+        file="cluster/keys/claim_book.py",
+        old="if c.name not in owners[c.owner].claims | owners[c.owner].waits",
+        new="if c.name not in owners[c.owner].waits",
+        caught_by=(_RESTORED + "test_i9_resync_takes_a_name_from_nobody_who_has_it_or_is_about_to",),
     ),
 )

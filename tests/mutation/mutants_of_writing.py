@@ -11,6 +11,7 @@ _REFUSALS = "unit/zone/test_zone_writer_refusals.py::"
 _DENIED = "unit/zone/test_names_not_allowed.py::"
 _CHANGES = "unit/cluster/test_recorder_changes.py::"
 _DURABILITY = "integration/recording/test_recorder_durability.py::"
+_STATE = "unit/aws/tables/test_state_table.py::"
 _MERGE = "unit/domain/test_merge.py::"
 _COMPOSER = "unit/upstreams/test_composer.py::"
 _NAMED = "integration/names/test_named_upstreams.py::"
@@ -345,6 +346,36 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         caught_by=(
             "unit/zone/test_journals_place_is_taken.py::test_i4_zone_whose_journals_place_is_taken_is_blocked_until_the_set_is_gone",
             "unit/zone/test_journals_place_is_taken.py::test_i4_our_journal_was_replaced_by_a_set_that_excludes_it",
+        ),
+    ),
+    Mutant(
+        name="torn-key-is-busy-for-ever",
+        without="a key whose items do not belong together is read again and again, and no list of its cluster is recorded",
+        invariants="I4",
+        file="aws/tables/state.py",
+        old='        if items[0]["version"] == head["version"]:\n',
+        new='        if items[0]["version"] == "":\n',
+        caught_by=(_STATE + "test_i4_key_of_which_one_item_is_deleted_or_restored_is_lost_and_hides_no_other",),
+        section=18,
+    ),
+    Mutant(
+        name="slices-without-a-head-are-a-key",
+        without="slices whose head an operator deleted are read as a key",
+        invariants="I4",
+        file="aws/tables/state.py",
+        old='            if items or "version" in item:  # else',
+        new="            if True:  # else",
+        caught_by=(_STATE + "test_i4_slices_whose_head_is_deleted_are_no_key",),
+    ),
+    Mutant(
+        name="torn-batch-ends-every-session",
+        without="an inflight item of which a slice is lost ends every session",
+        invariants="I4",
+        file="aws/tables/control/inflight.py",
+        old="        except (KeyError, ValueError, zlib.error):\n",
+        new="        except NotImplementedError:\n",
+        caught_by=(
+            "unit/aws/tables/test_inflight_and_journal.py::test_i4_batch_of_which_a_slice_is_deleted_or_restored_is_no_fault",
         ),
     ),
 )

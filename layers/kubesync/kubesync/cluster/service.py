@@ -28,6 +28,7 @@ from kubesync.cluster.requests import Requests
 from kubesync.cluster.run import ListeningRun
 from kubesync.domain.errors import KubesyncError, NewerSchemaError
 from kubesync.domain.objects import ServiceKey
+from kubesync.domain.plan import changes_of
 from kubesync.domain.window import Mode
 from kubesync.messages import Claim, Configure, Listen, Promoted, RecordLists, Relist, RemoveOrphans, TakeUp
 
@@ -136,7 +137,13 @@ class Service:
         try:
             queued = queued or self._ports.tables.state.queued(self.name)
             for keys in batched(queued.marks, _TAKEN_UP_AT_A_TIME):
-                self.published.publish(self.states, self.states.states(keys).values(), inherited=True)
+                found = self.states.states(keys).values()
+                self.published.publish(self.states, found, inherited=True)
+                if (
+                    not self.states.config.deleting
+                ):  # an open mark of a key that wants no change: somebody restored the item
+                    idle = (state.key for state in found if not changes_of(state, self.states.config.policy))
+                    self.promoted.update(idle)
                 yield AT_ONCE
             self.states.states(queued.unswept)  # now cached, so that a quiet moment sweeps them
         except NewerSchemaError as newer:

@@ -10,6 +10,7 @@ import pytest
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from harness.seen.builders import a_key
+from kubesync.aws.dynamodb.store import CONTROL, Delete, Key, Put
 from kubesync.aws.route53.journal import Journal, journal_record_key, journal_swap, make_journal, read_journal
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.control.inflight import Inflight, InflightTable
@@ -49,6 +50,23 @@ def test_batch_under_way_comes_back_whole_and_shrinks_again() -> None:
         before = stored
     assert table.zones() == ["Z1"], "it stays: this deployment has written to the zone"
     assert Inflight("b", 7, tuple(a_unit(n) for n in range(5))).clusters == ("c0", "c1", "c2")
+
+
+@pytest.mark.parametrize("restored", [False, True], ids=["deleted", "restored"])
+def test_i4_batch_of_which_a_slice_is_deleted_or_restored_is_no_fault(restored: bool) -> None:
+    """Else every session ends with it, for all zones. What landed is then in conflict, until a person adopts it."""
+    store = MemoryStore(clock=ManualClock())
+    table = InflightTable(store, "0")
+    first, actions = table.put("Z1", None, Inflight("one", 7, tuple(a_unit(n, 100) for n in range(60))), "t1")
+    store.transact(actions, "t1")
+    place = Key(CONTROL, "inflight#0", "Z1#001")
+    older = {name: value for name, value in store.dump()[place].items() if name not in ("pk", "sk")}
+    second, actions = table.put("Z1", first, Inflight("two", 8, tuple(a_unit(n, 101) for n in range(60))), "t2")
+    store.transact(actions, "t2")
+    store.write(Put(place, older) if restored else Delete(place))
+    found = table.read("Z1")
+    assert found == replace(second, units=())
+    assert found.knows(8)
 
 
 def test_other_shards_and_zones_are_apart() -> None:

@@ -12,12 +12,13 @@ import pytest
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from harness.seen.builders import a_key
-from kubesync.aws.dynamodb.store import STATE, Absent, Delete, Equals, Item, Key, Put, Store
+from kubesync.aws.dynamodb.store import STATE, Absent, Delete, Equals, Item, Key, Put, Store, Update
 from kubesync.aws.tables.state import BUCKETS, Queued, StateTable, open_key, slice_key, state_key
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
-from kubesync.domain.errors import TransactionRefusedError
+from kubesync.domain.errors import StoreBusyError, TransactionRefusedError
 from kubesync.domain.state import KeyState, Name, OpenMark
 
+SECOND_SLICE = Key(STATE, "prod#3", "key#shop/web#001")
 HELD = {RecordKey("Z1", "a.example.com", "A"): RecordSet(60, ("10.0.0.1",))}
 
 
@@ -206,3 +207,52 @@ def test_slices_are_remembered_and_forgotten() -> None:
     asked = [("shop", "web-1"), ("shop", "web-2")]
     assert table.services_of_slices("prod", asked) == {("shop", "web-2"): "web"}
     assert table.all_slices("other") == {}
+
+
+@pytest.mark.parametrize("restored", [False, True], ids=["deleted", "restored"])
+def test_i4_key_of_which_one_item_is_deleted_or_restored_is_lost_and_hides_no_other(restored: bool) -> None:
+    """Were it busy for ever, no list of its cluster could be recorded."""
+    store, table = a_table()
+    first = put(store, table, KeyState(a_key()), KeyState(a_key(), intended=HELD, problems=long(4000)))
+    older = dict(store.dump()[SECOND_SLICE])
+    second = put(store, table, first, replace(first, problems=long(4000, 1)))
+    other = put(store, table, KeyState(a_key("other")), KeyState(a_key("other"), intended=HELD))
+    store.write(
+        Put(SECOND_SLICE, {k: v for k, v in older.items() if k not in ("pk", "sk")})
+        if restored
+        else Delete(SECOND_SLICE)
+    )
+    lost = KeyState(a_key(), version=2, slices=second.slices)
+    assert second.slices == 2
+    assert table.load([a_key()]) == {a_key(): lost}
+    assert sorted(table.load_all("prod"), key=lambda state: state.key) == [other, lost]
+    # What is written next stands whole again.
+    third = put(store, table, lost, replace(lost, intended=HELD, applied=HELD))
+    assert table.load([a_key()]) == {a_key(): third}
+    assert [key for key in store.dump() if str(key.sort).startswith("key#shop/web#")] == []
+
+
+def test_i4_slices_whose_head_is_deleted_are_no_key() -> None:
+    store, table = a_table()
+    gone = put(store, table, KeyState(a_key("other")), KeyState(a_key("other"), intended=HELD, problems=long(4000)))
+    web = put(store, table, KeyState(a_key()), KeyState(a_key(), intended=HELD))
+    assert (gone.slices, state_key(gone.key).partition) == (2, state_key(web.key).partition)
+    store.write(Delete(state_key(gone.key)))
+    assert list(table.load_all("prod")) == [web]
+    assert table.load([gone.key]) == {gone.key: KeyState(gone.key)}
+
+
+def test_key_that_is_written_while_it_is_read_is_busy() -> None:
+    store, table = a_table()
+    state = put(store, table, KeyState(a_key()), KeyState(a_key(), intended=HELD, problems=long(4000)))
+    store.write(Delete(SECOND_SLICE))
+
+    reads = store.batch_get
+
+    def moved(keys: Sequence[Key]) -> dict[Key, Item]:
+        store.write(Update(state_key(a_key()), add={"version": 1}))
+        return reads(keys)
+
+    store.batch_get = moved  # type: ignore[method-assign]
+    with pytest.raises(StoreBusyError, match="keeps changing"):
+        table.load([state.key])

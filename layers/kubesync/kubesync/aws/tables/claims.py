@@ -86,6 +86,13 @@ class ClaimTable:
         return [Put(claim_key(name), {"v": SCHEMA, "owner": str(key), "version": 1, "waiting": 0}, (Absent(),))]
 
     @staticmethod
+    def regain(claim: Claim, before: Claim | None, left: Iterable[Key]) -> list[Action]:
+        """Claim a name whose item is lost, or names an owner that does not know of it. ``left``: the key's own places in its queue."""
+        item: Item = {"v": SCHEMA, "owner": str(claim.owner), "version": claim.version, "waiting": claim.waiting}
+        guard = Absent() if before is None else Equals("version", before.version)
+        return [Put(claim_key(claim.name), item, (guard,)), *map(Delete, left)]
+
+    @staticmethod
     def wait(claim: Claim, key: ServiceKey, created_at: str) -> list[Action]:
         """Queue for a name that another key owns."""
         return [

@@ -47,6 +47,7 @@ class ClaimBook:
         self._came: dict[Name, dict[Key, ServiceKey]] = defaultdict(dict)
         self._left: dict[Name, set[Key]] = defaultdict(set)
         self._weighted: dict[Name, set[Name]] = {}
+        self._nobodys: frozenset[Name] | None = None
         self.promoted: list[ServiceKey] = []
 
     def read(self, names: Iterable[Name]) -> None:
@@ -64,6 +65,15 @@ class ClaimBook:
                 self._claims.setdefault(each, claim)
             self._weighted[name] = set(found)
 
+    def distrust(self) -> None:
+        """See whether owners know of the claims read so far; else they are nobody's (a full resync). An item that an operator restored
+        names an owner that has let the name go: nobody would get it any more.
+        """
+        claims = [claim for claim in self._claims.values() if claim is not None]
+        owners = self._states.load({claim.owner for claim in claims})
+        unknown = (c.name for c in claims if c.name not in owners[c.owner].claims | owners[c.owner].waits)
+        self._nobodys = frozenset(unknown)
+
     def line(self, name: Name, key: ServiceKey) -> Name:
         """The claim in whose line a key stands that wants a name: the name itself where nothing is in its way."""
         simple = replace(name, identifier="")
@@ -73,16 +83,27 @@ class ClaimBook:
     def owner(self, name: Name) -> ServiceKey | None:
         """Who owns a name by now."""
         claim = self._claims.get(name)
-        return None if claim is None else claim.owner
+        return None if claim is None or (self._nobodys and name in self._nobodys) else claim.owner
 
     def gain(self, name: Name, key: ServiceKey) -> list[Action]:
         """Take a name that nobody owns; nothing is to be done where the key was given it."""
         if self.owner(name) == key:
             return []
-        self._claims[name] = Claim(name, key, 1, 0)
         if name.identifier:
             self._weighted.get(replace(name, identifier=""), set()).add(name)
+        if self._nobodys is not None:
+            return self._regain(name, key)
+        self._claims[name] = Claim(name, key, 1, 0)
         return self._table.gain(name, key)
+
+    def _regain(self, name: Name, key: ServiceKey) -> list[Action]:
+        before, waiting = self._claims.get(name), self._waiters(name)
+        own = [place for place, waiter in waiting.items() if waiter == key]
+        claim = Claim(name, key, 1 if before is None else before.version + 1, len(waiting) - len(own))
+        self._claims[name] = claim
+        self._nobodys = (self._nobodys or frozenset()) - {name}
+        self._drop(name, own)
+        return self._table.regain(claim, before, own)
 
     def wait(self, name: Name, key: ServiceKey, created_at: str) -> list[Action]:
         """Queue for a name that another key owns."""

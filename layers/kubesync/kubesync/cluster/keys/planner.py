@@ -105,6 +105,8 @@ class Planner:
         self._book.read_beside(
             {name for _, seen, want in wants for name in self._contested(seen, want)}, self._tables.reads
         )
+        if self._distrust_upstreams:
+            self._book.distrust()
         stands = self._stands(wants)
         writes: list[KeyWrite] = []
         for before, seen, want in wants:
@@ -149,6 +151,8 @@ class Planner:
         for _, seen, want in wants:
             records = seen.intended if want.records is None else want.records
             kept = self._kept(seen, names_of(records) - seen.conflicts.keys())
+            if self._distrust_upstreams:  # all of them
+                kept = frozenset()
             unknown |= (names_of(records) - seen.claims) | seen.waits | (seen.claims - kept)
         return unknown
 
@@ -242,7 +246,10 @@ class Planner:
         book, key = self._book, seen.key
         wanted_names = names_of(assignment.intended)
         conflicts = {name: reason for name, reason in seen.conflicts.items() if name in wanted_names}
-        pieces += [Piece(tuple(book.gain(name, key)), _claiming(name)) for name in sorted(assignment.gained)]
+        kept = self._kept(seen, wanted_names - conflicts.keys())
+        lost = {name for name in seen.claims & kept if self._distrust_upstreams and book.owner(name) is None}
+        gained = sorted(assignment.gained | lost)
+        pieces += [Piece(tuple(book.gain(name, key)), _claiming(name)) for name in gained]
         created_at = _created_at(seen)
         # A Service that was made anew takes its new place in the queue.
         requeued = seen.waits & assignment.waits if created_at != _created_at(before) else frozenset[Name]()
@@ -255,7 +262,6 @@ class Planner:
                 pieces.append(Piece(tuple(book.wait(name, key, created_at)), _waiting(name, waits=True)))
             elif name in requeued:
                 pieces.append(Piece(tuple(book.requeue(name, key, created_at)), lambda state: state))
-        kept = self._kept(seen, wanted_names - conflicts.keys())
         for name in sorted(seen.claims - kept):
             actions, clusters = book.let_go(name, key)
             pieces.append(Piece(tuple(actions), unclaiming(name), clusters))
