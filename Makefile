@@ -166,6 +166,7 @@ dns: $(ready)
 .PHONY: causes
 causes: $(ready)
 	@PYTHONPATH=layers/kubesync:local:tests $(python) -m harness.causes.page
+	@PYTHONPATH=layers/kubesync:local:tests $(python) -m chaos.faults.items_page
 
 .PHONY: pictures
 pictures: $(ready)

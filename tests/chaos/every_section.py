@@ -7,6 +7,7 @@ from typing import Final
 from chaos.faults import (
     crash,
     days,
+    items,
     killed,
     late,
     schedules,
@@ -34,5 +35,6 @@ SECTIONS: Final[tuple[Section, ...]] = (
     situations.SECTION,
     unexpected.SECTION,
     late.SECTION,
+    items.SECTION,
 )
 BY_NUMBER: Final = {section.number: section for section in SECTIONS}

@@ -85,6 +85,10 @@ class SharedStore(MemoryStore):
         """An item as it stands, without a call."""
         return self._find(key)
 
+    def replace(self, key: Key, item: Item | None) -> None:
+        """As a person does at the console, past all conditions; None: delete it."""
+        self._put(key, None if item is None else dict(item))
+
     def expire(self, table: str) -> None:
         """As if everything in a table had expired."""
         self._tables[table].clear()

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import pytest
 
 from chaos.every_section import BY_NUMBER
+from chaos.faults import items
 from chaos.faults.crash import undisturbed
 from chaos.faults.unknown import EFFECTS
 from chaos.faults.unknown import SECTION as UNKNOWN
@@ -19,6 +20,7 @@ from chaos.stories.play import Play
 from chaos.stories.story import FOREIGN, STORY, ZONE, a_world
 from chaos.stories.verdict import judge
 from chaos.tally import Tally, table
+from harness.golden.item_kinds import KINDS as KINDS_OF_ITEMS
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from simulation.gate import Gate, kill_at
 from simulation.writes import KINDS
@@ -26,7 +28,7 @@ from simulation.writes import KINDS
 SEED = 20261120
 # Sections with their short run here, and how many of its cases `make test` plays; the others have tests where they belong.
 # None of 4, real processes: taking_over/test_killed.py kills some in `make test`. 14 needs three days to compare two of them.
-FEW = {1: 20, 2: 12, 3: 25, 4: 0, 10: 4, 13: 8, 14: 1, 15: 12, 16: 12, 17: 8}
+FEW = {1: 20, 2: 12, 3: 25, 4: 0, 10: 4, 13: 8, 14: 1, 15: 12, 16: 12, 17: 8, 18: 20}
 OF_ITS_OWN = [pytest.param(number, id=BY_NUMBER[number].title) for number in FEW]
 SIMULATED = [pytest.param(number, id=BY_NUMBER[number].title) for number, few in FEW.items() if few]
 
@@ -63,8 +65,14 @@ def test_short_run_has_every_kind_of_write_with_every_effect() -> None:
 
 
 def test_make_chaos_runs_every_section_of_faults() -> None:
-    assert sorted(BY_NUMBER) == list(range(1, 18))
+    assert sorted(BY_NUMBER) == list(range(1, 19))
     assert all(section.cases(Effort(SEED, short=True)) for section in BY_NUMBER.values())
+
+
+def test_every_kind_of_item_is_deleted_and_restored() -> None:
+    tried = {items.fault(case).rpartition(":")[0] for case in items.SECTION.cases(Effort(SEED, short=True))}
+    assert tried == items.ENDS.keys()
+    assert items.ENDS.keys() | items.NOT_HERE.keys() == KINDS_OF_ITEMS.keys()
 
 
 def test_undisturbed_run_leads_to_these_records() -> None:

@@ -1,0 +1,382 @@
+"""Section 18: an operator deletes one item of the tables, or restores it to an older version of itself (I1, I3, I4, I10).
+
+It happens between two sessions, or during one, after any of its writes. Churn follows, and sessions run to quiet. Then a full resync runs,
+and a person does what kubesync asks for, until records, upstreams and registrations are as an undisturbed run leaves them. ``ENDS`` says
+for each kind of item who has to act at most. Then names change hands, and everything changes once more: what is wrong in the tables alone
+shows. What only lies about, and what nobody reads, may stay: claims and places in line of names that nobody wants, notes of tombstones.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import lru_cache
+from typing import Any, Final
+
+from chaos.sections import Effort, Section
+from chaos.stories.items_story import LARGE, LATER, LEAVING
+from chaos.stories.items_story import STORY as ITEMS
+from chaos.stories.oracle import judge_quiet
+from chaos.stories.play import Play
+from chaos.stories.requests_story import ask
+from chaos.stories.verdict import shortened
+from harness.golden.item_kinds import KINDS, kind_of_item
+from harness.seen import named
+from kubesync.aws.dynamodb.store import AUDIT, Item, Key
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.control.named_upstreams import Registration
+from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync.aws.tables.state import StateTable
+from kubesync.domain.report import SessionReport
+from kubesync_local.recovery.recovery import RecoveryRequest
+from kubesync_local.registration.named_upstreams import NamedRegistry
+from simulation.gate import Gate, Outward
+from simulation.world import SETTINGS, World
+
+_EACH_SHORT: Final = 1
+_EACH: Final = 20
+_STORIES: Final = {story.name: story for story in (ITEMS, LARGE)}
+_ROUND_SECONDS: Final = 12.0
+_AFTER_DEATH_SECONDS: Final = 30.0
+# A conflict is checked at least every hour.
+_GAPS: Final = (0.0, 60.0, 1200.0, 3700.0)
+
+
+class Ends(IntEnum):
+    """Who has to act at most until everything is well again."""
+
+    ITSELF = 0
+    RESYNC = 1
+    RECOVER = 2
+    BY_HAND = 3
+
+
+ENDS: Final[Mapping[str, tuple[Ends, Ends]]] = {
+    # If it is deleted, and if an older version comes back.
+    "epoch counter": (Ends.ITSELF, Ends.ITSELF),
+    "owner of the tables": (Ends.ITSELF, Ends.ITSELF),
+    "lease": (Ends.ITSELF, Ends.ITSELF),
+    "fence of a shard": (Ends.ITSELF, Ends.ITSELF),
+    "fence of a cluster": (Ends.ITSELF, Ends.ITSELF),
+    "checkpoint": (Ends.ITSELF, Ends.ITSELF),
+    "errors of a listener": (Ends.ITSELF, Ends.ITSELF),
+    "identity of a cluster": (Ends.ITSELF, Ends.ITSELF),
+    "configuration": (Ends.BY_HAND, Ends.BY_HAND),
+    "inflight": (Ends.RECOVER, Ends.RECOVER),
+    "version of the named upstreams": (Ends.ITSELF, Ends.ITSELF),
+    "named upstream": (Ends.BY_HAND, Ends.RESYNC),
+    "note for the composer": (Ends.RESYNC, Ends.ITSELF),
+    "resync request": (Ends.ITSELF, Ends.ITSELF),
+    "resync under way": (Ends.ITSELF, Ends.ITSELF),
+    "part of a resync": (Ends.ITSELF, Ends.ITSELF),
+    "result of a resync": (Ends.ITSELF, Ends.ITSELF),
+    "access to a zone": (Ends.ITSELF, Ends.ITSELF),
+    "problem of a zone": (Ends.ITSELF, Ends.ITSELF),
+    "key": (Ends.BY_HAND, Ends.BY_HAND),
+    "key, slice": (Ends.BY_HAND, Ends.BY_HAND),
+    "service of an EndpointSlice": (Ends.RESYNC, Ends.RESYNC),
+    "open mark": (Ends.RESYNC, Ends.ITSELF),
+    "promotion note": (Ends.RESYNC, Ends.ITSELF),
+    "note of tombstones": (Ends.ITSELF, Ends.ITSELF),
+    "names asked for": (Ends.RESYNC, Ends.RESYNC),
+    "claim": (Ends.RESYNC, Ends.RESYNC),
+    "claim of a set identifier": (Ends.RESYNC, Ends.RESYNC),
+    "waiter": (Ends.RESYNC, Ends.RESYNC),
+    "upstream": (Ends.RESYNC, Ends.RESYNC),
+    "upstream, slice": (Ends.RESYNC, Ends.RESYNC),
+    "changes": (Ends.ITSELF, Ends.ITSELF),
+    "history of errors": (Ends.ITSELF, Ends.ITSELF),
+    "report of a session": (Ends.ITSELF, Ends.ITSELF),
+}
+NOT_HERE: Final = {
+    "ends of credentials": "nothing but a warning depends on it",
+    "conflict checks of a zone": "conflicts are checked once more than they need to be",
+    "inflight, slice": "unit/aws/tables/test_inflight_table.py",
+    "resync request, slice": "a resync that nobody answers is asked for again",
+    "part of a resync, slice": "the same",
+    "result of a resync, slice": "the same",
+    "report of a recovery": "nothing but what people look up",
+    "end of a session": "the same",
+}
+"""Kinds that this section does not disturb, and why that is enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Struck:
+    """An item of the tables, and what becomes of it.
+
+    Args:
+        session: of the undisturbed run, from 0.
+        call: after this call of the session; 0: before it begins.
+        older: the version that comes back, counted from the first; None: the item is deleted.
+    """
+
+    seed: int
+    session: int
+    call: int
+    key: Key
+    older: int | None
+    story: str = ITEMS.name
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """What a person knows to have registered."""
+
+    clusters: tuple[ClusterConfig, ...]
+    named: Mapping[str, Registration]
+
+
+@dataclass(slots=True)
+class History:
+    """The undisturbed run: the play at each session's begin, and when (session, call) each item became what."""
+
+    begins: list[Play] = field(default_factory=list)
+    versions: dict[Key, list[tuple[tuple[int, int], Item | None]]] = field(default_factory=dict)
+    moments: list[tuple[int, int]] = field(default_factory=list)
+
+    def note(self, at: tuple[int, int], world: World) -> None:
+        """Note what stands now."""
+        now = world.store.dump()
+        self.moments.append(at)
+        for key in now.keys() | self.versions.keys():
+            found, item = self.versions.setdefault(key, []), now.get(key)
+            if (found[-1][1] if found else None) != item:
+                found.append((at, item))
+
+    def standing(self, key: Key, at: tuple[int, int]) -> tuple[Item | None, list[int]]:
+        """What stands at a moment, and which other versions of it there were before."""
+        before = [(number, item) for number, (when, item) in enumerate(self.versions[key]) if when <= at]
+        now = before[-1][1] if before else None
+        return now, [number for number, item in before if item is not None and item != now]
+
+
+@lru_cache(maxsize=2)
+def undisturbed(name: str) -> History:
+    """Play a story once, and write down what becomes of each item."""
+    story = _STORIES[name]
+    history, play = History(), Play(story.begin(), story)
+    while not play.over:
+        play.prepare()
+        number = len(history.begins)
+        history.begins.append(play.copy())
+        history.note((number, 0), play.world)
+
+        def arm(gate: Gate, number: int = number, world: World = play.world) -> None:
+            def noted(call: Outward) -> None:
+                if call.writes:
+                    with world.unseen():
+                        history.note((number, call.number), world)
+
+            gate.on_after = noted
+
+        play.one_session(arm)
+    wrong = play.judge()
+    assert not wrong, wrong
+    return history
+
+
+def cases(effort: Effort) -> Sequence[Struck]:
+    each = _EACH_SHORT if effort.short else _EACH
+    large = {"key", "key, slice", "upstream", "upstream, slice"}
+    return [*_drawn(effort.seed, ITEMS.name, ENDS.keys() - large, each), *_of_keys(effort.seed, each, large)]
+
+
+def _of_keys(seed: int, each: int, large: AbstractSet[str]) -> Iterator[Struck]:
+    """Keys and upstreams, those of one item and those of several; a large Service takes a second a session."""
+    yield from _drawn(seed, ITEMS.name, {"key", "upstream"}, each)
+    yield from _drawn(seed, LARGE.name, large, max(1, each // 5), "large")
+
+
+def _drawn(seed: int, story: str, kinds: AbstractSet[str], each: int, of: str = "") -> list[Struck]:
+    """So many of each kind: deleted and restored, between sessions and in them. ``of``: what their keys hold."""
+    history = undisturbed(story)
+    told = next(number for number, play in enumerate(history.begins) if play.step is None)
+    found: dict[tuple[str, bool, bool], list[Struck]] = defaultdict(list)
+    kind_of = {
+        key: kind_of_item(key) for key in sorted(history.versions, key=str) if of in f"{key.partition} {key.sort}"
+    }
+    for at in history.moments:
+        if at[0] > told:
+            continue
+        for key, kind in kind_of.items():
+            if kind in kinds:
+                now, older = history.standing(key, at)
+                if now is not None:
+                    found[kind, True, at[1] == 0].append(Struck(seed, *at, key, None, story))
+                found[kind, False, at[1] == 0] += [Struck(seed, *at, key, number, story) for number in older]
+    chance = random.Random(f"items {seed}")
+    places = [(kind, deleted, between) for kind in KINDS for deleted in (True, False) for between in (True, False)]
+    return [case for place in places for case in chance.sample(found[place], min(each, len(found[place])))]
+
+
+def fault(case: object) -> str:
+    assert isinstance(case, Struck)
+    return f"{kind_of_item(case.key)}: {'deleted' if case.older is None else 'restored'}"
+
+
+def play(case: object) -> list[str]:
+    assert isinstance(case, Struck)
+    history = undisturbed(case.story)
+    tried = history.begins[case.session].copy()
+    world = tried.world
+    there = Registered(tuple(world.configured()), NamedRegistry(world.store).read().entries)
+    item = None if case.older is None else history.versions[case.key][case.older][1]
+
+    def strike() -> None:
+        with world.unseen():
+            world.store.replace(case.key, item)
+
+    def arm(gate: Gate) -> None:
+        def after(call: Outward) -> None:
+            if call.number == case.call:
+                strike()
+
+        gate.on_after = after
+
+    if case.call == 0:
+        strike()
+    tried.one_session(arm)
+    tried.to_the_end()
+    lines = [*_healed(case, tried, there), *world.machine.failures]
+    world.close()
+    return shortened(lines)
+
+
+def _healed(case: Struck, tried: Play, there: Registered) -> list[str]:
+    """What is not as ``ENDS`` says: let one after the other act until all is well; then life goes on, and the same again."""
+    most = ENDS[kind_of_item(case.key)][case.older is not None]
+    for when in ("then", "later"):
+        lines: list[str] = []
+        for ends in Ends:
+            if ends > most:
+                return [f"{when}, nobody but {ends.name} may help: {line}" for line in lines]
+            if ends > Ends.RESYNC and case.key.table != AUDIT and not _told(tried, there):
+                return [f"{when}, nobody says what is wrong: {line}" for line in lines]
+            _ACTS[ends](tried, there)
+            if not (lines := _wrong(tried, there)):
+                break
+        if lines:
+            return [f"{when}, for good: {line}" for line in lines]
+        _life_goes_on(tried)
+    return []
+
+
+def _wrong(tried: Play, there: Registered) -> list[str]:
+    """What is not as it should be. Claims that nobody wants may lie about; what is wrong with others shows in the zones."""
+    world = tried.world
+    lines = [*judge_quiet(world, tried.story.foreign), *_missing(world, there)]
+    lines = [line for line in lines if not (line.startswith("claim ") or line.endswith("#gone"))]
+    lines += [f"zone {p.zone_id}: {p.problem}" for p in ZoneProblemTable(world.store, SETTINGS.shard, "").current()]
+    last = tried.reports[-1]
+    if last is None or not last.clean:
+        lines.append(f"the last session did not end cleanly: {last and last.message}")
+    return lines
+
+
+def _missing(world: World, there: Registered) -> Iterator[str]:
+    """What was registered, and is not any more, though nobody removed it."""
+    known = {config.name for config in world.configured()}
+    yield from (
+        f"cluster {config.name} is not registered" for config in there.clusters if _wanted(world, config, known)
+    )
+    yield from (f"{name} is not registered" for name in there.named.keys() - NamedRegistry(world.store).read().entries)
+
+
+def _wanted(world: World, config: ClusterConfig, known: AbstractSet[str]) -> bool:
+    """A cluster that the story removes is only wanted as long as something of it stands."""
+    left = any(config.domain in key.name for zone_id in world.route53.ids for key in world.route53.records(zone_id))
+    return config.name not in known and (config.name != LEAVING or left)
+
+
+def _told(tried: Play, there: Registered) -> bool:
+    """Whether a person is told that something is wrong: a zone or a key says so, or a registration is missing.
+
+    A set that stands for a Service that is gone, and of which no key is left, is listed by ``recover`` alone: nothing proves that it was ours.
+    """
+    world = tried.world
+    if any(ZoneProblemTable(world.store, SETTINGS.shard, "").current()) or any(_missing(world, there)):
+        return True
+    problems = (
+        p for name in world.clusters for state in StateTable(world.store).load_all(name) for p in state.problems
+    )
+    if any(problem.code == "Conflict" and "taken.example.com" not in problem.subject for problem in problems):
+        return True
+    return any(_listed(_session(tried, 0.0, RecoveryRequest()), "unwanted"))
+
+
+def _session(tried: Play, seconds: float, recovery: RecoveryRequest | None = None) -> SessionReport | None:
+    running = tried.world.start(tried.world.new_gate(), recovery)
+    if recovery is not None:
+        report = running.wait()
+    else:
+        tried.world.clock.advance(seconds)
+        report = running.end()
+    if report is None:
+        tried.world.clock.advance(_AFTER_DEATH_SECONDS)
+    tried.reports.append(report)
+    return report
+
+
+def _quiet(tried: Play) -> None:
+    for gap in _GAPS:
+        tried.world.clock.advance(gap)
+        _session(tried, _ROUND_SECONDS)
+
+
+def _nothing(_tried: Play, _there: Registered) -> None: ...
+
+
+def _resync(tried: Play, _there: Registered) -> None:
+    ask(tried.world, force=True)
+    _quiet(tried)
+
+
+def _recover(tried: Play, there: Registered) -> None:
+    _session(tried, 0.0, RecoveryRequest(dry_run=False))
+    _resync(tried, there)
+
+
+def _by_hand(tried: Play, there: Registered) -> None:
+    """Clusters and named upstreams are registered as they were; sets that ``recover`` lists and that are ours go."""
+    world = tried.world
+    known = {config.name for config in world.configured()}
+    for config in there.clusters:
+        if _wanted(world, config, known):
+            world.register(config)
+    if LEAVING in {config.name for config in world.configured()}:
+        world.configure(LEAVING, deleting=True)
+    for name in sorted(there.named.keys() - NamedRegistry(world.store).read().entries):
+        named.register(world.store, name, *there.named[name].upstream.members)
+    _quiet(tried)
+    for row in _listed(_session(tried, 0.0, RecoveryRequest(dry_run=False)), "differing", "unwanted"):
+        for key, record_set in world.route53.records(row["zone"]).items():
+            if (key.name, key.type) == (row["name"], row["type"]) and key not in tried.story.foreign:
+                world.route53.by_hand("DELETE", key, record_set)
+    _resync(tried, there)
+
+
+def _listed(report: SessionReport | None, *kinds: str) -> list[dict[str, Any]]:
+    """Rows of a recovery's report."""
+    if report is None or not report.recoveries:
+        return []
+    return [row for cluster in report.recoveries[0]["clusters"] for kind in kinds for row in cluster.get(kind, ())]
+
+
+_ACTS: Final = {Ends.ITSELF: _nothing, Ends.RESYNC: _resync, Ends.RECOVER: _recover, Ends.BY_HAND: _by_hand}
+
+
+def _life_goes_on(tried: Play) -> None:
+    running = tried.world.start(tried.world.new_gate())
+    for step in LATER:
+        step(tried.world)
+        tried.world.clock.advance(_ROUND_SECONDS)
+    tried.reports.append(running.end())
+    _quiet(tried)
+
+
+SECTION: Final = Section(18, "one item of the tables deleted or restored", "I1 I3 I4 I10", cases, play, fault=fault)
