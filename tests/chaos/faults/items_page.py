@@ -30,8 +30,7 @@ MEANWHILE: Final = {
     ),
     ("configuration",): (
         "the configuration of a cluster",
-        "Its records and upstreams stay as they are, and nobody watches it; with an older version, the older options hold. "
-        "`cluster list` shows it. A removed cluster that comes back is published again.",
+        "Its records and upstreams stay, and nobody watches it; an older version brings back older options. `cluster list` shows it.",
     ),
     ("inflight",): (
         "what is under way in a zone (`inflight#…`)",
@@ -55,8 +54,7 @@ MEANWHILE: Final = {
     ),
     ("key", "key, slice"): (
         "a key, or one of its slices",
-        "kubesync knows less of the Service than stands. Its record sets stay, and are reported as `Conflict`; upstreams may lack nodes "
-        "until the next list. If the Service is deleted too, only `recover` lists its record sets.",
+        "Its record sets stay: `Conflict`. Upstreams may lack nodes until a list. If the Service goes, only `recover` lists its sets.",
     ),
     ("service of an EndpointSlice",): (
         "the Service of an EndpointSlice",
