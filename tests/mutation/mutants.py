@@ -17,6 +17,7 @@ from mutation.mutants_of_large_keys import OF_LARGE_KEYS
 from mutation.mutants_of_names import OF_NAMES
 from mutation.mutants_of_reading import OF_READING
 from mutation.mutants_of_resyncs import OF_RESYNCS
+from mutation.mutants_of_what_is_let_in import OF_WHAT_IS_LET_IN
 from mutation.mutants_of_writing import OF_WRITING
 
 MUTANTS: Final[tuple[Mutant, ...]] = (
@@ -26,6 +27,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *OF_READING,
     *OF_NAMES,
     *OF_LARGE_KEYS,
+    *OF_WHAT_IS_LET_IN,
     *OF_ANNOTATIONS,
     *OF_RESYNCS,
     *OF_ALARMS,

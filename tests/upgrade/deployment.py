@@ -110,6 +110,8 @@ class RichDeployment:
         spec = {"ports": [{"name": "http", "port": 80}], "selector": {"app": "web"}}
         workloads.expose("shop", "web", spec, annotations=annotations)
         put_raw(stage.stack.api, _wants_foreign())
+        put_raw(stage.stack.api, _inward())
+        put_raw(stage.stack.api, _inward_slice(), "endpointslices")
         for name in ("held", "gone", "kept", "paused"):
             for number in range(12 if name == "held" else 1):
                 put_raw(self.apis[name], _numbered(number))
@@ -160,6 +162,7 @@ class RichDeployment:
             "_http._tcp.web.shop.svc.shop.example.com SRV 30 0 100 80 web.shop.svc.shop.example.com.",
             "www.example.com A 30 10.68.0.16",
             "foreign.shop.svc.shop.example.com A 30 10.68.9.9",
+            "inward.shop.svc.shop.example.com A 30 127.0.0.1, 169.254.169.254",
             *(f"s{number:02d}.shop.svc.held.example.com A 30 10.68.9.{number + 1}" for number in range(12)),
             *(f"s00.shop.svc.{name}.example.com A 30 10.68.9.1" for name in ("kept", "paused")),
         ]
@@ -183,6 +186,25 @@ def registration(name: str, server: str, zone_id: str, *options: str) -> list[st
 def _wants_foreign() -> dict[str, Any]:
     annotations = {"external-dns.alpha.kubernetes.io/hostname": "foreign.example.com"}
     return raw_service("foreign", metadata={"annotations": annotations}, spec={"ports": []})
+
+
+def _inward() -> dict[str, Any]:
+    """What this release would let nobody have anew: it stands, so it stays."""
+    annotations = {"external-dns.alpha.kubernetes.io/target": "127.0.0.1,169.254.169.254"}
+    return raw_service("inward", metadata={"annotations": annotations})
+
+
+def _inward_slice() -> dict[str, Any]:
+    metadata = {
+        "name": "inward-0", "namespace": "shop", "uid": "uid-slice-inward", "resourceVersion": "0",
+        "labels": {"kubernetes.io/service-name": "inward"},
+    }  # fmt: skip
+    return {
+        "metadata": metadata,
+        "addressType": "IPv6",
+        "endpoints": [{"addresses": [ip], "conditions": {"ready": True}} for ip in ("2001:db8::7", "fd00:ec2::254")],
+        "ports": [{"name": "http", "protocol": "TCP", "port": 8080}],
+    }
 
 
 def _numbered(number: int) -> dict[str, Any]:

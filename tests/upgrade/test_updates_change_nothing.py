@@ -38,6 +38,8 @@ MAY_DIFFER: Final = {
         # A conflict: the zone is read again from time to time.
         r"shop#\w / key#shop/foreign: (tx|version)",
         r"shop#open#\d / shop/foreign: (attempts|retry_at|since)",
+        # Addresses that nobody may newly have: they stay, and are reported.
+        r"shop#\w / key#shop/inward: (body|tx|version)",
     ),
     "control": (
         r"cluster#[\w-]+ / fence: epoch",
@@ -166,6 +168,16 @@ def test_i6_an_update_sends_nothing_to_route53(story: Story, chapter: str) -> No
 @pytest.mark.parametrize("table", ["state", "upstreams", "control", "audit"])
 def test_i6_stored_items_stay_as_they_are(story: Story, chapter: str, table: str) -> None:
     assert story.differences(chapter, table) == []
+
+
+@pytest.mark.parametrize("chapter", ["session", "resync"])
+def test_i6_forbidden_addresses_that_stand_stay_and_are_reported(story: Story, chapter: str) -> None:
+    zone = story.rich.stage.stack.zone_id
+    assert (zone, "inward.shop.svc.shop.example.com A 30 127.0.0.1, 169.254.169.254") in story.zones[chapter]
+    nodes = story.tables[chapter]["upstreams"]["shop/shop/inward/80/TCP / 0"]["nodes"]
+    assert [node["ip"] for node in nodes] == ["2001:db8::7", "fd00:ec2::254"]
+    (body,) = [str(i["body"]) for k, i in story.tables[chapter]["state"].items() if k.endswith("key#shop/inward")]
+    assert body.count("AddressNotAllowed") == 3
 
 
 def test_a_resync_of_this_release_finds_nothing_to_mend(story: Story) -> None:

@@ -88,7 +88,7 @@ def _add_scope(add: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_name_rules(add: argparse.ArgumentParser) -> None:
+def _add_name_rules(add: argparse.ArgumentParser, *, change: bool) -> None:
     rules = add.add_argument_group("which names Services may ask for")
     rules.add_argument(
         "--domain-filter", metavar="D", action="append",
@@ -102,7 +102,15 @@ def _add_name_rules(add: argparse.ArgumentParser) -> None:
         help="domains of one namespace, also outside the filter: NS=D[,D...]; may be given several times. The longest domain decides",
     )  # fmt: skip
     rules.add_argument("--allow-wildcards", action="store_true", help="also names that begin with *")
-    rules.add_argument("--allow-apex", action="store_true", help="also the names of the hosted zones themselves")
+    rules.add_argument(
+        "--allow-apex",
+        action="store_true",
+        help="also the names of the hosted zones themselves, and the cluster's domain",
+    )
+    rules.add_argument(
+        "--reserve-domain", action="store_true", default=argparse.SUPPRESS if change else None,
+        help="the cluster's domain itself, and svc.DOMAIN, need --allow-apex (the default for new clusters)",
+    )  # fmt: skip
     rules.add_argument(
         "--allow-underscores", action="store_true", help="also names with a label that begins with an underscore"
     )
@@ -112,6 +120,18 @@ def _add_name_rules(add: argparse.ArgumentParser) -> None:
     rules.add_argument(
         "--max-names-per-namespace", type=limit, metavar="N",
         help="names that the Services of a namespace may hold together (default: 500)",
+    )  # fmt: skip
+
+
+def _add_address_rules(add: argparse.ArgumentParser) -> None:
+    rules = add.add_argument_group("which addresses are let in")
+    rules.add_argument(
+        "--endpoint-cidrs", metavar="CIDR", action="append",
+        help="endpoints outside these networks are in no record and no upstream: CIDR[,CIDR...]; may be given several times",
+    )  # fmt: skip
+    rules.add_argument(
+        "--target-net-filter", metavar="CIDR", action="append",
+        help="addresses outside these networks are in no record, wherever they come from: CIDR[,CIDR...]; host names do not matter",
     )  # fmt: skip
 
 
@@ -199,11 +219,18 @@ def _add_options(add: argparse.ArgumentParser, *, change: bool) -> None:
     names.add_argument("--zone", metavar="ZONE", required=not change, action="append", help=_ZONE_HELP)
     names.add_argument("--ttl", type=count, metavar="S", help="default TTL in seconds (default: 30)")
     names.add_argument(
+        "--max-ttl",
+        type=count,
+        metavar="S",
+        help="longest TTL in seconds that annotations may ask for (default for new clusters: 86400)",
+    )
+    names.add_argument(
         "--template",
         metavar="T",
         help="form of a Service's name (default: {service}.{namespace}.svc.{domain}; none: only names from annotations)",
     )
-    _add_name_rules(add)
+    _add_name_rules(add, change=change)
+    _add_address_rules(add)
     names.add_argument(
         "--annotation-prefix", metavar="P",
         help="read annotations below this prefix instead of those of external-dns, such as internal.example.com/",

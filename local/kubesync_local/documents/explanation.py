@@ -98,7 +98,7 @@ def _object(part_id: PartId, part: Part) -> dict[str, Any]:
 
 def _ttl(service: Service, config: ClusterConfig) -> dict[str, Any]:
     prefixes = config.annotation_prefixes
-    asked = read_annotations(service.annotations, prefixes).ttl_seconds
+    asked = read_annotations(service.annotations, prefixes, max_ttl=config.max_ttl).ttl_seconds
     if asked is None:
         return {"seconds": config.ttl, "rule": "the cluster's default"}
     return {"seconds": asked, "rule": f"annotation {annotation_used(service.annotations, 'ttl', prefixes)}"}

@@ -8,6 +8,9 @@
     has no rules, --replace      --domain-filter           as given
     has no rules, --replace      others only               refused
 
+``--reserve-domain`` and ``--max-ttl`` have no default that an option could go back to: a new cluster has one value, and a cluster that is
+registered keeps what it has.
+
 A cluster has no rules if it was registered before there were any.
 """
 
@@ -24,6 +27,8 @@ from kubesync.domain.errors import UsageError
 from kubesync_local.registration.mistakes import Mistakes
 from kubesync_local.registration.scopes import why_no_namespace
 
+ONE_DAY: Final = 86_400
+"""Seconds: ``--max-ttl`` of a new cluster."""
 ANY_NAME: Final = "any name of its zones"
 _OPTIONS: Final = (
     "exclude_domains",
@@ -51,16 +56,19 @@ def given_rules(arguments: argparse.Namespace, wrong: Mistakes) -> dict[str, Any
         with wrong.noted():
             fields["namespace_domains"] = _once("--namespace-domains", pairs)
     fields |= {name: True for name in _OPTIONS if getattr(arguments, name) is True}
+    if arguments.reserve_domain is not None:
+        fields["reserve_domain"] = arguments.reserve_domain
     limits = ("max_names_per_service", "max_names_per_namespace")
     return fields | {name: getattr(arguments, name) for name in limits if getattr(arguments, name) is not None}
 
 
 def settled_rules(given: dict[str, Any], known: ClusterConfig | None, domain: str) -> dict[str, Any]:
     """Fields of the configuration that is stored: see the table above. ``known``: what it replaces. Raises UsageError."""
+    reserve = known is None or known.reserve_domain
     if known is None or known.domain_filter or "domain_filter" in given:
-        return {"domain_filter": (domain,), **given}
-    if given:
-        option = _option(next(iter(given)))
+        return {"domain_filter": (domain,), "reserve_domain": reserve, **given}
+    if wanted := [name for name in given if given[name] is not False]:
+        option = _option(wanted[0])
         raise UsageError(
             f"{option} needs --domain-filter: cluster {known.name} accepts {ANY_NAME}, and --domain-filter {domain} ends that"
         )

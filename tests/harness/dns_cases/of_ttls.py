@@ -15,8 +15,8 @@ _TTL: Final = f"InvalidTtl {OLD}ttl"
 TTLS: Final = Rule(
     "TTL: `ttl`",
     "The annotation is a number of seconds, or a duration as Go writes it; kubesync cuts off fractions of a "
-    "second. It ranges from 1 to 2147483647, and counts for all record sets of the Service. kubesync reports "
-    "anything else and uses the cluster's default (30, or `--ttl`).",
+    "second. It ranges from 1 to 2147483647, or to the cluster's `--max-ttl`, and counts for all record sets of the Service. "
+    "kubesync reports anything else and uses the cluster's default (30, or `--ttl`).",
     [
         Case("seconds", svc("10.0.0.1", ttl="60"), ["web.shop.svc.k8s.example.com A 60 10.0.0.1"]),
         Case("a duration", svc("10.0.0.1", ttl="1m30s"), ["web.shop.svc.k8s.example.com A 90 10.0.0.1"]),
@@ -60,6 +60,25 @@ TTLS: Final = Rule(
             svc("10.0.0.1"),
             ["web.shop.svc.k8s.example.com A 300 10.0.0.1"],
             settings={"default_ttl": 300},
+        ),
+        Case(
+            "as much as the cluster allows",
+            svc("10.0.0.1", ttl="24h"),
+            ["web.shop.svc.k8s.example.com A 86400 10.0.0.1"],
+            settings={"max_ttl": 86400},
+        ),
+        Case(
+            "more than the cluster allows",
+            svc("10.0.0.1", ttl="86401"),
+            ["web.shop.svc.k8s.example.com A 30 10.0.0.1"],
+            [_TTL],
+            settings={"max_ttl": 86400},
+        ),
+        Case(
+            "the default of the cluster may be more than annotations may ask for",
+            svc("10.0.0.1"),
+            ["web.shop.svc.k8s.example.com A 300 10.0.0.1"],
+            settings={"default_ttl": 300, "max_ttl": 60},
         ),
         Case(
             "not valid, with another default of the cluster",

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from ipaddress import ip_address, summarize_address_range
 
 from harness.dns_cases.notation import PREFIX
 from harness.dns_cases.spec import RULES
 from harness.dns_cases.table import Case, ChangeCase, RegistrationCase, Rule
+from kubesync.domain.dns.addresses import Network
 from kubesync.domain.dns.records import Zone
 from kubesync.domain.objects import EndpointsObject, Service
 
@@ -89,6 +91,7 @@ def _given(case: Case) -> str:
         parts.append("endpoints not known yet")
     else:
         parts += [_endpoints(found) for found in case.pods]
+    parts += [f"published already: {_lines(case.stands)}"] if case.stands else []
     parts += [f"with {_setting(name, value)}" for name, value in case.settings.items()]
     return "<br>".join(parts)
 
@@ -131,6 +134,10 @@ def _setting(name: str, value: object) -> str:
         case "zones", tuple():
             zones = [zone for zone in value if isinstance(zone, Zone)]
             return "zones " + ", ".join(f"`{z.id}` {z.name}{' (private)' if z.private else ''}" for z in zones)
+        case "endpoint_nets", tuple():
+            return f"`--endpoint-cidrs {_cidrs(value)}`"
+        case "target_nets", tuple():
+            return f"`--target-net-filter {_cidrs(value)}`"
         case "srv", False:
             return "`--no-srv`"
         case "default_ttl", _:
@@ -138,6 +145,11 @@ def _setting(name: str, value: object) -> str:
         case _, True:
             return f"`--{name.replace('_', '-')}`"
     return f"`--{name.replace('_', '-')} {value}`"
+
+
+def _cidrs(networks: Iterable[Network]) -> str:
+    ends = ((ip_address(n.first), ip_address(n.last)) for n in networks)
+    return ",".join(str(cidr) for first, last in ends for cidr in summarize_address_range(first, last))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from harness.dns_cases.of_addresses import ADDRESSES, NETWORKS
 from harness.dns_cases.of_annotations import CLASSES, HOSTNAMES, INTERNAL, TARGETS
 from harness.dns_cases.of_changes import CHANGES, REGISTRATION
 from harness.dns_cases.of_headless import HEADLESS
@@ -23,6 +24,8 @@ RULES: Final[tuple[Rule, ...]] = (
     HOSTNAMES,
     INTERNAL,
     TARGETS,
+    ADDRESSES,
+    NETWORKS,
     TTLS,
     PREFIXES,
     CLASSES,

@@ -28,7 +28,7 @@ class Case:
     Args:
         pods: endpoints objects of every Service; None: not every listener has listed.
         sets: lines (see ``notation``); ``UNKNOWN``: nothing may be concluded yet.
-        problems: ``CODE subject``; before it ``KEY: `` where there are several Services.
+        stands: lines of what the Service has already. problems: ``CODE subject``; before it ``KEY: `` where there are several Services.
     """
 
     title: str
@@ -37,6 +37,7 @@ class Case:
     problems: Sequence[str] = ()
     pods: Sequence[EndpointsObject] | None = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+    stands: Sequence[str] = ()
 
     @property
     def services(self) -> Mapping[str, Service | None]:
@@ -65,7 +66,8 @@ class Case:
         return [line for _, line in sorted(lines)], sorted(problems)
 
     def _desired(self, key: ServiceKey, service: Service | None) -> Desired:
-        return held_only(desired(key, service, self.pods, rules_for(key.cluster, self.settings)), KeyState(key))
+        before = KeyState(key, intended=sets_of(self.stands))
+        return held_only(desired(key, service, self.pods, rules_for(key.cluster, self.settings), before.held), before)
 
 
 @dataclass(frozen=True)

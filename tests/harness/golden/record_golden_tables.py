@@ -226,6 +226,17 @@ def configurations_with_rules(stage: Stage) -> Document:
 
 
 @scene
+def configurations_with_networks(stage: Stage) -> Document:
+    """A configuration with networks, a longest TTL and a reserved domain; no session has seen it, it is of another shard."""
+    config = ClusterConfig(
+        name="inside", server="https://inside.test", domain="x.example.com", zones=BOTH[:1], shard="7", domain_filter=("x.example.com",),
+        reserve_domain=True, max_ttl=86400, endpoint_cidrs=("10.42.0.0/16", "2001:db8::/32"), target_net_filter=("203.0.113.0/24",),
+    )  # fmt: skip
+    ClusterTable(stage.store).put(config)
+    return stage.document(str(configurations_with_networks.__doc__))
+
+
+@scene
 def configurations_with_aws_identity(stage: Stage) -> Document:
     """A configuration whose cluster trusts tokens of STS; no session has seen it, it is of another shard."""
     config = ClusterConfig(

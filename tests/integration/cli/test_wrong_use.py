@@ -127,7 +127,7 @@ ADDED_WRONG: Final = [
     ),
     (["x", *REACHED, *NAMED, "--selector", " "], "--selector is empty: give labels such as app=web, or leave it out"),
     (["x", *REACHED, *NAMED, "--select-endpoints"], "--select-endpoints goes with --selector"),
-    (["x", *REACHED, *NAMED, "--namespace", "shop,shop"], "--namespace shop is given twice: give each namespace once"),
+    (["x", *REACHED, *NAMED, "--namespace", "shop,shop"], "--namespace shop is given twice: give it once"),
     (
         ["x", *REACHED, *NAMED, "--exclude-namespaces", "a", "--exclude-namespaces", "b,a"],
         "--exclude-namespaces a is given twice",

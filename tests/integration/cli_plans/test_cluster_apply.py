@@ -68,6 +68,8 @@ def test_file_adds_changes_and_then_changes_nothing(stack: CliStack, tmp_path: P
         '  + namespaces ["shop"]',
         "  + srv false",
         '  + domain_filter ["dev.example.com"]',
+        "  + reserve_domain true",
+        "  + max_ttl 86400",
         "",
         "not known: cluster prod has not been listed yet",
         "not known before the first list: the record sets of cluster dev",

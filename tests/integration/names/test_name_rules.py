@@ -51,6 +51,17 @@ TABLE: Final[dict[str, tuple[dict[str, Any], dict[str, dict[str, str]]]]] = {
             "other": {"free.prod": "", "b.shop.svc.prod": "NameReserved", "mine.other.svc.prod": ""},
         },
     ),
+    "a new cluster: its domain is reserved": (
+        {"domain_filter": ("prod.example.com",), "reserve_domain": True},
+        {
+            "shop": {"prod": "ApexNotAllowed", "svc.prod": "ApexNotAllowed", "www.prod": "", "x.web.shop.svc.prod": ""},
+            "other": {"prod": "ApexNotAllowed"},
+        },
+    ),
+    "a new cluster that allows its domain": (
+        {"domain_filter": ("prod.example.com",), "reserve_domain": True, "allow_apex": True},
+        {"shop": {"prod": "", "svc.prod": ""}},
+    ),
     "domains of namespaces": (
         {
             "domain_filter": ("apps.example.com",),
@@ -253,3 +264,19 @@ def test_i9_name_that_is_refused_while_its_service_waits_leaves_the_line() -> No
     assert problems(deployment) == {("other", "second"): {"OutsideDomains www.example.com"}}
     assert deployment.end().clean
     deployment.close()
+
+
+def test_i9_annotations_ask_for_no_longer_ttl_than_the_cluster_allows() -> None:
+    deployment = Deployment(max_ttl=86_400)
+    for name, ttl in (("day", "24h"), ("more", "86401"), ("years", "2147483647")):
+        deployment.apply(name, a_service(annotations={"ttl": ttl}))
+    deployment.run_session()
+    sets = deployment.route53.records(ZONE_ID)
+    found = {key.name.partition(".")[0]: found.ttl for key, found in sets.items() if key.type == "A"}
+    assert found == {"day": 86_400, "more": 60, "years": 60}
+    message = "must be seconds or a duration such as 1m30s, 1 to 86400 seconds (--max-ttl); the default is used"
+    assert {name: [p.message for p in deployment.state(name).problems] for name in found} == {
+        "day": [],
+        "more": [message],
+        "years": [message],
+    }

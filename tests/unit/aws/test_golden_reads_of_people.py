@@ -60,7 +60,15 @@ def test_configurations_in_every_form() -> None:
     common["server"] = "https://rules.test"
     assert ruled == {name: ClusterConfig(**{**common, "name": name, **form}) for name, form in rules.items()}
     # Every option stands in one of them in another form than the usual one.
-    found |= ruled
+    networked = ClusterTable(tables("configurations-with-networks")).read()
+    assert networked == {
+        "inside": ClusterConfig(
+            name="inside", server="https://inside.test", domain="x.example.com", zones=(zone,), shard="7", revision=1,
+            domain_filter=("x.example.com",), reserve_domain=True, max_ttl=86400,
+            endpoint_cidrs=("10.42.0.0/16", "2001:db8::/32"), target_net_filter=("203.0.113.0/24",),
+        )
+    }  # fmt: skip
+    found |= ruled | networked
     usual = ClusterConfig(**{**common, "name": "usual", "server": "https://usual.test", "shard": "0", "revision": 0})
     said = {field for each in found.values() if each for field, value in each if value != getattr(usual, field)}
     later = {"annotation_prefix"}  # options that did not exist when the file was recorded

@@ -17,7 +17,7 @@ ADVICE: Final[Mapping[str, str]] = {
     "NoZone": "Correct the name, or register the cluster with a zone that holds it (`kubesync cluster add --replace`).",
     "InvalidExclude": 'Write "true" or "false".',
     "InvalidInclude": 'Write "true" or "false".',
-    "InvalidTtl": "Write seconds or a duration such as 1m30s, from 1 to 2147483647 seconds.",
+    "InvalidTtl": "Write seconds or a duration such as 1m30s, from 1 second to 2147483647 or the cluster's --max-ttl.",
     "InvalidAlias": 'Write "true" or "false".',
     "InvalidEvaluateTargetHealth": 'Write "true" or "false".',
     "UnsupportedAnnotation": "Remove the annotation, or let another controller publish the Service (kubesync.io/exclude).",
@@ -35,6 +35,7 @@ ADVICE: Final[Mapping[str, str]] = {
     "InvalidExternalName": "Correct the Service's spec.externalName.",
     "ExternalNameIsAddress": "Use a Service without selector and an EndpointSlice, or the target annotation.",
     "InvalidAddress": "Look at the Service's EndpointSlices. Those of address type FQDN have no addresses.",
+    "AddressNotAllowed": "Remove the address, or have the cluster's operator extend the option that the message names.",
     "EndpointsFqdn": "Use addresses (IPv4 or IPv6) in the EndpointSlice, or make the Service an ExternalName.",
     "EndpointsTruncated": "Register the cluster with --endpoints-source endpointslices.",
     "NoClusterIp": "Use hostname, or give the Service a cluster IP.",
@@ -55,7 +56,7 @@ ADVICE: Final[Mapping[str, str]] = {
         "namespace, or a wildcard would answer for several."
     ),
     "WildcardNotAllowed": "Choose a name without *, or have the cluster's operator add --allow-wildcards.",
-    "ApexNotAllowed": "Choose a name below the zone's name, or have the cluster's operator add --allow-apex.",
+    "ApexNotAllowed": "Choose a name below the zone's name or the domain, or have the cluster's operator add --allow-apex.",
     "UnderscoreNotAllowed": "Choose a name without such labels, or have the cluster's operator add --allow-underscores.",
     "TooManyNames": (
         "Ask for fewer names, or have the cluster's operator raise --max-names-per-service or --max-names-per-namespace. "

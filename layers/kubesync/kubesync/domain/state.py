@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
+from kubesync.domain.dns.records import Held, Problem, RecordKey, RecordSet
 from kubesync.domain.objects import EndpointsObject, Resource, Service, ServiceKey
 
 EMPTY: Final[Mapping[RecordKey, RecordSet]] = MappingProxyType({})
@@ -130,6 +130,15 @@ class KeyState:
     def tombstoned(self) -> bool:
         """Whether it keeps tombstones, which it does until no event can contradict them."""
         return any(part.deleted for part in self.parts.values())
+
+    @property
+    def held(self) -> Held:
+        """What it has already."""
+        values: dict[str, set[str]] = {}
+        for key, record_set in (*self.intended.items(), *self.applied.items()):
+            values.setdefault(key.name, set()).update(record_set.values)
+        digests = {name: upstream.digest for name, upstream in self.upstreams.items()}
+        return Held(frozenset(claim.name for claim in self.claims), values, digests)
 
     @property
     def empty_claims(self) -> frozenset[Name]:

@@ -25,6 +25,7 @@ from kubesync_local.commands.cluster.clusters_file import ClustersFile, Entry, r
 from kubesync_local.commands.cluster.form import Form, read_form
 from kubesync_local.commands.cluster.options import (
     NEEDED,
+    OF_NEW_CLUSTERS,
     WAYS_IN,
     Options,
     arguments_of,
@@ -165,7 +166,7 @@ def _form(entry: Entry, before: Form | None, folder: Path, work: Workplace) -> F
     if before is None:
         return read_form(arguments_of(entry.name or "x", given), work, wrong=wrong)
     known = options_of(before.config, before.access)
-    given = with_known_external_ids(given, known)
+    given = {name: known[name] for name in OF_NEW_CLUSTERS} | with_known_external_ids(given, known)
     if given.get("endpoints_source", "auto") == "auto" and all(given.get(n) == known.get(n) for n in WAYS_IN):
         given["endpoints_source"] = known["endpoints_source"]
     if _plain(given, before.config) == _plain(known, before.config):

@@ -28,7 +28,7 @@ from kubesync_local.registration.clusters import why_outside, whys_useless
 from kubesync_local.registration.combinations import wrong_combinations
 from kubesync_local.registration.eks_servers import is_eks_server, same_host
 from kubesync_local.registration.mistakes import Mistakes
-from kubesync_local.registration.name_rules import given_rules, settled_rules, why_beyond_zones
+from kubesync_local.registration.name_rules import ONE_DAY, given_rules, settled_rules, why_beyond_zones
 from kubesync_local.registration.roles import parse_role
 from kubesync_local.terminal.output import remark
 from kubesync_local.workplace.kubeconfig import load_kubeconfig
@@ -115,6 +115,8 @@ def read_form(
         before = work.clusters.get(arguments.name) if known is None else known.config
         with wrong.noted():
             fields |= _rules_in(zones, draft, rules, before)
+        if arguments.max_ttl is None:
+            fields["max_ttl"] = ONE_DAY if before is None else before.max_ttl
     wrong.refuse()
     assert draft is not None
     if known is None or not same_zones or draft.domain != known.config.domain:
@@ -149,12 +151,15 @@ def _fields(arguments: argparse.Namespace, wrong: Mistakes) -> dict[str, Any]:
         fields[name] = getattr(arguments, name)
     for option, name in (("--namespace", "namespaces"), ("--exclude-namespaces", "exclude_namespaces")):
         with wrong.noted():
-            fields[name] = _listed(option, getattr(arguments, name))
+            fields[name] = _listed(option, getattr(arguments, name), "namespaces, such as shop,billing")
     if arguments.selector is not None:
         fields["selector"] = arguments.selector.strip()
         if not fields["selector"]:
             wrong.add("--selector is empty: give labels such as app=web, or leave it out")
-    for name in ("ttl", "template", "policy", "on_delete", "annotation_prefix"):
+    for option, name in (("--endpoint-cidrs", "endpoint_cidrs"), ("--target-net-filter", "target_net_filter")):
+        with wrong.noted():
+            fields[name] = _listed(option, getattr(arguments, name), "networks, such as 10.0.0.0/8,2001:db8::/32")
+    for name in ("ttl", "max_ttl", "template", "policy", "on_delete", "annotation_prefix"):
         if getattr(arguments, name) is not None:
             fields[name] = getattr(arguments, name)
     fields["srv"] = not arguments.no_srv
@@ -196,14 +201,14 @@ def _rules_in(
     return settled
 
 
-def _listed(option: str, given: Sequence[str] | None) -> tuple[str, ...]:
-    """The names in ``NS,NS`` and repeated options, each once. Raises UsageError."""
+def _listed(option: str, given: Sequence[str] | None, such: str) -> tuple[str, ...]:
+    """The parts of ``NS,NS`` and repeated options, each once. Raises UsageError."""
     found = [part.strip() for text in given or () for part in text.split(",") if part.strip()]
     if given and not found:
-        raise UsageError(f"{option} is empty: give namespaces, such as shop,billing")
+        raise UsageError(f"{option} is empty: give {such}")
     for name in found:
         if found.count(name) > 1:
-            raise UsageError(f"{option} {name} is given twice: give each namespace once")
+            raise UsageError(f"{option} {name} is given twice: give it once")
     return tuple(found)
 
 

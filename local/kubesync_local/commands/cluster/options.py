@@ -1,7 +1,8 @@
 """The options of a cluster as a document: what ``cluster set`` changes, ``cluster apply`` reads and ``cluster export`` writes.
 
 The names are those of ``cluster add`` with underscores; ``zones`` is a list of ``ID`` or ``ID@ROLE_ARN[#EXTERNAL_ID]``, ``srv`` the contrary
-of ``--no-srv``, and ``ca_pem`` the certificates that ``--ca-file`` reads. An option that has its default is left out. A document holds
+of ``--no-srv``, and ``ca_pem`` the certificates that ``--ca-file`` reads. An option that has its default is left out, unless a new
+cluster has another. A document holds
 references to secrets, and no external ids: these stay as long as their roles do.
 """
 
@@ -42,6 +43,7 @@ KINDS: Final[Mapping[str, type]] = {
     "opt_in": bool,
     "endpoints_source": str,
     "ttl": int,
+    "max_ttl": int,
     "template": str,
     "srv": bool,
     "policy": str,
@@ -55,11 +57,17 @@ KINDS: Final[Mapping[str, type]] = {
     "namespace_domains": list,
     "allow_wildcards": bool,
     "allow_apex": bool,
+    "reserve_domain": bool,
     "allow_underscores": bool,
     "max_names_per_service": int,
     "max_names_per_namespace": int,
+    "endpoint_cidrs": list,
+    "target_net_filter": list,
 }
 """Every option, and the type of its value."""
+
+OF_NEW_CLUSTERS: Final = ("max_ttl", "reserve_domain")
+"""Options that a new cluster gets another value of than one of an older release has: a document always says them."""
 
 NEEDED: Final = ("domain", "zones")
 """Options that every cluster has."""
@@ -82,7 +90,8 @@ def options_of(config: ClusterConfig, access: Mapping[str, ZoneAccess | None]) -
     if config.domain_filter == (config.domain,):
         found["domain_filter"] = None  # follows the domain
     ordered = {name: found[name] for name in KINDS if name in found}
-    return {name: value for name, value in ordered.items() if name == "endpoints_source" or not is_default(name, value)}
+    always = ("endpoints_source", *OF_NEW_CLUSTERS)
+    return {name: value for name, value in ordered.items() if name in always or not is_default(name, value)}
 
 
 def is_default(name: str, value: object) -> bool:
@@ -124,7 +133,7 @@ def arguments_of(name: str, options: Mapping[str, Any]) -> argparse.Namespace:
     """The same as ``cluster add`` would parse them."""
     values = {option: options.get(option) for option in KINDS}
     for option, kind in KINDS.items():
-        if kind is bool and option != "srv":
+        if kind is bool and option not in ("srv", *OF_NEW_CLUSTERS):
             values[option] = bool(values[option])
     values["server"] = values["server"] or ""
     values["zone"] = values.pop("zones") or []

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.domain.errors import UsageError
 from kubesync_local.commands.cluster.changes import Change, agree, refuse_clash, registered
 from kubesync_local.commands.cluster.form import Form, read_form
 from kubesync_local.commands.cluster.options import (
     KINDS,
     NEEDED,
+    OF_NEW_CLUSTERS,
     Options,
     arguments_of,
     given_options,
@@ -62,6 +64,7 @@ def _changed(arguments: argparse.Namespace, before: Form, work: Workplace) -> Fo
             raise UsageError(f"--{name.replace('_', '-')} is given, and also in --unset")
     known = options_of(before.config, before.access)
     merged = {name: value for name, value in with_changes(known, given).items() if name not in unset}
+    merged |= {name: ClusterConfig.model_fields[name].default for name in OF_NEW_CLUSTERS if name in unset}
     try:
         return read_form(arguments_of(before.config.name, merged), work, before)
     except UsageError as error:

@@ -127,7 +127,7 @@ def _wanted(state: KeyState, config: ClusterConfig, *, endpoints_listed: bool) -
     if config.deleting:
         return Desired({}, {}, ())
     endpoints = state.endpoints(config.endpoints_source) if endpoints_listed else None
-    want = desired(state.key, state.service, endpoints, rules_of(config), {name.name for name in state.claims})
+    want = desired(state.key, state.service, endpoints, rules_of(config), state.held)
     known = {name.name for name in (*state.claims, *state.waits, *state.conflicts)}
     if want.records is None or not any(problem.code == "TooManyNames" for problem in state.problems):
         return want

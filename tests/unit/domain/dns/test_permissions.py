@@ -8,7 +8,8 @@ import pytest
 
 from harness.seen.builders import a_key, a_service, plain, rules
 from kubesync.domain.dns.desired import Desired, desired
-from kubesync.domain.dns.permissions import NameRules, refusal
+from kubesync.domain.dns.permissions import NameRules, domains_of_services, refusal
+from kubesync.domain.dns.records import Held
 
 DOMAIN = "prod.example.com"
 
@@ -237,6 +238,40 @@ def test_wildcards_apex_and_underscores_need_an_option_each(name: str, option: s
     assert code(name, name_rules(**dict.fromkeys(others, True))) == expected
 
 
+@pytest.mark.parametrize(
+    ("template", "domain", "reserved"),
+    [
+        ("{service}.{namespace}.svc.{domain}", DOMAIN, {DOMAIN, f"svc.{DOMAIN}"}),
+        ("{service}.{namespace}.{domain}", DOMAIN, {DOMAIN}),
+        ("{service}-{namespace}.{cluster}.a.{domain}", DOMAIN, {DOMAIN, f"a.{DOMAIN}", f"prod.a.{DOMAIN}"}),
+        ("{service}.{namespace}.svc.{domain}", "test", {"test", "svc.test"}),
+        ("{service}.{namespace}.apps.example.com", DOMAIN, {DOMAIN}),
+        ("{service}.svc.{domain}", DOMAIN, {DOMAIN}),
+        ("none", DOMAIN, {DOMAIN}),
+    ],
+)
+def test_domain_of_the_services_is_the_clusters_and_what_lies_between(
+    template: str, domain: str, reserved: set[str]
+) -> None:
+    assert domains_of_services(template, domain, "prod") == reserved
+
+
+def test_reserved_domain_needs_the_option_of_the_apex_i9() -> None:
+    names = {
+        DOMAIN: "ApexNotAllowed",
+        f"svc.{DOMAIN}": "ApexNotAllowed",
+        f"www.{DOMAIN}": "",
+        f"x.svc.{DOMAIN}": "NameReserved",
+    }
+    given = {"reserved": domains_of_services("{service}.{namespace}.svc.{domain}", DOMAIN, "prod")}
+    assert {name: code(name, name_rules(**given)) for name in names} == names
+    assert {name: code(name, name_rules(**given, apex=True)) for name in (DOMAIN, f"svc.{DOMAIN}")} == {
+        DOMAIN: "",
+        f"svc.{DOMAIN}": "",
+    }
+    assert {name: code(name, name_rules()) for name in (DOMAIN, f"svc.{DOMAIN}")} == {DOMAIN: "", f"svc.{DOMAIN}": ""}
+
+
 def test_illegal_names_are_left_to_those_who_place_names() -> None:
     for name in ("", "a..example.com", "-.example.org", "x" * 64 + ".example.org", "a b.example.org", "a." * 120_000):
         assert code(name, name_rules()) == ""
@@ -245,7 +280,7 @@ def test_illegal_names_are_left_to_those_who_place_names() -> None:
 def want(hostname: str, *, held: tuple[str, ...] = (), internal: str = "", **fields: Any) -> Desired:
     asks = {"hostname": hostname, **({"internal-hostname": internal} if internal else {})}
     service = a_service(ports=(), annotations=asks)
-    return desired(a_key(), service, (), rules(srv=False, names=name_rules(**fields)), held)
+    return desired(a_key(), service, (), rules(srv=False, names=name_rules(**fields)), Held(frozenset(held)))
 
 
 def hosts(found: Desired) -> list[str]:

@@ -13,9 +13,10 @@ from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.aws.tables.name_counts import NameCounts, NameCountTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.keys.open_keys import OpenKeys
+from kubesync.domain.dns.addresses import parse_networks
 from kubesync.domain.dns.desired import DnsRules, names_to_keep
 from kubesync.domain.dns.names import zones_of
-from kubesync.domain.dns.permissions import NameRules
+from kubesync.domain.dns.permissions import NameRules, domains_of_services
 from kubesync.domain.dns.records import Problem, Zone
 from kubesync.domain.objects import EndpointsObject, Resource, ServiceKey
 from kubesync.domain.plan import Policy
@@ -280,6 +281,9 @@ def rules_of(config: ClusterConfig) -> DnsRules:
         opt_in=config.opt_in,
         annotation_prefixes=config.annotation_prefixes,
         names=_name_rules(config),
+        max_ttl=config.max_ttl,
+        endpoint_nets=parse_networks(config.endpoint_cidrs),
+        target_nets=parse_networks(config.target_net_filter),
     )
 
 
@@ -287,11 +291,13 @@ def _name_rules(config: ClusterConfig) -> NameRules | None:
     if not config.domain_filter:
         return None
     pairs = [text.partition("=") for text in config.namespace_domains]
+    reserved = domains_of_services(config.template, config.domain, config.name)
     return NameRules(
         template=config.template,
         domain=config.domain,
         cluster=config.name,
         apexes=frozenset(zone.name for zone in config.zones),
+        reserved=reserved if config.reserve_domain else frozenset(),
         filters=config.domain_filter,
         excluded=config.exclude_domains,
         namespaces=tuple((namespace, domain) for namespace, _, domain in pairs),

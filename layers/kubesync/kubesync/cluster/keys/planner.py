@@ -139,8 +139,7 @@ class Planner:
         source = self._states.config.endpoints_source
         endpoints = seen.endpoints(source) if source in whole else None
         try:
-            held = {name.name for name in seen.claims}
-            return held_only(desired(seen.key, seen.service, endpoints, self._states.rules, held), seen)
+            return held_only(desired(seen.key, seen.service, endpoints, self._states.rules, seen.held), seen)
         except Exception as error:  # a fault of ours that one object brings out must not stop the others (I4)
             logger.exception("key cannot be planned", service=str(seen.key))
             message = f"kubesync cannot plan it, its outputs stay as they are: {type(error).__name__}"

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple
 
 
 class Address(NamedTuple):
     """An IPv4 or IPv6 address. Its natural order is the canonical one: IPv4 first, then by number.
 
-    ``family`` is 4 or 6; ``text`` is dotted decimal, or the form that RFC 5952 defines.
+    ``family`` is 4 or 6; ``text`` is dotted decimal, or the form that RFC 5952 defines. ``forbidden``: see ``why_forbidden``; only
+    ``parse_address`` sets it.
     """
 
     family: int
     number: int
     text: str
+    forbidden: str = ""
 
     @property
     def record_type(self) -> Literal["A", "AAAA"]:
@@ -37,7 +40,8 @@ def parse_address(text: str) -> Address | None:
             return None
         if parsed.ipv4_mapped is not None:
             parsed = parsed.ipv4_mapped
-    return Address(parsed.version, int(parsed), str(parsed))
+    address = Address(parsed.version, int(parsed), str(parsed))
+    return address._replace(forbidden=why) if (why := why_forbidden(address)) else address
 
 
 class Network(NamedTuple):
@@ -50,6 +54,11 @@ class Network(NamedTuple):
     def holds(self, address: Address) -> bool:
         """Whether the address lies in it."""
         return self.family == address.family and self.first <= address.number <= self.last
+
+
+def lies_in(address: Address, networks: Sequence[Network]) -> bool:
+    """Whether a network holds the address. Without networks: there is no rule, so yes."""
+    return not networks or any(network.holds(address) for network in networks)
 
 
 def parse_network(text: str) -> Network | None:
@@ -68,23 +77,24 @@ def parse_network(text: str) -> Network | None:
     return Network(parsed.version, int(first), int(last))
 
 
-# RFC 6890 and 4291; fd00:ec2::/32: Amazon VPC user guide, "Route tables", reserved for services of AWS (instance metadata,
-# credentials of pods, DNS, time).
+def parse_networks(texts: Iterable[str]) -> tuple[Network, ...]:
+    """Those of the texts that are networks."""
+    return tuple(network for text in texts if (network := parse_network(text)) is not None)
+
+
+# The first that holds an address counts. RFC 6890 and 4291; ::/96 was for IPv4 addresses, and holds :: itself. fd00:ec2::/32 is reserved
+# for services of AWS: instance metadata, credentials of pods, DNS, time (Amazon VPC user guide, "Route tables").
 _FORBIDDEN: Final = {
-    "0.0.0.0/8": "unspecified",
-    "127.0.0.0/8": "loopback",
-    "169.254.0.0/16": "link-local",
-    "224.0.0.0/4": "multicast",
-    "255.255.255.255/32": "broadcast",
-    "::/128": "unspecified",
-    "::1/128": "loopback",
-    "::/96": "an IPv4 address in an old form of IPv6",
-    "fd00:ec2::/32": "of services of AWS, such as instance metadata",
-    "fe80::/10": "link-local",
-    "ff00::/8": "multicast",
+    "loopback": parse_networks(("127.0.0.0/8", "::1/128")),
+    "unspecified": parse_networks(("0.0.0.0/8", "::/96")),
+    "link-local": parse_networks(("169.254.0.0/16", "fe80::/10")),
+    "multicast": parse_networks(("224.0.0.0/4", "ff00::/8")),
+    "broadcast": parse_networks(("255.255.255.255/32",)),
+    "reserved for services of AWS": parse_networks(("fd00:ec2::/32",)),
 }
-_FORBIDDEN_NETWORKS: Final = tuple((parse_network(text), why) for text, why in _FORBIDDEN.items())
-_NAT64: Final = Network(6, 0x64_FF9B << 96, (0x64_FF9B << 96) + 0xFFFF_FFFF)
+# Flat, and compared without a call: each endpoint of each plan is checked.
+_RANGES: Final = tuple((network, why) for why, networks in _FORBIDDEN.items() for network in networks)
+_NAT64: Final = 0x64_FF9B << 64
 
 
 def why_forbidden(address: Address) -> str:
@@ -93,6 +103,10 @@ def why_forbidden(address: Address) -> str:
     A host takes these to be itself, its own link, or the cloud's services for this host. An address of ``64:ff9b::/96`` stands for
     an IPv4 address (RFC 6052), which decides.
     """
-    if _NAT64.holds(address):
-        return why_forbidden(Address(4, address.number - _NAT64.first, ""))
-    return next((why for network, why in _FORBIDDEN_NETWORKS if network is not None and network.holds(address)), "")
+    family, number = address.family, address.number
+    if family == 6 and number >> 32 == _NAT64:
+        family, number = 4, number & 0xFFFF_FFFF
+    for network, why in _RANGES:
+        if network.first <= number <= network.last and network.family == family:
+            return why
+    return ""

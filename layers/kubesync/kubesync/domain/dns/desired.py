@@ -32,9 +32,9 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
 
-from kubesync.domain.dns.addresses import Address, parse_address
+from kubesync.domain.dns.addresses import Address, Network, parse_address
 from kubesync.domain.dns.annotations.known import HEADLESS, PREFIXES
-from kubesync.domain.dns.annotations.reading import DnsAnnotations, read_annotations
+from kubesync.domain.dns.annotations.reading import MAX_TTL_SECONDS, DnsAnnotations, read_annotations
 from kubesync.domain.dns.elb_zones import elb_zone_id
 from kubesync.domain.dns.endpoints import AddressedGroup, addressed_groups
 from kubesync.domain.dns.headless import (
@@ -57,9 +57,9 @@ from kubesync.domain.dns.provenance import (
     public_source,
 )
 from kubesync.domain.dns.publishing import RecordPlan, Targets
-from kubesync.domain.dns.records import Node, Problem, RecordKey, RecordSet, Zone
+from kubesync.domain.dns.records import NOTHING_HELD, Held, Node, Problem, RecordKey, RecordSet, Zone
 from kubesync.domain.objects import EndpointsObject, Service, ServiceKey
-from kubesync.domain.upstreams.nodes import upstreams_of
+from kubesync.domain.upstreams.nodes import let_in
 
 # Problems are stored with the key and shown to people: this limits how many there are of each code.
 MAX_PROBLEMS_OF_A_KIND: Final = 10
@@ -82,6 +82,9 @@ class DnsRules:
         opt_in: publish only Services with kubesync.io/include, upstreams included.
         names: which names Services may ask for. None: any name of the zones (a cluster that was registered without such rules).
         annotation_prefixes: under which annotations of external-dns are read.
+        max_ttl: seconds; annotations may ask for no more.
+        endpoint_nets: endpoints elsewhere are in no record and no upstream; empty: all count.
+        target_nets: addresses elsewhere are in no record; empty: all are published.
     """
 
     cluster: str
@@ -95,6 +98,9 @@ class DnsRules:
     opt_in: bool = False
     names: NameRules | None = None
     annotation_prefixes: tuple[str, ...] = PREFIXES
+    max_ttl: int = MAX_TTL_SECONDS
+    endpoint_nets: tuple[Network, ...] = ()
+    target_nets: tuple[Network, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +127,14 @@ def desired(
     service: Service | None,
     endpoints: Sequence[EndpointsObject] | None,
     rules: DnsRules,
-    held: Collection[str] = (),
+    held: Held = NOTHING_HELD,
 ) -> Desired:
     """Plan one service key.
 
     Args:
         service: as last seen; None if it is deleted or was never seen.
         endpoints: every endpoints object of the key, in any order; None until every listener has listed (I5).
-        held: names that the key holds already.
+        held: what the key has already.
     """
     if service is None:
         return Desired({}, {}, ())
@@ -139,9 +145,9 @@ def desired(
         # Report only mistyped values. The cluster itself asks for leaving the other Services out.
         return Desired({}, {}, tuple(problem for problem in asked.problems if problem.code == "InvalidInclude"))
     ttl = rules.default_ttl if asked.ttl_seconds is None else asked.ttl_seconds
-    plan = RecordPlan(rules.zones, ttl, asked.identifier, asked.weight, asked.evaluate_health)
+    plan = RecordPlan(rules.zones, ttl, asked.identifier, asked.weight, asked.evaluate_health, rules.target_nets, held)
     plan.problems.update(asked.problems)
-    allowed = permitted((*asked.hostnames, *asked.internal_hostnames), key, rules.names, held)
+    allowed = permitted((*asked.hostnames, *asked.internal_hostnames), key, rules.names, held.names)
     if allowed.refused:
         asked = replace(
             asked,
@@ -152,7 +158,7 @@ def desired(
     groups = None
     if endpoints is not None:
         used = endpoints if service.type != "ExternalName" else ()
-        groups = addressed_groups(used, plan.problems)
+        groups = addressed_groups(used, plan.problems, rules.endpoint_nets)
 
     records: dict[RecordKey, RecordSet] | None = None
     if asked.unpublishable:
@@ -161,7 +167,7 @@ def desired(
         records = _records(key, service, asked, groups or (), rules, plan)
     upstreams = None
     if groups is not None:
-        upstreams = {} if service.type == "ExternalName" else upstreams_of(key, service, groups)
+        upstreams = {} if service.type == "ExternalName" else let_in(key, service, groups, held.digests, plan.problems)
         for name, nodes in upstreams.items():
             if nodes.left_out:
                 found = nodes.left_out + len(nodes)
@@ -208,7 +214,7 @@ def names_to_keep(key: ServiceKey, service: Service | None, rules: DnsRules, hel
 
 def _asked(service: Service, rules: DnsRules) -> DnsAnnotations:
     kind = HEADLESS if service.headless else service.type
-    return read_annotations(service.annotations, rules.annotation_prefixes, kind)
+    return read_annotations(service.annotations, rules.annotation_prefixes, kind, rules.max_ttl)
 
 
 def _without(names: Iterable[str], refused: Collection[str]) -> tuple[str, ...]:
@@ -255,7 +261,8 @@ def _records(
 
     for name in own if rules.srv and asked.targets is None else ():
         if service.headless:
-            publish_headless_srv(name, service, shown, host_names, plan)
+            usable = {host: full for host, full in host_names.items() if full in have_addresses}
+            publish_headless_srv(name, service, shown, usable, plan)
         elif name in have_addresses:
             _publish_srv(name, service, plan)
     return plan.finish()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kubesync.domain.dns.addresses import Address, parse_address
+from kubesync.domain.dns.addresses import Address, Network, lies_in, parse_address
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.objects import Endpoint, EndpointPort, EndpointsObject
 
@@ -17,8 +17,20 @@ class AddressedGroup(NamedTuple):
     ports: tuple[EndpointPort, ...]
 
 
-def addressed_groups(objects: Sequence[EndpointsObject], problems: set[Problem]) -> tuple[AddressedGroup, ...]:
-    """Parse the addresses of all groups. Reports truncated objects and host names; leaves out and reports wrong addresses (I4)."""
+def not_let_in(address: str, why: str, *, stands: bool = False) -> Problem:
+    """The problem of an address that a rule keeps out. ``stands``: it is there already, and stays."""
+    what = "it stays where it stands, and is published nowhere else" if stands else "left out"
+    return Problem("AddressNotAllowed", address, f"{why}: {what}")
+
+
+def addressed_groups(
+    objects: Sequence[EndpointsObject], problems: set[Problem], networks: Sequence[Network] = ()
+) -> tuple[AddressedGroup, ...]:
+    """Parse the addresses of all groups. Reports truncated objects and host names; leaves out and reports wrong addresses (I4).
+
+    Args:
+        networks: addresses outside of these are left out too. Empty: none is.
+    """
     groups = []
     for group in (group for found in objects for group in found.groups):
         members = []
@@ -26,6 +38,8 @@ def addressed_groups(objects: Sequence[EndpointsObject], problems: set[Problem])
             address = parse_address(endpoint.ip)
             if address is None:
                 problems.add(Problem("InvalidAddress", endpoint.ip, "an endpoint's address is not an IP address"))
+            elif not lies_in(address, networks):
+                problems.add(not_let_in(address.text, "outside --endpoint-cidrs"))
             else:
                 members.append((endpoint, address))
         groups.append(AddressedGroup(tuple(members), group.ports))

@@ -9,7 +9,8 @@
     is for another namespace by the template, or a      allowed             NameReserved
       wildcard that would answer for it (``_why_reserved``)
     begins with ``*``                                   allowed             WildcardNotAllowed, unless an option allows it
-    is the name of a hosted zone                        allowed             ApexNotAllowed, likewise
+    is the name of a hosted zone, or of the             allowed             ApexNotAllowed, likewise
+      cluster's domain where that is reserved
     has a label that begins with ``_``                  allowed             UnderscoreNotAllowed, likewise
     is one too many                                     allowed             TooManyNames
 
@@ -45,6 +46,7 @@ class NameRules:
     Args:
         template: of Services' own names, with ``domain`` and ``cluster``, as in ``DnsRules``.
         apexes: names of the cluster's hosted zones.
+        reserved: see ``domains_of_services``; empty for clusters that were registered before there was this rule.
         filters: domains for everybody.
         excluded: domains for nobody.
         namespaces: pairs of a namespace and a domain that is for this namespace; several may have one domain.
@@ -65,6 +67,7 @@ class NameRules:
     underscores: bool = False
     per_service: int = NAMES_PER_SERVICE
     per_namespace: int = NAMES_PER_NAMESPACE
+    reserved: frozenset[str] = frozenset()
 
     def own_name(self, key: ServiceKey) -> str:
         """The name that the template gives to a Service; empty if it gives none."""
@@ -133,9 +136,18 @@ def refusal(name: str, key: ServiceKey, rules: NameRules | None) -> Problem | No
         return Problem("WildcardNotAllowed", name, "wildcards need --allow-wildcards")
     if name in rules.apexes and not rules.apex:
         return Problem("ApexNotAllowed", name, "the name of a hosted zone itself needs --allow-apex")
+    if name in rules.reserved and not rules.apex:
+        return Problem("ApexNotAllowed", name, "the domain of the cluster's Services itself needs --allow-apex")
     if not rules.underscores and any(label.startswith("_") for label in labels):
         return Problem("UnderscoreNotAllowed", name, "labels that begin with _ need --allow-underscores")
     return None
+
+
+def domains_of_services(template: str, domain: str, cluster: str) -> frozenset[str]:
+    """The cluster's domain, and the names between it and its Services: ``D`` and ``svc.D`` by the default template."""
+    form = _form(template, domain, cluster)
+    labels = form.suffix.split(".") if form is not None and _at_or_below(form.suffix, domain) else domain.split(".")
+    return frozenset(".".join(labels[start:]) for start in range(len(labels) - domain.count(".")))
 
 
 def too_many(name: str, why: str, of: str) -> Problem:

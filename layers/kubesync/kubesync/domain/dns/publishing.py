@@ -11,6 +11,8 @@ What one name becomes in each of its zones:
     hosts only                      no                            CNAME of the first; at a zone's apex: reported
     the name itself as first host   -                             reported
 
+Addresses that are not let in (``_lets_in``) do not count.
+
 A name with a CNAME has no other records (RFC 1034 3.6.2): where SRV sets share the name, the CNAME is left out and reported.
 """
 
@@ -20,11 +22,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from kubesync.domain.dns.addresses import Address
+from kubesync.domain.dns.addresses import Address, Network, lies_in
 from kubesync.domain.dns.elb_zones import elb_zone_id
+from kubesync.domain.dns.endpoints import not_let_in
 from kubesync.domain.dns.names import why_illegal, zones_of
 from kubesync.domain.dns.provenance import Origin
-from kubesync.domain.dns.records import AliasTarget, Problem, RecordKey, RecordSet, Zone
+from kubesync.domain.dns.records import NOTHING_HELD, AliasTarget, Held, Problem, RecordKey, RecordSet, Zone
 
 # https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/DNSLimitations.html: 400 values a record set.
 MAX_VALUES: Final = 400
@@ -49,7 +52,7 @@ class RecordPlan:
     """Collects the record sets of one service, and the problems of what cannot be published.
 
     ``identifier`` is the set identifier of all the sets (empty: simple sets); ``weight`` goes with it.
-    ``evaluate_health``: of aliases.
+    ``evaluate_health``: of aliases. ``networks``: only addresses of these are published; empty: all. ``held``: what the key has.
     """
 
     zones: tuple[Zone, ...]
@@ -57,6 +60,8 @@ class RecordPlan:
     identifier: str = ""
     weight: int | None = None
     evaluate_health: bool = True
+    networks: tuple[Network, ...] = ()
+    held: Held = NOTHING_HELD
     sets: dict[RecordKey, RecordSet] = field(default_factory=dict)
     problems: set[Problem] = field(default_factory=set)
     origins: dict[str, set[Origin]] = field(default_factory=dict)
@@ -80,9 +85,9 @@ class RecordPlan:
         zones = self.place(name)
         if not zones:
             return False
-        if targets.addresses:
+        if addresses := [address for address in sorted(targets.addresses) if self._lets_in(name, address)]:
             for record_type in ("A", "AAAA"):
-                texts = [address.text for address in sorted(targets.addresses) if address.record_type == record_type]
+                texts = [address.text for address in addresses if address.record_type == record_type]
                 self._put(zones, name, record_type, texts)
             return True
         if not targets.hosts:
@@ -109,6 +114,20 @@ class RecordPlan:
             del self.sets[key]
             self.problems.add(Problem("CnameConflict", key.name, "a name with a CNAME cannot have other records"))
         return {key: self.sets[key] for key in sorted(self.sets)}
+
+    def _lets_in(self, name: str, address: Address) -> bool:
+        """Whether a name may lead to an address. Reports one that it may not lead to, or not newly.
+
+        outside ``networks``          no: a person's decision
+        forbidden, stands there       yes, so that an update changes no record
+        forbidden                     no
+        any other                     yes
+        """
+        outside = "" if lies_in(address, self.networks) else "outside --target-net-filter"
+        stands = not outside and address.text in self.held.values.get(name, ())
+        if why := outside or address.forbidden:
+            self.problems.add(not_let_in(address.text, why, stands=stands))
+        return stands or not why
 
     def _put(self, zones: Iterable[Zone], name: str, record_type: str, values: Sequence[str]) -> None:
         fitting = _first_that_fit(values)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -131,3 +133,18 @@ class Problem:
     code: str
     subject: str
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a key has already: limits of names and forbidden addresses take nothing of it away.
+
+    ``names`` are those that it owns; ``values`` stand, or are to stand, at each name; ``digests`` are those of its upstreams.
+    """
+
+    names: frozenset[str] = frozenset()
+    values: Mapping[str, set[str]] = field(default_factory=dict)
+    digests: Mapping[str, str] = field(default_factory=dict)
+
+
+NOTHING_HELD: Final = Held()

@@ -21,7 +21,9 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from kubesync.aws.dynamodb.store import CONTROL, Absent, Check, Delete, Equals, Item, Key, Put, Store
 from kubesync.aws.tables.schema_guard import readable
 from kubesync.aws.tables.state_codec import SCHEMA
+from kubesync.domain.dns.addresses import parse_network
 from kubesync.domain.dns.annotations.known import PREFIXES
+from kubesync.domain.dns.annotations.reading import MAX_TTL_SECONDS
 from kubesync.domain.dns.names import FIELDS
 from kubesync.domain.dns.permissions import NAMES_PER_NAMESPACE, NAMES_PER_SERVICE
 from kubesync.domain.dns.records import Zone
@@ -103,7 +105,7 @@ class ClusterConfig(BaseModel):
     opt_in: bool = False
     annotation_prefix: Annotated[str, StringConstraints(max_length=MAX_PREFIX_CHARACTERS)] | None = None
     endpoints_source: Resource = Resource.ENDPOINTSLICES
-    ttl: int = Field(default=30, ge=1, le=2147483647)
+    ttl: int = Field(default=30, ge=1, le=MAX_TTL_SECONDS)
     template: str = "{service}.{namespace}.svc.{domain}"
     srv: bool = True
     policy: Policy = Policy.SYNC
@@ -120,6 +122,11 @@ class ClusterConfig(BaseModel):
     allow_underscores: bool = False
     max_names_per_service: int = Field(default=NAMES_PER_SERVICE, ge=0)
     max_names_per_namespace: int = Field(default=NAMES_PER_NAMESPACE, ge=0)
+    # Commands store other values than these for a new cluster: see ``registration.name_rules``.
+    reserve_domain: bool = False
+    max_ttl: int = Field(default=MAX_TTL_SECONDS, ge=1, le=MAX_TTL_SECONDS)
+    endpoint_cidrs: tuple[str, ...] = ()
+    target_net_filter: tuple[str, ...] = ()
     shard: str = "0"
     disabled: bool = False
     revision: int = 0
@@ -150,6 +157,10 @@ class ClusterConfig(BaseModel):
             yield "endpoints_source is endpoints or endpointslices"
         if no_template := _why_no_template(self.template):
             yield f"the template may hold {{service}}, {{namespace}}, {{domain}} and {{cluster}} only: {no_template}"
+        for name in ("endpoint_cidrs", "target_net_filter"):
+            for text in getattr(self, name):
+                if parse_network(text) is None:
+                    yield f"--{name.replace('_', '-')} {text!r} is not a network: give networks such as 10.0.0.0/8,2001:db8::/32"
         if self.annotation_prefix is not None:
             domain, slash, rest = self.annotation_prefix.partition("/")
             if not slash or rest or not re.fullmatch(LABELS, domain) or domain == OWN_PREFIX:

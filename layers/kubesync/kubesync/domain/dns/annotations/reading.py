@@ -81,13 +81,17 @@ class DnsAnnotations:
 
 
 def read_annotations(
-    annotations: Iterable[tuple[str, str]], prefixes: tuple[str, ...] = PREFIXES, kind: str = ""
+    annotations: Iterable[tuple[str, str]],
+    prefixes: tuple[str, ...] = PREFIXES,
+    kind: str = "",
+    max_ttl: int = MAX_TTL_SECONDS,
 ) -> DnsAnnotations:
     """Read the annotations. One that cannot be understood is reported as a problem and counts as missing.
 
     Args:
         prefixes: of the annotations of external-dns. The first that has an annotation wins, even if its value is empty.
         kind: the Service's type, or ``headless``: some annotations concern only one of them.
+        max_ttl: in seconds; a longer one is reported, and counts as missing.
     """
     given = _Given(dict(annotations), prefixes)
     problems: list[Problem] = []
@@ -100,13 +104,14 @@ def read_annotations(
     ttl = None
     if ttl_text is not None:
         ttl = parse_ttl(ttl_text)
-        if ttl is None or not MIN_TTL_SECONDS <= ttl <= MAX_TTL_SECONDS:
+        if ttl is None or not MIN_TTL_SECONDS <= ttl <= max_ttl:
             ttl = None
+            option = "" if max_ttl == MAX_TTL_SECONDS else " (--max-ttl)"
             problems.append(
                 Problem(
                     "InvalidTtl",
                     ttl_key,
-                    f"must be seconds or a duration such as 1m30s, {MIN_TTL_SECONDS} to {MAX_TTL_SECONDS} seconds; "
+                    f"must be seconds or a duration such as 1m30s, {MIN_TTL_SECONDS} to {max_ttl} seconds{option}; "
                     "the default is used",
                 )
             )
