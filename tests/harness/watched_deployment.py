@@ -117,7 +117,7 @@ class WatchedDeployment(Deployment):
         parameters: of the template.
 
     ``enabled``: the schedule is. ``lasts``: seconds until Lambda ends a session; None: never. ``undelivered``: dead letters.
-    ``holds_lease``: a process that writes no metrics renews the lease. ``journal_before``, ``replaced``: what a cause has replaced.
+    ``loses_lease_after``: seconds until another process takes the lease of a session, and ends. ``holds_lease``: a process that writes no metrics renews the lease. ``journal_before``, ``replaced``: what a cause has replaced.
     """
 
     def __init__(
@@ -147,12 +147,15 @@ class WatchedDeployment(Deployment):
 
         self.world.connector_type = Connector  # type: ignore[misc]  # of this world alone
         self.cloud = CloudWatch(parameters or {}, self.epoch)
+        # The stack has been there before: a new one is without a master for its first minutes.
+        self.cloud.put("kubesync", "MasterHeartbeat", {"service": "kubesync-test"}, 1, self.epoch - MINUTE)
         self.every = every
         self.enabled = True
         self.before_start: Callable[[], None] = lambda: None
         self.undelivered = 0
         self.held: set[str] = set()
         self.lasts: float | None = None
+        self.loses_lease_after: float | None = None
         self.holds_lease = False
         self.journal_before: RecordSet | None = None
         self.replaced: tuple[Key, Item] | None = None
@@ -160,6 +163,7 @@ class WatchedDeployment(Deployment):
         self._publisher: MetricsPublisher | None = None
         self._ended = True
         self._began = self.epoch
+        self._lost: Running | None = None
 
     @property
     def epoch(self) -> float:
@@ -219,6 +223,8 @@ class WatchedDeployment(Deployment):
                 and self.epoch - self._began >= self.lasts
             ):
                 self.kill()
+            if self.loses_lease_after is not None and self.epoch - self._began >= self.loses_lease_after:
+                self._lose_lease_once()
             self._see_the_end()
             self.cloud.put(
                 "AWS/SQS",
@@ -233,6 +239,12 @@ class WatchedDeployment(Deployment):
     def _invoke(self) -> None:
         self.before_start()
         self.start()
+
+    def _lose_lease_once(self) -> None:
+        if self.running is not None and self.running is not self._lost and self.running.alive:
+            self._lost = self.running
+            self.lose_lease()
+            self.running.wait()
 
     def _renew_by_hand(self) -> None:
         key = Key(CONTROL, "lease#0", "lease")

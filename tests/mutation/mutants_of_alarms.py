@@ -9,6 +9,8 @@ from mutation.mutant import Mutant
 _CAUSES = "integration/causes/test_causes.py::"
 _HEALTH = "unit/session/test_health.py::"
 _LAGS = "unit/zone/test_lag_of_units.py::"
+_LOST = "integration/taking_over/test_lost_epoch.py::"
+_METRICS = "unit/telemetry/test_metrics.py::"
 _KEYS = "unit/cluster/test_open_keys.py::"
 
 OF_ALARMS: Final[tuple[Mutant, ...]] = (
@@ -182,5 +184,47 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         caught_by=(
             "integration/names/test_restored_items.py::test_i10_open_mark_of_a_key_that_wants_nothing_is_removed_by_the_next_session",
         ),
+    ),
+    Mutant(
+        name="below-the-fences-for-days",
+        without="a session whose epoch is below the fences ends, and so does the next one",
+        invariants="I10",
+        file="session/session.py",
+        old="                    self._keeper.take_again(error.epoch)\n",
+        new="                    raise\n",
+        caught_by=(
+            _LOST + "test_i10_session_below_the_fences_takes_the_lease_again_above_them_and_works",
+            _CAUSES + "test_i10_lost_counter_of_epochs_is_raised_and_nobody_is_woken",
+        ),
+    ),
+    Mutant(
+        name="every-session-is-a-heartbeat",
+        without="a session that is ended at once counts as a master",
+        invariants="I10",
+        file="telemetry/metrics.py",
+        old='{"MasterHeartbeat": 1} if snapshot.steady else {}',
+        new='{"MasterHeartbeat": 1}',
+        caught_by=(
+            _METRICS + "test_beat_of_a_quiet_master_counts_once_it_has_held_its_fences_i10",
+            _CAUSES + "test_i10_session_that_is_ended_within_a_minute_has_no_heartbeat_and_is_counted",
+        ),
+    ),
+    Mutant(
+        name="only-long-sessions-beat",
+        without="a session of a minute has no heartbeat, because it ends before",
+        invariants="I10",
+        file="session/session.py",
+        old="self._steady_from = min(self._clock.monotonic() + BEAT_SECONDS, deadline)",
+        new="self._steady_from = self._clock.monotonic() + BEAT_SECONDS + 5.0",
+        caught_by=(_CAUSES + "test_i10_sessions_of_any_length_beat_often_enough",),
+    ),
+    Mutant(
+        name="cut-short-in-silence",
+        without="sessions that are ended within their first minute count nowhere",
+        invariants="I10",
+        file="telemetry/metrics.py",
+        old="        if report.epoch and report.code in _CUT_SHORT and not report.steady:\n",
+        new="        if report.epoch < 0:\n",
+        caught_by=(_METRICS + "test_i10_master_that_is_ended_within_its_first_minute_is_counted",),
     ),
 )

@@ -9,6 +9,8 @@ from mutation.mutant import Mutant
 _FENCED_WRITER = "unit/session/test_fenced_writer.py::"
 _WRITER = "unit/zone/test_zone_writer.py::"
 _CHANGES = "unit/cluster/test_recorder_changes.py::"
+_KEEPER = "unit/session/test_lease_keeper.py::"
+_LOST = "integration/taking_over/test_lost_epoch.py::"
 _RENEWAL = "unit/session/test_lease_keeper_renewal.py::"
 
 OF_FENCING: Final[tuple[Mutant, ...]] = (
@@ -51,6 +53,17 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         new="            store.transact(updates, secrets.token_hex(16))\n",
         caught_by=(
             "unit/session/test_fences.py::test_i2_master_that_lost_the_lease_fences_no_cluster_that_its_successor_does_not_know",
+        ),
+    ),
+    Mutant(
+        name="fence-with-anybodys-lease",
+        without="a fence is raised with an epoch that is the lease's, whoever holds it",
+        invariants="I2",
+        file="aws/tables/control/lease.py",
+        old='    held = (Equals("holder", holder), Equals("epoch", epoch),',
+        new='    held = (Equals("epoch", epoch),',
+        caught_by=(
+            "unit/session/test_fences.py::test_i2_master_that_lost_the_lease_raises_no_fence_though_its_epoch_was_drawn_once_more",
         ),
     ),
     Mutant(
@@ -148,8 +161,44 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         file="session/lease_keeper.py",
         old="        return None if self.paused(before) else before.to_settle\n",
         new="        return before.to_settle\n",
-        caught_by=("unit/session/test_lease_keeper.py::test_i2_after_a_long_pause_all_zones_are_to_be_settled",),
+        caught_by=(_KEEPER + "test_i2_after_a_long_pause_all_zones_are_to_be_settled",),
         section=10,
+    ),
+    Mutant(
+        name="successors-fence-is-passed",
+        without="a session that a fence refuses takes the lease again although another session holds it",
+        invariants="I2",
+        file="session/lease_keeper.py",
+        old="            mine = self.truly_master()\n",
+        new="            mine = self._table.read()\n",
+        caught_by=(_KEEPER + "test_i2_fence_of_a_successor_ends_the_session_and_nothing_is_written",),
+    ),
+    Mutant(
+        name="counter-goes-down",
+        without="the counter of epochs is set to a fence's epoch also where it is above it",
+        invariants="I2",
+        file="aws/tables/control/lease.py",
+        old='        known = (AbsentOrBelow("value", at_least),)\n',
+        new="        known: tuple[Condition, ...] = ()\n",
+        caught_by=(_KEEPER + "test_i2_counter_that_is_above_the_fence_already_never_goes_down",),
+    ),
+    Mutant(
+        name="unknown-master-ended-clean",
+        without="after it has passed a fence, a session believes what the lease says about the last end",
+        invariants="I2",
+        file="session/session.py",
+        old="master, left = self._new_master(deadline, writes_until), None\n",
+        new="master = self._new_master(deadline, writes_until)\n",
+        caught_by=(_LOST + "test_i2_zones_are_settled_though_the_last_end_is_said_to_be_clean",),
+    ),
+    Mutant(
+        name="renewed-while-it-is-taken-again",
+        without="a renewal under the old epoch comes between, and the session counts its own lease as lost",
+        invariants="I10",
+        file="session/lease_keeper.py",
+        old="        with self._renewing:  # it would renew",
+        new="        with self._scheduler.lock():  # it would renew",
+        caught_by=(_LOST + "test_i10_renewal_waits_while_the_lease_is_taken_again",),
     ),
     Mutant(
         name="newer-journal-is-believed",

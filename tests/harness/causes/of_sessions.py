@@ -191,7 +191,25 @@ def _live(w: WatchedDeployment) -> None:
     mend=_live,
 )
 def session_times_out(w: WatchedDeployment) -> None:
-    w.lasts = 45.0
+    w.lasts = 90.0
+
+
+def _leave(w: WatchedDeployment) -> None:
+    w.loses_lease_after = None
+
+
+@cause(
+    "Every session loses the lease within a minute",
+    "SessionsCutShort",
+    "NoMaster",
+    status="the lease",
+    section="sessionscutshort",
+    mend=_leave,
+    minutes=_NO_MASTER_MINUTES,
+)
+def lease_lost_again_and_again(w: WatchedDeployment) -> None:
+    w.loses_lease_after = 20.0
+    w.end()
 
 
 @cause(

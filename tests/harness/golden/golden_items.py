@@ -138,7 +138,7 @@ def write_everything(store: Store) -> None:
     lease = LeaseTable(store, "0")
     lease.bind("main")
     mine = lease.take(lease.read(), "session-1", lease.draw_epoch(), 1_800_000_015_000)
-    raise_fences(store, [shard_fence_key("0"), fence_key("prod")], mine.epoch, held_check("0", mine.epoch))
+    raise_fences(store, [shard_fence_key("0"), fence_key("prod")], mine.epoch, held_check("0", mine.epoch, mine.holder))
     lease.renew(mine, 1_800_000_020_000, 1_800_000_840_000)
     lease.signal()
     lease.release(mine, clean=True, at_ms=1_800_000_840_000, unsettled=["Z2"])

@@ -7,6 +7,7 @@ import pytest
 from harness.causes.table import CAUSES
 from harness.seen.builders import a_service
 from harness.watched_deployment import WatchedDeployment
+from kubesync.aws.dynamodb.store import CONTROL, Delete, Key, Put
 
 # Longer than a session: what goes on is on at every hand-over.
 _GOES_ON: int = 20
@@ -84,4 +85,55 @@ def test_i10_first_list_of_many_clusters_raises_no_alarm() -> None:
             made.apply(f"s{service}", a_service(cluster_ips=(f"10.{number}.0.{service + 1}",), ports=()))
     watched.schedule(20)
     assert watched.raised() == set()
+    watched.close()
+
+
+@pytest.mark.parametrize("counter", [None, 1])
+def test_i10_lost_counter_of_epochs_is_raised_and_nobody_is_woken(counter: int | None) -> None:
+    place = Key(CONTROL, "lease", "epoch")
+    watched = WatchedDeployment()
+    watched.store.write(Put(place, {"value": 500}))
+    watched.want("web", "10.0.0.1")
+    watched.schedule(30)
+    watched.end()
+    watched.store.write(Delete(place) if counter is None else Put(place, {"value": counter}))
+    watched.schedule(5)
+    watched.want("web", "10.0.0.2")
+    watched.schedule(15)
+    assert watched.sets()["web A"] == ("10.0.0.2",)
+    assert watched.raised() == set()
+    watched.close()
+
+
+@pytest.mark.parametrize(("seconds", "every"), [(60, 1), (90, 1), (300, 1), (840, 1), (60, 10), (840, 10), (840, 60)])
+def test_i10_sessions_of_any_length_beat_often_enough(seconds: int, every: int) -> None:
+    slow = {"NoMasterMinutes": max(3, 2 * every)}
+    watched = WatchedDeployment(every=every, parameters=slow, settings={"max_runtime_seconds": seconds})
+    watched.want("web", "10.0.0.1")
+    watched.schedule(120)
+    assert watched.raised() == set()
+    beats = watched.cloud.seen("MasterHeartbeat")
+    assert max(len(values) for values in beats.values()) == 1, "none is counted twice"
+    watched.close()
+
+
+def test_i10_session_that_is_ended_within_a_minute_has_no_heartbeat_and_is_counted() -> None:
+    watched = WatchedDeployment()
+    watched.start()
+    watched.pass_time(50.0)
+    watched.lose_lease()
+    watched.schedule(0.5)
+    assert list(watched.cloud.seen("MasterHeartbeat")) == [-1]
+    assert watched.cloud.seen("SessionsCutShort") == {1: [1.0]}
+    watched.close()
+
+
+def test_i10_session_that_is_ended_after_a_minute_is_not_cut_short() -> None:
+    watched = WatchedDeployment()
+    watched.start()
+    watched.pass_time(61.5)
+    watched.lose_lease()
+    watched.schedule(0.5)
+    assert watched.cloud.seen("MasterHeartbeat")[1] == [1.0, 1.0]
+    assert watched.cloud.seen("SessionsCutShort") == {}
     watched.close()

@@ -104,7 +104,7 @@ def test_scheduled_event_runs_a_session_and_publishes_metrics_and_durations(
     assert [(each["code"], each["key"], each["cluster"], each["ListenersEnded"]) for each in ends] == [
         ("5", "ERR_MAX_RUNTIME", "prod", [2.0])
     ]
-    first, last = [each for each in found if "MasterHeartbeat" in each]
+    first, last = [each for each in found if "Batches" in each]
     assert (first["service"], first["Changes"], first["Relists"]) == ("kubesync-test", [0.0], [0.0])
     assert (last["Batches"], last["Changes"], last["Relists"]) == ([1.0], [4.0], [2.0])
     (lag,) = [each for each in found if "LagMedian" in each]

@@ -42,11 +42,13 @@ def emitted(capsys: pytest.CaptureFixture[str]) -> set[Metric]:
             hand_over_seconds=0.1,
             named_upstreams={"registered": 1, "written": 1, "problem": ""},
             health=dict.fromkeys(HEALTH, 0.0),
+            steady=True,
         )
     )
     listeners[0].ended = "ERR_MAX_RUNTIME"
     publisher.resync_ended(0)
     publisher.ended(SessionReport("s1", ended="ERR_MAX_RUNTIME", listeners=listeners))
+    publisher.ended(SessionReport("s2", epoch=2, code=4, ended="ERR_NOT_MASTER"))
     return {
         (directive["Namespace"], metric["Name"], tuple(dimensions))
         for line in capsys.readouterr().out.splitlines()
@@ -90,7 +92,7 @@ def test_cost_page_counts_the_metrics_of_a_good_day(clusters: int, capsys: pytes
         for name in names
     ]
     so_far = SessionReport(
-        "s1", clusters=reports, listeners=listeners, lag={"p50": 1.0, "p99": 1.0}, hand_over_seconds=0.1
+        "s1", clusters=reports, listeners=listeners, lag={"p50": 1.0, "p99": 1.0}, hand_over_seconds=0.1, steady=True
     )
     so_far.health = dict.fromkeys(HEALTH, 0.0)
     publisher.beat(so_far)
@@ -131,6 +133,7 @@ def test_alarms_are_those_that_were_promised() -> None:
 
     assert {name: alarm["MetricName"] for name, alarm in alarms.items()} == {
         "NoMasterAlarm": "MasterHeartbeat",
+        "SessionsCutShortAlarm": "SessionsCutShort",
         "LagAlarm": "LagP99",
         "DeniedAlarm": "ListenerErrors",
         "TlsAlarm": "ListenerErrors",

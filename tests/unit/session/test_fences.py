@@ -26,7 +26,7 @@ def a_store_with_master(epoch: int, faults: StoreFaults | None = None) -> Memory
 def fencing(store: MemoryStore, epoch: int = 7) -> Fencing:
     clock = ManualClock()
     return Fencing(
-        store, "0", epoch, lambda call: retry_while_throttled(call, lambda: None, clock, clock.monotonic() + 60.0)
+        store, "0", epoch, "somebody", lambda call: retry_while_throttled(call, lambda: None, clock, clock.monotonic() + 60.0)
     )
 
 
@@ -41,8 +41,8 @@ def fences_of(call: Call) -> list[Key]:
 
 def test_i2_fence_is_raised_by_the_holder_of_the_lease() -> None:
     store = a_store_with_master(7)
-    raise_fences(store, [fence_key("prod")], 7, held_check("0", 7))
-    raise_fences(store, [fence_key("prod")], 7, held_check("0", 7))  # an answer was lost: the same again is fine
+    raise_fences(store, [fence_key("prod")], 7, held_check("0", 7, "somebody"))
+    raise_fences(store, [fence_key("prod")], 7, held_check("0", 7, "somebody"))  # an answer was lost: the same again is fine
     assert epochs(store, fence_key("prod")) == [7]
 
 
@@ -51,15 +51,24 @@ def test_i2_master_that_lost_the_lease_fences_no_cluster_that_its_successor_does
     table = LeaseTable(store, "0")
     table.take(table.read(), "successor", 8, 20_000)
     with pytest.raises(NotMasterError):
-        raise_fences(store, [fence_key("new")], 7, held_check("0", 7))
+        raise_fences(store, [fence_key("new")], 7, held_check("0", 7, "somebody"))
     assert store.get(fence_key("new")) is None
+
+
+def test_i2_master_that_lost_the_lease_raises_no_fence_though_its_epoch_was_drawn_once_more() -> None:
+    store = a_store_with_master(7)
+    table = LeaseTable(store, "0")
+    table.take(table.read(), "successor", 7, 20_000)  # the counter of epochs was lost meanwhile
+    with pytest.raises(NotMasterError, match="lost to another session"):
+        fencing(store).take_over(["prod"])
+    assert epochs(store, fence_key("prod")) == [None]
 
 
 def test_i2_fence_of_a_later_master_is_not_lowered() -> None:
     store = a_store_with_master(7)
     raise_fence(store, "prod", 9)
     with pytest.raises(NotMasterError):
-        raise_fences(store, [fence_key("other"), fence_key("prod")], 7, held_check("0", 7))
+        raise_fences(store, [fence_key("other"), fence_key("prod")], 7, held_check("0", 7, "somebody"))
     assert epochs(store, fence_key("prod"), fence_key("other")) == [9, None]
 
 
@@ -67,7 +76,7 @@ def test_those_that_are_raised_already_do_not_keep_others_from_being_raised() ->
     store = a_store_with_master(7)
     raise_fence(store, "b", 7)
     raise_fence(store, "c", 3)
-    raise_fences(store, [fence_key("a"), fence_key("b"), fence_key("c")], 7, held_check("0", 7))
+    raise_fences(store, [fence_key("a"), fence_key("b"), fence_key("c")], 7, held_check("0", 7, "somebody"))
     assert epochs(store, fence_key("a"), fence_key("b"), fence_key("c")) == [7, 7, 7]
 
 
@@ -78,7 +87,7 @@ def test_i2_take_over_raises_the_fence_of_the_shard_and_of_all_clusters_in_few_t
     made = fencing(store)
     made.take_over(names)
     assert [len(fences_of(call)) for call in store.calls] == [99, 52]
-    assert all(call.actions[-1] == held_check("0", 7) for call in store.calls)
+    assert all(call.actions[-1] == held_check("0", 7, "somebody") for call in store.calls)
     assert fences_of(store.calls[0])[0] == shard_fence_key("0") == Key("control", "lease#0", "fence")
     assert epochs(store, *(fence_key(name) for name in names)) == [7] * 150
     assert made.raised == set(names)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import ClusterReport, ListenerReport, SessionReport
 from kubesync.telemetry.metrics import MetricsPublisher
 
@@ -45,11 +46,14 @@ def test_recording_counts_what_it_took_since_the_last_beat(capsys: pytest.Captur
     assert not [line for line in written(capsys) if "RecordingTime" in line], "no window, no metric"
 
 
-def test_first_beat_of_a_quiet_master(capsys: pytest.CaptureFixture[str]) -> None:
-    MetricsPublisher("main").beat(a_report())
+@pytest.mark.parametrize("steady", [False, True])
+def test_beat_of_a_quiet_master_counts_once_it_has_held_its_fences_i10(
+    *, steady: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    MetricsPublisher("main").beat(a_report(steady=steady))
 
     names = [
-        "MasterHeartbeat",
+        *(["MasterHeartbeat"] if steady else []),
         "Windows",
         "Events",
         "EventsMerged",
@@ -74,7 +78,7 @@ def test_first_beat_of_a_quiet_master(capsys: pytest.CaptureFixture[str]) -> Non
             },
             "service": "kubesync-main",
             **{name: [0.0] for name in names},
-            "MasterHeartbeat": [1.0],
+            **({"MasterHeartbeat": [1.0]} if steady else {}),
         },
         {
             "_aws": {
@@ -110,9 +114,8 @@ def test_beats_tell_what_came_since_the_last_one(capsys: pytest.CaptureFixture[s
     report.dynamodb |= {"requests": 40, "refused_reads": 5, "refused_writes": 1, "refused_transactions": 2}
     publisher.beat(report)
 
-    line = the_line("MasterHeartbeat", capsys)
+    line = the_line("Windows", capsys)
     assert {name: value for name, value in line.items() if name not in ("_aws", "service")} == {
-        "MasterHeartbeat": [1.0],
         "Windows": [1.0],
         "Events": [12.0],
         "EventsMerged": [0.0],
@@ -309,3 +312,27 @@ def test_days_until_the_first_credential_ends_of_each_cluster_and_of_all(capsys:
             }
         ],
     ]
+
+
+@pytest.mark.parametrize(
+    ("ended", "steady", "cut_short"),
+    [
+        (ErrorCode.NOT_MASTER, False, True),
+        (ErrorCode.WORKER_EXITING, False, True),
+        (ErrorCode.NOT_MASTER, True, False),
+        (ErrorCode.MAX_RUNTIME, False, False),
+        (None, False, False),
+    ],
+)
+def test_i10_master_that_is_ended_within_its_first_minute_is_counted(
+    ended: ErrorCode | None, *, steady: bool, cut_short: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, key = (0, "DONE") if ended is None else (int(ended), ended.key)
+    MetricsPublisher("main").ended(a_report(code=code, ended=key, steady=steady))
+    found = [line["SessionsCutShort"] for line in written(capsys) if "SessionsCutShort" in line]
+    assert found == ([[1.0]] if cut_short else [])
+
+
+def test_i10_session_that_never_was_the_master_is_not_cut_short(capsys: pytest.CaptureFixture[str]) -> None:
+    MetricsPublisher("main").ended(SessionReport("s1", code=4, ended="ERR_NOT_MASTER"))
+    assert not [line for line in written(capsys) if "SessionsCutShort" in line]

@@ -14,6 +14,7 @@ What the caller does next decides the class of an error:
     │   ├── StatusError            11   any other status that is not 200
     │   └── BodyError              12   body broke off, went silent, or could not be decoded
     ├── NotMasterError              stop writing, end the session with code 4
+    │   └── FencedOutError          a fence is above its epoch: if the lease is its own, take it again above the fence
     ├── StoreError                  DynamoDB
     │   ├── ConditionFailedError    read again, decide again
     │   ├── TransactionRefusedError read the named items again, decide again
@@ -133,6 +134,14 @@ TOO_LONG_ADVICE: Final = "raise the function's memory (MemorySize), or find out 
 
 class NotMasterError(KubesyncError):
     """Another master holds the lease or a fence. The caller stops writing at once and ends with code 4."""
+
+
+class FencedOutError(NotMasterError):
+    """A fence is above the master's epoch. ``epoch`` is the fence's. A session that takes over asks the table whose the lease is."""
+
+    def __init__(self, message: str, epoch: int) -> None:
+        super().__init__(message)
+        self.epoch = epoch
 
 
 class StoreError(KubesyncError):

@@ -14,7 +14,7 @@ from kubesync.aws.slices import MAX_SLICE_BYTES
 from kubesync.aws.tables.state_codec import pack
 from kubesync.domain.report import SessionReport
 
-_LEFT_OUT: Final = ("session", "stuck", "resyncs", "recoveries", "transactions", "dynamodb")
+_LEFT_OUT: Final = ("session", "stuck", "resyncs", "recoveries", "transactions", "dynamodb", "steady")
 _ROWS: Final = 100
 """Of each list of a recovery's report, to begin with: half as many until it fits."""
 

@@ -71,6 +71,7 @@ class LeaseKeeper:
         self._lost = scheduler.event()
         self._stop = scheduler.event()
         self._thread: Thread | None = None
+        self._renewing = scheduler.lock()
         self.on_signal: Callable[[], None] = lambda: None
         self.on_lost: Callable[[], None] = lambda: None
 
@@ -212,6 +213,10 @@ class LeaseKeeper:
 
     def renew(self) -> None:
         """Renew once. After any failure but a lost lease the next try follows. ``may_write`` watches the time."""
+        with self._renewing:
+            self._renew()
+
+    def _renew(self) -> None:
         started = self._scheduler.monotonic()
         lease = self.lease
         try:
@@ -252,12 +257,35 @@ class LeaseKeeper:
         if self._scheduler.monotonic() > self._write_until:
             raise NotMasterError("the lease could not be renewed in time")
 
-    def truly_master(self) -> None:
+    def truly_master(self) -> Lease:
         """Check in the table, not by the clock, that this session holds the lease. Raises NotMasterError if not."""
         current = self._table.read()
         if current.holder != self._holder or current.epoch != self.lease.epoch or current.released:
             self._lose()
             raise NotMasterError("the lease was lost to another session")
+        return current
+
+    def take_again(self, fence: int) -> None:
+        """Take the lease once more, with an epoch above this fence: it refused this session, which took the lease last.
+
+        the lease in the table      whose fence it is                                    what happens
+        ----------------------      -----------------                                    ------------
+        of another session          its holder's, who took the lease after this one      NotMasterError: nothing is written
+        of this session             of an earlier master: the counter of epochs was lost the counter goes above it
+
+        The lease is taken only if nobody has taken it since it was read (I2, ADR 0037).
+
+        Raises:
+            NotMasterError: another session took the lease.
+            StoreError: the table cannot be used now. The lease may expire.
+        """
+        with self._renewing:  # it would renew the lease under the old epoch, and count it as lost
+            mine = self.truly_master()
+            self._table.raise_epoch(fence)
+            try:
+                self._take(mine)
+            except _NotTakenError as error:
+                raise error.why from error
 
     def give_up_writing(self) -> None:
         """Make ``may_write`` refuse from now on: threads that are still busy must not write after the release."""

@@ -105,7 +105,7 @@ class Master:
         )
         self.inflight = InflightTable(store, settings.shard)
         self.fenced_writer = FencedWriter(store, epoch, keeper.may_write, scheduler, settings.shard)
-        self._fencing = Fencing(store, settings.shard, epoch, self._retry)
+        self._fencing = Fencing(store, settings.shard, epoch, report.session, self._retry)
         self._remains = Remains(self.inflight, self.tables.state, self.tables.listeners, self._reads, self._retry)
         self._large = scheduler.lock()
         self.room = ListRoom(settings.list_room_bytes, scheduler)

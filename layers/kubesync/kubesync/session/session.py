@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
+from itertools import count
 from typing import Final
 
 from aws_lambda_powertools import Logger
@@ -21,7 +22,7 @@ from kubesync.aws.tables.control.lease import Lease
 from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
 from kubesync.clock import Clock
 from kubesync.cluster.ports import Progress
-from kubesync.domain.errors import ErrorCode, NotMasterError, StoreError
+from kubesync.domain.errors import ErrorCode, FencedOutError, NotMasterError, StoreError
 from kubesync.domain.report import DONE, SessionReport
 from kubesync.operations.asking import SessionEndsError
 from kubesync.operations.ports import MasterParts, Recovery
@@ -37,6 +38,8 @@ logger = Logger(service="kubesync", child=True)
 
 BEAT_SECONDS: Final = 60.0
 _TICK_SECONDS: Final = 1.0
+# A session takes the lease again so often where fences are above its epoch. Each time all fences that refused it are passed.
+_EPOCH_TRIES: Final = 5
 # A resync that is under way gets this long to stop and answer, before the listeners are cut.
 _RESYNC_ENDS_SECONDS: Final = 0.5
 # Time after draining, for the last listener errors and the release of the lease.
@@ -80,6 +83,7 @@ class Session:
         self.on_resync: Callable[[int], None] = lambda _errors: None
         self._resynced: deque[int] = deque()
         self._minutes: list[Minute] = []
+        self._steady_from = math.inf
         # Not a copy: these counts grow while the session runs.
         self.report = SessionReport(session_id, dynamodb=parts.counted.counts)
 
@@ -126,31 +130,37 @@ class Session:
         now = self._clock.monotonic()
         margin = self._settings.drain_margin_seconds
         deadline = min(now + self._settings.max_runtime_seconds, now + remaining() - margin - _RELEASE_SECONDS)
-        self.report.epoch = lease.epoch
         self.report.took_over = _how(before, paused=self._keeper.paused(before))
         self._keeper.on_lost = lambda: self.stop(ErrorCode.NOT_MASTER, "the lease was lost")
         self._keeper.on_signal = self._signalled
         self._keeper.start(self._clock.epoch() + (deadline - now))
         self._progress("master", {"session": self.report.session, "epoch": lease.epoch, "after": self.report.took_over})
-        master = Master(self._parts, self._keeper, lease.epoch, self.report, self._progress, self.stop)
-        master.ending = lambda: self._code is not None
-        master.resync_ended = self._resynced.append
+        # A recovery and a resync write in this thread, which must end the session in time.
+        writes_until = math.inf if recovery is None and resync is None else deadline
+        master = self._new_master(deadline, writes_until)
         try:
-            master.deadline = deadline
-            if recovery is not None or resync is not None:
-                # They write in this thread, which must end the session in time.
-                master.fenced_writer.until_monotonic = deadline
             left = self._keeper.to_settle(before)  # None: all zones
             # A recovery releases the zones once it knows them. A dry run never does: what is open stays open.
             hold_zones = recovery is not None or (resync is not None and resync.dry_run)
-            master.take_over(clean=left is not None, unsettled=left or (), hold_zones=hold_zones)
+            for tries in count(1):
+                try:
+                    master.take_over(clean=left is not None, unsettled=left or (), hold_zones=hold_zones)
+                    break
+                except FencedOutError as error:
+                    if tries > _EPOCH_TRIES:
+                        raise
+                    logger.warning("refused by a fence", fence=error.epoch, epoch=self.report.epoch)
+                    self._keeper.take_again(error.epoch)
+                    # Nothing says how the master ended whose fence it was.
+                    master, left = self._new_master(deadline, writes_until), None
             logger.info(
                 "took over",
-                epoch=lease.epoch,
+                epoch=self.report.epoch,
                 after=self.report.took_over,
                 stood_by_seconds=round(now - started, 3),
                 seconds=round(self._clock.monotonic() - now, 3),
             )
+            self._steady_from = min(self._clock.monotonic() + BEAT_SECONDS, deadline)
             self._beat(master, started)
             if recovering is not None:
                 self.report.recoveries.append(recovering.run(master))
@@ -175,6 +185,14 @@ class Session:
         drain_until = self._clock.monotonic() + min(margin, max(0.0, remaining() - _RELEASE_SECONDS))
         self._finish(master, drain_until, started)
         return self.report
+
+    def _new_master(self, deadline: float, writes_until: float) -> Master:
+        self.report.epoch = self._keeper.lease.epoch
+        master = Master(self._parts, self._keeper, self.report.epoch, self.report, self._progress, self.stop)
+        master.ending = lambda: self._code is not None
+        master.resync_ended = self._resynced.append
+        master.deadline, master.fenced_writer.until_monotonic = deadline, writes_until
+        return master
 
     def _resync(self, master: Master, request: ResyncRequest) -> None:
         desk = ResyncDesk(master, RequestTable(self._parts.store, self._settings.shard))
@@ -274,6 +292,7 @@ class Session:
 
     def _beat(self, master: Master, started: float) -> None:
         snapshot = master.snapshot()
+        snapshot.steady = self.report.steady = self._clock.monotonic() >= self._steady_from
         if snapshot.lag:
             lag = (snapshot.lag["count"], snapshot.lag["p50"], snapshot.lag["p99"])
             self._minutes.append((round(self._clock.monotonic() - started), *lag))

@@ -4,7 +4,10 @@ Namespace ``kubesync``. ``service`` is ``kubesync-<deployment>``, which separate
 
 metric                       dimensions                       unit     written
 ------                       ----------                       ----     -------
-MasterHeartbeat              service                          Count    1 a minute, written by the master
+MasterHeartbeat              service                          Count    1 a minute, written by a master that has held its fences
+                                                                       for a minute, or to its deadline
+SessionsCutShort             service                          Count    1 for a session that was the master and was ended before;
+                                                                       nothing for others
 Windows, Events,             service                          Count    each minute, how many since the last one
   EventsMerged, KeysChanged
 RecordingTime                service                          Seconds  how long recording windows took, over all clusters;
@@ -56,6 +59,8 @@ from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
 
 NAMESPACE: Final = "kubesync"
+# A session that did what it was started for ends early, too.
+_CUT_SHORT: Final = (ErrorCode.NOT_MASTER, ErrorCode.WORKER_EXITING)
 _CODES: Final = {code.key: code for code in ErrorCode}
 
 type _ByListener = Counter[tuple[str, str]]
@@ -76,7 +81,8 @@ class MetricsPublisher:
     def beat(self, snapshot: SessionReport) -> None:
         """Write the figures since the last beat. ``snapshot`` counts from the session's start; its lags are those since the last beat."""
         counted = _counts(snapshot)
-        self._write({"MasterHeartbeat": 1} | {name: counted[name] - self._counted[name] for name in counted}, {})
+        heartbeat = {"MasterHeartbeat": 1} if snapshot.steady else {}
+        self._write(heartbeat | {name: counted[name] - self._counted[name] for name in counted}, {})
         self._counted = counted
         failed = _failures(snapshot)
         self._by_code("ListenerErrors", failed - self._failed)
@@ -109,6 +115,8 @@ class MetricsPublisher:
     def ended(self, report: SessionReport) -> None:
         """Write how the session and each of its listeners ended."""
         self._write({"Sessions": 1}, {}, {"ended": report.ended})
+        if report.epoch and report.code in _CUT_SHORT and not report.steady:
+            self._write({"SessionsCutShort": 1}, {})
         ends = Counter((each.ended, each.cluster) for each in report.listeners if each.ended in _CODES)
         self._by_code("ListenersEnded", ends)
 

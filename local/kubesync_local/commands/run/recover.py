@@ -74,7 +74,9 @@ def _recovered(work: Workplace, request: RecoveryRequest) -> dict[str, Any]:
         with ended_by_signals(lambda: session):
             report = session.run(recovery=request)
     if not report.recoveries:
-        hint = "; pause the schedule and try again" if report.code == ErrorCode.NOT_MASTER else ""
+        # Whoever was the master has lost the lease, or met fences that rise again and again: a pause changes neither.
+        other = report.code == ErrorCode.NOT_MASTER and not report.epoch
+        hint = "; pause the schedule and try again" if other else "; run it again"
         raise RecoverError(f"nothing was recovered: {report.ended} {report.message}".rstrip() + hint)
     found: dict[str, Any] = report.recoveries[0]
     return found

@@ -17,23 +17,28 @@ class Fencing:
     """Raises fences for the master of one epoch.
 
     Args:
+        holder: the session that has the lease.
         retry: repeats a call while DynamoDB is busy, within the session's time.
 
     ``raised``: clusters whose fences have this epoch.
     """
 
-    def __init__(self, store: Store, shard: str, epoch: int, retry: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(
+        self, store: Store, shard: str, epoch: int, holder: str, retry: Callable[[Callable[[], None]], None]
+    ) -> None:
         self.raised: set[str] = set()
         self._store = store
         self._shard = shard
         self._epoch = epoch
+        self._held = held_check(shard, epoch, holder)
         self._retry = retry
 
     def take_over(self, clusters: Iterable[str]) -> None:
         """Raise the shard's fence and those of all its clusters, many in one transaction.
 
         Raises:
-            NotMasterError: another master has raised a fence higher, or holds the lease.
+            FencedOutError: a fence is higher: see ``LeaseKeeper.take_again``.
+            NotMasterError: another master holds the lease.
             StoreBusyError: DynamoDB stayed busy for the session's time.
         """
         names = list(clusters)
@@ -64,6 +69,6 @@ class Fencing:
 
     def _raise(self, fences: Sequence[Key]) -> None:
         try:
-            raise_fences(self._store, fences, self._epoch, held_check(self._shard, self._epoch))
+            raise_fences(self._store, fences, self._epoch, self._held)
         except StoreOutcomeUnknownError as unknown:
             raise StoreBusyError(str(unknown)) from unknown  # a repeat does no harm

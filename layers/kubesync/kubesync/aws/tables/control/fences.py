@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, cast
 
 from kubesync.aws.dynamodb.store import (
     CONTROL,
@@ -26,7 +26,7 @@ from kubesync.aws.dynamodb.store import (
     Store,
     Update,
 )
-from kubesync.domain.errors import NotMasterError, TransactionRefusedError
+from kubesync.domain.errors import FencedOutError, NotMasterError, TransactionRefusedError
 
 # The transaction also checks the lease.
 MAX_FENCES_AT_A_TIME: Final = MAX_TRANSACTION_ACTIONS - 1
@@ -62,7 +62,8 @@ def raise_fences(store: Store, fences: Sequence[Key], epoch: int, lease: Check) 
             fence a cluster that its successor does not know yet.
 
     Raises:
-        NotMasterError: a later master has raised a fence further, or holds the lease.
+        FencedOutError: a fence is higher. A later master has raised it, or the counter of epochs was lost.
+        NotMasterError: a later master holds the lease.
         StoreBusyError, StoreOutcomeUnknownError: the caller tries again.
     """
     left = list(fences)
@@ -73,9 +74,11 @@ def raise_fences(store: Store, fences: Sequence[Key], epoch: int, lease: Check) 
         except TransactionRefusedError as refused:
             if len(updates) in refused.failed:
                 raise NotMasterError("the lease was lost to another session") from refused
-            for index, current in refused.failed.items():
-                if current is None or current["epoch"] != epoch:
-                    raise NotMasterError(f"a later master has raised the fence of {left[index].partition}") from refused
+            found = {left[index].partition: cast(int, (now or {}).get("epoch", 0)) for index, now in refused.failed.items()}
+            above = {partition: known for partition, known in found.items() if known != epoch}
+            if above:
+                said = f"the fence of {', '.join(above)} has epoch {max(above.values())}, above that of this session ({epoch})"
+                raise FencedOutError(said, max(above.values())) from refused
             left = [place for index, place in enumerate(left) if index not in refused.failed]
         else:
             return

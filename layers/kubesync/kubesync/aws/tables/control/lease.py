@@ -19,6 +19,7 @@ when to try: taking the lease is conditional on the renewal that was read, and f
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -86,9 +87,10 @@ def lease_key(shard: str) -> Key:
     return Key(CONTROL, f"lease#{shard}", "lease")
 
 
-def held_check(shard: str, epoch: int) -> Check:
-    """A condition for a transaction: the lease is held under this epoch."""
-    return Check(lease_key(shard), (Equals("epoch", epoch), Equals("released", value=False)))
+def held_check(shard: str, epoch: int, holder: str) -> Check:
+    """A condition for a transaction: this session holds the lease under this epoch. A counter that was lost can draw an epoch twice."""
+    held = (Equals("holder", holder), Equals("epoch", epoch), Equals("released", value=False))
+    return Check(lease_key(shard), held)
 
 
 def _parse(item: Item | None) -> Lease:
@@ -192,10 +194,10 @@ class LeaseTable:
         return cast(int, current["value"]) if current else 0
 
     def raise_epoch(self, at_least: int) -> None:
-        """Raise the counter above the epochs in journals, after tables were lost or restored."""
-        value = self.last_epoch()
-        if value < at_least:
-            self._store.write(Update(_EPOCH, add={"value": at_least - value}))
+        """Raise the counter to an epoch that a fence or a journal has, after tables were lost or restored. It never goes down."""
+        known = (AbsentOrBelow("value", at_least),)
+        with suppress(ConditionFailedError):
+            self._store.write(Update(_EPOCH, set={"value": at_least}, conditions=known))
 
     def take(self, seen: Lease, holder: str, epoch: int, expires_at_ms: int) -> Lease:
         """Become the holder, if the lease is unchanged since it was read.
