@@ -45,6 +45,7 @@ _BY_CODE: Final = {
     ErrorCode.READ_BODY: "a proxy or load balancer in between delays or cuts off what the API server sends",
 }
 KUBECONFIG: Final = "correct the file, or register the cluster again with a kubeconfig and context that exist here"
+IDENTITY: Final = "let it list Services in namespace default too (docs/cluster-access.yaml)"
 _GROUP: Final = {Resource.ENDPOINTSLICES: "endpointslices of discovery.k8s.io"}
 
 

@@ -12,12 +12,14 @@ from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.clock import Clock
 from kubesync.domain.errors import BodyError, DeniedError, ErrorCode, ListenerError, StatusError
 from kubesync.domain.objects import Resource
+from kubesync.kubernetes.lister import cluster_identity
 from kubesync.kubernetes.transport import urls
 from kubesync.kubernetes.transport.client import ApiClient
 from kubesync.kubernetes.transport.failures import TooOldError
 from kubesync.kubernetes.wire.decode import read_list_page
 from kubesync_local.check import advice
-from kubesync_local.check.step import Result, Step, failed, passed, skipped
+from kubesync_local.check.step import Result, Step, failed, passed, skipped, warned
+from kubesync_local.documents.listener_rows import UNGUARDED
 
 _WATCH_SECONDS: Final = 1
 # A watch that should end after a second and still runs by then is delayed by something in between.
@@ -37,6 +39,9 @@ def rights_steps(new_api: Callable[[], ApiClient], config: ClusterConfig, clock:
     with ThreadPoolExecutor(len(resources), thread_name_prefix="check") as pool:
         for steps in pool.map(both, resources):
             yield from steps
+    if not config.scope.shows_identity:
+        with closing(new_api()) as api:
+            yield _identity(api, clock)
     if config.write_events:
         with closing(new_api()) as api:
             yield _events(api, config)
@@ -91,6 +96,19 @@ def _refuse_error(lines: list[bytes]) -> None:
         if isinstance(event, dict) and event.get("type") == "ERROR":
             status = event.get("object") or {}
             raise StatusError(f"in the stream: {status.get('message', 'an error')}", status=status.get("code"))
+
+
+def _identity(api: ApiClient, clock: Clock) -> Step:
+    """No list of this scope holds default/kubernetes: sessions ask for it, and go on without the guard if they may not (I5)."""
+    try:
+        uid = cluster_identity(api, clock.monotonic() + _PATIENCE_SECONDS)
+    except ListenerError as error:
+        return failed("identity", error, advice.of_error(error))
+    if uid is None:
+        return warned("identity", UNGUARDED, advice.IDENTITY)
+    return passed(
+        "identity", "Service default/kubernetes can be read: another cluster at this address would be noticed"
+    )
 
 
 def _events(api: ApiClient, config: ClusterConfig) -> Step:

@@ -32,9 +32,10 @@ def _add_session(commands: Commands) -> None:
 def _add_plan(commands: Commands) -> None:
     plan = commands.add_parser(
         "plan",
-        help="show what a resync would change; changes nothing",
+        help="show what a resync would change; changes no record set",
         description="Lists everything, compares cluster, state, zones and upstreams, and shows by hosted zone and for upstreams what "
-        "a resync would add (+), change (~) and delete (-), and what stays as it is (!), each with the reason.",
+        "a resync would add (+), change (~) and delete (-), and what stays as it is (!), each with the reason. The running session "
+        "does it. Without one this process takes the lease while it compares: a session that is started meanwhile waits, or ends at once.",
         epilog="Example: `kubesync plan --cluster prod --exit-code` ends with status 0 if nothing is to be done, and with 3 if "
         "something is.",
     )

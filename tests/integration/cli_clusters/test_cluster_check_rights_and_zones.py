@@ -174,3 +174,35 @@ def test_journal_of_another_owner_and_of_an_epoch_that_the_tables_cannot_know(st
     found = only_failure(stack, name)
     assert found["details"] == f"{journal} CNAME stands there and is not ours: no journal can stand there"
     assert found["advice"] == "remove it, or give this deployment another KUBESYNC_DEPLOYMENT"
+
+
+# --- the cluster's identity ---
+
+
+def test_i5_role_in_one_namespace_that_hides_the_clusters_identity_is_said(stack: CliStack, name: str) -> None:
+    add(stack, name, "--namespace", "shop")
+    denial = stack.api.authority.deny(namespace="default")
+    try:
+        steps, status = check(stack, name)
+    finally:
+        stack.api.authority.allow(denial)
+    assert (steps["identity"]["result"], steps["identity"]["code"], status) == ("warning", None, 0)
+    assert steps["identity"]["details"] == (
+        "Service default/kubernetes cannot be read: if another cluster answers at this address, nobody notices, and up to 30 % of the "
+        "objects count as deleted at once"
+    )
+    assert steps["identity"]["advice"] == "let it list Services in namespace default too (docs/cluster-access.yaml)"
+
+
+@pytest.mark.parametrize("scope", [("--namespace", "shop"), ("--selector", "dns=yes")])
+def test_i5_identity_that_can_be_read_beside_the_scope_is_all_right(
+    stack: CliStack, name: str, scope: tuple[str, str]
+) -> None:
+    add(stack, name, *scope)
+    steps, status = check(stack, name)
+    assert (steps["identity"]["result"], status) == ("ok", 0)
+
+
+def test_identity_that_a_list_of_the_scope_holds_needs_no_step(stack: CliStack, name: str) -> None:
+    add(stack, name)
+    assert "identity" not in check(stack, name)[0]

@@ -289,7 +289,11 @@ def test_change_batches_hold_only_what_the_condition_allows(role: str, play: Pla
         "ForAllValues:StringEquals": {
             "route53:ChangeResourceRecordSetsActions": ["CREATE", "DELETE"],
             "route53:ChangeResourceRecordSetsRecordTypes": ["A", "AAAA", "CNAME", "SRV", "TXT"],
-        }
+        },
+        "Null": {
+            "route53:ChangeResourceRecordSetsActions": "false",
+            "route53:ChangeResourceRecordSetsRecordTypes": "false",
+        },
     }
     assert play.calls[role].change_actions == {"CREATE", "DELETE"}
     assert play.calls[role].record_types == {"A", "AAAA", "CNAME", "SRV", "TXT"}
@@ -310,6 +314,10 @@ def test_record_names_are_a_condition_that_always_allows_the_journals(role: str,
         **change_condition(role, []),
         "ForAllValues:StringLike": {
             "route53:ChangeResourceRecordSetsNormalizedRecordNames": ["_kubesync-test-*", *wanted]
+        },
+        "Null": {
+            **change_condition(role, [])["Null"],
+            "route53:ChangeResourceRecordSetsNormalizedRecordNames": "false",
         },
     }
     patterns = condition["ForAllValues:StringLike"]["route53:ChangeResourceRecordSetsNormalizedRecordNames"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
 
-from harness.wire.template import ROOT, read_template, resources, with_everything
+from harness.wire.template import ROOT, read_template, resolved, resources, with_everything
 from kubesync.aws.dynamodb.store import table_names
 from kubesync.settings import Settings
 from kubesync_local.workplace.tables import TABLES, TTL_ATTRIBUTE
@@ -345,6 +346,7 @@ def test_tokens_of_the_aws_identity_are_for_the_audiences_that_were_given(templa
     assert policy["Condition"] == "HasAudiences"
     assert statement["Condition"] == {
         "ForAllValues:StringEquals": {"sts:IdentityTokenAudience": {"Ref": "AwsIdentityAudiences"}},
+        "Null": {"sts:IdentityTokenAudience": "false"},
         "NumericLessThanEquals": {"sts:DurationSeconds": 900},
     }
 
@@ -372,3 +374,29 @@ def test_lambda_may_look_at_subnets_in_a_vpc_and_the_functions_code_may_not(temp
         assert (looking["Effect"], looking["Action"]) == ("Allow", "ec2:DescribeSubnets")
         assert (refused["Effect"], refused["Action"]) == ("Deny", "ec2:*")
         assert [each["Fn::If"][0] for each in properties["ManagedPolicyArns"] if "HasVpc" in str(each)] == ["HasVpc"]
+
+
+def _statements(node: Any) -> Iterator[dict[str, Any]]:
+    """Every statement of a policy, wherever it stands."""
+    if isinstance(node, dict):
+        if "Effect" in node:
+            yield node
+        for each in node.values():
+            yield from _statements(each)
+    elif isinstance(node, list):
+        for each in node:
+            yield from _statements(each)
+
+
+@pytest.mark.parametrize("record_names", ["", "*.prod.example.com"])
+def test_keys_of_which_all_values_must_fit_must_be_there(template: dict[str, Any], record_names: str) -> None:
+    # ForAllValues holds where a request has no such key:
+    # https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html
+    parameters = {"DeploymentId": "test", "RecordNames": record_names, "AwsIdentityAudiences": ["sts"]}
+    found = 0
+    for statement in _statements(template["Resources"]):
+        condition = resolved(statement.get("Condition", {}), parameters)
+        keys = {key for operator, of in condition.items() if operator.startswith("ForAllValues:") for key in of}
+        assert condition.get("Null", {}) == dict.fromkeys(keys, "false"), statement
+        found += len(keys)
+    assert found == (7 if record_names else 5)

@@ -1,4 +1,4 @@
-"""``kubesync plan``: what a resync would change, for people; nothing is changed."""
+"""``kubesync plan``: what a resync would change, for people. Without a running session it takes the lease while it compares."""
 
 from __future__ import annotations
 

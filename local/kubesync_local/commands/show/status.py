@@ -26,7 +26,7 @@ from kubesync_local.commands.show.status_table import show_status
 from kubesync_local.documents.alarm_causes import Seen, causes_of
 from kubesync_local.documents.credential_rows import credential_rows
 from kubesync_local.documents.last_resync import resyncs_document
-from kubesync_local.documents.listener_rows import listener_rows
+from kubesync_local.documents.listener_rows import listener_rows, unguarded
 from kubesync_local.documents.named_upstream import problems_of_named
 from kubesync_local.documents.outlook import NOTHING_THERE, tried_next, zone_code
 from kubesync_local.terminal.escaping import visible
@@ -165,6 +165,7 @@ def _cluster(config: ClusterConfig, work: Place, problems: Mapping[str, ZoneProb
         "record_sets": sum(len(state.applied) for state in states),
         "upstreams": sum(len(state.upstreams) for state in states),
         "problem": newer or None,
+        "unguarded": None if newer else unguarded(config, work.store),
         "listeners": listeners,
         "credentials": credential_rows(config, ListenerTable(work.store), work.now()),
         "open": [_open(state, state.opened, problems, looks) for state in states if state.opened is not None],

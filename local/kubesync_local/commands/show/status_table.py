@@ -7,6 +7,7 @@ from typing import Any, Final
 from rich.text import Text
 
 from kubesync.domain.reasons import advice_for
+from kubesync_local.check.advice import IDENTITY
 from kubesync_local.documents.credential_rows import near_ends
 from kubesync_local.documents.last_resync import resync_lines
 from kubesync_local.documents.listener_rows import for_people
@@ -140,6 +141,8 @@ def _show_cluster(cluster: dict[str, Any], own_shard: str, now: float, *, runnin
     print_folded(console, Text(text), 4)
     if cluster["problem"]:
         print_folded(console, Text(f"  {cluster['problem']}", style="red"), 4)
+    if cluster["unguarded"]:
+        print_folded(console, Text(f"  {cluster['unguarded']}; {IDENTITY}", style="yellow"), 4)
     for held in cluster["held"]:
         number = held["deletions"]
         are = "deletion" if number == 1 else "deletions"

@@ -1,0 +1,33 @@
+"""What ``kubesync status`` says of a whole deployment where no alarm can go off."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.seen.builders import a_service
+from harness.watched_deployment import WatchedDeployment
+
+_UNGUARDED = "Service default/kubernetes cannot be read: if another cluster answers at this address, nobody notices"
+
+
+def seen(*, identity: bool, **config: object) -> str:
+    watched = WatchedDeployment(**config)
+    if identity:
+        watched.cluster.apply("kubernetes", a_service(cluster_ips=("10.0.0.1",)), namespace="default")
+    watched.want("web", "10.0.0.2")
+    before = watched.status()
+    assert _UNGUARDED not in before, "nobody has asked yet"
+    watched.schedule(1)
+    said = watched.status()
+    watched.close()
+    return said
+
+
+@pytest.mark.parametrize("scope", [{"namespaces": ("shop",)}, {"selector": "dns=yes"}])
+def test_i5_guard_that_is_off_is_said(scope: dict[str, object]) -> None:
+    assert _UNGUARDED in seen(identity=False, **scope)
+
+
+@pytest.mark.parametrize(("identity", "scope"), [(True, {"namespaces": ("shop",)}), (False, {}), (True, {})])
+def test_i5_guard_that_is_on_is_not_mentioned(*, identity: bool, scope: dict[str, object]) -> None:
+    assert _UNGUARDED not in seen(identity=identity, **scope)
